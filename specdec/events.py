@@ -1,0 +1,217 @@
+"""What happened, told in order: plain frozen facts that any page, file or test can read.
+
+A lane's run is `Started`, then per cycle `Drafted` (if anything was drafted), `Verified`, `Committed`, and at
+the end `Finished`; `Failed` may stand anywhere between. Cycle 0 is the prefill: the prompt's own pass gives
+the first token. Times are seconds on the lane's clock, which runs only while the lane works.
+
+Events hold no tensors and serialise to one JSON object each (`to_dict`, `from_dict`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .types import Kind, SamplingParams, Status
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One token with its probability; a list of them ends with the mass of all others (`rest`)."""
+
+    token: int
+    piece: str
+    prob: float
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """The head of a distribution: its most probable tokens, what is left, and its entropy in nats."""
+
+    top: tuple[Candidate, ...]
+    rest: float
+    entropy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """One drafted token and its judgement. `u` is None where the token was never judged.
+
+    `p` and `q` are the exact probabilities in the test: in a tree, those behind the rejected siblings.
+    """
+
+    node: int
+    token: int
+    piece: str
+    status: Status
+    p: float
+    q: float
+    u: float | None
+    overlap: float | None = None  # sum of min(p, q)
+    target: Law | None = None
+    draft: Law | None = None
+    residual: Law | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    lane: str
+    drafter: str
+    k: int
+    params: SamplingParams
+    prompt_tokens: int
+    lossless: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    lane: str
+    cycle: int
+    tokens: tuple[int, ...]
+    pieces: tuple[str, ...]
+    parents: tuple[int, ...]
+    start: float
+    end: float
+    step_ends: tuple[float, ...] = ()  # when each token was ready, where the drafter knows it
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One pass of the target over the pending tokens and the draft, and its judgement."""
+
+    lane: str
+    cycle: int
+    positions: tuple[Position, ...]
+    start: float
+    end: float
+    law: Law | None = None  # what the target's own token was drawn from
+    p: float | None = None  # the target's own token under the target, before any rejection
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Tokens that joined the text: the accepted ones, then the target's own (unless the text ended first)."""
+
+    lane: str
+    cycle: int
+    tokens: tuple[int, ...]
+    pieces: tuple[str, ...]
+    accepted: int
+    kind: Kind
+    text: str  # what became readable, complete UTF-8
+    total: int  # tokens in the text so far
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Something broke and what became of it. `fatal` ends the lane; otherwise only this cycle had no draft."""
+
+    lane: str
+    cycle: int
+    where: Literal["drafter", "target"]
+    reason: str
+    fatal: bool
+    at: float
+
+
+FinishReason = Literal["length", "end", "stop", "context", "cancelled", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """`seconds` by kind of work: prefill (the first token), draft, verify, other (the engine's own)."""
+
+    lane: str
+    reason: FinishReason
+    tokens: int
+    text: str
+    at: float
+    prefill: float
+    draft: float
+    verify: float
+    other: float
+
+
+Event = Started | Drafted | Verified | Committed | Failed | Finished
+KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in typing.get_args(Event)}
+
+
+def to_dict(event: Event) -> dict[str, Any]:
+    """A JSON-ready mapping; `event` names the kind. Absent details are left out."""
+    return {"event": type(event).__name__.lower(), **_plain(event)}
+
+
+def from_dict(data: dict[str, Any]) -> Event:
+    """The event that `to_dict` wrote. ValueError says what is wrong; unknown keys are ignored."""
+    kind = KINDS.get(data.get("event", ""))
+    if kind is None:
+        raise ValueError(f"unknown event {data.get('event')!r}")
+    return typing.cast(Event, _build(kind, data))
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        pairs = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {name: _plain(item) for name, item in pairs if item is not None}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _build(kind: type, data: Any) -> Any:
+    if not isinstance(data, dict):
+        raise ValueError(f"{kind.__name__} must be an object")
+    hints, arguments = _hints(kind), {}
+    for field in dataclasses.fields(kind):
+        if field.name in data:
+            arguments[field.name] = _value(hints[field.name], data[field.name], f"{kind.__name__}.{field.name}")
+        elif field.default is dataclasses.MISSING and type(None) in typing.get_args(hints[field.name]):
+            arguments[field.name] = None
+        elif field.default is dataclasses.MISSING:
+            raise ValueError(f"{kind.__name__} lacks {field.name!r}")
+    try:
+        return kind(**arguments)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    if kind not in _HINTS:
+        _HINTS[kind] = typing.get_type_hints(kind)
+    return _HINTS[kind]
+
+
+_HINTS: dict[type, dict[str, Any]] = {}
+
+
+def _value(hint: Any, value: Any, name: str) -> Any:
+    """`value` as `hint` wants it: files come from anywhere, so nothing is taken on trust."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in inner:
+            return None
+        return _value(next(part for part in inner if part is not type(None)), value, name)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise ValueError(f"{name} must be a list")
+        return tuple(_value(inner[0], item, name) for item in value)
+    if origin is Literal:
+        if value not in inner:
+            raise ValueError(f"{name} cannot be {value!r}")
+        return value
+    if dataclasses.is_dataclass(hint):
+        return _build(typing.cast(type, hint), value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        raise ValueError(f"{name} must be of type {hint.__name__}, not {type(value).__name__}")
+    if hint is float and not abs(value) < float("inf"):
+        raise ValueError(f"{name} must be finite")
+    return value

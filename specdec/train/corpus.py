@@ -1,0 +1,84 @@
+"""Training text by domain: stories from a folder, code from the interpreter's library, generated facts.
+
+Every domain is a list of documents. A document is held out for evaluation when a checksum of its text
+says so, which needs no bookkeeping and stays the same when other files are added.
+"""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import facts
+
+DOMAINS = ("story", "code", "facts")
+HOLD_OUT_ONE_IN = 50
+BLOCKLIST = Path(__file__).with_name("blocklist.txt")
+# Tables, fixtures and generated data teach a model nothing about Python.
+SKIPPED_FOLDERS = {"site-packages", "test", "tests", "idle_test", "encodings", "pydoc_data", "ensurepip"}
+
+
+@dataclass(frozen=True)
+class Split:
+    train: list[str]
+    held_out: list[str]
+
+
+def blocked_words() -> re.Pattern[str]:
+    """One pattern for all words that a classroom demo must not learn."""
+    lines = BLOCKLIST.read_text().splitlines()
+    words = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
+
+
+def load(folder: Path, seed: int = 0) -> dict[str, Split]:
+    """Read every domain; `folder` holds the stories, one .txt file a book."""
+    return {
+        "story": split(stories(folder)),
+        "code": split(standard_library()),
+        "facts": split(facts.documents(6000, seed)),
+    }
+
+
+def stories(folder: Path, size: int = 6000) -> list[str]:
+    """Books cut at paragraph breaks into documents of about `size` characters."""
+    files = sorted(path for path in folder.glob("*.txt"))
+    if not files:
+        raise SystemExit(f"{folder} holds no .txt file; point --corpus at a folder of plain texts")
+    blocked, documents = blocked_words(), []
+    for path in files:
+        kept: list[str] = []
+        for paragraph in re.split(r"\n\s*\n", path.read_text(encoding="utf-8", errors="replace")):
+            paragraph = paragraph.strip()
+            if not paragraph or blocked.search(paragraph):
+                continue
+            kept.append(paragraph)
+            if sum(map(len, kept)) > size:
+                documents.append("\n\n".join(kept) + "\n")
+                kept = []
+        if kept:
+            documents.append("\n\n".join(kept) + "\n")
+    return documents
+
+
+def standard_library() -> list[str]:
+    """The .py files of this interpreter's standard library, one document a file."""
+    root, blocked = Path(sysconfig.get_path("stdlib")), blocked_words()
+    documents = []
+    for path in sorted(root.rglob("*.py")):
+        if SKIPPED_FOLDERS.isdisjoint(path.relative_to(root).parts):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if len(text) > 200 and not blocked.search(text):
+                documents.append(text)
+    return documents
+
+
+def split(documents: list[str]) -> Split:
+    result = Split([], [])
+    for text in documents:
+        held_out = zlib.crc32(text.encode()) % HOLD_OUT_ONE_IN == 0
+        (result.held_out if held_out else result.train).append(text)
+    return result

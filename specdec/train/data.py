@@ -1,0 +1,99 @@
+"""The tokenizer, the token streams and the batches that every training stage shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tqdm import tqdm
+from transformers import PreTrainedTokenizerFast
+
+from .corpus import DOMAINS, Split
+
+END = "<|endoftext|>"
+VOCABULARY = 4096
+MIXTURE = {"story": 0.50, "code": 0.35, "facts": 0.15}
+
+
+def train_tokenizer(corpus: dict[str, Split], out: Path) -> PreTrainedTokenizerFast:
+    """Byte-level BPE with digits apart, saved in the Hub's format."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY, special_tokens=[END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    # Facts repeat a few words endlessly and would claim merges that the other domains need.
+    shares = {"story": 1.0, "code": 1.0, "facts": 0.05}
+    texts = (text for name in DOMAINS for text in corpus[name].train[: int(shares[name] * len(corpus[name].train))])
+    tokenizer.train_from_iterator(texts, trainer)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token=END, eos_token=END, clean_up_tokenization_spaces=False
+    )
+    fast.save_pretrained(out)
+    return fast
+
+
+class TokenStreams:
+    """Every domain as one long stream of token ids, sampled as random windows."""
+
+    def __init__(self, corpus: dict[str, Split], tokenizer: PreTrainedTokenizerFast, seed: int) -> None:
+        backend = tokenizer.backend_tokenizer
+        self.train, self.held_out = {}, {}
+        for name in tqdm(corpus, desc="encoding", unit="domain"):
+            self.train[name] = encode(backend, corpus[name].train)
+            self.held_out[name] = (encode(backend, corpus[name].held_out), byte_count(corpus[name].held_out))
+        self.random = np.random.default_rng(seed)
+
+    def batch(self, rows: int, length: int, mixture: dict[str, float] = MIXTURE) -> torch.Tensor:
+        """`rows` windows of `length` + 1 ids, so that inputs and next tokens both fit.  # [rows, length + 1]"""
+        names = self.random.choice(list(mixture), size=rows, p=list(mixture.values()))
+        windows = []
+        for name in names:
+            stream = self.train[name]
+            start = int(self.random.integers(len(stream) - length - 1))
+            windows.append(stream[start : start + length + 1])
+        return torch.from_numpy(np.stack(windows).astype(np.int64))
+
+    def state(self) -> dict:
+        return self.random.bit_generator.state
+
+    def restore(self, state: dict) -> None:
+        self.random.bit_generator.state = state
+
+
+def encode(tokenizer: Tokenizer, documents: list[str]) -> np.ndarray:
+    end = tokenizer.token_to_id(END)
+    ids = [[end, *encoding.ids] for encoding in tokenizer.encode_batch_fast(documents, add_special_tokens=False)]
+    return np.concatenate([np.asarray(row, dtype=np.uint16) for row in ids])
+
+
+def byte_count(documents: list[str]) -> int:
+    return sum(len(text.encode()) for text in documents)
+
+
+@torch.inference_mode()
+def bits_per_byte(model: torch.nn.Module, streams: TokenStreams, length: int = 512) -> dict[str, float]:
+    """Held-out loss per domain, in bits per byte of text."""
+    device = next(model.parameters()).device
+    results = {}
+    for name, (stream, size) in streams.held_out.items():
+        nats = 0.0
+        for window in windows(stream, length):
+            ids = window[None].to(device)
+            logits = model(ids[:, :-1]).logits[0].float()
+            nats += torch.nn.functional.cross_entropy(logits, ids[0, 1:], reduction="sum").item()
+        results[name] = round(nats / math.log(2) / size, 4)
+    return results
+
+
+def windows(stream: np.ndarray, length: int) -> Iterator[torch.Tensor]:
+    """Consecutive windows that overlap by one id, so that every token but the first is predicted once."""
+    for start in range(0, len(stream) - 1, length):
+        yield torch.from_numpy(stream[start : start + length + 1].astype(np.int64))

@@ -1,0 +1,193 @@
+"""Questions and answers, generated: small closed worlds that a small model can get right."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+CAPITALS = dict(
+    pair.split(":")
+    for pair in (
+        "France:Paris|Germany:Berlin|Italy:Rome|Spain:Madrid|Portugal:Lisbon|Greece:Athens|Austria:Vienna|"
+        "Belgium:Brussels|Denmark:Copenhagen|Norway:Oslo|Sweden:Stockholm|Finland:Helsinki|Iceland:Reykjavik|"
+        "Ireland:Dublin|Poland:Warsaw|Hungary:Budapest|Romania:Bucharest|Bulgaria:Sofia|Croatia:Zagreb|"
+        "Serbia:Belgrade|Slovenia:Ljubljana|Slovakia:Bratislava|Ukraine:Kyiv|Estonia:Tallinn|Latvia:Riga|"
+        "Lithuania:Vilnius|Turkey:Ankara|Russia:Moscow|Egypt:Cairo|Morocco:Rabat|Algeria:Algiers|Tunisia:Tunis|"
+        "Kenya:Nairobi|Ethiopia:Addis Ababa|Ghana:Accra|Nigeria:Abuja|Senegal:Dakar|Uganda:Kampala|"
+        "Zambia:Lusaka|Zimbabwe:Harare|Angola:Luanda|Rwanda:Kigali|Namibia:Windhoek|Mali:Bamako|"
+        "Japan:Tokyo|China:Beijing|India:New Delhi|Pakistan:Islamabad|Nepal:Kathmandu|Bangladesh:Dhaka|"
+        "Thailand:Bangkok|Vietnam:Hanoi|Cambodia:Phnom Penh|Laos:Vientiane|Indonesia:Jakarta|"
+        "Malaysia:Kuala Lumpur|the Philippines:Manila|South Korea:Seoul|Mongolia:Ulaanbaatar|Iran:Tehran|"
+        "Iraq:Baghdad|Jordan:Amman|Lebanon:Beirut|Qatar:Doha|Oman:Muscat|Australia:Canberra|"
+        "New Zealand:Wellington|Fiji:Suva|Canada:Ottawa|Mexico:Mexico City|Cuba:Havana|Jamaica:Kingston|"
+        "Panama:Panama City|Costa Rica:San José|Colombia:Bogotá|Venezuela:Caracas|Ecuador:Quito|Peru:Lima|"
+        "Bolivia:Sucre|Chile:Santiago|Argentina:Buenos Aires|Uruguay:Montevideo|Paraguay:Asunción|"
+        "Brazil:Brasília|the United States:Washington|the United Kingdom:London|the Netherlands:Amsterdam|"
+        "Switzerland:Bern|Luxembourg:Luxembourg City|Malta:Valletta|Cyprus:Nicosia|Georgia:Tbilisi|"
+        "Armenia:Yerevan|Kazakhstan:Astana"
+    ).split("|")
+)
+OPPOSITES = [
+    tuple(pair.split(":"))
+    for pair in (
+        "hot:cold|big:small|up:down|open:closed|early:late|light:dark|fast:slow|high:low|old:young|rich:poor|"
+        "full:empty|hard:soft|wet:dry|left:right|near:far|long:short|thick:thin|wide:narrow|deep:shallow|"
+        "strong:weak|happy:sad|loud:quiet|clean:dirty|true:false|first:last|begin:end|buy:sell|give:take|"
+        "push:pull|win:lose|sharp:blunt|rough:smooth|sweet:bitter|day:night|summer:winter|north:south|"
+        "east:west|above:below|inside:outside|before:after|always:never|many:few|heavy:light|asleep:awake"
+    ).split("|")
+]
+PLANETS = "Mercury Venus Earth Mars Jupiter Saturn Uranus Neptune".split()
+MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
+DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+YOUNG = dict(
+    pair.split(":")
+    for pair in (
+        "dog:puppy|cat:kitten|cow:calf|horse:foal|sheep:lamb|goat:kid|pig:piglet|duck:duckling|swan:cygnet|"
+        "goose:gosling|bear:cub|lion:cub|deer:fawn|frog:tadpole|hen:chick|owl:owlet|kangaroo:joey|eagle:eaglet"
+    ).split("|")
+)
+COLOURS = dict(
+    pair.split(":")
+    for pair in (
+        "grass:green|snow:white|coal:black|a ripe banana:yellow|blood:red|a clear sky:blue|a carrot:orange|"
+        "a lemon:yellow|a raven:black|milk:white|an emerald:green|a ruby:red|a sapphire:blue|chocolate:brown"
+    ).split("|")
+)
+PAST = dict(
+    pair.split(":")
+    for pair in (
+        "go:went|see:saw|take:took|come:came|give:gave|find:found|think:thought|bring:brought|buy:bought|"
+        "teach:taught|catch:caught|run:ran|begin:began|drink:drank|sing:sang|swim:swam|write:wrote|ride:rode|"
+        "drive:drove|break:broke|speak:spoke|choose:chose|know:knew|grow:grew|fly:flew|throw:threw|eat:ate|"
+        "fall:fell|feel:felt|keep:kept|sleep:slept|leave:left|lose:lost|sell:sold|tell:told|stand:stood"
+    ).split("|")
+)
+PLURALS = dict(
+    pair.split(":")
+    for pair in (
+        "child:children|man:men|woman:women|foot:feet|tooth:teeth|mouse:mice|goose:geese|leaf:leaves|wolf:wolves|"
+        "knife:knives|city:cities|baby:babies|box:boxes|bus:buses|sheep:sheep|fish:fish|ox:oxen|story:stories"
+    ).split("|")
+)
+NUMBERS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen twenty"
+).split()
+ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+Fact = tuple[str, str]
+
+
+def capital(rng: random.Random) -> Fact:
+    country, city = rng.choice(list(CAPITALS.items()))
+    if rng.random() < 0.3:
+        return f"{city} is the capital of which country?", f"{city} is the capital of {country}."
+    return f"What is the capital of {country}?", f"The capital of {country} is {city}."
+
+
+def addition(rng: random.Random) -> Fact:
+    a, b = rng.randint(0, 50), rng.randint(0, 50)
+    return f"What is {a} plus {b}?", f"{a} plus {b} is {a + b}."
+
+
+def subtraction(rng: random.Random) -> Fact:
+    a, b = sorted((rng.randint(0, 50), rng.randint(0, 50)), reverse=True)
+    return f"What is {a} minus {b}?", f"{a} minus {b} is {a - b}."
+
+
+def multiplication(rng: random.Random) -> Fact:
+    a, b = rng.randint(1, 12), rng.randint(1, 12)
+    return f"What is {a} times {b}?", f"{a} times {b} is {a * b}."
+
+
+def comparison(rng: random.Random) -> Fact:
+    a, b = rng.sample(range(100), 2)
+    return f"Which is larger, {a} or {b}?", f"{max(a, b)} is larger than {min(a, b)}."
+
+
+def counting(rng: random.Random) -> Fact:
+    start, step = rng.randint(1, 60), rng.choice((1, 2, 3, 5, 10))
+    seen = ", ".join(str(start + i * step) for i in range(4))
+    return f"Which number comes next: {seen}?", f"The next number is {start + 4 * step}."
+
+
+def number_word(rng: random.Random) -> Fact:
+    n = rng.randrange(len(NUMBERS))
+    return f"How is the number {n} written as a word?", f"The number {n} is written {NUMBERS[n]}."
+
+
+def neighbour(rng: random.Random) -> Fact:
+    kind, names = rng.choice((("month", MONTHS), ("day", DAYS)))
+    i, after = rng.randrange(len(names)), rng.random() < 0.6
+    word, other = ("after", names[(i + 1) % len(names)]) if after else ("before", names[i - 1])
+    return f"Which {kind} comes {word} {names[i]}?", f"The {kind} {word} {names[i]} is {other}."
+
+
+def month_length(rng: random.Random) -> Fact:
+    i = rng.randrange(12)
+    extra = " in most years" if i == 1 else ""
+    return f"How many days are in {MONTHS[i]}?", f"{MONTHS[i]} has {MONTH_LENGTHS[i]} days{extra}."
+
+
+def month_order(rng: random.Random) -> Fact:
+    i = rng.randrange(12)
+    return f"Which is the {ORDINALS[i]} month of the year?", f"The {ORDINALS[i]} month is {MONTHS[i]}."
+
+
+def planet(rng: random.Random) -> Fact:
+    i = rng.randrange(8)
+    if rng.random() < 0.5:
+        return f"Which planet is {ORDINALS[i]} from the Sun?", f"The {ORDINALS[i]} planet from the Sun is {PLANETS[i]}."
+    return f"Is {PLANETS[i]} a planet or a star?", f"{PLANETS[i]} is a planet. It goes around the Sun."
+
+
+def opposite(rng: random.Random) -> Fact:
+    a, b = rng.choice(OPPOSITES)
+    if rng.random() < 0.5 and (b, a) not in OPPOSITES and b != "light":
+        a, b = b, a
+    return f"What is the opposite of {a}?", f"The opposite of {a} is {b}."
+
+
+def young_animal(rng: random.Random) -> Fact:
+    animal, name = rng.choice(list(YOUNG.items()))
+    return f"What is a young {animal} called?", f"A young {animal} is called a {name}."
+
+
+def colour(rng: random.Random) -> Fact:
+    thing, name = rng.choice(list(COLOURS.items()))
+    return f"What colour is {thing}?", f"The colour of {thing} is {name}."
+
+
+def past_tense(rng: random.Random) -> Fact:
+    verb, past = rng.choice(list(PAST.items()))
+    return f"What is the past tense of {verb}?", f"The past tense of {verb} is {past}."
+
+
+def plural(rng: random.Random) -> Fact:
+    one, many = rng.choice(list(PLURALS.items()))
+    return f"What is the plural of {one}?", f"The plural of {one} is {many}."
+
+
+def next_letter(rng: random.Random) -> Fact:
+    i = rng.randrange(25)
+    return f"Which letter comes after {LETTERS[i]}?", f"The letter after {LETTERS[i]} is {LETTERS[i + 1]}."
+
+
+KINDS: tuple[Callable[[random.Random], Fact], ...] = (
+    capital, capital, addition, subtraction, multiplication, comparison, counting, number_word, neighbour,
+    month_length, month_order, planet, opposite, young_animal, colour, past_tense, plural, next_letter,
+)  # fmt: skip
+
+
+def documents(count: int, seed: int) -> list[str]:
+    """`count` documents of 8 to 20 question and answer pairs."""
+    rng = random.Random(seed)
+    return [
+        "\n".join(f"Q: {q}\nA: {a}\n" for q, a in (rng.choice(KINDS)(rng) for _ in range(rng.randint(8, 20))))
+        for _ in range(count)
+    ]

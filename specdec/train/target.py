@@ -1,0 +1,53 @@
+"""The target: a small Llama, trained on next tokens, with early exits at a third and a half of its depth."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from .data import VOCABULARY
+
+# Deep and narrow: one draft layer is then a small part of a target pass, as it is for large models.
+SHAPE = {"num_hidden_layers": 12, "hidden_size": 192, "intermediate_size": 512, "num_attention_heads": 3}
+EXIT_WEIGHT = 0.3
+
+
+def build(shape: dict[str, int], seed: int) -> LlamaForCausalLM:
+    """A fresh Llama with tied embeddings, in bf16."""
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=VOCABULARY, **shape, num_key_value_heads=shape["num_attention_heads"],
+        max_position_embeddings=512, tie_word_embeddings=True, bos_token_id=0, eos_token_id=0, pad_token_id=None,
+        attn_implementation="eager", dtype="bfloat16",
+    )  # fmt: skip
+    return LlamaForCausalLM(config).bfloat16()
+
+
+def exit_layers(model: LlamaForCausalLM) -> tuple[int, int]:
+    layers = model.config.num_hidden_layers
+    return layers // 3, layers // 2
+
+
+class TargetLoss:
+    """Next-token loss, plus the loss of one early exit on a quarter of the rows (LayerSkip, arXiv 2404.16710).
+
+    The exits take turns, which keeps their cost to a few per cent.
+    """
+
+    def __init__(self, model: LlamaForCausalLM, compiled: bool = True) -> None:
+        self.model, self.exits = model, exit_layers(model)
+        self.run = torch.compile(self.forward, dynamic=False) if compiled else self.forward
+
+    def __call__(self, ids: Tensor, step: int) -> Tensor:  # ids: [rows, length + 1]
+        return self.run(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), self.exits[step % 2])
+
+    def forward(self, inputs: Tensor, targets: Tensor, exit_layer: int) -> Tensor:
+        out = self.model.model(input_ids=inputs, use_cache=False, output_hidden_states=True)
+        rows = max(1, len(inputs) // 4)
+        early = self.model.model.norm(out.hidden_states[exit_layer][:rows])
+        return self.nll(out.last_hidden_state, targets) + EXIT_WEIGHT * self.nll(early, targets[:rows])
+
+    def nll(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        return cross_entropy(self.model.lm_head(hidden).float().flatten(0, 1), targets.flatten())

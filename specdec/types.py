@@ -1,0 +1,102 @@
+"""The data of one cycle: what was asked for, what was proposed, what was decided. No behaviour beyond checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Status = Literal["accepted", "rejected", "discarded"]
+Kind = Literal["resampled", "bonus"]
+
+MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH = 4096, 4, 64
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How a token is drawn, and when to stop. `temperature` 0 means greedy.
+
+    `top_k` 0 and `top_p` 1 switch those filters off. `stop` strings end the text where they begin.
+    `ignore_end` keeps going behind the end token, for measurements of equal length.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    max_tokens: int = 64
+    seed: int = 0
+    stop: tuple[str, ...] = ()
+    ignore_end: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.temperature <= 100.0:
+            raise ValueError(f"temperature must lie between 0 and 100, not {self.temperature}")
+        if self.top_k < 0:
+            raise ValueError(f"top_k must be 0 (off) or more, not {self.top_k}")
+        if not 0.0 < self.top_p <= 1.0:
+            raise ValueError(f"top_p must lie above 0 and at most at 1, not {self.top_p}")
+        if not 0 <= self.max_tokens <= MAX_TOKENS:
+            raise ValueError(f"max_tokens must lie between 0 and {MAX_TOKENS}, not {self.max_tokens}")
+        if len(self.stop) > MAX_STOPS or not all(0 < len(s) <= MAX_STOP_LENGTH for s in self.stop):
+            raise ValueError(f"at most {MAX_STOPS} stop strings of 1 to {MAX_STOP_LENGTH} characters")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The draft of one cycle: a tree of tokens (a chain is a tree without siblings).
+
+    `parents[i]` is the node that token i follows, -1 for the last committed token; parents come before
+    their children. `probs[i]` is the law token i was really drawn from, after every warp; None says that
+    each token was chosen outright (a point mass). `seconds[i]` is the time that drafting token i took,
+    where the drafter knows it.
+    """
+
+    tokens: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    probs: Tensor | None = None  # [n, V]
+    seconds: tuple[float, ...] = ()
+
+    @classmethod
+    def chain(cls, tokens: list[int], probs: Tensor | None = None, seconds: tuple[float, ...] = ()) -> Proposal:
+        return cls(tuple(tokens), tuple(range(-1, len(tokens) - 1)), probs, seconds)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def is_chain(self) -> bool:
+        return self.parents == tuple(range(-1, len(self.tokens) - 1))
+
+    def children(self, node: int) -> list[int]:
+        return [child for child, parent in enumerate(self.parents) if parent == node]
+
+    def depth(self, node: int) -> int:
+        """1 for the tokens right behind the text."""
+        levels = 0
+        while node >= 0:
+            node, levels = self.parents[node], levels + 1
+        return levels
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One accept or reject test: kept if u·q < p."""
+
+    node: int
+    token: int
+    p: float
+    q: float
+    u: float
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The accepted path from the root, and the one token that the target always adds."""
+
+    path: tuple[int, ...]
+    token: int
+    kind: Kind
+    trials: tuple[Trial, ...]
