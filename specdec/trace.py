@@ -6,11 +6,14 @@ The header says what ran where. A trace written by an older version still opens;
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from . import machine
 from .events import SCHEMA, Event, from_dict, to_dict
 
 MAX_BYTES, MAX_LINES = 4_000_000, 50_000
@@ -72,6 +75,15 @@ class Trace:
     @classmethod
     def load(cls, path: Path) -> Trace:
         return cls.loads(path.read_text(encoding="utf-8"))
+
+
+def live_header(prompt: str, models: dict[str, Any], kind: str = "") -> Header:
+    """The header of a run that starts now, on this machine."""
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Header(
+        run=uuid.uuid4().hex[:12], source="live", prompt=prompt, lanes=("speculative", "plain"), kind=kind,
+        models=models, machine=machine.describe(), created=now,
+    )  # fmt: skip
 
 
 def line(event: Event) -> str:

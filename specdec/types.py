@@ -100,3 +100,7 @@ class Verdict:
     token: int
     kind: Kind
     trials: tuple[Trial, ...]
+
+    def emitted(self, proposal: Proposal) -> list[int]:
+        """The tokens that this cycle adds to the text."""
+        return [*(proposal.tokens[node] for node in self.path), self.token]

@@ -1,0 +1,7 @@
+"""Drafters: one file a method."""
+
+from .base import Drafter, NoDrafter
+from .draft_model import DraftModelDrafter
+from .prompt_lookup import PromptLookupDrafter
+
+__all__ = ["DraftModelDrafter", "Drafter", "NoDrafter", "PromptLookupDrafter"]

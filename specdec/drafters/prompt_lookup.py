@@ -1,0 +1,42 @@
+"""Prompt lookup: guess that what followed the last words before will follow them again.
+
+Needs no model. Wins on text that repeats itself (quotations, code edits, summaries).
+Apoorv Saxena 2023, github.com/apoorvumang/prompt-lookup-decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..sampling import Chooser
+from ..types import Proposal, SamplingParams
+
+
+class PromptLookupDrafter:
+    """The longest suffix of 3, 2 or 1 tokens that occurred before; of its occurrences the latest.
+
+    With text `a b c d a b` the suffix `a b` matches at the start, so the draft is `c d a b …`.
+    A copy is no draw, so each token is a point mass.
+    """
+
+    name = "prompt_lookup"
+
+    def __init__(self, longest: int = 3, shortest: int = 1) -> None:
+        self.longest, self.shortest = longest, shortest
+        self._indexed = 0
+        self._ends: dict[tuple[int, ...], int] = {}  # n-gram -> where its latest occurrence ended
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        # The suffix itself is indexed one call later, so that it never finds itself.
+        for end in range(max(1, self._indexed), len(tokens)):
+            for n in range(self.shortest, min(self.longest, end) + 1):
+                self._ends[tuple(tokens[end - n : end])] = end
+        self._indexed = len(tokens)
+        for n in range(min(self.longest, len(tokens)), self.shortest - 1, -1):
+            end = self._ends.get(tuple(tokens[len(tokens) - n :]))
+            if end is not None:
+                source = list(tokens)
+                for i in range(end, end + k):
+                    source.append(source[i])  # a copy may run on into itself: a loop continues as a loop
+                return Proposal.chain(source[len(tokens) :])
+        return Proposal()

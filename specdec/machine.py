@@ -1,0 +1,33 @@
+"""What this machine is, for the labels beside measured figures."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def describe() -> dict[str, str | int]:
+    """JSON-ready; names a GPU only where torch is loaded already."""
+    facts: dict[str, str | int] = {"cpu": processor(), "cores": cores(), "python": platform.python_version()}
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        facts["torch"] = str(torch.__version__)
+        if torch.cuda.is_available():
+            facts["gpu"] = torch.cuda.get_device_name(0)
+    return facts

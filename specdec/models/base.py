@@ -1,0 +1,35 @@
+"""What the engine asks of a model: logits for appended tokens, and a cache that can be rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from torch import Tensor
+
+
+class Cache(Protocol):
+    """The keys and values of the tokens seen so far."""
+
+    @property
+    def length(self) -> int: ...
+
+    def keep(self, length: int, path: Sequence[int] = ()) -> None:
+        """Keep the first `length` entries and, behind them, those at `length + i` for i in `path` (ascending)."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """`vocabulary` is the number of logits, `context` the number of positions."""
+
+    vocabulary: int
+    context: int
+
+    def new_cache(self, capacity: int) -> Cache: ...
+
+    def forward(self, tokens: Sequence[int], cache: Cache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
+        """Append `tokens` to the cache and return the logits of the last `rows` of them.  # [rows, V]
+
+        `parents` makes the last `len(parents)` tokens a tree: -1 is the token before them, i the i-th of them.
+        """
+        ...

@@ -1,0 +1,374 @@
+"""The enumerator: every random path of a decoding loop, with its exact probability, against the target's law.
+
+Sampling cannot show that a loop is exact, only that it is not far off; some classic mistakes would take a
+hundred million samples to see. On a toy model with a handful of tokens all random paths can be walked. The
+chooser below answers every random question in turn with each answer that has a chance, and multiplies the
+chances. What comes out is the loop's exact output law.
+
+`python -m specdec.prove` proves the shipped loop. `python -m specdec.prove my_verify.py` judges a file that
+defines `verify(tokens, p, q, chooser)`: `tokens` are the K drafted ids, `p` [K + 1, V] and `q` [K, V] the two
+models' laws (float64 tensors); it returns the accepted tokens followed by exactly one more. All randomness
+comes from `chooser.categorical(probs, key)` and `chooser.accept(p, q, key) -> (accepted, u)`; any key will do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from .drafters.base import Drafter
+from .drafters.draft_model import DraftModelDrafter
+from .engine import Task, generate
+from .events import Committed, Finished
+from .sampling import Chooser, probabilities
+from .types import Proposal, SamplingParams, Verdict
+from .verify import RejectionSampling, Rule
+
+Law = dict[tuple[int, ...], float]
+PROMPT = (0,)
+
+
+class TooManyPaths(RuntimeError):
+    """The toy is too large to enumerate within the limit."""
+
+
+class EnumeratingChooser:
+    """Answers as the script says, then takes the first possible answer; remembers what else was possible."""
+
+    def __init__(self, script: Sequence[int] = ()) -> None:
+        self.script = list(script)
+        self.open: list[list[int]] = []  # per question, the answers not yet taken
+        self.probability = 1.0
+        self._asked = 0
+
+    def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
+        return self._answer(probs.tolist())
+
+    def accept(self, p: float, q: float, key: tuple[str, int] = ("", 0)) -> tuple[bool, float]:
+        keep = 1.0 if p >= q else p / q
+        accepted = bool(self._answer([1.0 - keep, keep]))
+        return accepted, 0.0 if accepted else 1.0
+
+    def _answer(self, chances: list[float]) -> int:
+        possible = [i for i, chance in enumerate(chances) if chance > 0.0 or math.isnan(chance)]
+        if self._asked < len(self.script):
+            answer, rest = self.script[self._asked], []
+        else:
+            answer, *rest = possible
+            self.script.append(answer)
+        if self._asked == len(self.open):
+            self.open.append(rest)
+        self.probability *= chances[answer]
+        self._asked += 1
+        return answer
+
+
+def paths(run: Callable[[Chooser], tuple[int, ...]], limit: int) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Every random path of `run`, as (outcome, probability). Depth first; TooManyPaths beyond `limit`."""
+    script: list[int] = []
+    opened: list[list[int]] = []
+    for _ in range(limit):
+        chooser = EnumeratingChooser(script)
+        chooser.open = opened
+        outcome = run(chooser)
+        yield outcome, chooser.probability
+        script, opened = chooser.script, chooser.open
+        while opened and not opened[-1]:
+            opened.pop()
+            script.pop()
+        if not opened:
+            return
+        script[-1] = opened[-1].pop(0)
+    raise TooManyPaths(f"more than {limit} paths")
+
+
+def output_law(run: Callable[[Chooser], tuple[int, ...]], limit: int = 100_000) -> tuple[Law, int]:
+    """The exact law of what `run` returns, and the number of paths."""
+    law: Law = {}
+    count = 0
+    for outcome, probability in paths(run, limit):
+        law[outcome] = law.get(outcome, 0.0) + probability
+        count += 1
+    return law, count
+
+
+def total_variation(a: Law, b: Law) -> float:
+    """Half the sum of absolute differences; nan counts as 1."""
+    distance = 0.5 * sum(abs(a.get(key, 0.0) - b.get(key, 0.0)) for key in a.keys() | b.keys())
+    return 1.0 if math.isnan(distance) else distance
+
+
+@dataclass
+class TokenList:
+    """The cache of a table model: the tokens themselves."""
+
+    tokens: list[int]
+
+    @property
+    def length(self) -> int:
+        return len(self.tokens)
+
+    def keep(self, length: int, path: Sequence[int] = ()) -> None:
+        self.tokens = self.tokens[:length] + [self.tokens[length + i] for i in path]
+
+
+class TableModel:
+    """A toy language model: random float64 logits for every context, drawn once. Knows trees."""
+
+    def __init__(self, vocabulary: int, seed: int, base: TableModel | None = None, context: int = 64) -> None:
+        self.vocabulary, self.seed, self.base, self.context = vocabulary, seed, base, context
+        self._rows: dict[tuple[int, ...], Tensor] = {}
+
+    def new_cache(self, capacity: int) -> TokenList:
+        return TokenList([])
+
+    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+        """A draft resembles its base: 0.6 of the base's logits plus noise.  # [V]"""
+        if prefix not in self._rows:
+            rng = random.Random(f"{self.seed}:{prefix}")
+            noise = torch.tensor([rng.gauss(0.0, 1.2) for _ in range(self.vocabulary)], dtype=torch.float64)
+            self._rows[prefix] = noise if self.base is None else 0.6 * self.base.logits(prefix) + 0.75 * noise
+        return self._rows[prefix]
+
+    def forward(self, tokens: Sequence[int], cache: TokenList, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
+        first = len(tokens) - len(parents)
+        prefixes: list[tuple[int, ...]] = []
+        for i, token in enumerate(tokens):
+            if i < first:
+                before = tuple(cache.tokens) if i == 0 else prefixes[-1]
+            else:
+                before = prefixes[first + parents[i - first]]
+            prefixes.append((*before, token))
+        cache.tokens += tokens
+        return torch.stack([self.logits(prefix) for prefix in prefixes[len(prefixes) - rows :]])
+
+
+class TreeDrafter:
+    """A small tree of drafts for the proof: `width` siblings a level, the first of which has children.
+
+    `how` is "sampled" (i.i.d. siblings), "without replacement" (q conditional on the elder siblings) or
+    "top" (deterministic top candidates: point masses).
+    """
+
+    name = "tree"
+
+    def __init__(self, model: TableModel, width: int = 2, how: str = "sampled") -> None:
+        self.model, self.width, self.how = model, width, how
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        drafted: list[int] = []
+        parents: list[int] = []
+        laws: list[Tensor] = []
+        node, prefix = -1, tuple(tokens)
+        for _ in range(k):
+            law = probabilities(self.model.logits(prefix)[None], params)[0]
+            first = len(drafted)
+            for i in range(min(self.width, int((law > 0).sum()))):
+                if self.how == "top":
+                    token, q = int(law.argsort(descending=True)[i]), law
+                else:
+                    token, q = chooser.categorical(law, ("draft", len(drafted))), law
+                drafted.append(token)
+                parents.append(node)
+                laws.append(q)
+                if self.how == "without replacement":
+                    law = law.clone()
+                    law[token] = 0.0
+                    if float(law.sum()) == 0.0:
+                        break
+                    law = law / law.sum()
+            node, prefix = first, (*prefix, drafted[first])
+        probs = None if self.how == "top" else torch.stack(laws)
+        return Proposal(tuple(drafted), tuple(parents), probs)
+
+
+class LookupToy:
+    """Deterministic point-mass chain: always the same guesses."""
+
+    name = "point"
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        return Proposal.chain([tokens[-1]] * k)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A toy on which a loop can be enumerated."""
+
+    vocabulary: int = 3
+    k: int = 2
+    length: int = 3
+    params: SamplingParams = SamplingParams(temperature=1.0)
+    drafter: str = "model"  # model | point | sampled | without replacement | top
+    seed: int = 0
+    end: bool = False  # whether token V - 1 ends the text
+
+    def models(self) -> tuple[TableModel, TableModel]:
+        target = TableModel(self.vocabulary, self.seed)
+        return target, TableModel(self.vocabulary, self.seed + 10_000, base=target)
+
+    def make_drafter(self, draft: TableModel) -> Drafter:
+        if self.drafter == "model":
+            return DraftModelDrafter(draft)
+        if self.drafter == "point":
+            return LookupToy()
+        return TreeDrafter(draft, how=self.drafter)
+
+    def task(self, rule: Rule | None = None, drafter: Drafter | None = None) -> Task:
+        target, draft = self.models()
+        ends = frozenset({self.vocabulary - 1} if self.end else ())
+        return Task(
+            target, PROMPT, replace(self.params, max_tokens=self.length), drafter or self.make_drafter(draft), self.k,
+            rule or RejectionSampling(), ends, details=False,
+        )  # fmt: skip
+
+    def exact_law(self) -> Law:
+        """The target's own law of the next `length` tokens, by multiplying its rows."""
+        target, _ = self.models()
+        law: Law = {}
+
+        def extend(tokens: tuple[int, ...], probability: float) -> None:
+            ended = self.end and tokens and tokens[-1] == self.vocabulary - 1
+            if ended or len(tokens) == self.length:
+                law[tokens] = probability
+                return
+            for token, chance in enumerate(probabilities(target.logits((*PROMPT, *tokens))[None], self.params)[0].tolist()):
+                if chance > 0.0:
+                    extend((*tokens, token), probability * chance)
+
+        extend((), 1.0)
+        return law
+
+
+def run_loop(task_of: Callable[[], Task]) -> Callable[[Chooser], tuple[int, ...]]:
+    """The shipped loop as a function of its randomness alone. Drafters are made anew for every path."""
+
+    def run(chooser: Chooser) -> tuple[int, ...]:
+        tokens: list[int] = []
+        for event in generate(task_of(), chooser):
+            if isinstance(event, Committed):
+                tokens += event.tokens
+            elif isinstance(event, Finished) and event.reason == "failed":
+                return (-1,)
+        return tuple(tokens)
+
+    return run
+
+
+def shipped_error(case: Case, limit: int = 100_000) -> tuple[float, int]:
+    """Largest difference between the shipped loop's law and the target's, and the number of paths."""
+    law, count = output_law(run_loop(case.task), limit)
+    exact = case.exact_law()
+    return max(abs(law.get(key, 0.0) - exact.get(key, 0.0)) for key in law.keys() | exact.keys()), count
+
+
+PARAMS = (
+    SamplingParams(temperature=1.0),
+    SamplingParams(temperature=0.0),
+    SamplingParams(temperature=0.5),
+    SamplingParams(temperature=2.0),
+    SamplingParams(temperature=1.0, top_k=2),
+    SamplingParams(temperature=0.8, top_p=0.8),
+    SamplingParams(temperature=1.3, top_k=3, top_p=0.9),
+)
+DRAFTERS = ("model", "point", "sampled", "without replacement", "top")
+
+
+def cases() -> list[Case]:
+    """The grid that the tests and `python -m specdec.prove` walk; its trees and vocabularies grow together."""
+    small = [
+        Case(vocabulary, k, length, params, drafter, seed=index, end=index % 3 == 0)
+        for index, (vocabulary, k, length, params, drafter) in enumerate(
+            product((2, 3, 4, 5), (0, 1, 2, 3), (1, 2, 3, 4), PARAMS, DRAFTERS)
+        )
+    ]
+    return small
+
+
+class UserRule:
+    """A verifier from somebody's file, run by the shipped loop."""
+
+    lossless = True
+
+    def __init__(self, verify: Callable[[list[int], Tensor, Tensor, Chooser], Sequence[int]], name: str) -> None:
+        self._verify, self.name = verify, name
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        if not proposal.tokens:
+            return Verdict((), chooser.categorical(rows[0], ("own", -1)), "bonus", ())
+        assert proposal.probs is not None
+        out = [int(t) for t in self._verify(list(proposal.tokens), rows, proposal.probs, chooser)]
+        accepted = 0
+        while accepted < min(len(out) - 1, len(proposal)) and out[accepted] == proposal.tokens[accepted]:
+            accepted += 1
+        verdict = Verdict(tuple(range(accepted)), out[-1], "bonus" if accepted == len(proposal) else "resampled", ())
+        return verdict if len(out) == accepted + 1 else LooseVerdict(verdict, tuple(out))
+
+
+class LooseVerdict(Verdict):
+    """A verdict of a verifier that emits something else than the accepted tokens and one more."""
+
+    __slots__ = ("out",)
+
+    def __init__(self, verdict: Verdict, out: tuple[int, ...]) -> None:
+        super().__init__(verdict.path, verdict.token, verdict.kind, verdict.trials)
+        object.__setattr__(self, "out", out)
+
+    def emitted(self, proposal: Proposal) -> list[int]:
+        return list(self.out)
+
+
+def judge(path: Path) -> int:
+    """Print the exact distance of a verifier's output law from the target's; 0 if it is lossless."""
+    spec = importlib.util.spec_from_file_location("verifier", path)
+    if spec is None or spec.loader is None or not path.exists():
+        raise SystemExit(f"cannot read {path}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, "verify", None)):
+        raise SystemExit(f"{path} defines no function verify(tokens, p, q, chooser)")
+    worst = 0.0
+    print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
+    for case in [Case(3, k, length, PARAMS[i], seed=s) for s, (k, length, i) in enumerate(product((1, 2), (1, 2, 3), (0, 2)))]:
+        try:
+            law, count = output_law(run_loop(lambda case=case: case.task(UserRule(module.verify, path.name))))
+        except Exception as error:
+            raise SystemExit(f"{path.name} raised {type(error).__name__}: {error}") from error
+        distance = total_variation(law, case.exact_law())
+        worst = max(worst, distance)
+        print(f"{case.vocabulary:>2} {case.k:>2} {case.length:>6} {case.params.temperature:>11} {count:>7}  {distance:.3g}")
+    lossless = worst <= 1e-12
+    print(f"{path.name}: {'lossless' if lossless else 'NOT lossless'}; largest total variation {worst:.3g}")
+    return 0 if lossless else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("python -m specdec.prove", description=__doc__.split("\n\n")[0])
+    parser.add_argument("verifier", nargs="?", type=Path, help="a file that defines verify(tokens, p, q, chooser)")
+    parser.add_argument("--paths", type=int, default=500, help="leave out toys with more random paths than this")
+    options = parser.parse_args(arguments)
+    if options.verifier:
+        return judge(options.verifier)
+    proved, left_out, total, worst = 0, 0, 0, 0.0
+    for case in cases():
+        try:
+            error, count = shipped_error(case, options.paths)
+        except TooManyPaths:
+            left_out += 1
+            continue
+        proved, total, worst = proved + 1, total + count, max(worst, error)
+    print(f"{proved} toys, {total} random paths, largest error {worst:.2g} ({left_out} larger toys left out)")
+    return 0 if worst <= 1e-12 else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

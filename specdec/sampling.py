@@ -1,0 +1,96 @@
+"""Logits to probabilities to tokens. Pure: every random number comes from the chooser that is passed in.
+
+Greedy decoding is no second path: at temperature 0 the law is one-hot, and everything else stays as it is.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from .types import SamplingParams
+
+
+class Chooser(Protocol):
+    """Where randomness enters. `key` says what is decided, for choosers that tie noise to a place."""
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        """An index drawn from `probs` [V]."""
+        ...
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        """True with probability min(1, p/q), and the coin u behind it: accepted if u·q < p."""
+        ...
+
+
+class RandomChooser:
+    """The real one: an own generator per run, so that runs neither disturb each other nor the process."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        cumulative = probs.double().cumsum(0)
+        total = float(cumulative[-1])
+        index = int(torch.searchsorted(cumulative, self._random.random() * total, right=True))
+        if index == len(probs):  # the product rounded up to the total
+            index = int(probs.nonzero()[-1])
+        return index
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        u = self._random.random()
+        return u * q < p, u
+
+
+def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
+    """The law that tokens are drawn from: temperature, then top-k, then top-p.  # [n, V] -> [n, V]
+
+    Computed in float32, or in the logits' own dtype where that is finer.
+    """
+    if params.temperature == 0.0:
+        best = logits.argmax(dim=-1, keepdim=True)
+        dtype = logits.dtype if logits.dtype == torch.float64 else torch.float32
+        return torch.zeros(logits.shape, dtype=dtype, device=logits.device).scatter_(-1, best, 1.0)
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    if params.temperature != 1.0:
+        logits = logits / params.temperature
+    if 0 < params.top_k < logits.shape[-1]:
+        # An exact count: equal logits at the border must not let a further token in.
+        keep = logits.topk(params.top_k, dim=-1).indices
+        logits = torch.full_like(logits, float("-inf")).scatter(-1, keep, logits.gather(-1, keep))
+    probs = logits.softmax(dim=-1)
+    if params.top_p < 1.0:
+        ordered, order = probs.sort(dim=-1, descending=True, stable=True)
+        before = ordered.cumsum(dim=-1) - ordered
+        dropped = (before >= params.top_p).scatter(-1, order, before >= params.top_p)
+        probs = probs.masked_fill(dropped, 0.0)
+        probs = probs / probs.sum(dim=-1, keepdim=True)
+    return probs
+
+
+def residual(p: Tensor, q: Tensor | None, token: int) -> Tensor:
+    """What the target still wants after a rejection: max(0, p - q), normalised.  # [V]
+
+    Leviathan et al. 2022 (arXiv 2211.17192), Algorithm 1. `q` None is a point mass on `token`. Where p and q
+    agree so closely that nothing is left, a rejection was a rounding accident and p itself is the answer.
+    """
+    if q is None:
+        left = p.clone()
+        left[token] = 0.0
+    else:
+        left = (p - q).clamp_(min=0.0)
+    mass = float(left.sum())
+    return left / mass if mass > 0.0 else p
+
+
+def overlap(p: Tensor, q: Tensor) -> float:
+    """β = Σ min(p, q) = 1 - total variation: the chance that a draft drawn from q is kept."""
+    return float(torch.minimum(p, q).sum())
+
+
+def entropy(probs: Tensor) -> float:
+    """In nats."""
+    return float(torch.special.entr(probs).sum())

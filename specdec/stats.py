@@ -1,0 +1,171 @@
+"""Events folded into figures. Words and letters as everywhere: α judged-only, τ per cycle, costs in plain steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .events import Committed, Drafted, Event, Failed, Finished, Verified
+from .theory import accounted_speedup
+
+
+@dataclass
+class LaneStats:
+    """One lane's run. Cycle 0, the prefill, counts for time to first token and nothing else."""
+
+    cycles: int = 0
+    tokens: int = 0
+    drafted: int = 0
+    drafting_cycles: int = 0
+    failures: int = 0
+    accepted_at: list[int] = field(default_factory=list)  # by position in the draft
+    judged_at: list[int] = field(default_factory=list)
+    prefill_seconds: float = 0.0
+    draft_seconds: float = 0.0
+    verify_seconds: list[float] = field(default_factory=list)  # cycles with a draft
+    step_seconds: list[float] = field(default_factory=list)  # cycles without one
+    seconds: float = 0.0  # on the lane's clock, to the last token
+    reason: str = ""
+    text: str = ""
+    ids: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, events: Iterable[Event], lane: str) -> LaneStats:
+        stats, drafting = cls(), False
+        for event in events:
+            if getattr(event, "lane", None) == lane:
+                drafting = stats.add(event, drafting)
+        return stats
+
+    def add(self, event: Event, drafting: bool) -> bool:
+        """Fold one event; returns whether its cycle has a draft."""
+        if isinstance(event, Drafted):
+            self.drafted += len(event.tokens)
+            self.drafting_cycles += 1
+            self.draft_seconds += event.end - event.start
+            return True
+        if isinstance(event, Verified):
+            if event.cycle > 0:
+                (self.verify_seconds if drafting else self.step_seconds).append(event.end - event.start)
+            parents = {p.node: p for p in event.positions}
+            for place, position in enumerate(parents.values()):
+                if position.status != "discarded":
+                    while len(self.judged_at) <= place:
+                        self.judged_at.append(0)
+                        self.accepted_at.append(0)
+                    self.judged_at[place] += 1
+                    self.accepted_at[place] += position.status == "accepted"
+            return drafting
+        if isinstance(event, Committed):
+            self.ids += event.tokens
+            self.tokens, self.seconds = event.total, event.at
+            if event.cycle == 0:
+                self.prefill_seconds = event.at
+            else:
+                self.cycles += 1
+            return False
+        if isinstance(event, Failed):
+            self.failures += 1
+        elif isinstance(event, Finished):
+            self.reason, self.text = event.reason, event.text
+        return drafting
+
+    @property
+    def judged(self) -> int:
+        return sum(self.judged_at)
+
+    @property
+    def accepted(self) -> int:
+        return sum(self.accepted_at)
+
+    @property
+    def alpha(self) -> float | None:
+        """Accepted / judged."""
+        return self.accepted / self.judged if self.judged else None
+
+    @property
+    def alpha_by_position(self) -> list[float]:
+        return [a / j for a, j in zip(self.accepted_at, self.judged_at, strict=True) if j]
+
+    @property
+    def draft_acceptance_rate(self) -> float | None:
+        """Accepted / drafted."""
+        return self.accepted / self.drafted if self.drafted else None
+
+    @property
+    def tau(self) -> float | None:
+        """Tokens per cycle, the target's own included, without the first token, which the prefill gives."""
+        return (self.tokens - 1) / self.cycles if self.cycles else None
+
+    @property
+    def decode_seconds(self) -> float:
+        return self.seconds - self.prefill_seconds
+
+    @property
+    def seconds_per_token(self) -> float | None:
+        """TPOT: time per output token behind the first."""
+        return self.decode_seconds / (self.tokens - 1) if self.tokens > 1 else None
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        return 1.0 / self.seconds_per_token if self.seconds_per_token else None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A speculative lane against plain decoding of the same prompt. Costs are in units of one plain step."""
+
+    speculative: LaneStats
+    plain: LaneStats
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Comparison:
+        events = list(events)
+        return cls(LaneStats.of(events, "speculative"), LaneStats.of(events, "plain"))
+
+    @property
+    def step(self) -> float | None:
+        """Seconds of one plain step, the engine's own time included."""
+        return self.plain.seconds_per_token
+
+    @property
+    def measured_speedup(self) -> float | None:
+        fast, slow = self.speculative.seconds_per_token, self.plain.seconds_per_token
+        return slow / fast if fast and slow else None
+
+    @property
+    def draft_cost(self) -> float | None:
+        """c: one draft token's time."""
+        if not self.step or not self.speculative.drafted:
+            return None
+        return self.speculative.draft_seconds / self.speculative.drafted / self.step
+
+    @property
+    def verify_cost(self) -> float | None:
+        """v: one verification pass (the mean, so that the account adds up)."""
+        passes = self.speculative.verify_seconds
+        return sum(passes) / len(passes) / self.step if self.step and passes else None
+
+    @property
+    def overhead(self) -> float | None:
+        """o: what a drafting cycle costs beyond its draft and its pass."""
+        spec = self.speculative
+        if not self.step or not spec.drafting_cycles:
+            return None
+        rest = spec.decode_seconds - spec.draft_seconds - sum(spec.verify_seconds) - sum(spec.step_seconds)
+        return max(0.0, rest) / spec.cycles / self.step
+
+    @property
+    def accounted_speedup(self) -> float | None:
+        """Does the account close? From this run's own acceptance by position, costs and overhead."""
+        spec = self.speculative
+        if self.draft_cost is None or self.verify_cost is None or self.overhead is None:
+            return None
+        per_cycle = spec.drafted / spec.drafting_cycles
+        return accounted_speedup(spec.alpha_by_position, per_cycle, self.draft_cost, self.verify_cost, self.overhead)
+
+
+def repetition(ids: list[int], n: int = 8) -> float:
+    """The share of n-grams that occurred before: looping text flatters every drafter."""
+    grams = [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
+    return 1.0 - len(set(grams)) / len(grams) if grams else 0.0

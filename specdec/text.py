@@ -1,0 +1,90 @@
+"""Tokens as text: the bytes of each token, streams that are always complete UTF-8, stop strings across tokens."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+SENTENCEPIECE_SPACE = "▁"
+
+
+class Pieces:
+    """The bytes behind every token id, from a tokenizer.json (byte-level BPE or SentencePiece with byte tokens)."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+        self._byte_level = "ByteLevel" in str(tokenizer.decoder)
+        self._known: dict[int, bytes] = {}
+
+    def bytes(self, token: int) -> bytes:
+        if token not in self._known:
+            self._known[token] = self._read(token)
+        return self._known[token]
+
+    def piece(self, token: int) -> str:
+        """For people: the token's text, or its bytes as <0xF0> where they are no text by themselves."""
+        if token in self._special:
+            return self._tokenizer.id_to_token(token)
+        data = self.bytes(token)
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return "".join(f"<0x{byte:02X}>" for byte in data)
+
+    def _read(self, token: int) -> bytes:
+        content = None if token in self._special else self._tokenizer.id_to_token(token)
+        if content is None:  # a control token, or an id that only pads the vocabulary
+            return b""
+        if self._byte_level:
+            return b"".join(bytes([BYTE_OF[c]]) if c in BYTE_OF else c.encode() for c in content)
+        if len(content) == 6 and content.startswith("<0x"):
+            return bytes([int(content[3:5], 16)])
+        return content.replace(SENTENCEPIECE_SPACE, " ").encode()
+
+
+def byte_of_character() -> dict[str, int]:
+    """GPT-2's table: byte-level BPE writes every byte as a printable character."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
+
+
+BYTE_OF = byte_of_character()
+
+
+class TextStream:
+    """Turns tokens into text that can be shown at once: never half a character, never a part of a stop string."""
+
+    def __init__(self, token_bytes: Callable[[int], bytes], stop: Sequence[str] = ()) -> None:
+        self._bytes, self._stop = token_bytes, tuple(stop)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""  # readable, but it may be the beginning of a stop string
+        self.stopped = False
+
+    def push(self, token: int) -> str:
+        """The text that this token made readable. Sets `stopped` when a stop string is complete."""
+        return self._release(self._decoder.decode(self._bytes(token)))
+
+    def flush(self) -> str:
+        """The rest: what was held back, and a replacement mark for half a character."""
+        rest = self._release(self._decoder.decode(b"", final=True))
+        held, self._held = self._held, ""
+        return rest + ("" if self.stopped else held)
+
+    def _release(self, new: str) -> str:
+        if self.stopped:
+            return ""
+        text = self._held + new
+        found = [at for stop in self._stop if (at := text.find(stop)) >= 0]
+        if found:
+            self.stopped, self._held = True, ""
+            return text[: min(found)]
+        beginnings = (stop[:length] for stop in self._stop for length in range(1, len(stop)))
+        keep = max((len(beginning) for beginning in beginnings if text.endswith(beginning)), default=0)
+        self._held = text[len(text) - keep :]
+        return text[: len(text) - keep]

@@ -1,0 +1,1 @@
+"""The page: reads events and recorded runs, draws them, and asks `session` for live ones."""

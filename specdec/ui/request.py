@@ -1,0 +1,107 @@
+"""What a visitor asks for, checked. Input comes from the page and from the API, so no type is taken on trust."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..types import MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
+from .text import strings
+
+DRAFTERS = ("draft_model", "prompt_lookup", "none")
+MAX_PROMPT, MAX_K, MAX_NEW = 4_000, 16, 256
+MAX_TEMPERATURE, MAX_TOP_K, MAX_SEED = 2.0, 1_000, 2**31 - 1
+
+
+class InputError(ValueError):
+    """One sentence for the visitor that says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    prompt: str
+    drafter: str
+    k: int
+    params: SamplingParams
+
+
+def check(
+    prompt: Any,
+    drafter: Any = "draft_model",
+    k: Any = 4,
+    temperature: Any = 0.0,
+    top_p: Any = 1.0,
+    top_k: Any = 0,
+    max_tokens: Any = 64,
+    seed: Any = 0,
+    stop: Any = "",
+) -> RunRequest:
+    """The request, or an InputError for the first thing that is wrong with it."""
+    if not isinstance(drafter, str) or drafter not in DRAFTERS:
+        raise InputError(say("drafter", names=", ".join(DRAFTERS)))
+    params = SamplingParams(
+        temperature=number("temperature", temperature, MAX_TEMPERATURE),
+        top_k=whole("top_k", top_k, 0, MAX_TOP_K),
+        top_p=share(top_p),
+        max_tokens=whole("max_tokens", max_tokens, 1, MAX_NEW),
+        seed=whole("seed", seed, 0, MAX_SEED),
+        stop=stops(stop),
+    )
+    return RunRequest(readable(prompt), drafter, whole("k", k, 0, MAX_K), params)
+
+
+def readable(prompt: Any) -> str:
+    if not isinstance(prompt, str):
+        raise InputError(say("not_text"))
+    if len(prompt) > MAX_PROMPT:  # before anything looks at every character
+        raise InputError(say("too_long", n=f"{len(prompt):,}", limit=f"{MAX_PROMPT:,}"))
+    if "\0" in prompt:
+        raise InputError(say("nul"))
+    if any("\ud800" <= character <= "\udfff" for character in prompt):
+        raise InputError(say("surrogate"))
+    if not prompt.strip():
+        raise InputError(say("empty"))
+    return prompt
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def number(name: str, value: Any, high: float) -> float:
+    if not is_number(value) or not 0 <= value <= high:
+        raise InputError(say("number", name=strings("page")["names"][name], low=0, high=f"{high:g}"))
+    return float(value)
+
+
+def whole(name: str, value: Any, low: int, high: int) -> int:
+    """Sliders send 4.0 for 4; 4.5 is refused."""
+    if not is_number(value) or value != int(value) or not low <= value <= high:
+        raise InputError(say("whole", name=strings("page")["names"][name], low=low, high=f"{high:,}"))
+    return int(value)
+
+
+def share(value: Any) -> float:
+    if not is_number(value) or not 0 < value <= 1:
+        raise InputError(say("top_p"))
+    return float(value)
+
+
+def stops(value: Any) -> tuple[str, ...]:
+    r"""One stop string a line; `\n` stands for a line break."""
+    wrong = InputError(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
+    if value is None:
+        return ()
+    if not isinstance(value, str) or len(value) > 4 * MAX_STOPS * MAX_STOP_LENGTH:
+        raise wrong
+    found = tuple(line.replace("\\n", "\n") for line in value.split("\n") if line)
+    if len(found) > MAX_STOPS or any(len(item) > MAX_STOP_LENGTH for item in found):
+        raise wrong
+    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value):
+        raise wrong
+    return found
+
+
+def say(error: str, **values: Any) -> str:
+    return strings("page")["errors"][error].format(**values)

@@ -1,0 +1,153 @@
+"""The page's only door to the engine and to recorded runs.
+
+The engine is imported at the first live run: the page itself needs no torch. One run at a time has the machine,
+whoever asks, because two would spoil each other's clocks. The lock is ours: a cancelled run gives back Gradio's
+slot at once, while its thread still finishes a cycle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..trace import MAX_BYTES, Header, Trace, TraceError, line
+from .request import RunRequest
+from .text import ASSETS, kind_of, strings
+from .zerogpu import GPU
+
+DEADLINE = 60.0  # seconds of one run, both lanes
+TRACES = ASSETS / "traces"
+FIRST = "story"
+
+log = logging.getLogger(__name__)
+_machine = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """One thing to tell the page: lines of the run, or a notice beside the button."""
+
+    kind: Literal["lines", "notice", "error"]
+    text: str
+
+
+def run(request: RunRequest) -> Iterator[News]:
+    """A live run, both lanes. Closing the iterator stops it within one cycle."""
+    yield from _wait_for_machine()
+    try:
+        yield News("notice", _notice("loading" if not _loaded() else "running"))
+        yield from _live(request)
+    finally:
+        _machine.release()
+
+
+def recorded(name: str) -> str:
+    """A recorded run as NDJSON, checked; "" if there is none of that name."""
+    if name not in recorded_names():
+        return ""
+    try:
+        path = TRACES / f"{name}.jsonl"
+        if path.stat().st_size > MAX_BYTES:
+            raise TraceError("the file is too large")
+        trace = Trace.load(path)
+    except (OSError, ValueError) as error:
+        log.warning("recorded run %s cannot be read: %s", name, error)
+        return ""
+    return trace.dumps()
+
+
+def recorded_names() -> list[str]:
+    """What is there, the first screen's first."""
+    names = sorted(path.stem for path in TRACES.glob("*.jsonl")) if TRACES.is_dir() else []
+    return sorted(names, key=lambda name: name != FIRST)
+
+
+def warm() -> None:
+    """Load the models in the background, so that the first live run starts at once."""
+    if not _loaded():
+        threading.Thread(target=_load_quietly, name="warm", daemon=True).start()
+
+
+def _wait_for_machine() -> Iterator[News]:
+    told = False
+    while not _machine.acquire(timeout=0.25):
+        if not told:
+            told = True
+            yield News("notice", _notice("waiting"))
+        else:
+            yield News("lines", "")  # a place where a cancelled visitor leaves
+
+
+@GPU(duration=60)
+def _live(request: RunRequest) -> Iterator[News]:
+    """The run itself; on shared hardware this is what happens in a process of its own, so it yields plain data."""
+    try:
+        family, race = _engine()
+    except Exception:
+        log.exception("the models cannot be loaded")
+        yield News("error", _notice("no_engine"))
+        return
+    yield News("notice", _notice("running"))
+    started = time.monotonic()
+    try:
+        with contextlib.closing(race(family, request.prompt, request.drafter, request.k, request.params)) as events:
+            yield News("lines", _header(request, family).line())
+            for event in events:
+                yield News("lines", line(event))
+                if time.monotonic() - started > DEADLINE:
+                    yield News("notice", _notice("deadline", seconds=round(DEADLINE)))
+                    return
+    except ValueError as error:  # a prompt that the engine refuses; its message is one sentence
+        yield News("error", str(error))
+        return
+    except Exception:
+        log.exception("a run broke off")
+        yield News("error", _notice("broken"))
+        return
+    yield News("notice", _notice("done"))
+
+
+def _engine() -> tuple[Any, Any]:
+    from .. import zoo
+    from ..race import race
+
+    return zoo.load("embedded"), race
+
+
+def _loaded() -> bool:
+    import sys
+
+    zoo = sys.modules.get("specdec.zoo")
+    return bool(getattr(zoo, "_loaded", None))
+
+
+def _load_quietly() -> None:
+    try:
+        _engine()
+    except Exception as error:  # the run itself will say so
+        log.warning("the models cannot be loaded: %s", error)
+
+
+def _header(request: RunRequest, family: Any) -> Header:
+    from .. import machine
+
+    return Header(
+        run=uuid.uuid4().hex,
+        source="live",
+        prompt=request.prompt,
+        lanes=("speculative", "plain"),
+        kind=kind_of(request.prompt),
+        models=family.describe(),
+        machine=machine.describe(),
+        created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    )
+
+
+def _notice(name: str, **values: Any) -> str:
+    return strings("page")["notice"][name].format(**values)

@@ -1,0 +1,151 @@
+"""The tab Race: a recorded run plays at once; the rail on the right starts a live one beside it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import gradio as gr
+
+from .. import session
+from ..components.notice import Notice
+from ..components.player import Player
+from ..request import DRAFTERS, MAX_K, MAX_NEW, MAX_TEMPERATURE, InputError, check
+from ..text import paragraph, prompts, strings
+
+UPDATES_PER_SECOND, LONG_LOG = 20, 1_000_000  # past this length a log is sent less often
+ENGINE = {"concurrency_id": "engine", "concurrency_limit": 1}
+PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+
+
+def build() -> None:
+    with gr.Row(elem_classes="sd-cols"):
+        with gr.Column(elem_classes="sd-main"):
+            player = Player(session.recorded(session.FIRST))
+            with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
+                gr.Markdown(paragraph("reading"))
+        with gr.Column(elem_classes="sd-rail", min_width=240):
+            fields, run_button, stop_button, notice = rail(player)
+    connect(player, fields, run_button, stop_button, notice)
+    gr.api(run_lines, api_name="run", **ENGINE)
+
+
+def rail(player: Player) -> tuple[list[Any], gr.Button, gr.Button, Notice]:
+    """The settings, in the order of `check`'s arguments."""
+    words = strings("page")["settings"]
+    with gr.Column(elem_classes="sd-box"):
+        prompt = gr.Textbox(
+            prompts()["story"][0], label=words["prompt"], placeholder=words["prompt_placeholder"], lines=3, max_lines=8
+        )
+        with gr.Row(elem_classes="sd-pills"):
+            for kind, label in words["examples"].items():
+                pill = gr.Button(label, size="sm", elem_classes="sd-pill")
+                pill.click(None, prompt, prompt, js=next_example(prompts()[kind]), **PRIVATE)
+    names = [(words["drafters"][name], name) for name in DRAFTERS]
+    drafter = gr.Dropdown(names, value="draft_model", label=words["drafter"], filterable=False)
+    k = gr.Slider(0, MAX_K, value=4, step=1, label=words["k"], buttons=[])
+    temperature = gr.Slider(0, MAX_TEMPERATURE, value=0.8, step=0.1, label=words["temperature"], buttons=[])
+    seed = gr.Number(7, label=words["seed"], precision=None, elem_classes="sd-inline-number")
+    with gr.Row(elem_classes="sd-go"):
+        run_button = gr.Button(words["run"], variant="primary", elem_id="run")
+        stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
+    notice = Notice()
+    with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
+        max_tokens = gr.Slider(1, MAX_NEW, value=64, step=1, label=words["max_tokens"], buttons=[])
+        top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
+        top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
+        stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
+    recordings(player, notice)
+    prompt.focus(session.warm, **PRIVATE, queue=False)
+    fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings]
+    return fields, run_button, stop_button, notice
+
+
+def recordings(player: Player, notice: Notice) -> None:
+    names = session.recorded_names()
+    if not names:
+        return
+    words = strings("page")["settings"]
+    with gr.Row(elem_classes="sd-pills sd-recorded"):
+        gr.HTML(f'<span class="sd-sub">{words["recorded"]}</span>', elem_classes="sd-label")
+        for name in names:
+            button = gr.Button(words["examples"].get(name, name.capitalize()), size="sm", elem_classes="sd-pill")
+            button.click(lambda name=name: play_recorded(name), None, [player, notice], queue=False, **PRIVATE)
+
+
+def play_recorded(name: str) -> tuple[Any, Any]:
+    log = session.recorded(name)
+    if not log:
+        return gr.skip(), gr.update(value=strings("page")["notice"]["no_trace"], wrong=True)
+    return log, gr.update(value="", wrong=False)
+
+
+def next_example(examples: list[str]) -> str:
+    """Each press gives the next example of its kind, in the browser."""
+    return f"(now) => {{ const all = {json.dumps(examples)}; return all[(all.indexOf(now) + 1) % all.length]; }}"
+
+
+def connect(player: Player, fields: list[Any], run_button: gr.Button, stop_button: gr.Button, notice: Notice) -> None:
+    running = run_button.click(run, fields, [player, notice, run_button, stop_button], **ENGINE, **PRIVATE)
+    running.then(over, None, [player, run_button, stop_button], queue=False, **PRIVATE)
+    stop_button.click(stopped, None, [notice], cancels=running, queue=False, **PRIVATE)
+
+
+def run(*fields: Any) -> Iterator[tuple[Any, ...]]:
+    """Updates of the page for one live run. A refused input leaves everything on the page as it was."""
+    try:
+        request = check(*fields)
+    except InputError as error:
+        yield gr.skip(), gr.update(value=str(error), wrong=True), gr.skip(), gr.skip()
+        return
+    yield gr.skip(), gr.update(value="", wrong=False), gr.update(interactive=False), gr.update(interactive=True)
+    log, sent, last = "", 0, 0.0
+    for news in session.run(request):
+        if news.kind != "lines":
+            yield log or gr.skip(), gr.update(value=news.text, wrong=news.kind == "error"), gr.skip(), gr.skip()
+            continue
+        log += news.text
+        now = time.monotonic()
+        if now - last >= (1 if len(log) < LONG_LOG else 3) / UPDATES_PER_SECOND:
+            last, sent = now, len(log)
+            yield log or gr.skip(), gr.skip(), gr.skip(), gr.skip()
+    if len(log) > sent:
+        yield log, gr.skip(), gr.skip(), gr.skip()
+
+
+def over() -> tuple[Any, ...]:
+    """However the run ended: the player learns that no more will come, and Run is there again."""
+    return gr.update(ended=str(time.time_ns())), gr.update(interactive=True), gr.update(interactive=False)
+
+
+def stopped() -> Any:
+    return gr.update(value=strings("page")["notice"]["stopped"], wrong=False)
+
+
+def run_lines(
+    prompt: str,
+    drafter: str = "draft_model",
+    k: int = 4,
+    temperature: float = 0.0,
+    top_p: float = 1.0,
+    top_k: int = 0,
+    max_tokens: int = 64,
+    seed: int = 0,
+    stop: str = "",
+) -> Iterator[str]:
+    """Run a prompt live, speculatively and plainly; streams the run as NDJSON: a header, then one event a line.
+
+    A refused input gives the one line {"error": "what to do"}.
+    """
+    try:
+        request = check(prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop)
+    except InputError as error:
+        yield json.dumps({"error": str(error)})
+        return
+    for news in session.run(request):
+        if news.kind == "error":
+            yield json.dumps({"error": news.text})
+        elif news.kind == "lines" and news.text:
+            yield news.text

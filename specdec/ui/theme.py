@@ -1,0 +1,99 @@
+"""Colours and shapes of Gradio's own widgets, matched to `assets/style.css`; and how the app is served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from .text import ASSETS
+
+LIGHT = {
+    "page": "#ffffff",
+    "surface": "#f8fafc",
+    "line": "#e2e8f0",
+    "line_2": "#cbd5e1",
+    "ink": "#0f172a",
+    "ink_2": "#475569",
+}
+DARK = {
+    "page": "#0b1020",
+    "surface": "#111a2d",
+    "line": "#263349",
+    "line_2": "#41506b",
+    "ink": "#e9eef6",
+    "ink_2": "#aab7ca",
+}
+
+# Gradio's variable -> the role that it plays here
+ROLES = {
+    "body_background_fill": "page",
+    "background_fill_primary": "page",
+    "background_fill_secondary": "surface",
+    "block_background_fill": "page",
+    "block_border_color": "line",
+    "block_label_text_color": "ink_2",
+    "block_title_text_color": "ink_2",
+    "block_info_text_color": "ink_2",
+    "body_text_color": "ink",
+    "body_text_color_subdued": "ink_2",
+    "border_color_primary": "line",
+    "input_background_fill": "page",
+    "input_background_fill_focus": "page",
+    "input_border_color": "line_2",
+    "input_placeholder_color": "ink_2",
+    "button_secondary_background_fill": "surface",
+    "button_secondary_background_fill_hover": "surface",
+    "button_secondary_border_color": "line_2",
+    "button_secondary_border_color_hover": "ink_2",
+    "button_secondary_text_color": "ink",
+    "panel_background_fill": "page",
+}
+
+
+def theme() -> gr.themes.Base:
+    colours = {name: LIGHT[role] for name, role in ROLES.items()}
+    colours |= {f"{name}_dark": DARK[role] for name, role in ROLES.items()}
+    return gr.themes.Default(
+        primary_hue="indigo",
+        secondary_hue="slate",
+        neutral_hue="slate",
+        font=[gr.themes.LocalFont("IBM Plex Sans", weights=(400, 600)), "ui-sans-serif", "system-ui", "sans-serif"],
+    ).set(
+        **colours,
+        block_shadow="none",
+        block_radius="8px",
+        input_radius="6px",
+        button_large_radius="7px",
+        button_small_radius="99px",
+        block_border_width="1px",
+        block_label_text_size="13.5px",
+        block_title_text_size="13.5px",
+        block_title_text_weight="400",
+        button_primary_background_fill="#4338ca",
+        button_primary_background_fill_hover="#3730a3",
+        button_primary_background_fill_dark="#4f46e5",
+        button_primary_background_fill_hover_dark="#4338ca",
+        button_primary_text_color="#ffffff",
+        slider_color="#4338ca",
+        slider_color_dark="#818cf8",
+    )
+
+
+def launch_settings() -> dict[str, Any]:
+    """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere."""
+    return {
+        "theme": theme(),
+        "css_paths": [ASSETS / "style.css"],
+        "run_history": False,
+        "show_error": False,
+        "enable_monitoring": False,
+        "max_file_size": "1mb",
+        "allowed_paths": [],
+        "strict_cors": True,
+        "ssr_mode": False,
+        "share": False,
+        "state_session_capacity": 500,
+        "max_threads": 40,
+        "footer_links": ["api"],
+    }

@@ -1,0 +1,67 @@
+"""The walk: a proposal, the target's rows and randomness in; a verdict out. Pure.
+
+It serves chains and trees, greedy and sampled, model drafts and point masses. At a node, p is the target's
+row. Each child in turn is kept with probability min(1, p/q); after a rejection p becomes the residual and the
+next sibling is tried. When no child is kept, the target's own token is drawn from what p has become.
+
+Chains: Leviathan et al. 2022 (arXiv 2211.17192), Chen et al. 2023 (2302.01318). Siblings: SpecInfer
+(2305.09781). Lossless when each `probs[i]` is the law that token i was drawn from given its elder siblings.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor
+
+from .sampling import Chooser, residual
+from .types import Proposal, Trial, Verdict
+
+
+class Rule(Protocol):
+    """Decides a cycle. Row i + 1 of `rows` [n + 1, V] is the target's law behind node i, row 0 behind the text."""
+
+    name: str
+    lossless: bool
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict: ...
+
+
+class RejectionSampling:
+    """The lossless rule of the papers. Its four small methods are the seams where mistakes happen."""
+
+    name = "rejection sampling"
+    lossless = True
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        node, path, trials = -1, [], []
+        while True:
+            p = self.row(rows, node)
+            children = proposal.children(node)
+            for child in children:
+                token = proposal.tokens[child]
+                q = None if proposal.probs is None else proposal.probs[child]
+                p_x, q_x = float(p[token]), 1.0 if q is None else float(q[token])
+                accepted, u = self.accept(p_x, q_x, chooser, child)
+                trials.append(Trial(child, token, p_x, q_x, u, accepted))
+                if accepted:
+                    path.append(child)
+                    node = child
+                    break
+                p = self.residual(p, q, token)
+            else:
+                token = self.own_token(p, proposal, node, chooser)
+                kind = "resampled" if children else "bonus"
+                return Verdict(tuple(path), token, kind, tuple(trials))
+
+    def row(self, rows: Tensor, node: int) -> Tensor:
+        return rows[node + 1]
+
+    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
+        return chooser.accept(p, q, ("accept", node))
+
+    def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
+        return residual(p, q, token)
+
+    def own_token(self, p: Tensor, proposal: Proposal, node: int, chooser: Chooser) -> int:
+        return chooser.categorical(p, ("own", node))

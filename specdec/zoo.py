@@ -1,0 +1,109 @@
+"""Models by name: the embedded family, or any folder in the Hub's layout. Loads once, shares read-only."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+
+from . import machine
+from .drafters import DraftModelDrafter, Drafter, NoDrafter, PromptLookupDrafter
+from .models.transformer import Transformer
+from .text import Pieces
+
+EMBEDDED = Path(__file__).resolve().parent.parent / "assets" / "family"
+_loaded: dict[tuple[str, torch.dtype | None], Family] = {}
+_lock = threading.Lock()
+
+
+class Family:
+    """A target, its tokenizer, and the ways of drafting for it. Drafters are made anew for every run."""
+
+    def __init__(self, name: str, target: Transformer, tokenizer: Tokenizer, draft: Transformer | None) -> None:
+        self.name, self.target, self.draft = name, target, draft
+        tokenizer.encode_special_tokens = True  # text from people never becomes a control token
+        self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
+        self.begin = tokenizer.token_to_id("<|endoftext|>")
+        self.end_tokens = frozenset() if self.begin is None else frozenset({self.begin})
+        self.threads = torch.get_num_threads()
+        self.drafters: dict[str, Callable[[int], Drafter]] = {
+            "none": lambda capacity: NoDrafter(),
+            "prompt_lookup": lambda capacity: PromptLookupDrafter(),
+        }
+        if draft is not None:
+            self.drafters["draft_model"] = lambda capacity: DraftModelDrafter(draft, capacity)
+
+    def drafter(self, name: str, capacity: int) -> Drafter:
+        """A fresh drafter for one run of at most `capacity` tokens. ValueError names the choices."""
+        if name not in self.drafters:
+            raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
+        return self.drafters[name](capacity)
+
+    def encode(self, text: str) -> list[int]:
+        begin = [] if self.begin is None else [self.begin]
+        return begin + self.tokenizer.encode(text, add_special_tokens=False).ids
+
+    def describe(self) -> dict[str, Any]:
+        """JSON-ready facts for labels."""
+        facts: dict[str, Any] = {"family": self.name, "target": facts_of(self.target)}
+        if self.draft is not None:
+            facts["draft_model"] = facts_of(self.draft)
+        return facts | {"dtype": str(self.target.dtype).removeprefix("torch."), "threads": self.threads}
+
+
+def facts_of(model: Transformer) -> dict[str, int]:
+    return {"parameters": model.parameters, "layers": len(model.layers), "hidden_size": model.embedding.shape[1]}
+
+
+def load(name: str = "embedded", dtype: torch.dtype | None = None) -> Family:
+    """The family of that name or folder, loaded at the first call. `dtype` None picks what is fastest here."""
+    with _lock:
+        if (name, dtype) not in _loaded:
+            folder = EMBEDDED if name == "embedded" else Path(name)
+            _loaded[name, dtype] = read(folder, name, dtype or fastest_dtype())
+        return _loaded[name, dtype]
+
+
+def read(folder: Path, name: str, dtype: torch.dtype) -> Family:
+    """A folder with `target/`, `tokenizer/` and perhaps `draft_model/`."""
+    if not (folder / "target").is_dir():
+        raise ValueError(f"{folder} holds no folder 'target' with a model in it")
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer" / "tokenizer.json"))
+    draft = folder / "draft_model"
+    family = Family(
+        name,
+        Transformer.load(folder / "target", dtype),
+        tokenizer,
+        Transformer.load(draft, dtype) if draft.is_dir() else None,
+    )
+    family.threads = tune_threads(family)
+    return family
+
+
+def fastest_dtype() -> torch.dtype:
+    """bfloat16 where the processor multiplies it in hardware, else float32."""
+    supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    return torch.bfloat16 if supported() else torch.float32
+
+
+def tune_threads(family: Family, passes: int = 12) -> int:
+    """Try each thread count on short passes and keep the fastest: small matrices are slower when shared out."""
+    best, fewest = (float("inf"), 1), 1
+    candidates = sorted({fewest, machine.cores()})
+    cache = family.target.new_cache(64)
+    for count in candidates:
+        torch.set_num_threads(count)
+        seconds = []
+        for width in (1, 2, 5) * passes:
+            start = time.perf_counter()
+            family.target.forward([0] * width, cache, rows=width)
+            seconds.append(time.perf_counter() - start)
+            cache.keep(0)
+        best = min(best, (sorted(seconds)[len(seconds) // 2], count))
+    torch.set_num_threads(best[1])
+    return best[1]

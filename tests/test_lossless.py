@@ -1,0 +1,156 @@
+"""The claim: the shipped loop's output law is the target's. And the proof that these tests can fail."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from specdec.engine import Task, generate
+from specdec.events import Committed
+from specdec.mistakes import MISTAKES
+from specdec.prove import (
+    PARAMS,
+    Case,
+    TooManyPaths,
+    cases,
+    output_law,
+    run_loop,
+    shipped_error,
+    total_variation,
+)
+from specdec.sampling import RandomChooser
+from specdec.types import SamplingParams
+
+EXACT = 1e-12
+SMALL = 500  # random paths
+
+
+def small_cases() -> list[Case]:
+    """A fixed part of the grid, every drafter, warp, K and length among them."""
+    return [case for index, case in enumerate(cases()) if index % 6 == 1]
+
+
+def test_every_random_path_gives_the_targets_law() -> None:
+    proved = 0
+    for case in small_cases():
+        try:
+            error, _ = shipped_error(case, SMALL)
+        except TooManyPaths:
+            continue
+        assert error <= EXACT, case
+        proved += 1
+    assert proved >= 300
+
+
+@pytest.mark.long
+def test_every_random_path_gives_the_targets_law_on_large_toys() -> None:
+    for case in cases():
+        try:
+            error, _ = shipped_error(case, 20_000)
+        except TooManyPaths:
+            continue
+        assert error <= EXACT, case
+
+
+@pytest.mark.parametrize("drafter", ["model", "point", "sampled", "without replacement", "top"])
+def test_one_large_toy_a_drafter(drafter: str) -> None:
+    trees = drafter in ("sampled", "without replacement")
+    case = Case(3, 2, 3 if trees else 4, SamplingParams(temperature=0.9), drafter, seed=5)
+    error, paths = shipped_error(case, 40_000)
+    assert error <= EXACT
+    assert paths >= 27
+
+
+def planted(key: str, params: SamplingParams, length: int = 4) -> float:
+    mistake = MISTAKES[key]
+    case = Case(3, 2, length, params, "point" if mistake.needs_point_mass else "model", seed=1)
+    law, _ = output_law(run_loop(lambda: mistake.apply(case.task(), case.models()[1])))
+    return total_variation(law, case.exact_law())
+
+
+@pytest.mark.parametrize("key", MISTAKES)
+def test_enumeration_catches_the_mistake(key: str) -> None:
+    assert planted(key, SamplingParams(temperature=0.7)) > 1e-5
+
+
+def first_drafted_token(law: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
+    """The law of the first two tokens: the prefill's, and the first that a draft had a part in."""
+    marginal: dict[tuple[int, ...], float] = {}
+    for tokens, chance in law.items():
+        marginal[tokens[:2]] = marginal.get(tokens[:2], 0.0) + chance
+    return marginal
+
+
+@pytest.mark.parametrize("key", [key for key, mistake in MISTAKES.items() if not mistake.needs_point_mass])
+def test_what_the_first_token_shows(key: str) -> None:
+    mistake, case = MISTAKES[key], Case(3, 2, 4, SamplingParams(temperature=0.7), seed=1)
+    law, _ = output_law(run_loop(lambda: mistake.apply(case.task(), case.models()[1])))
+    distance = total_variation(first_drafted_token(law), first_drafted_token(case.exact_law()))
+    assert (distance > 1e-9) == mistake.first_token_shows
+
+
+# Sampling. It cannot prove exactness, but it runs the real generator through the real loop.
+
+
+def sampled_law(task: Task, draws: int, seed: int) -> dict[tuple[int, ...], int]:
+    counts: dict[tuple[int, ...], int] = {}
+    seeds = random.Random(seed)
+    for _ in range(draws):
+        tokens: list[int] = []
+        for event in generate(task, RandomChooser(seeds.getrandbits(60))):
+            if isinstance(event, Committed):
+                tokens += event.tokens
+        counts[tuple(tokens)] = counts.get(tuple(tokens), 0) + 1
+    return counts
+
+
+def chi_square(counts: dict[tuple[int, ...], int], exact: dict[tuple[int, ...], float]) -> tuple[float, int]:
+    """Pearson's statistic, cells below five expected pooled; infinite if an impossible outcome occurred."""
+    draws = sum(counts.values())
+    if any(tokens not in exact for tokens in counts):
+        return math.inf, 1
+    cells = [(counts.get(tokens, 0), draws * chance) for tokens, chance in exact.items()]
+    pooled = [sum(values) for values in zip(*[cell for cell in cells if cell[1] < 5], strict=True)]
+    large = [cell for cell in cells if cell[1] >= 5] + ([tuple(pooled)] if pooled and pooled[1] > 0 else [])
+    return sum((seen - wanted) ** 2 / wanted for seen, wanted in large), len(large) - 1
+
+
+def limit(degrees: int) -> float:
+    """Exceeded by chance about once in 1e9: Wilson and Hilferty's cube at 6 sigma."""
+    return degrees * (1 - 2 / (9 * degrees) + 6.0 * math.sqrt(2 / (9 * degrees))) ** 3
+
+
+DRAWS = 20_000
+JOINT = Case(4, 2, 4, SamplingParams(temperature=1.0), seed=3)
+
+
+def test_joint_law_of_three_drafted_tokens_by_sampling() -> None:
+    statistic, degrees = chi_square(sampled_law(JOINT.task(), DRAWS, seed=11), JOINT.exact_law())
+    assert degrees > 100
+    assert statistic < limit(degrees)
+
+
+@pytest.mark.parametrize("key", ["from_target", "extra_bonus", "row_shift", "argmax_draft"])
+def test_sampling_catches_the_mistake(key: str) -> None:
+    task = MISTAKES[key].apply(JOINT.task(), JOINT.models()[1])
+    # A drafter keeps a cache for one run; these are made anew inside the loop below.
+    counts: dict[tuple[int, ...], int] = {}
+    seeds = random.Random(11)
+    for _ in range(DRAWS // 4):
+        task = MISTAKES[key].apply(JOINT.task(), JOINT.models()[1])
+        tokens = run_loop(lambda task=task: task)(RandomChooser(seeds.getrandbits(60)))
+        counts[tokens] = counts.get(tokens, 0) + 1
+    statistic, degrees = chi_square(counts, JOINT.exact_law())
+    assert statistic > limit(degrees)
+
+
+def test_the_warps_are_applied_once_and_to_both_models() -> None:
+    """Top-k and top-p leave exact zeros, and nothing outside them is ever written."""
+    for params, drafter in itertools.product(PARAMS[4:], ("model", "top")):
+        case = Case(4, 2, 3, replace(params), drafter, seed=9)
+        law, _ = output_law(run_loop(case.task))
+        assert set(key for key, chance in law.items() if chance > 0) <= set(case.exact_law())
