@@ -58,7 +58,9 @@ def theme() -> gr.themes.Base:
         primary_hue="indigo",
         secondary_hue="slate",
         neutral_hue="slate",
-        font=[gr.themes.LocalFont("IBM Plex Sans", weights=(400, 600)), "ui-sans-serif", "system-ui", "sans-serif"],
+        # Gradio's own copies, served by the app; its semi-bold lacks most letters, so 600 falls on the bold one
+        font=[gr.themes.LocalFont("IBM Plex Sans", weights=(400, 700)), "ui-sans-serif", "system-ui", "sans-serif"],
+        font_mono=[gr.themes.LocalFont("IBM Plex Mono", weights=(400, 700)), "ui-monospace", "monospace"],
     ).set(
         **colours,
         block_shadow="none",

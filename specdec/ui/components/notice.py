@@ -14,8 +14,17 @@ watch(["value", "wrong"], show);
 """
 
 
-class Notice(gr.HTML):
-    def __init__(self, value: str = "", *, wrong: bool = False, **rest: Any) -> None:
-        rest.setdefault("html_template", '<p class="sd-notice" role="status"></p>')
-        rest.setdefault("js_on_load", SHOW)
-        super().__init__(value, apply_default_css=False, wrong=wrong, elem_id="notice", **rest)
+def notice() -> gr.HTML:
+    return gr.HTML(
+        "",
+        html_template='<p class="sd-notice" role="status"></p>',
+        js_on_load=SHOW,
+        apply_default_css=False,
+        elem_id="notice",
+        wrong=False,
+    )
+
+
+def tell(words: str, wrong: bool = False) -> Any:
+    """An update of the line."""
+    return gr.update(value=words, wrong=wrong)

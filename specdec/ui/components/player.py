@@ -7,22 +7,19 @@ enters the page in JavaScript, by `textContent`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import gradio as gr
 
 from ..text import ASSETS, strings
 
 
-class Player(gr.HTML):
-    """`ended` changes when the stream of a live run is over, however it ended."""
-
-    def __init__(self, value: str = "", *, ended: str = "", words: dict[str, Any] | None = None, **rest: Any) -> None:
-        rest.setdefault("html_template", (ASSETS / "player.html").read_text(encoding="utf-8"))
-        rest.setdefault("js_on_load", (ASSETS / "player.js").read_text(encoding="utf-8"))
-        super().__init__(
-            value, apply_default_css=False, ended=ended, words=words or strings("player"), elem_id="player", **rest
-        )
-
-    def api_info(self) -> dict[str, Any]:
-        return {"type": "string", "description": "A run as NDJSON: a header, then one event a line"}
+def player(log: str = "") -> gr.HTML:
+    """Its property `ended` changes when the stream of a live run is over, however it ended."""
+    return gr.HTML(
+        log,
+        html_template=(ASSETS / "player.html").read_text(encoding="utf-8"),
+        js_on_load=(ASSETS / "player.js").read_text(encoding="utf-8"),
+        apply_default_css=False,
+        elem_id="player",
+        ended="",
+        words=strings("player"),
+    )

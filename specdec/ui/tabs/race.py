@@ -10,29 +10,29 @@ from typing import Any
 import gradio as gr
 
 from .. import session
-from ..components.notice import Notice
-from ..components.player import Player
+from ..components.notice import notice, tell
+from ..components.player import player
 from ..request import DRAFTERS, MAX_K, MAX_NEW, MAX_TEMPERATURE, InputError, check
 from ..text import paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 20, 1_000_000  # past this length a log is sent less often
-ENGINE = {"concurrency_id": "engine", "concurrency_limit": 1}
+ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": 1}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
 def build() -> None:
     with gr.Row(elem_classes="sd-cols"):
         with gr.Column(elem_classes="sd-main"):
-            player = Player(session.recorded(session.FIRST))
+            screen = player(session.recorded(session.FIRST))
             with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
                 gr.Markdown(paragraph("reading"))
         with gr.Column(elem_classes="sd-rail", min_width=240):
-            fields, run_button, stop_button, notice = rail(player)
-    connect(player, fields, run_button, stop_button, notice)
+            fields, run_button, stop_button, line = rail(screen)
+    connect(screen, line, fields, run_button, stop_button)
     gr.api(run_lines, api_name="run", **ENGINE)
 
 
-def rail(player: Player) -> tuple[list[Any], gr.Button, gr.Button, Notice]:
+def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
     """The settings, in the order of `check`'s arguments."""
     words = strings("page")["settings"]
     with gr.Column(elem_classes="sd-box"):
@@ -51,19 +51,19 @@ def rail(player: Player) -> tuple[list[Any], gr.Button, gr.Button, Notice]:
     with gr.Row(elem_classes="sd-go"):
         run_button = gr.Button(words["run"], variant="primary", elem_id="run")
         stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
-    notice = Notice()
+    line = notice()
     with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
         max_tokens = gr.Slider(1, MAX_NEW, value=64, step=1, label=words["max_tokens"], buttons=[])
         top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
         top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
         stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
-    recordings(player, notice)
+    recordings(screen, line)
     prompt.focus(session.warm, **PRIVATE, queue=False)
     fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings]
-    return fields, run_button, stop_button, notice
+    return fields, run_button, stop_button, line
 
 
-def recordings(player: Player, notice: Notice) -> None:
+def recordings(screen: gr.HTML, line: gr.HTML) -> None:
     names = session.recorded_names()
     if not names:
         return
@@ -72,14 +72,14 @@ def recordings(player: Player, notice: Notice) -> None:
         gr.HTML(f'<span class="sd-sub">{words["recorded"]}</span>', elem_classes="sd-label")
         for name in names:
             button = gr.Button(words["examples"].get(name, name.capitalize()), size="sm", elem_classes="sd-pill")
-            button.click(lambda name=name: play_recorded(name), None, [player, notice], queue=False, **PRIVATE)
+            button.click(lambda name=name: play_recorded(name), None, [screen, line], queue=False, **PRIVATE)
 
 
 def play_recorded(name: str) -> tuple[Any, Any]:
     log = session.recorded(name)
     if not log:
-        return gr.skip(), gr.update(value=strings("page")["notice"]["no_trace"], wrong=True)
-    return log, gr.update(value="", wrong=False)
+        return gr.skip(), tell(strings("page")["notice"]["no_trace"], wrong=True)
+    return log, tell("")
 
 
 def next_example(examples: list[str]) -> str:
@@ -87,10 +87,10 @@ def next_example(examples: list[str]) -> str:
     return f"(now) => {{ const all = {json.dumps(examples)}; return all[(all.indexOf(now) + 1) % all.length]; }}"
 
 
-def connect(player: Player, fields: list[Any], run_button: gr.Button, stop_button: gr.Button, notice: Notice) -> None:
-    running = run_button.click(run, fields, [player, notice, run_button, stop_button], **ENGINE, **PRIVATE)
-    running.then(over, None, [player, run_button, stop_button], queue=False, **PRIVATE)
-    stop_button.click(stopped, None, [notice], cancels=running, queue=False, **PRIVATE)
+def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Button, stop_button: gr.Button) -> None:
+    running = run_button.click(run, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
+    running.then(over, None, [screen, run_button, stop_button], queue=False, **PRIVATE)
+    stop_button.click(stopped, None, [line], cancels=running, queue=False, **PRIVATE)
 
 
 def run(*fields: Any) -> Iterator[tuple[Any, ...]]:
@@ -98,13 +98,13 @@ def run(*fields: Any) -> Iterator[tuple[Any, ...]]:
     try:
         request = check(*fields)
     except InputError as error:
-        yield gr.skip(), gr.update(value=str(error), wrong=True), gr.skip(), gr.skip()
+        yield gr.skip(), tell(str(error), wrong=True), gr.skip(), gr.skip()
         return
-    yield gr.skip(), gr.update(value="", wrong=False), gr.update(interactive=False), gr.update(interactive=True)
+    yield gr.skip(), tell(""), gr.update(interactive=False), gr.update(interactive=True)
     log, sent, last = "", 0, 0.0
     for news in session.run(request):
         if news.kind != "lines":
-            yield log or gr.skip(), gr.update(value=news.text, wrong=news.kind == "error"), gr.skip(), gr.skip()
+            yield log or gr.skip(), tell(news.text, wrong=news.kind == "error"), gr.skip(), gr.skip()
             continue
         log += news.text
         now = time.monotonic()
@@ -121,7 +121,7 @@ def over() -> tuple[Any, ...]:
 
 
 def stopped() -> Any:
-    return gr.update(value=strings("page")["notice"]["stopped"], wrong=False)
+    return tell(strings("page")["notice"]["stopped"])
 
 
 def run_lines(

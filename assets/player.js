@@ -1,0 +1,952 @@
+/* Plays one run: a growing NDJSON log of events in, two lanes of text, a timeline and charts out.
+ *
+ * First the pure part, `fold` and what is read off it: no document, so that Node can test it. Then the drawing. Text
+ * from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. Times inside are
+ * milliseconds since the end of a lane's prefill, because the page compares decoding. */
+
+/* ---- the model of a run ------------------------------------------------------------------------------------ */
+
+const MARK = { acc: "✓", rej: "✗", dis: "·", res: "↻", bon: "+1", pen: "", pla: "", cut: "✓" };
+const STATE = { accepted: "acc", rejected: "rej", discarded: "dis", resampled: "res", bonus: "bon" };
+const EPS = 1e-6;
+
+function newRun(header) {
+  const names = header.lanes && header.lanes.length ? header.lanes : ["speculative", "plain"];
+  const lanes = {};
+  for (const name of names) lanes[name] = newLane(name);
+  return { header, names, lanes, closed: false };
+}
+
+function newLane(name) {
+  return { name, started: null, zero: null, first: null, open: null, cycles: [], failures: [], finished: null, end: 0 };
+}
+
+function fold(lines) {
+  let run = null;
+  for (const event of lines) run = apply(run, event);
+  return run;
+}
+
+/* Events of unknown kinds or lanes pass by: a newer log still plays. */
+function apply(run, event) {
+  if (event.event === "header") return newRun(event);
+  if (!run || typeof event.lane !== "string") return run;
+  const lane = run.lanes[event.lane];
+  if (!lane) return run;
+  if (event.event === "started") lane.started = event;
+  else if (event.event === "drafted") lane.open = { drafted: event };
+  else if (event.event === "verified") lane.open = { ...sameCycle(lane.open, event), verified: event };
+  else if (event.event === "committed") commit(lane, event);
+  else if (event.event === "failed") lane.failures.push(event);
+  else if (event.event === "finished") lane.finished = event;
+  return run;
+}
+
+const sameCycle = (open, event) => (open && open.drafted && open.drafted.cycle === event.cycle ? open : {});
+
+function commit(lane, event) {
+  const open = lane.open || {};
+  lane.open = null;
+  if (lane.zero === null) {
+    lane.zero = event.at;
+    lane.first = { pieces: event.pieces, tokens: event.tokens, law: open.verified && open.verified.law, p: open.verified && open.verified.p };
+    return;
+  }
+  const cycle = newCycle(lane, open, event);
+  lane.cycles.push(cycle);
+  lane.end = cycle.at;
+}
+
+function newCycle(lane, open, event) {
+  const ms = (seconds) => (seconds - lane.zero) * 1000;
+  const before = lane.cycles.length ? lane.cycles[lane.cycles.length - 1] : null;
+  const { drafted, verified } = open;
+  const positions = (verified && verified.positions) || [];
+  const draft = drafted ? { start: ms(drafted.start), end: ms(drafted.end), steps: (drafted.step_ends || []).map(ms) } : null;
+  const check = verified ? { start: ms(verified.start), end: ms(verified.end) } : null;
+  const kept = event.tokens.length;
+  const drafts = positions.map((position, i) => ({
+    ...position,
+    state: position.status === "accepted" && event.accepted <= i ? "cut" : STATE[position.status] || "dis",
+    ready: draft ? (draft.steps[i] ?? draft.end) : 0,
+  }));
+  let seen = 0;
+  for (const one of drafts) if (one.state === "acc" && ++seen > kept) one.state = "cut";
+  const own = kept > event.accepted ? ownToken(event, verified, drafts.length) : null;
+  const count = (status) => positions.filter((position) => position.status === status).length;
+  const accepted = count("accepted"), rejected = count("rejected");
+  const cycle = {
+    number: lane.cycles.length + 1, draft, check, drafts, own, at: ms(event.at), gained: kept, tokens: event.tokens, pieces: event.pieces,
+    start: draft ? draft.start : check ? check.start : before ? before.at : 0, accepted, judged: accepted + rejected,
+  };
+  cycle.sum = addUp(before && before.sum, cycle);
+  return cycle;
+}
+
+function ownToken(event, verified, drafted) {
+  const last = event.tokens.length - 1;
+  return {
+    piece: event.pieces[last], token: event.tokens[last], state: drafted ? STATE[event.kind] || "pla" : "pla",
+    law: verified && verified.law, p: verified && verified.p,
+  };
+}
+
+/* Totals up to and with this cycle: figures at any time are a look-up, not a sum. */
+const NOTHING = { tokens: 0, accepted: 0, judged: 0, drafted: 0, drafting: 0, checking: 0 };
+function addUp(sum, cycle) {
+  const last = sum || NOTHING;
+  return {
+    tokens: last.tokens + cycle.gained,
+    accepted: last.accepted + cycle.accepted,
+    judged: last.judged + cycle.judged,
+    drafted: last.drafted + cycle.drafts.length,
+    drafting: last.drafting + (cycle.draft ? cycle.draft.end - cycle.draft.start : 0),
+    checking: last.checking + (cycle.check ? cycle.check.end - cycle.check.start : 0),
+  };
+}
+
+const speculative = (run) => run.lanes[run.names[0]];
+const plain = (run) => run.lanes[run.names[run.names.length - 1]];
+const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
+const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished && run.lanes[name].finished.reason !== "cancelled")
+  || run.names.some((name) => run.lanes[name].finished && run.lanes[name].finished.reason === "cancelled");
+
+/* How far the replay may go: while the run goes on, no lane may be shown ahead of what the other has done. */
+function horizon(run) {
+  const lanes = run.names.map((name) => run.lanes[name]);
+  if (isOver(run)) return Math.max(...lanes.map((lane) => lane.end));
+  const busy = lanes.filter((lane) => !lane.finished);
+  return Math.min(...busy.map((lane) => lane.end));
+}
+
+function doneBy(cycles, t) {
+  let low = 0, high = cycles.length;
+  while (low < high) {
+    const mid = (low + high) >> 1;
+    if (cycles[mid].at <= t + EPS) low = mid + 1;
+    else high = mid;
+  }
+  return low;
+}
+
+/* Tokens in the lane's text after so many cycles, the prefill's own included. */
+const written = (lane, k) => (lane.first ? lane.first.pieces.length : 0) + (k ? lane.cycles[k - 1].sum.tokens : 0);
+
+/* Everything the figures line needs at time t. Costs are in plain passes of the target. */
+function figuresAt(run, t) {
+  const laneAt = (lane) => {
+    const k = doneBy(lane.cycles, t), last = k ? lane.cycles[k - 1] : null;
+    const sum = last ? last.sum : NOTHING;
+    return { k, last, ...sum, written: written(lane, k), time: last ? last.at : 0, rate: last && last.at > 0 ? (sum.tokens / last.at) * 1000 : 0 };
+  };
+  const a = laneAt(speculative(run)), b = laneAt(plain(run));
+  const pass = b.k ? b.time / b.k : 0;
+  const perPass = (ms, n) => (pass && n ? ms / n / pass : null);
+  return {
+    a, b, speedup: a.rate && b.rate ? a.rate / b.rate : null,
+    alpha: a.judged ? a.accepted / a.judged : null, tau: a.k ? a.tokens / a.k : null,
+    dar: a.drafted ? a.accepted / a.drafted : null,
+    c: perPass(a.drafting, a.drafted), v: perPass(a.checking, a.k), cost: perPass(a.time, a.k), draftCost: perPass(a.drafting, a.k),
+  };
+}
+
+const firstRejection = (run) => speculative(run).cycles.find((cycle) => cycle.drafts.some((draft) => draft.state === "rej")) || null;
+
+/* Greedy lanes must agree; where do they part? -1 if nowhere among the tokens that both have. */
+function partAt(run) {
+  const ids = (lane) => (lane.first ? lane.first.tokens : []).concat(...lane.cycles.map((cycle) => cycle.tokens));
+  const a = ids(speculative(run)), b = ids(plain(run)), n = Math.min(a.length, b.length);
+  for (let i = 0; i < n; i++) if (a[i] !== b[i]) return { at: i, of: n };
+  return { at: -1, of: n };
+}
+
+/* Reads a growing text line by line; a first line that differs begins a new run. */
+function newReader() {
+  return { head: null, length: 0, run: null };
+}
+
+function read(reader, text) {
+  const fresh = reader.head !== null && (text.length < reader.length || !text.startsWith(reader.head));
+  if (fresh) Object.assign(reader, newReader());
+  let end;
+  while ((end = text.indexOf("\n", reader.length)) >= 0) {
+    const line = text.slice(reader.length, end);
+    reader.length = end + 1;
+    if (reader.head === null) reader.head = line + "\n";
+    try {
+      reader.run = apply(reader.run, JSON.parse(line));
+    } catch (error) {
+      console.warn("a line of the run cannot be read", error);
+    }
+  }
+  return fresh;
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------------- */
+
+const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
+const fixed = (x, digits = 2) => x.toFixed(digits);
+
+/* A probability: two digits, but never a false 0 or 1. */
+function chance(x) {
+  if (x == null || Number.isNaN(x)) return "–";
+  if (x > 0 && x < 0.005) return "<0.01";
+  if (x < 1 && x > 0.995) return ">0.99";
+  return fixed(x);
+}
+
+function duration(ms) {
+  if (ms >= 10000) return fixed(ms / 1000, 1) + " s";
+  return fixed(ms, ms < 10 ? 2 : 1) + " ms";
+}
+
+function size(n) {
+  if (!(n > 0)) return "";
+  if (n >= 1e9) return fixed(n / 1e9, 1) + " B";
+  return n >= 1e6 ? fixed(n / 1e6, n >= 1e7 ? 0 : 1) + " M" : Math.round(n / 1e3) + " k";
+}
+
+/* Characters that would be invisible or would turn the line round are shown by their number. */
+const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const visible = (piece) => piece.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(ODD, (c) => "⟨" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "⟩");
+const shown = (piece) => visible(piece.trim() ? piece.replace(/^ /, "") : piece.replace(/ /g, "␣")) || "␣";
+
+/* "a {name} b" with values that may be nodes. */
+function fill(template, values) {
+  return template.split(/\{(\w+)\}/).map((part, i) => (i % 2 ? (values && values[part] != null ? values[part] : "") : part)).filter((part) => part !== "");
+}
+const words = (template, values) => fill(template, values).join("");
+
+function niceStep(span, count) {
+  const rough = Math.max(span, EPS) / count, power = 10 ** Math.floor(Math.log10(rough));
+  return power * ([1, 2, 5, 10].find((m) => m * power >= rough) || 10);
+}
+const tick = (v, step) => (step >= 1 ? String(Math.round(v)) : v.toFixed(Math.min(3, Math.ceil(-Math.log10(step)))));
+
+/* ---- small makers of elements -------------------------------------------------------------------------------- */
+
+function dress(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) if (value != null && value !== false) node.setAttribute(name, value);
+  node.append(...children.flat(9).filter((child) => child != null));
+  return node;
+}
+const h = (tag, attributes, ...children) => dress(document.createElement(tag), attributes, children);
+const s = (tag, attributes, ...children) => dress(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+const text = (x, y, words, cls, anchor) => s("text", { x, y, class: cls, "text-anchor": anchor }, words);
+const line = (x1, y1, x2, y2, cls, more) => s("line", { x1, y1, x2, y2, class: cls, ...more });
+const rect = (x, y, width, height, more) => s("rect", { x, y, width: Math.max(0, width), height: Math.max(0, height), ...more });
+const svg = (width, height, label, ...children) => s("svg", { width, height, role: "img", "aria-label": label }, children);
+
+let hatches = 0;
+function hatch() {
+  const id = "sd-hatch-" + hatches++;
+  const pattern = s("pattern", { id, width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    rect(0, 0, 5, 5, { class: "sd-f-rej" }), line(0, 0, 0, 5, "sd-s-rej", { "stroke-width": 1.6 }));
+  return { defs: s("defs", {}, pattern), fill: `url(#${id})` };
+}
+
+/* The visible body of a token: leading space as a small tray, runs of spaces counted. */
+function body(piece) {
+  const lead = /^ +/.exec(piece), spaces = lead ? lead[0].length : 0, rest = visible(piece.slice(spaces));
+  const trays = Array.from({ length: Math.min(spaces, 3) }, () => h("i", { class: "sd-sp" }));
+  return h("span", { class: "sd-x" }, trays, spaces > 3 ? "×" + spaces + (rest ? " " : "") : null, rest);
+}
+
+function chip(W, piece, state, tag = "button") {
+  const name = (/^ /.test(piece) ? W.space + " " : "") + (piece.trim() || (/\n/.test(piece) ? W.line_break : ""));
+  const node = h(tag, { class: "sd-tok sd-" + state, "aria-label": name + ", " + W.status[state], type: tag === "button" ? "button" : null, tabindex: tag === "button" ? -1 : null }, body(piece));
+  if (MARK[state]) node.append(h("span", { class: "sd-m", "aria-hidden": "true" }, MARK[state]));
+  return node;
+}
+
+/* ---- the player ---------------------------------------------------------------------------------------------- */
+
+const SPEEDS = [[1, "1×"], [10, "1/10"], [100, "1/100"], [400, "1/400"]];
+const HOLD = 7000; // how long the first rejection may be read before the replay goes on by itself
+
+function mount(element, props, watch) {
+  const W = props.words, root = element.querySelector(".sd-player"), part = {};
+  for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const S = { t: 0, playing: false, slow: 100, zoom: "close", zoomChosen: false, hold: "armed", timer: 0, touched: false, last: 0 };
+  const reader = newReader();
+  const clipId = "sd-clip-" + hatches++;
+  let run = null, drawn = null, chips = [], built = [], card = null;
+
+  /* -- taking in the log -- */
+
+  function pull() {
+    const fresh = read(reader, props.value || "");
+    const begun = reader.run && (fresh || run === null || reader.run !== run);
+    run = reader.run;
+    if (!run) return empty();
+    if (begun) begin();
+    build();
+    if (calm && run.header.source === "live") S.t = horizon(run);
+    draw();
+  }
+
+  function empty() {
+    part.say.textContent = W.empty;
+    root.dataset.state = "empty";
+  }
+
+  function begin() {
+    clearTimeout(S.timer);
+    hideCard();
+    const live = run.header.source === "live";
+    Object.assign(S, { t: 0, zoom: S.zoomChosen ? S.zoom : "close", hold: live || S.touched ? "spent" : "armed", playing: false });
+    chips = [];
+    built = run.names.map(() => -1);
+    laneBoxes().forEach((box) => {
+      box.replaceChildren(h("span", { class: "sd-prompt" }, clip(run.header.prompt || "")));
+      box.style.minHeight = "";
+      box.tall = 0;
+    });
+    drawn = null;
+    heading();
+    if (!calm) S.timer = setTimeout(() => play(true), live ? 0 : 400);
+    else if (!live) whenCalm();
+  }
+
+  /* Reduced motion: no replay by itself; open where there is something to see. */
+  function whenCalm() {
+    build();
+    const stop = firstRejection(run);
+    S.hold = "spent";
+    S.t = stop ? stop.at : horizon(run);
+  }
+
+  const clip = (prompt) => visible(prompt.length > 260 ? "… " + prompt.slice(-240) : prompt).replace(/↵/g, "↵\n");
+  const laneBoxes = () => [part.lane0, part.lane1];
+  const shownLanes = () => [speculative(run), plain(run)];
+
+  /* Both lanes are built as their cycles arrive; time only changes classes. */
+  function build() {
+    shownLanes().forEach((lane, l) => {
+      if (built[l] < 0 && lane.first) {
+        lane.first.pieces.forEach((piece) => put(l, laneBoxes()[l], piece, "pla", 0, 0, { own: lane.first, place: "first" }));
+        laneBoxes()[l].append(h("span", { class: "sd-gap" }));
+        built[l] = 0;
+      }
+      for (; built[l] >= 0 && built[l] < lane.cycles.length; built[l]++) buildCycle(l, lane.cycles[built[l]]);
+    });
+  }
+
+  function buildCycle(l, cycle) {
+    const box = laneBoxes()[l];
+    const group = h("span", { class: "sd-cyc" });
+    cycle.drafts.forEach((draft, i) => put(l, group, draft.piece, draft.state, draft.ready, cycle.check ? cycle.check.end : cycle.at, { cycle, draft, i }));
+    if (cycle.own) put(l, group, cycle.own.piece, cycle.own.state, cycle.at, cycle.at, { cycle, own: cycle.own });
+    box.append(group);
+    if (l === 0) box.append(h("span", { class: "sd-gap" }), " ");
+  }
+
+  function put(l, parent, piece, state, from, judged, about) {
+    const node = chip(W, piece, state);
+    node.classList.add("sd-fut");
+    const item = { node, state, from, judged, now: "fut", lane: l, piece, ...about };
+    node.item = item;
+    chips.push(item);
+    parent.append(node);
+    if (/\n/.test(piece)) parent.append(h("br"));
+  }
+
+  /* -- words that stand still during a run -- */
+
+  function heading() {
+    const head = run.header, lane = speculative(run), models = head.models || {}, machine = head.machine || {};
+    const source = head.source === "live" ? "live" : "recorded";
+    part.source.textContent = W.source[source];
+    root.dataset.source = source;
+    const target = models.target && size(models.target.parameters), draft = models.draft_model && size(models.draft_model.parameters);
+    const pair = target && draft ? words(W.meta.pair, { target, draft }) : target ? words(W.meta.target_only, { target }) : "";
+    const device = machine.gpu || (machine.cores ? (machine.cores === 1 ? W.meta.one_core : words(W.meta.cores, { n: machine.cores })) : "");
+    const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
+    part.meta.textContent = [W.kind[head.kind || ""] || head.kind, pair, device, pace].filter(Boolean).join(" · ");
+    const started = lane.started || { drafter: "other", k: "K" };
+    part.sub0.textContent = words(W.lane[started.drafter] || W.lane.other, { k: started.k });
+  }
+
+  function furniture() {
+    const named = { name0: W.lane.speculative, name1: W.lane.plain, sub1: W.lane.plain_sub, time: W.time.title, timesub: W.time.sub, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
+    for (const [name, words] of Object.entries(named)) part[name].textContent = words;
+    part.stage.setAttribute("aria-label", W.transport.stage);
+    part.back.setAttribute("aria-label", W.transport.back);
+    part.next.setAttribute("aria-label", W.transport.next);
+    part.scrub.setAttribute("aria-label", W.transport.position);
+    part.speed.setAttribute("aria-label", W.transport.speed);
+    part.legend.append(...["acc", "rej", "dis", "res", "bon", "pen"].map((state) => h("span", { class: "sd-it" }, legendChip(state), W.status[state])));
+    part.swatches.append(h("i", { class: "sd-sw-draft" }), W.time.draft + " ", h("i", { class: "sd-sw-target" }), W.time.target);
+    part.zoom.append(...["close", "run"].map((zoom) => h("button", { type: "button", "data-zoom": zoom }, W.time[zoom])));
+    part.speed.append(...SPEEDS.map(([slow, label]) => h("button", { type: "button", "data-slow": slow }, label)));
+  }
+
+  function legendChip(state) {
+    const node = chip(W, W.sample, state, "span");
+    node.setAttribute("aria-hidden", "true");
+    node.removeAttribute("aria-label");
+    return node;
+  }
+
+  /* -- drawing one moment -- */
+
+  function draw() {
+    if (!run) return;
+    const F = figuresAt(run, S.t), end = horizon(run), over = isOver(run), key = [F.a.k, F.b.k, over, end, S.slow, root.clientWidth].join();
+    paintChips();
+    if (key !== drawn) {
+      drawn = key;
+      heading();
+      paintFigures(F, end);
+      part.say.replaceChildren(...sentence(F, end));
+      part.foot.replaceChildren(footnote(F));
+      keepTall();
+      drawBars(F);
+      drawAlpha(F);
+      paintAccount(F);
+    }
+    paintTransport(F, end);
+    drawGantt(end);
+    drawCurve(F, end);
+    root.dataset.state = stateName(end, over);
+  }
+
+  const atEnd = (end) => S.t >= end - EPS;
+  function stateName(end, over) {
+    if (S.hold === "holding") return "first-rejection";
+    if (atEnd(end)) return over ? "done" : "waiting";
+    return S.playing ? "playing" : "paused";
+  }
+
+  function paintChips() {
+    const latest = doneBy(speculative(run).cycles, S.t);
+    for (const item of chips) {
+      const now = S.t + EPS < item.from ? "fut" : S.t + EPS < item.judged ? "pen" : item.state;
+      const reach = now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === latest ? 0 : -1;
+      if (item.reach !== reach) item.node.tabIndex = item.reach = reach;
+      if (item.now === now) continue;
+      item.now = now;
+      item.node.className = "sd-tok " + (now === "fut" ? "sd-fut sd-" + item.state : "sd-" + now);
+      item.node.classList.toggle("sd-unmarked", now === "pen");
+    }
+  }
+
+  /* Lanes grow, never shrink: the scrubber stays under the finger. */
+  function keepTall() {
+    for (const box of laneBoxes()) {
+      if (box.wide !== box.clientWidth) Object.assign(box, { wide: box.clientWidth, tall: 0 });
+      box.style.minHeight = "";
+      box.tall = Math.max(box.tall || 0, box.offsetHeight);
+      box.style.minHeight = box.tall + "px";
+    }
+  }
+
+  function term(name, label) {
+    const node = h("button", { type: "button", class: "sd-term" }, label);
+    node.definition = W.define[name];
+    return node;
+  }
+
+  function paintFigures(F, end) {
+    const final = isOver(run) && atEnd(end) && !wasStopped(run), U = W.figures;
+    const rows = [
+      ["speedup", final ? U.speedup : U.so_far, F.speedup ? fixed(F.speedup) + "×" : "–", "", "sd-hero"],
+      ["speculative", U.speculative, F.a.rate ? fixed(F.a.rate, 0) : "–", U.rate_unit],
+      ["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit],
+      ["alpha", U.alpha, F.alpha == null ? "–" : fixed(F.alpha), F.a.judged ? words(U.judged, { a: F.a.accepted, b: F.a.judged }) : ""],
+      ["tau", U.tau, F.tau == null ? "–" : fixed(F.tau), U.tau_unit],
+    ];
+    if (!part.figures.children.length) part.figures.append(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label)), h("dd", {}))));
+    rows.forEach(([, label, value, unit], i) => {
+      const [dt, dd] = part.figures.children[i].children;
+      dt.firstChild.textContent = label;
+      dd.replaceChildren(value, ...(unit ? [h("small", {}, unit)] : []));
+    });
+    const clock = (lane, n) => [h("b", {}, n === 1 ? W.lane.one_token : words(W.lane.clock, { tokens: n })), h("span", {}, "")];
+    part.clock0.replaceChildren(...clock(speculative(run), F.a.written));
+    part.clock1.replaceChildren(...clock(plain(run), F.b.written));
+  }
+
+  function paintTransport(F, end) {
+    const label = S.playing ? "❚❚ " + W.transport.pause : "▶ " + W.transport.play;
+    if (part.play.textContent !== label) part.play.textContent = label;
+    part.scrub.max = Math.max(end, EPS);
+    part.scrub.value = S.t;
+    part.scrub.setAttribute("aria-valuetext", words(W.transport.tokens, { n: F.a.written }));
+    shownLanes().forEach((lane, l) => {
+      const span = part["clock" + l].lastChild;
+      if (span) span.textContent = " · " + duration(lane.finished || run.closed ? Math.min(S.t, lane.end) : S.t);
+    });
+    for (const b of part.speed.children) b.setAttribute("aria-pressed", String(+b.dataset.slow === S.slow));
+    for (const b of part.zoom.children) b.setAttribute("aria-pressed", String(b.dataset.zoom === S.zoom));
+  }
+
+  /* -- the sentence -- */
+
+  const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece));
+
+  function sentence(F, end) {
+    const Y = W.say, lane = speculative(run), fatal = run.names.map((name) => run.lanes[name].failures.find((f) => f.fatal)).find(Boolean);
+    const drafter = lane.started ? lane.started.drafter : "", over = isOver(run);
+    if (over && atEnd(end)) return fatal ? [words(Y.failed, { reason: fatal.reason })] : lastWords(F, drafter);
+    if (lane.finished && F.a.k === lane.cycles.length && F.a.k) return [Y.spec_done];
+    if (!lane.first) return [Y.waiting];
+    if (!F.a.k) return [drafter === "none" || (lane.started && lane.started.k === 0) ? Y.start_none : words(drafter === "prompt_lookup" ? Y.start_lookup : Y.start, { k: lane.started ? lane.started.k : "K" })];
+    return cycleWords(F.a.last, lane.started);
+  }
+
+  function cycleWords(cycle, started) {
+    const Y = W.say, n = cycle.drafts.length, about = { cycle: cycle.number, n, total: cycle.gained };
+    if (!n) return [words(Y.nothing, about)];
+    const i = cycle.drafts.findIndex((draft) => draft.state === "rej");
+    if (i < 0) return cycle.own ? fill(n === 1 ? Y.bonus_one : Y.bonus, { ...about, bonus: tinted(cycle.own.state, cycle.own.piece) }) : [words(Y.ended, about)];
+    const { piece, p, q, u } = cycle.drafts[i], left = n - i - 1, greedy = started && started.params && started.params.temperature === 0;
+    const told = { draft: tinted("rej", piece), p: chance(p), q: chance(q), chance: chance(Math.min(1, p / q)), u: u == null ? "–" : chance(u), verdict: h("b", {}, Y.rejected_word), n: left };
+    const why = greedy ? Y.rejected_greedy : started && started.drafter === "prompt_lookup" ? Y.rejected_copy : Y.rejected;
+    const then = cycle.own ? fill(left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none, { n: left, own: tinted(cycle.own.state, cycle.own.piece) }) : [Y.rejected_end];
+    const more = h("button", { type: "button", class: "sd-link sd-inline" }, Y.numbers);
+    more.onclick = () => { touch(); const item = chips.find((c) => c.draft === cycle.drafts[i]); item && showToken(item, true); };
+    return [firstRejection(run) === cycle ? Y.first : words(Y.cycle, about), ...fill(why, told), ...then, more];
+  }
+
+  function lastWords(F, drafter) {
+    const Y = W.say, told = { n: F.a.written, m: F.b.written, ts: duration(F.a.time), tp: duration(F.b.time), ks: F.a.k, kp: F.b.k, tau: F.tau == null ? "–" : fixed(F.tau) };
+    if (wasStopped(run)) return [F.a.written ? words(Y.stopped, told) : Y.stopped_early];
+    if (!F.a.k || !F.b.k) return [Y.one_token];
+    if (!F.a.drafted) return [words(drafter === "prompt_lookup" ? Y.inactive_lookup : Y.inactive, told)];
+    if (F.speedup >= 1.02) return [words(Y.done, told)];
+    const rest = Math.max(0, F.cost - F.draftCost - F.v);
+    Object.assign(told, { cost: fixed(F.cost), drafting: fixed(F.draftCost), checking: fixed(F.v), rest: fixed(rest) });
+    return [words(F.speedup < 0.98 ? Y.slower : Y.even, told)];
+  }
+
+  function footnote() {
+    const Y = W.foot, lane = speculative(run), failure = lane.failures.find((f) => !f.fatal), params = lane.started && lane.started.params;
+    const parts = [];
+    if (params && params.temperature > 0) parts.push(words(Y.sampled, { temperature: params.temperature }));
+    else if (params) {
+      const { at, of } = partAt(run);
+      parts.push(at >= 0 ? words(Y.part, { n: at + 1 }) : words(isOver(run) && atEnd(horizon(run)) ? Y.same : Y.same_so_far, { n: of }));
+    }
+    if (lane.started && lane.started.note) parts.push(lane.started.note);
+    if (failure) parts.push(words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }));
+    parts.push(Y.keys);
+    return parts.join(" ");
+  }
+
+  /* -- charts: every one takes its width from the page, so that its text stays 12 px -- */
+
+  function drawGantt(end) {
+    const box = part.gantt, width = box.clientWidth, [A, B] = shownLanes();
+    if (!width || !A.first) return box.replaceChildren();
+    const close = S.zoom === "close", span = Math.max(close ? closeSpan(A, B, width) : axisEnd(end), EPS), from = close ? clamp(S.t - span * 0.78, 0, Math.max(0, axisEnd(end) - span)) : 0;
+    const x = (v) => ((v - from) / span) * width, inside = (a, b) => b >= from && a <= from + span, tone = (v) => (v <= S.t + EPS ? 1 : 0.28);
+    const bars = s("g", { "clip-path": `url(#${clipId})` }), height = 142;
+    const g = svg(width, height, W.time.aria, s("clipPath", { id: clipId }, rect(0, 0, width, height)), bars);
+    for (const cycle of A.cycles) if (inside(cycle.start, cycle.at)) bars.append(...draftBars(cycle, x, close, tone), ...passBar(cycle, 22, x, close, tone, true));
+    for (const cycle of B.cycles) if (inside(cycle.start, cycle.at)) bars.append(...passBar(cycle, 92, x, close, tone, false));
+    g.append(text(0, close ? 66 : 82, W.time.plain_row));
+    if (!close && A.finished && S.t >= A.end && A.end < B.end * 0.8) g.append(line(x(A.end) + 4, 35, x(Math.min(S.t, end)), 35, "sd-ax", { "stroke-dasharray": "2 3" }), text(x(A.end) + 12, 29, words(W.time.done, { time: duration(A.end) }), "sd-b"));
+    g.append(line(0, 122, width, 122, "sd-ax"));
+    axis(g, from, span, x, width, 139, 122);
+    g.append(line(x(S.t), 2, x(S.t), 122, "sd-now"));
+    box.replaceChildren(g);
+  }
+
+  function axis(g, from, span, x, width, y, top) {
+    const step = niceStep(span, width > 500 ? 9 : 5);
+    for (let i = Math.ceil(from / step - EPS); i * step <= from + span + EPS; i++) {
+      const v = i * step, last = (i + 1) * step > from + span + EPS, at = x(v);
+      if (top != null) g.append(line(at, top, at, top + 4, "sd-ax"));
+      g.append(text(at, y, tick(v, step) + (last ? " ms" : ""), "", at < 8 ? "start" : at > width - 22 ? "end" : "middle"));
+    }
+  }
+
+  function draftBars(cycle, x, close, tone) {
+    if (!cycle.draft) return [];
+    const ends = cycle.draft.steps.length ? cycle.draft.steps : [cycle.draft.end];
+    if (!close) return [rect(x(cycle.draft.start), 22, x(cycle.draft.end) - x(cycle.draft.start), 26, { class: "sd-f-draft", opacity: tone(cycle.draft.end) })];
+    let from = cycle.draft.start;
+    return ends.map((end) => {
+      const bar = rect(x(from), 22, x(end) - x(from) - 0.5, 26, { class: "sd-f-draft sd-s-draft", "stroke-width": 0.5, opacity: tone(end) });
+      from = end;
+      return bar;
+    });
+  }
+
+  function passBar(cycle, y, x, close, tone, checks) {
+    if (!cycle.check) return [];
+    const left = x(cycle.check.start), wide = x(cycle.check.end) - left, mid = left + wide / 2, parts = [];
+    parts.push(rect(left, y, wide - (close ? 1 : 0.5), 26, { rx: close ? 2 : 0, class: "sd-f-target", opacity: tone(cycle.check.end) }));
+    if (cycle.check.end > S.t + EPS || (!close && !checks)) return parts;
+    if (wide > (close ? 16 : 9)) parts.push(text(mid, y - 7, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
+    const n = cycle.drafts.length, labels = checks && n ? [words(W.time.checks, { n }), words(W.time.checks_short, { n }), String(n)] : [W.time.target_short];
+    const label = close && labels.find((one) => wide > 8 + one.length * 5.8);
+    if (label) parts.push(text(mid, y + 17, label, "sd-on-target", "middle"));
+    return parts;
+  }
+
+  /* About four cycles, and never a plain pass too narrow for its label. */
+  function closeSpan(A, B, width) {
+    const cycles = A.cycles.length ? A.cycles : B.cycles, mean = cycles.length ? cycles[cycles.length - 1].at / cycles.length : 1;
+    const pass = B.cycles.length ? B.end / B.cycles.length : mean;
+    return Math.min(axisEnd(horizon(run)), Math.max(mean * (width > 500 ? 4.3 : 2.1), pass * (width > 500 ? 5 : 2.5)));
+  }
+
+  /* The whole time axis; while a run goes on, as long as it will probably be. */
+  function axisEnd(end) {
+    const [A, B] = shownLanes(), known = Math.max(end, A.end, B.end, EPS);
+    if (isOver(run) || !B.started || !B.cycles.length) return known;
+    const wanted = (B.started.params && B.started.params.max_tokens) || 0, got = B.cycles[B.cycles.length - 1].sum.tokens + 1;
+    return Math.max(known, (B.end * wanted) / got);
+  }
+
+  function columns(box, right) {
+    const cycles = speculative(run).cycles, n = Math.max(cycles.length, 8), width = box.clientWidth;
+    return { cycles, n, width, step: (width - right) / n, right };
+  }
+
+  function cycleAxis(g, C, y, current) {
+    const every = niceStep(C.n, C.width > 300 ? 5 : 4);
+    for (let i = 0; i < C.cycles.length; i++) if (i === 0 || (i + 1) % every === 0) g.append(text(i * C.step + C.step / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"));
+    g.append(text(C.width - C.right + 4, y, W.charts.cycle));
+  }
+
+  function drawBars(F) {
+    const C = columns(part.bars, 40), up = Math.max(2, ...C.cycles.map((c) => c.gained)), down = Math.max(1, ...C.cycles.map((c) => c.drafts.filter((d) => d.state === "rej" || d.state === "dis").length));
+    const row = clamp(Math.floor(160 / (up + down)), 5, 17), zero = 18 + up * row, height = zero + down * row + 36, pad = C.step > 8 ? 3 : C.step > 4 ? 1 : 0, H = hatch();
+    const g = svg(C.width, height, W.charts.bars_aria, H.defs);
+    const cell = (i, level, state, on) => {
+      const x = i * C.step + pad / 2, y = level > 0 ? zero - level * row : zero + (-level - 1) * row + 6;
+      g.append(rect(x, y + 1, C.step - pad, row - 2, on ? { rx: 2, class: "sd-f-" + state + " sd-o-" + state, fill: state === "rej" ? H.fill : null } : { rx: 2, class: "sd-f-ghost" }));
+      if (on && C.step - pad > 11 && row > 12 && state !== "rej" && MARK[state]) g.append(text(x + (C.step - pad) / 2, y + row / 2 + 4, state === "bon" ? "+" : MARK[state], "sd-cell", "middle"));
+    };
+    C.cycles.forEach((cycle, i) => {
+      const on = i < F.a.k, kept = cycle.drafts.filter((d) => d.state === "acc"), lost = cycle.drafts.filter((d) => d.state === "rej" || d.state === "dis");
+      kept.forEach((_, j) => cell(i, j + 1, "acc", on));
+      if (cycle.own) cell(i, kept.length + 1, cycle.own.state, on);
+      lost.forEach((draft, j) => cell(i, -j - 1, draft.state, on));
+    });
+    const wide = C.width - C.right;
+    g.append(line(0, zero + 3, wide, zero + 3, "sd-ax"), line(0, zero - row, wide, zero - row, "sd-dots"));
+    const level = F.tau == null ? null : zero - F.tau * row, near = level != null && Math.abs(level - (zero - row)) < 12;
+    g.append(text(wide + 4, zero - row + (near ? 14 : 4), W.charts.plain));
+    if (level != null) g.append(line(0, level, wide, level, "sd-mean"), text(wide + 4, level + (near ? -2 : 4), "τ " + fixed(F.tau, 1), "sd-b"));
+    cycleAxis(g, C, height - 6, F.a.k - 1);
+    part.bars.replaceChildren(g);
+  }
+
+  function drawAlpha(F) {
+    const C = columns(part.alpha, 40), height = 196, top = 8, bottom = 24, y = (a) => top + (1 - a) * (height - top - bottom), x = (i) => i * C.step + C.step / 2;
+    const g = svg(C.width, height, W.charts.alpha_aria), wide = C.width - C.right;
+    for (const a of [0, 0.5, 1]) g.append(line(0, y(a), wide, y(a), a ? "sd-grid" : "sd-ax"));
+    const points = C.cycles.map((cycle, i) => (cycle.sum.judged ? [x(i), y(cycle.sum.accepted / cycle.sum.judged)] : null));
+    const path = (list) => list.filter(Boolean).map(([px, py], i) => (i ? "L" : "M") + px.toFixed(1) + " " + py.toFixed(1)).join("");
+    g.append(s("path", { d: path(points) || "M0 0", class: "sd-ghost-line" }), s("path", { d: path(points.slice(0, F.a.k)) || "M0 0", class: "sd-line-a" }));
+    const now = points.slice(0, F.a.k).filter(Boolean).pop();
+    const label = now ? clamp(now[1] + 4, top + 4, height - bottom) : null;
+    for (const a of [0, 1]) if (label == null || Math.abs(label - 4 - y(a)) > 13) g.append(text(wide + 4, y(a) + 4, String(a)));
+    if (now) g.append(s("circle", { cx: now[0], cy: now[1], r: 3.5, class: "sd-dot-a" }), text(wide + 4, label, fixed(F.alpha), "sd-b"));
+    cycleAxis(g, C, height - 4, F.a.k - 1);
+    part.alpha.replaceChildren(g);
+  }
+
+  function drawCurve(F, end) {
+    const box = part.curve, width = box.clientWidth, height = 224, left = 28, bottom = 26, [A, B] = shownLanes();
+    if (!width) return;
+    const tokens = (lane) => written(lane, lane.cycles.length), wanted = (B.started && B.started.params && B.started.params.max_tokens) || 0;
+    const last = axisEnd(end), most = Math.max(4, tokens(A), tokens(B), isOver(run) ? 0 : wanted);
+    const x = (v) => left + (v / last) * (width - left - 10), y = (n) => height - bottom - (n / most) * (height - bottom - 18), g = svg(width, height, W.charts.curve_aria);
+    const step = niceStep(most, 4);
+    for (let n = 0; n <= most + EPS; n += step) g.append(line(left, y(n), width, y(n), "sd-grid"), text(left - 6, y(n) + 4, String(n), "", "end"));
+    axis(g, 0, last, x, width, height - 8, null);
+    for (const [lane, cls] of [[B, "sd-line-b"], [A, "sd-line-a"]]) g.append(s("path", { d: stairs(lane, last, x, y), class: "sd-ghost-line" }), s("path", { d: stairs(lane, S.t, x, y), class: cls }));
+    if (isOver(run) && atEnd(end)) finishLabels(g, F, A, B, x, y, width);
+    else if (F.a.tokens + F.b.tokens) nowLabels(g, F, x, y, width);
+    box.replaceChildren(g);
+  }
+
+  function stairs(lane, until, x, y) {
+    let d = `M${x(0).toFixed(1)} ${y(written(lane, 0)).toFixed(1)}`, at = 0;
+    lane.cycles.every((cycle, i) => {
+      if (cycle.at > until + EPS) return false;
+      d += `H${x(cycle.at).toFixed(1)}V${y(written(lane, i + 1)).toFixed(1)}`;
+      at = cycle.at;
+      return true;
+    });
+    return until > at && at < lane.end ? d + `H${x(Math.min(until, lane.end)).toFixed(1)}` : d;
+  }
+
+  function nowLabels(g, F, x, y, width) {
+    const at = x(S.t), flip = at > width - 110, side = flip ? -9 : 9, anchor = flip ? "end" : "start", ya = y(F.a.written), yb = y(F.b.written), apart = Math.abs(ya - yb) < 14 ? 8 : 0, first = F.a.written >= F.b.written ? -1 : 1;
+    g.append(line(at, ya, at, yb, "sd-mean"), s("circle", { cx: at, cy: ya, r: 3.5, class: "sd-dot-a" }), s("circle", { cx: at, cy: yb, r: 3.5, class: "sd-dot-b" }));
+    g.append(text(at + side, ya + 4 + first * apart, W.charts.speculative + " " + F.a.written, "sd-b", anchor), text(at + side, yb + 4 - first * apart, W.charts.plain + " " + F.b.written, "", anchor));
+  }
+
+  function finishLabels(g, F, A, B, x, y, width) {
+    if (A.cycles.length && B.cycles.length && F.speedup) {
+      const top = y(Math.max(F.a.written, F.b.written)), xa = x(A.end), xb = x(B.end);
+      const label = words(W.charts.against, { a: duration(B.end), b: duration(A.end) }) + (F.a.written === F.b.written ? " = " + fixed(F.speedup) + "×" : ""), room = label.length * 6.4;
+      if (F.a.written === F.b.written) g.append(line(xa, top, xb, top, "sd-mean"), line(xa, top - 4, xa, top + 4, "sd-mean"), line(xb, top - 4, xb, top + 4, "sd-mean"));
+      g.append(text(clamp((xa + xb) / 2, room / 2 + 4, width - room / 2), top - 7, label, "sd-b", "middle"));
+      const faster = F.speedup >= 1; // names stand under the lower line and above, or under, the upper one
+      g.append(text(x(A.end * 0.5) + (faster ? 10 : 16), y(F.a.written * 0.5) + (faster ? 10 : 20), W.charts.speculative, "sd-k"));
+      g.append(text(x(B.end * 0.5) + (faster ? 16 : 10), y(F.b.written * 0.5) + (faster ? 20 : 10), W.charts.plain));
+    }
+  }
+
+  function paintAccount(F) {
+    const U = W.figures, [A, B] = shownLanes(), ms = (v) => (v ? duration(v) : "–"), ratio = (v) => (v == null ? "–" : fixed(v) + " " + U.passes_unit);
+    const rows = [
+      ["ttft", ms(A.zero * 1000), ms(B.zero * 1000)],
+      ["tpot", F.a.tokens ? ms(F.a.time / F.a.tokens) : "–", F.b.tokens ? ms(F.b.time / F.b.tokens) : "–"],
+      ["passes", String(F.a.k), String(F.b.k)],
+      ["dar", F.dar == null ? "–" : `${fixed(F.dar)} (${F.a.accepted}/${F.a.drafted})`, ""],
+      ["c", ratio(F.c), ""],
+      ["v", ratio(F.v), F.b.k ? "1" : ""],
+      ["drafting", F.a.time ? fixed((F.a.drafting / F.a.time) * 100, 0) + " %" : "–", ""],
+    ];
+    if (!part.account.rows.length) {
+      part.account.append(h("thead", {}, h("tr", {}, h("td"), h("th", { scope: "col" }, W.lane.speculative), h("th", { scope: "col" }, W.lane.plain))),
+        h("tbody", {}, rows.map(([name]) => h("tr", {}, h("th", { scope: "row" }, term(name, U[name])), h("td"), h("td")))));
+    }
+    rows.forEach(([, a, b], i) => {
+      const cells = part.account.tBodies[0].rows[i].cells;
+      cells[1].textContent = a;
+      cells[2].textContent = b;
+    });
+  }
+
+  /* -- the card: a token's numbers, or what a figure means -- */
+
+  function showCard(anchor, content, pinned) {
+    if (card) card.anchor.classList.remove("sd-on");
+    card = { anchor, pinned };
+    part.card.replaceChildren(...content);
+    part.card.hidden = false;
+    anchor.classList.add("sd-on");
+    const base = root.getBoundingClientRect(), a = anchor.getBoundingClientRect(), c = part.card.getBoundingClientRect();
+    const fits = a.bottom + 8 + c.height <= innerHeight, beside = a.right + 12 + c.width <= base.right ? a.right + 12 : a.left - 12 - c.width;
+    const aside = !fits && beside >= base.left; // no room below: stand beside the token, over as little as possible
+    const left = aside ? beside : a.left - 20, top = aside ? Math.max(8, innerHeight - 8 - c.height) : a.bottom + 8;
+    part.card.style.left = clamp(left - base.left, 0, Math.max(0, base.width - c.width)) + "px";
+    part.card.style.top = top - base.top + "px";
+  }
+
+  function hideCard() {
+    if (!card) return;
+    card.anchor.classList.remove("sd-on");
+    card = null;
+    part.card.hidden = true;
+  }
+
+  const showToken = (item, pinned) => item.now !== "fut" && showCard(item.node, item.draft ? draftCard(item) : ownCard(item), pinned);
+  const showTerm = (node, pinned) => showCard(node, [h("b", {}, node.textContent), h("p", { class: "sd-sub" }, node.definition)], pinned);
+
+  const cardHead = (item, place) => [h("div", { class: "sd-cardhead" }, chip(W, item.piece, item.now, "span"), h("b", {}, W.status[item.now])), h("p", { class: "sd-sub" }, place)];
+
+  function draftCard(item) {
+    const { draft, cycle, i } = item, C = W.card, stay = draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1, waiting = item.now === "pen";
+    const head = cardHead(item, words(C.place, { cycle: cycle.number, i: i + 1, n: cycle.drafts.length }));
+    if (waiting) return head;
+    const rows = [[C.p, chance(draft.p)], [C.q, chance(draft.q)], [C.chance, chance(stay)], [C.u, draft.u == null ? C.not_drawn : chance(draft.u)]];
+    if (draft.overlap != null) rows.push([C.beta, chance(draft.overlap)]);
+    const note = item.state === "cut" ? C.cut : item.state === "dis" ? C.dis : null;
+    return [...head, h("div", { class: "sd-kv" }, rows.map(([name, value]) => [h("span", {}, name), h("b", {}, value)])), coin(stay, draft.u), note ? h("p", { class: "sd-sub" }, note) : null, laws(draft)].filter(Boolean);
+  }
+
+  function ownCard(item) {
+    const C = W.card, greedy = isGreedy(), place = item.place === "first" ? C.first_place : item.lane ? words(C.plain_place, { i: item.cycle.number + 1 }) : words(C.own_place, { cycle: item.cycle.number });
+    const told = item.state === "res" && greedy ? C.res_greedy : C[item.state] || C.pla, own = item.own;
+    const parts = [...cardHead(item, place), h("p", { class: "sd-sub sd-told" }, told)];
+    if (own.p != null) parts.push(h("div", { class: "sd-kv" }, h("span", {}, C.own_p), h("b", {}, chance(own.p))));
+    if (own.law) parts.push(oneLaw(own.law, item.state === "res" && !greedy ? C.residual : C.target));
+    return parts;
+  }
+
+  const isGreedy = () => { const started = speculative(run).started; return Boolean(started && started.params && started.params.temperature === 0); };
+
+  /* The strip from 0 to 1: green stays, hatched goes, a pin where the coin fell. */
+  function coin(stay, u) {
+    const width = 298, H = hatch(), g = svg(width, 32, W.card.chance, H.defs);
+    g.append(rect(0, 12, width * stay, 10, { class: "sd-f-acc" }), rect(width * stay, 12, width * (1 - stay), 10, { fill: H.fill }));
+    if (u == null) g.append(text(width, 9, W.card.never, "", "end"));
+    else g.append(line(width * u, 6, width * u, 27, "sd-pin"), text(clamp(width * u, 5, width - 5), 5, "u", "sd-b", "middle"));
+    return g;
+  }
+
+  /* The likeliest tokens of both laws, the drafted one first. */
+  function laws(draft) {
+    const target = draft.target ? draft.target.top : [], source = draft.draft ? draft.draft.top : [];
+    if (!target.length && !source.length) return null;
+    const rows = new Map([[draft.token, { piece: draft.piece, p: draft.p, q: draft.q }]]);
+    for (const [list, name] of [[target, "p"], [source, "q"]]) for (const one of list) {
+      if (!rows.has(one.token)) rows.set(one.token, { piece: one.piece });
+      if (rows.get(one.token)[name] == null) rows.get(one.token)[name] = one.prob;
+    }
+    const [first, ...others] = rows.values();
+    others.sort((a, b) => Math.max(b.p || 0, b.q || 0) - Math.max(a.p || 0, a.q || 0));
+    const shownRows = [first, ...others.slice(0, 5)], both = source.length > 0, most = Math.max(EPS, ...shownRows.flatMap((r) => [r.p || 0, r.q || 0]));
+    const g = svg(298, 22 + shownRows.length * 20, W.card.target, text(96, 12, W.card.target), both ? text(204, 12, W.card.draft) : null);
+    shownRows.forEach((r, j) => {
+      g.append(pieceLabel(r.piece, 22 + j * 20));
+      bar(g, 96, 22 + j * 20, r.p, most, "target");
+      if (both) bar(g, 204, 22 + j * 20, r.q, most, "draft");
+    });
+    return g;
+  }
+
+  function oneLaw(law, label) {
+    const rows = law.top.slice(0, 6), most = Math.max(EPS, ...rows.map((r) => r.prob)), g = svg(298, 42 + rows.length * 20, label, text(96, 12, label));
+    rows.forEach((r, j) => { g.append(pieceLabel(r.piece, 22 + j * 20)); bar(g, 96, 22 + j * 20, r.prob, most, "target", 150); });
+    const rest = law.rest + law.top.slice(6).reduce((sum, r) => sum + r.prob, 0);
+    g.append(text(0, 22 + rows.length * 20 + 11, W.card.rest), text(96, 22 + rows.length * 20 + 11, chance(rest)));
+    return g;
+  }
+
+  function pieceLabel(piece, y) {
+    const label = shown(piece);
+    return s("text", { x: 0, y: y + 11, class: "sd-tk" }, label.length > 11 ? label.slice(0, 10) + "…" : label);
+  }
+
+  function bar(g, x, y, value, most, model, room = 62) {
+    if (value == null) return g.append(text(x, y + 11, "·"));
+    const wide = (value / most) * room;
+    g.append(rect(x, y + 2, wide, 10, { class: "sd-f-" + model }), text(x + wide + 4, y + 11, chance(value)));
+  }
+
+  /* -- time -- */
+
+  function seek(t) {
+    S.t = clamp(t, 0, horizon(run));
+    draw();
+  }
+
+  function frame(now) {
+    if (!S.playing || !run) return;
+    const end = horizon(run), next = S.t + Math.min(now - S.last, 250) / S.slow, stop = S.hold === "armed" ? firstRejection(run) : null;
+    S.last = now;
+    if (stop && next >= stop.at) return holdAt(stop.at);
+    S.t = clamp(next, 0, end);
+    if (S.t >= end - EPS && isOver(run)) finish();
+    draw();
+    if (S.playing) requestAnimationFrame(frame);
+  }
+
+  function finish() {
+    S.playing = false;
+    if (!S.zoomChosen) S.zoom = "run";
+  }
+
+  function play(on) {
+    if (!run) return;
+    clearTimeout(S.timer);
+    if (S.hold === "holding") S.hold = "spent";
+    if (on && isOver(run) && atEnd(horizon(run))) {
+      S.t = 0;
+      if (!S.zoomChosen) S.zoom = "close";
+    }
+    S.playing = on;
+    S.last = performance.now();
+    draw();
+    if (on) requestAnimationFrame(frame);
+  }
+
+  /* The first view stops once, where there is something to understand, and goes on if nobody takes over. */
+  function holdAt(t) {
+    Object.assign(S, { t, playing: false, hold: "holding" });
+    draw();
+    if (!S.touched) S.timer = setTimeout(() => S.hold === "holding" && play(true), HOLD);
+  }
+
+  function touch() {
+    S.touched = true;
+    clearTimeout(S.timer);
+  }
+
+  function step(direction) {
+    if (!run) return;
+    touch();
+    S.playing = false;
+    if (S.hold !== "spent") S.hold = "spent";
+    const cycles = speculative(run).cycles, k = doneBy(cycles, S.t), to = clamp(k + direction, 0, cycles.length);
+    seek(direction > 0 && k === cycles.length ? horizon(run) : to ? cycles[to - 1].at : 0);
+    announce();
+  }
+
+  const announce = () => { part.announce.textContent = part.say.textContent; };
+
+  function setSpeed(slow) {
+    S.slow = slow;
+    draw();
+  }
+
+  function key(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const onButton = event.target.closest("button"), onRange = event.target.matches("input");
+    if (event.key === "Escape") return hideCard();
+    if (event.key === " " && !onButton) toggle();
+    else if (event.key === "ArrowRight" && !onRange) step(1);
+    else if (event.key === "ArrowLeft" && !onRange) step(-1);
+    else if (event.key === "Home" && !onRange) seek(0);
+    else if (event.key === "End" && !onRange) seek(Infinity);
+    else if (/^[1-4]$/.test(event.key)) setSpeed(SPEEDS[event.key - 1][0]);
+    else return;
+    event.preventDefault();
+  }
+
+  function toggle() {
+    touch();
+    play(!S.playing);
+    if (!S.playing) announce();
+  }
+
+  function download() {
+    const url = URL.createObjectURL(new Blob([props.value || ""], { type: "application/x-ndjson" }));
+    h("a", { href: url, download: "specdec-" + String((run && run.header.run) || "run").replace(/[^\w-]/g, "").slice(0, 40) + ".jsonl" }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  }
+
+  /* -- listening -- */
+
+  function listen() {
+    part.play.onclick = toggle;
+    part.back.onclick = () => step(-1);
+    part.next.onclick = () => step(1);
+    part.download.onclick = download;
+    part.scrub.oninput = () => {
+      touch();
+      Object.assign(S, { playing: false, hold: "spent" });
+      seek(+part.scrub.value);
+    };
+    part.scrub.onchange = announce;
+    part.speed.onclick = (event) => event.target.dataset.slow && setSpeed(+event.target.dataset.slow);
+    part.zoom.onclick = (event) => {
+      if (!event.target.dataset.zoom) return;
+      Object.assign(S, { zoom: event.target.dataset.zoom, zoomChosen: true });
+      draw();
+    };
+    part.stage.addEventListener("keydown", key);
+    part.stage.addEventListener("pointerdown", touch);
+    const target = (event) => event.target.closest("button.sd-tok, .sd-term");
+    const open = (node, pinned) => (node.item ? showToken(node.item, pinned) : showTerm(node, pinned));
+    root.addEventListener("pointerover", (event) => { const node = target(event); if (node && event.pointerType === "mouse" && !(card && card.pinned)) open(node, false); });
+    root.addEventListener("pointerout", (event) => { if (target(event) && card && !card.pinned) hideCard(); });
+    root.addEventListener("focusin", (event) => { const node = target(event); if (node && node.matches(":focus-visible")) { touch(); open(node, false); } });
+    root.addEventListener("focusout", () => hideCard());
+    root.addEventListener("click", (event) => { const node = target(event); if (node) { touch(); card && card.pinned && card.anchor === node ? hideCard() : open(node, true); } });
+    document.addEventListener("pointerdown", (event) => { if (card && card.pinned && !target(event) && !event.target.closest(".sd-inline")) hideCard(); });
+    root.addEventListener("keydown", (event) => event.key === "Escape" && hideCard());
+    new ResizeObserver(() => { if (run && part.stage.clientWidth) { drawn = null; draw(); } }).observe(root);
+  }
+
+  furniture();
+  listen();
+  pull();
+  watch("value", pull);
+  watch("ended", () => { if (run && run.header.run === props.ended) { run.closed = true; draw(); } });
+}
+
+if (typeof module !== "undefined" && module.exports) module.exports = { fold, apply, read, newReader, figuresAt, horizon, firstRejection, partAt, fill, shown, visible, chance, duration, niceStep, doneBy, wasStopped };
+else mount(element, props, watch);
