@@ -249,7 +249,7 @@ function hatch() {
 function body(piece) {
   const lead = /^ +/.exec(piece), spaces = lead ? lead[0].length : 0, rest = visible(piece.slice(spaces));
   const trays = Array.from({ length: Math.min(spaces, 3) }, () => h("i", { class: "sd-sp" }));
-  return h("span", { class: "sd-x" }, trays, spaces > 3 ? "×" + spaces + (rest ? " " : "") : null, rest);
+  return h("span", { class: "sd-x" }, trays, spaces > 3 ? "×" + spaces + (rest ? " " : "") : null, rest || (spaces ? null : "∅"));
 }
 
 function chip(W, piece, state, tag = "button") {

@@ -66,7 +66,8 @@ def readable(prompt: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole or (isinstance(value, float) and math.isfinite(value))
 
 
 def number(name: str, value: Any, high: float) -> float:

@@ -62,6 +62,11 @@ def recorded(name: str) -> str:
     return trace.dumps()
 
 
+def first_recorded() -> str:
+    """The run for the first screen; any that can be read will do."""
+    return next(filter(None, map(recorded, recorded_names())), "")
+
+
 def recorded_names() -> list[str]:
     """What is there, the first screen's first."""
     names = sorted(path.stem for path in TRACES.glob("*.jsonl")) if TRACES.is_dir() else []

@@ -11,7 +11,7 @@ import gradio as gr
 
 from .. import session
 from ..components.notice import notice, tell
-from ..components.player import player
+from ..components.player import pack, player
 from ..request import DRAFTERS, MAX_K, MAX_NEW, MAX_TEMPERATURE, InputError, check
 from ..text import paragraph, prompts, strings
 
@@ -23,13 +23,13 @@ PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden
 def build() -> None:
     with gr.Row(elem_classes="sd-cols"):
         with gr.Column(elem_classes="sd-main"):
-            screen = player(session.recorded(session.FIRST))
+            screen = player(session.first_recorded())
             with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
                 gr.Markdown(paragraph("reading"))
         with gr.Column(elem_classes="sd-rail", min_width=240):
             fields, run_button, stop_button, line = rail(screen)
     connect(screen, line, fields, run_button, stop_button)
-    gr.api(run_lines, api_name="run", **ENGINE)
+    gr.api(run, api_name="run", **ENGINE)
 
 
 def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
@@ -79,7 +79,7 @@ def play_recorded(name: str) -> tuple[Any, Any]:
     log = session.recorded(name)
     if not log:
         return gr.skip(), tell(strings("page")["notice"]["no_trace"], wrong=True)
-    return log, tell("")
+    return pack(log), tell("")
 
 
 def next_example(examples: list[str]) -> str:
@@ -88,12 +88,12 @@ def next_example(examples: list[str]) -> str:
 
 
 def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Button, stop_button: gr.Button) -> None:
-    running = run_button.click(run, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
+    running = run_button.click(start, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
     running.then(over, None, [screen, run_button, stop_button], queue=False, **PRIVATE)
     stop_button.click(stopped, None, [line], cancels=running, queue=False, **PRIVATE)
 
 
-def run(*fields: Any) -> Iterator[tuple[Any, ...]]:
+def start(*fields: Any) -> Iterator[tuple[Any, ...]]:
     """Updates of the page for one live run. A refused input leaves everything on the page as it was."""
     try:
         request = check(*fields)
@@ -106,7 +106,7 @@ def run(*fields: Any) -> Iterator[tuple[Any, ...]]:
         if news.kind != "lines":
             yield log or gr.skip(), tell(news.text, wrong=news.kind == "error"), gr.skip(), gr.skip()
             continue
-        log += news.text
+        log += pack(news.text)
         now = time.monotonic()
         if now - last >= (1 if len(log) < LONG_LOG else 3) / UPDATES_PER_SECOND:
             last, sent = now, len(log)
@@ -124,7 +124,7 @@ def stopped() -> Any:
     return tell(strings("page")["notice"]["stopped"])
 
 
-def run_lines(
+def run(
     prompt: str,
     drafter: str = "draft_model",
     k: int = 4,

@@ -1,0 +1,91 @@
+// The pure half of the player: what a run adds up to. `node --test tests/js`; TRACE names a run as NDJSON.
+const test = require("node:test");
+const assert = require("node:assert");
+const fs = require("node:fs");
+const path = require("node:path");
+const player = require(path.join(__dirname, "..", "..", "assets", "player.js"));
+
+const log = fs.readFileSync(process.env.TRACE, "utf8");
+const lines = log.trim().split("\n").map((line) => JSON.parse(line));
+const run = player.fold(lines);
+const { speculative, plain } = run.lanes;
+
+test("time zero is the end of each lane's prefill", () => {
+  assert.ok(Math.abs(speculative.zero - 0.01) < 1e-9);
+  assert.ok(Math.abs(plain.cycles[0].at - 4) < 1e-6);
+});
+
+test("the first token and a cycle without a draft are plain, not bonus", () => {
+  assert.deepEqual(speculative.first.pieces, [" and"]);
+  assert.equal(speculative.cycles[4].own.state, "pla");
+  assert.equal(speculative.cycles[0].own.state, "bon");
+  assert.equal(speculative.cycles[1].own.state, "res");
+});
+
+test("tokens behind a rejection are discarded, and nobody judged them", () => {
+  const cycle = speculative.cycles[2];
+  assert.deepEqual(cycle.drafts.map((draft) => draft.state), ["acc", "rej", "dis"]);
+  assert.equal(cycle.judged, 2);
+});
+
+test("figures at the end", () => {
+  const F = player.figuresAt(run, player.horizon(run));
+  assert.equal(F.a.accepted, 3 + 2 + 1 + 0 + 2);
+  assert.equal(F.a.judged, 3 + 3 + 2 + 1 + 3);
+  assert.equal(F.a.drafted, 15);
+  assert.equal(F.a.k, 6);
+  assert.ok(Math.abs(F.tau - (8 + 6) / 6) < 1e-9);
+  assert.ok(Math.abs(F.c - 0.25) < 1e-6, "one draft costs a quarter of a pass");
+  assert.ok(Math.abs(F.v - 1) < 1e-6);
+  assert.ok(Math.abs(F.speedup - 14 / 39 / (14 / 56)) < 1e-6);
+  assert.equal(F.a.written, 15);
+});
+
+test("figures at time zero are empty, not wrong", () => {
+  const F = player.figuresAt(run, 0);
+  assert.equal(F.speedup, null);
+  assert.equal(F.alpha, null);
+  assert.equal(F.a.written, 1);
+});
+
+test("a growing log is read once, line by line, and a new first line begins a new run", () => {
+  const reader = player.newReader(), half = log.indexOf("\n", log.length / 2) + 7;
+  player.read(reader, log.slice(0, half));
+  const before = reader.run.lanes.speculative.cycles[0];
+  player.read(reader, log);
+  assert.equal(reader.run.lanes.speculative.cycles[0], before);
+  assert.equal(reader.run.lanes.speculative.cycles.length, 6);
+  assert.equal(player.read(reader, log.replace("toy-recorded", "other")), true);
+  assert.equal(reader.run.header.run, "other");
+});
+
+test("a run that goes on shows no lane ahead of what the other has done", () => {
+  const going = player.fold(lines.filter((line) => line.event !== "finished").slice(0, -6));
+  assert.equal(player.horizon(going), Math.min(going.lanes.speculative.end, going.lanes.plain.end));
+  going.closed = true;
+  assert.equal(player.horizon(going), Math.max(going.lanes.speculative.end, going.lanes.plain.end));
+  assert.ok(player.wasStopped(going));
+  assert.ok(!player.wasStopped(run));
+});
+
+test("a text that ends inside its draft keeps what was committed", () => {
+  const last = { event: "committed", lane: "speculative", cycle: 1, tokens: [1, 2], pieces: ["a", "b"], accepted: 3, kind: "bonus", text: "", total: 3, at: 0.02 };
+  const cut = player.fold([...lines.slice(0, 1), ...lines.filter((line) => line.lane === "speculative" && (line.cycle || 0) <= 1 && !(line.event === "committed" && line.cycle === 1)), last]);
+  const cycle = cut.lanes.speculative.cycles[0];
+  assert.deepEqual(cycle.drafts.map((draft) => draft.state), ["acc", "acc", "cut"]);
+  assert.equal(cycle.own, null);
+});
+
+test("unknown events, lanes and half-known cycles do no harm", () => {
+  const odd = [{ event: "news" }, { event: "news", lane: "speculative" }, { event: "committed", lane: "third", tokens: [] }];
+  assert.doesNotThrow(() => player.fold([lines[0], ...odd, ...lines.slice(1)]));
+  assert.doesNotThrow(() => player.figuresAt(player.fold(lines.slice(0, 2)), 0));
+});
+
+test("odd characters are visible, and numbers never lie at the edges", () => {
+  assert.equal(player.visible("\u202ea\n"), "⟨202E⟩a↵");
+  assert.equal(player.chance(0.9999), ">0.99");
+  assert.equal(player.chance(1), "1.00");
+  assert.equal(player.chance(0.0001), "<0.01");
+  assert.deepEqual(player.fill("a {x} b", { x: 1 }), ["a ", 1, " b"]);
+});

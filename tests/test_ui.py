@@ -1,0 +1,262 @@
+"""The page without a browser and without torch: wiring, words, and input that nobody should send."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import toyrun
+
+from specdec import trace
+from specdec.ui import request, session, text
+from specdec.ui.components.player import pack
+from specdec.ui.tabs import race
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def traces(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "TRACES", tmp_path)
+    toyrun.trace().save(tmp_path / "story.jsonl")
+    return tmp_path
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """The toy run in place of models."""
+    family = type("Family", (), {"describe": lambda self: {"target": {"parameters": 5}}})()
+    monkeypatch.setattr(session, "_engine", lambda: (family, lambda *_: (event for event in toyrun.events())))
+
+
+# ---- input ----
+
+BAD = [
+    ({"prompt": ""}, "empty"),
+    ({"prompt": " \n\t "}, "empty"),
+    ({"prompt": None}, "text"),
+    ({"prompt": 7}, "text"),
+    ({"prompt": ["a"]}, "text"),
+    ({"prompt": "a" * 4001}, "4,001"),
+    ({"prompt": "a" * 10_000_000}, "10,000,000"),
+    ({"prompt": "a\ud800b"}, "surrogate"),
+    ({"prompt": "a\0b"}, "NUL"),
+    ({"drafter": "magic"}, "drafter"),
+    ({"drafter": None}, "drafter"),
+    ({"drafter": ["none"]}, "drafter"),
+    ({"k": 17}, "16"),
+    ({"k": -1}, "K must"),
+    ({"k": 2.5}, "whole"),
+    ({"k": "4"}, "whole"),
+    ({"k": True}, "whole"),
+    ({"k": math.inf}, "whole"),
+    ({"k": math.nan}, "whole"),
+    ({"k": None}, "whole"),
+    ({"temperature": 2.1}, "temperature"),
+    ({"temperature": -0.1}, "temperature"),
+    ({"temperature": math.nan}, "temperature"),
+    ({"temperature": "hot"}, "temperature"),
+    ({"top_p": 0}, "Top-p"),
+    ({"top_p": 1.01}, "Top-p"),
+    ({"top_p": math.nan}, "Top-p"),
+    ({"top_k": -1}, "Top-k"),
+    ({"top_k": 10**9}, "Top-k"),
+    ({"max_tokens": 0}, "tokens"),
+    ({"max_tokens": 257}, "256"),
+    ({"seed": -1}, "seed"),
+    ({"seed": 2**31}, "seed"),
+    ({"seed": 10**400}, "seed"),
+    ({"stop": "a\nb\nc\nd\ne"}, "stop"),
+    ({"stop": "x" * 65}, "stop"),
+    ({"stop": "x" * 10_000_000}, "stop"),
+    ({"stop": {}}, "stop"),
+]
+
+
+@pytest.mark.parametrize(("change", "word"), BAD, ids=lambda value: repr(value)[:40])
+def test_bad_input_gets_one_sentence_that_names_the_trouble(change, word):
+    with pytest.raises(request.InputError) as caught:
+        request.check(**{"prompt": "Once upon a time", **change})
+    message = str(caught.value)
+    assert word in message and message.endswith(".") and len(message) < 160 and "{" not in message
+    json.dumps(message).encode()
+
+
+def test_good_input_passes_as_sliders_send_it():
+    asked = request.check("Hi", "prompt_lookup", 4.0, 0, 1, 0, 64.0, 7.0, "a\n\\n\n")
+    assert (asked.k, asked.params.max_tokens, asked.params.seed) == (4, 64, 7)
+    assert asked.params.stop == ("a", "\n")
+
+
+def test_every_example_prompt_is_good_input():
+    for kind, examples in text.prompts().items():
+        assert examples
+        for prompt in examples:
+            assert request.check(prompt).prompt == prompt
+            assert text.kind_of(prompt) == kind
+
+
+# ---- words ----
+
+
+def leaves(node):
+    return [leaf for value in node.values() for leaf in (leaves(value) if isinstance(value, dict) else [value])]
+
+
+@pytest.mark.parametrize("name", ["page", "player"])
+def test_every_string_is_a_string(name):
+    assert all(isinstance(leaf, str) for leaf in leaves(text.strings(name)))
+
+
+def test_every_string_the_player_asks_for_exists():
+    words = text.strings("player")
+    script = (text.ASSETS / "player.js").read_text(encoding="utf-8")
+    for group in ("figures", "define", "say", "transport", "charts", "foot", "card", "time", "lane", "meta"):
+        letter = {"figures": "U", "say": "Y", "card": "C"}.get(group)
+        names = set(re.findall(rf"\bW\.{group}\.(\w+)", script))
+        assert names <= words[group].keys(), group
+        if letter == "U":
+            assert set(re.findall(r"\bU\.(\w+)", script)) <= words[group].keys()
+    assert words["define"].keys() >= {"speedup", "alpha", "tau", "ttft", "tpot", "dar", "c", "v"}
+    said = set(re.findall(r"\bY\.(\w+)", script))
+    assert said <= words["say"].keys() | words["foot"].keys()
+
+
+def test_every_reason_and_kind_has_words():
+    words = text.strings("page")
+    assert set(request.DRAFTERS) == words["settings"]["drafters"].keys()
+    assert text.prompts().keys() == words["settings"]["examples"].keys()
+    assert text.paragraph("reading").strip()
+
+
+# ---- recorded runs ----
+
+
+def test_a_recorded_run_is_the_same_text_that_was_saved(traces):
+    assert trace.Trace.loads(session.recorded("story")) == toyrun.trace()
+
+
+def test_the_first_screen_takes_any_run_that_can_be_read(traces):
+    (traces / "story.jsonl").write_text("{}", encoding="utf-8")
+    assert session.first_recorded() == ""
+    toyrun.trace().save(traces / "code.jsonl")
+    assert session.first_recorded()
+
+
+@pytest.mark.parametrize("name", ["", "nothing", "../story", "/etc/passwd", "story.jsonl"])
+def test_a_name_opens_nothing_but_a_recorded_run(traces, name):
+    assert session.recorded(name) == ""
+
+
+def test_packing_keeps_the_run_and_holds_no_markup(traces):
+    log = session.recorded("story")
+    assert "<script" in log and "<" not in pack(log)
+    assert trace.Trace.loads(pack(log)) == trace.Trace.loads(log)
+
+
+# ---- live runs ----
+
+
+def test_a_live_run_streams_one_growing_text(engine):
+    updates = list(race.start("Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, ""))
+    logs = [update[0] for update in updates if isinstance(update[0], str)]
+    assert logs and all(later.startswith(earlier) for earlier, later in itertools.pairwise(logs))
+    live = trace.Trace.loads(logs[-1])
+    assert live.header.source == "live" and list(live.events) == toyrun.events()
+
+
+def test_a_refused_prompt_touches_nothing_but_the_notice(engine):
+    (update,) = race.start("", "draft_model", 3, 0.8, 1, 0, 24, 7, "")
+    assert update[1]["wrong"] is True and update[1]["value"]
+    assert all("value" not in other for other in (update[0], update[2], update[3]))
+
+
+def test_closing_a_run_gives_the_machine_back(engine):
+    running = session.run(request.check("Hi"))
+    next(news for news in running if news.kind == "lines")
+    assert session._machine.locked()
+    running.close()
+    assert not session._machine.locked()
+
+
+def test_a_second_run_waits_for_the_machine(engine):
+    first = session.run(request.check("Hi"))
+    next(first)
+    second = session.run(request.check("Hi"))
+    assert next(second).text == text.strings("page")["notice"]["waiting"]
+    threading.Timer(0.05, first.close).start()
+    assert [news.text for news in second][-1] == text.strings("page")["notice"]["done"]
+    assert not session._machine.locked()
+
+
+def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
+    monkeypatch.setattr(session, "DEADLINE", -1.0)
+    last = list(session.run(request.check("Hi")))[-1]
+    assert last.kind == "notice" and "seconds" in last.text
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret /path"), ValueError("Too long; shorten it.")])
+def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error):
+    def broken(*_):
+        raise error
+        yield
+
+    monkeypatch.setattr(session, "_engine", lambda: (None, broken))
+    monkeypatch.setattr(session, "_header", lambda *_: toyrun.header("live"))
+    last = list(session.run(request.check("Hi")))[-1]
+    assert last.kind == "error" and "secret" not in last.text
+    assert not session._machine.locked()
+
+
+def test_the_public_endpoint_streams_lines_and_explains_bad_input(engine):
+    assert trace.Trace.loads("".join(race.run("Hi"))).header.source == "live"
+    (line,) = race.run("Hi", k=99)
+    assert "K must" in json.loads(line)["error"]
+
+
+# ---- the page ----
+
+
+def test_the_page_is_built_and_only_one_endpoint_is_public(traces):
+    from specdec.ui.build import build
+
+    demo = build()
+    config = demo.get_config_file()
+    public = {d["api_name"] for d in config["dependencies"] if d["api_visibility"] == "public"}
+    assert public == {"run"}
+    player = next(c for c in config["components"] if c["props"].get("elem_id") == "player")
+    assert trace.Trace.loads(player["props"]["value"]) == toyrun.trace()
+    template = player["props"]["html_template"]
+    assert "${" not in template and "{{" not in template  # values in a template would run as code
+    assert "innerHTML" not in player["props"]["js_on_load"]
+
+
+def test_the_page_needs_no_torch():
+    code = "import app, sys; assert not {'torch', 'transformers'} & set(sys.modules), 'torch was imported'"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+
+
+def test_nothing_is_fetched_from_outside():
+    for name in ("player.js", "player.html", "style.css"):
+        source = (text.ASSETS / name).read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?://|@import|url\(['\"]?//", source), name
+
+
+def test_the_players_arithmetic(tmp_path):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    toyrun.trace().save(tmp_path / "toy.jsonl")
+    environment = {**os.environ, "TRACE": str(tmp_path / "toy.jsonl")}
+    command = [node, "--test", str(ROOT / "tests" / "js" / "player.test.cjs")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-4000:]

@@ -1,0 +1,76 @@
+"""A small run, written by hand, for tests of the page: every token state, and pieces that no page likes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specdec.events import Candidate, Committed, Drafted, Event, Finished, Law, Position, Started, Verified
+from specdec.trace import Header, Trace
+from specdec.types import Kind, SamplingParams, Status
+
+NASTY = ("<script>alert(1)</script>", "${alert(1)}", "{{value}}", "\u202eevil", "        ", "\n", "<0xF0>", "`")
+PREFILL, DRAFT, PASS = 0.010, 0.001, 0.004
+PARAMS = SamplingParams(temperature=0.8, max_tokens=24, seed=7)
+
+
+def header(source: str = "recorded") -> Header:
+    return Header(f"toy-{source}", source, "The old keeper <b>&", ("speculative", "plain"), kind="story")
+
+
+def law(*pieces: str) -> Law:
+    share = 1 / (len(pieces) + 1)
+    return Law(tuple(Candidate(i, piece, share) for i, piece in enumerate(pieces)), share, 1.0)
+
+
+def speculative(cycles: int = 6, k: int = 3, params: SamplingParams = PARAMS) -> Iterator[Event]:
+    """Cycles accept 3, 2, 1, 0, 3, … of three drafts; the fifth drafts nothing."""
+    lane, t, total = "speculative", PREFILL, 1
+    yield Started(lane, "draft_model", k, params, 5)
+    yield Committed(lane, 0, (1,), (" and",), 0, "bonus", " and", total, t)
+    for cycle in range(1, cycles + 1):
+        pieces = () if cycle == 5 else tuple(NASTY[(cycle + i) % len(NASTY)] for i in range(k))
+        accepted = 0 if cycle == 5 else (k + 1 - cycle) % (k + 1)
+        drafted = t + DRAFT * len(pieces)
+        if pieces:
+            ends = tuple(t + DRAFT * (i + 1) for i in range(k))
+            yield Drafted(lane, cycle, tuple(range(k)), pieces, tuple(range(-1, k - 1)), t, drafted, ends)
+        positions = tuple(position(i, piece, accepted) for i, piece in enumerate(pieces))
+        yield Verified(lane, cycle, positions, drafted, drafted + PASS, law(" own"), 0.4)
+        t, total = drafted + PASS, total + accepted + 1
+        own, kind = f" own{cycle}", "bonus" if accepted == len(pieces) else "resampled"
+        yield committed(lane, cycle, (*pieces[:accepted], own), accepted, kind, total, t)
+    yield Finished(lane, "length", total, "", t, PREFILL, DRAFT * k * cycles, PASS * cycles, 0.0)
+
+
+def plain(tokens: int = 15, params: SamplingParams = PARAMS) -> Iterator[Event]:
+    lane, t = "plain", PREFILL
+    yield Started(lane, "none", 0, params, 5)
+    yield Committed(lane, 0, (1,), (" and",), 0, "bonus", " and", 1, t)
+    for cycle in range(1, tokens):
+        yield Verified(lane, cycle, (), t, t + PASS)
+        t += PASS
+        yield committed(lane, cycle, (f" p{cycle}",), 0, "bonus", cycle + 1, t)
+    yield Finished(lane, "length", tokens, "", t, PREFILL, 0.0, PASS * tokens, 0.0)
+
+
+def position(i: int, piece: str, accepted: int) -> Position:
+    status: Status = "accepted" if i < accepted else "rejected" if i == accepted else "discarded"
+    p, q = (0.6, 0.5) if i < accepted else (0.1, 0.5)
+    laws = {"target": law(piece, " x"), "draft": law(piece, " y")}
+    return Position(i, i, piece, status, p, q, 0.3 if i <= accepted else None, 0.7, **laws)
+
+
+def committed(
+    lane: str, cycle: int, pieces: tuple[str, ...], accepted: int, kind: str, total: int, at: float
+) -> Committed:
+    which: Kind = "bonus" if kind == "bonus" else "resampled"
+    return Committed(lane, cycle, tuple(range(len(pieces))), pieces, accepted, which, "".join(pieces), total, at)
+
+
+def events() -> list[Event]:
+    """Both lanes, in the order of their clocks."""
+    return sorted([*speculative(), *plain()], key=lambda event: getattr(event, "at", getattr(event, "end", 0.0)))
+
+
+def trace(source: str = "recorded") -> Trace:
+    return Trace(header(source), tuple(events()))
