@@ -24,15 +24,18 @@ Weights = dict[str, Tensor]
 
 @dataclass(slots=True)
 class Layer:
-    """The weights of one block; query, key and value are one matrix, gate and up another."""
+    """The weights of one block, arranged for few and flat operations.
 
-    attention_norm: Tensor
-    qkv: Tensor
+    Matrices are stored input-first: `x @ W` then costs about the same for one row as for five, which is what
+    makes verification cheap on a CPU. Query, key and value are one matrix, gate and up another. The weights of
+    the norms and the scale of the attention scores are multiplied into the matrices behind them.
+    """
+
+    qkv: Tensor  # [hidden, (heads + 2 kv_heads) · head_dim]
     qkv_bias: Tensor | None
     out: Tensor
     out_bias: Tensor | None
-    head_norm: Tensor | None  # [heads + kv_heads, 1 or head_dim]: QK-norm
-    mlp_norm: Tensor
+    head_norm: Tensor | None  # [heads + kv_heads, 1, head_dim]: QK-norm
     gate_up: Tensor
     down: Tensor
     rotary: bool
@@ -44,63 +47,69 @@ class Transformer:
 
     def __init__(self, config: Config, weights: Weights, dtype: torch.dtype, device: str = "cpu") -> None:
         self.config, self.dtype, self.device = config, dtype, device
-        self.vocabulary: int = config.vocab_size
-        self.context: int = config.max_position_embeddings
-        self.heads: int = config.num_attention_heads
-        self.kv_heads: int = config.num_key_value_heads
-        self.head_dim: int = config.head_dim
-        self.eps: float = config.rms_norm_eps
+        self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
+        self.heads, self.kv_heads, self.head_dim = (
+            config.num_attention_heads, config.num_key_value_heads, config.head_dim,
+        )  # fmt: skip
         # A lone row takes another matrix kernel than several rows, and rounds differently in low precision.
-        # Where rows are nearly free, plain decoding computes two, so that greedy texts agree bit by bit.
+        # There plain decoding computes two rows, which are nearly free, so that greedy texts agree bit by bit.
         self.pad_single_rows = dtype != torch.float32 and device == "cpu"
 
         def take(name: str) -> Tensor:
             if name not in weights:
                 raise ValueError(f"the checkpoint lacks {name}")
-            return weights[name].to(device=device, dtype=dtype)
+            return weights[name].to(device=device, dtype=torch.float32)
 
-        self.embedding = take("model.embed_tokens.weight")
+        self.parameters = sum(w.numel() for name, w in weights.items() if not name.endswith("inv_freq"))
+        embedding, width = take("model.embed_tokens.weight"), config.hidden_size
         tied = config.tie_word_embeddings or "lm_head.weight" not in weights
-        self.head = self.embedding if tied else take("lm_head.weight")
-        self.final_norm = take("model.norm.weight")
+        if tied and "lm_head.weight" in weights:
+            self.parameters -= weights["lm_head.weight"].numel()
+        head = embedding if tied else take("lm_head.weight")
+        self.embedding = embedding.to(dtype)
+        self.head = self._behind_norm(head, take("model.norm.weight"), width)
         self.layers = [self._layer(i, weights, take) for i in range(config.num_hidden_layers)]
+        # RMSNorm divides by sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n).
+        self._floor = torch.tensor((width * config.rms_norm_eps) ** 0.5, device=device)
+        self._head_floor = torch.tensor((self.head_dim * config.rms_norm_eps) ** 0.5, device=device)
         self._cos, self._sin = rotary_tables(config, dtype, device)
         self._masks: dict[int | None, Tensor] = {}
 
-    @property
-    def parameters(self) -> int:
-        tensors = [self.embedding, self.final_norm] + ([] if self.head is self.embedding else [self.head])
-        for layer in self.layers:
-            tensors += [getattr(layer, name) for name in layer.__dataclass_fields__ if name != "head_norm"]
-            if layer.head_norm is not None:
-                tensors += [layer.head_norm[0], layer.head_norm[-1]]
-        return sum(t.numel() for t in tensors if isinstance(t, Tensor))
+    def _behind_norm(self, matrix: Tensor, norm: Tensor, width: int) -> Tensor:
+        """`matrix` [out, in] for inputs that were only divided by their length: input-first, norm included."""
+        return (matrix * (norm * width**0.5)).t().contiguous().to(self.dtype)
 
     def _layer(self, i: int, weights: Weights, take: Callable[[str], Tensor]) -> Layer:
-        name, config = f"model.layers.{i}.", self.config
+        name, width, scale = f"model.layers.{i}.", self.config.hidden_size, self.head_dim**-0.5
 
-        def bias(*parts: str) -> Tensor | None:
-            present = [f"{name}self_attn.{part}.bias" in weights for part in parts]
-            if not any(present):
-                return None
-            return torch.cat([take(f"{name}self_attn.{part}.bias") for part in parts])
+        def bias(part: str) -> Tensor | None:
+            key = f"{name}self_attn.{part}.bias"
+            return take(key) if key in weights else None
 
+        parts = {part: take(f"{name}self_attn.{part}.weight") for part in ("q_proj", "k_proj", "v_proj")}
+        biases = {part: bias(part) for part in parts}
         head_norm = None
         if f"{name}self_attn.q_norm.weight" in weights:
-            q, k = take(f"{name}self_attn.q_norm.weight"), take(f"{name}self_attn.k_norm.weight")
-            head_norm = torch.stack([q] * self.heads + [k] * self.kv_heads)
+            q, k = take(f"{name}self_attn.q_norm.weight") * scale, take(f"{name}self_attn.k_norm.weight")
+            head_norm = torch.stack([q] * self.heads + [k] * self.kv_heads)[:, None] * self.head_dim**0.5
+            head_norm = head_norm.to(self.dtype)
+        else:
+            parts["q_proj"] = parts["q_proj"] * scale
+            if biases["q_proj"] is not None:
+                biases["q_proj"] = biases["q_proj"] * scale
+        present = [b for b in biases.values() if b is not None]
+        out_bias = bias("o_proj")
+        gate_up = torch.cat([take(name + "mlp.gate_proj.weight"), take(name + "mlp.up_proj.weight")])
         return Layer(
-            attention_norm=take(name + "input_layernorm.weight"),
-            qkv=torch.cat([take(f"{name}self_attn.{part}_proj.weight") for part in "qkv"]),
-            qkv_bias=bias("q_proj", "k_proj", "v_proj"),
-            out=take(name + "self_attn.o_proj.weight"),
-            out_bias=bias("o_proj"),
+            qkv=self._behind_norm(torch.cat(list(parts.values())), take(name + "input_layernorm.weight"), width),
+            qkv_bias=torch.cat(present).to(self.dtype) if present else None,
+            out=take(name + "self_attn.o_proj.weight").t().contiguous().to(self.dtype),
+            out_bias=None if out_bias is None else out_bias.to(self.dtype),
             head_norm=head_norm,
-            mlp_norm=take(name + "post_attention_layernorm.weight"),
-            gate_up=torch.cat([take(name + "mlp.gate_proj.weight"), take(name + "mlp.up_proj.weight")]),
-            down=take(name + "mlp.down_proj.weight"),
-            rotary=i not in config.layers_without_rotary,
-            window=config.windows.get(i),
+            gate_up=self._behind_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
+            down=take(name + "mlp.down_proj.weight").t().contiguous().to(self.dtype),
+            rotary=i not in self.config.layers_without_rotary,
+            window=self.config.windows.get(i),
         )
 
     @classmethod
@@ -116,72 +125,69 @@ class Transformer:
         weights: Weights = {}
         for shard in shards:
             weights.update(load_file(shard))
-        return cls(config, weights, dtype or weights["model.norm.weight"].dtype, device)
+        return cls(config, weights, dtype or torch.float32, device)
 
     def new_cache(self, capacity: int) -> StaticCache:
-        layers = len(self.layers)
-        return StaticCache(layers, self.kv_heads, min(capacity, self.context), self.head_dim, self.dtype, self.device)
+        entries = 2 * self.kv_heads  # keys, then values
+        return StaticCache(len(self.layers), entries, min(capacity, self.context), self.head_dim, self.dtype, self.device)
 
     @torch.inference_mode()
     def forward(
         self, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = (), rows: int = 1
     ) -> Tensor:
         """Append `tokens` to the cache; logits of the last `rows` of them.  # [rows, V]"""
-        count = len(tokens)
-        if cache.length + count > cache.capacity:
-            raise ValueError(f"{cache.length + count} tokens do not fit a cache of {cache.capacity}")
-        padded = [*tokens, tokens[-1]] if count == 1 and self.pad_single_rows else list(tokens)
-        if cache.length + len(padded) > cache.capacity:
-            padded = list(tokens)
-        x = F.embedding(torch.tensor(padded, device=self.device), self.embedding)
-        depths = tree_depths(len(padded), parents) if parents else None
-        cos, sin = self._rotary(cache.length, len(padded), depths)
-        for index, layer in enumerate(self.layers):
-            mask = self._mask(layer.window, cache.length, len(padded), parents)
-            x = self._block(x, index, layer, cache, cos, sin, mask)
+        count, start = len(tokens), cache.length
+        if start + count > cache.capacity:
+            raise ValueError(f"{start + count} tokens do not fit a cache of {cache.capacity}")
+        pad = count == 1 and self.pad_single_rows and start + 2 <= cache.capacity
+        width = count + pad
+        x = F.embedding(torch.tensor([*tokens, tokens[-1]] if pad else tokens, device=self.device), self.embedding)
+        cos, sin = self._rotary(start, width, parents)
+        masks = {window: self._mask(window, start, width, parents) for window in {layer.window for layer in self.layers}}
+        for layer, stored in zip(self.layers, cache.layers, strict=True):
+            x = self._block(x, layer, stored, start, cos, sin, masks[layer.window])
         cache.length += count
-        x = F.rms_norm(x[count - rows : count], (x.shape[-1],), self.final_norm, self.eps)
+        x = divided(x[count - rows : count], self._floor)
         if rows == 1 and self.pad_single_rows:  # the output matrix, too, wants two rows
-            return F.linear(x.expand(2, -1), self.head)[:1]
-        return F.linear(x, self.head)
+            return (x.expand(2, -1) @ self.head)[:1]
+        return x @ self.head
 
     def _block(
-        self, x: Tensor, index: int, layer: Layer, cache: StaticCache, cos: Tensor, sin: Tensor, mask: Tensor
-    ) -> Tensor:  # x: [n, hidden]
-        n, hidden = x.shape
-        h = F.rms_norm(x, (hidden,), layer.attention_norm, self.eps)
-        qkv = F.linear(h, layer.qkv, layer.qkv_bias).view(n, -1, self.head_dim).transpose(0, 1)
+        self, x: Tensor, layer: Layer, stored: Tensor, start: int, cos: Tensor, sin: Tensor, mask: Tensor | None
+    ) -> Tensor:  # x: [n, hidden]; stored: [2 kv_heads, capacity, head_dim]
+        n, end = x.shape[0], start + x.shape[0]
+        qkv = linear(divided(x, self._floor), layer.qkv, layer.qkv_bias).view(n, -1, self.head_dim).transpose(0, 1)
         turned = qkv[: self.heads + self.kv_heads]  # queries and keys: [heads + kv_heads, n, head_dim]
         if layer.head_norm is not None:
-            turned = F.rms_norm(turned, (self.head_dim,), None, self.eps) * layer.head_norm[:, None]
+            turned.copy_(divided(turned, self._head_floor) * layer.head_norm)
         if layer.rotary:
             half = self.head_dim // 2
             swapped = torch.cat((turned[..., half:], turned[..., :half]), -1)
-            turned = torch.addcmul(turned * cos, swapped, sin)
-        start, end = cache.length, cache.length + n
-        stored = cache.layers[index]
-        stored[0, :, start:end] = turned[self.heads :]
-        stored[1, :, start:end] = qkv[self.heads + self.kv_heads :]
-        keys, values = stored[0, :, :end], stored[1, :, :end]
-        if self.heads == self.kv_heads:
-            scores = torch.baddbmm(mask, turned[: self.heads], keys.transpose(1, 2), alpha=self.head_dim**-0.5)
-            y = torch.bmm(scores.softmax(-1), values).transpose(0, 1)
+            turned.mul_(cos).addcmul_(swapped, sin)
+        stored[:, start:end] = qkv[self.heads :]
+        keys, values = stored[: self.kv_heads, :end], stored[self.kv_heads :, :end]
+        if self.heads == self.kv_heads and self.dtype == torch.float32:
+            scores = torch.bmm(qkv[: self.heads], keys.transpose(1, 2))
+            y = torch.bmm((scores if mask is None else scores.add_(mask)).softmax(-1), values)
         else:
             y = F.scaled_dot_product_attention(
-                turned[: self.heads][None], keys[None], values[None], attn_mask=mask[None], enable_gqa=True
-            )[0].transpose(0, 1)
-        x = x + F.linear(y.reshape(n, -1), layer.out, layer.out_bias)
-        gate, up = F.linear(F.rms_norm(x, (hidden,), layer.mlp_norm, self.eps), layer.gate_up).chunk(2, -1)
-        return x + F.linear(F.silu(gate) * up, layer.down)
+                qkv[None, : self.heads], keys[None], values[None], None if mask is None else mask[None],
+                scale=1.0, enable_gqa=self.heads != self.kv_heads,
+            )[0]  # fmt: skip
+        x = linear(y.transpose(0, 1).reshape(n, -1), layer.out, x if layer.out_bias is None else x + layer.out_bias)
+        gate, up = torch.mm(divided(x, self._floor), layer.gate_up).chunk(2, -1)
+        return torch.addmm(x, F.silu(gate).mul_(up), layer.down)
 
-    def _rotary(self, start: int, count: int, depths: list[int] | None) -> tuple[Tensor, Tensor]:
-        if depths is None:
+    def _rotary(self, start: int, count: int, parents: Sequence[int]) -> tuple[Tensor, Tensor]:
+        if is_chain(parents):
             return self._cos[start : start + count], self._sin[start : start + count]
-        positions = torch.tensor([start + depth for depth in depths], device=self.device)
+        positions = torch.tensor([start + depth for depth in tree_depths(count, parents)], device=self.device)
         return self._cos[positions], self._sin[positions]
 
-    def _mask(self, window: int | None, start: int, count: int, parents: Sequence[int]) -> Tensor:
-        """What each new token may not see, as -inf to be added.  # [1, n, start + n]"""
+    def _mask(self, window: int | None, start: int, count: int, parents: Sequence[int]) -> Tensor | None:
+        """What each new token may not see, as -inf to be added; None if it sees everything.  # [1, n, start + n]"""
+        if count == 1 and window is None:
+            return None
         if window not in self._masks or self._masks[window].shape[0] < start + count:
             size = min(max(512, 2 * (start + count)), self.context)
             rows = torch.arange(size, device=self.device)
@@ -191,14 +197,31 @@ class Transformer:
             mask = torch.zeros(size, size, dtype=self.dtype, device=self.device)
             self._masks[window] = mask.masked_fill_(hidden, float("-inf"))
         mask = self._masks[window][start : start + count, : start + count]
-        if parents and list(parents) != list(range(-1, len(parents) - 1)):
+        if not is_chain(parents):
             mask = mask.clone()
             first = count - len(parents)
             for node, parent in enumerate(parents):
                 seen = mask[first + parent].clone()
+                visible = (seen == 0).nonzero().flatten()
+                if len(visible) == window:  # the path is one longer than its parent's: the window moves on
+                    seen[visible[0]] = float("-inf")
                 seen[start + first + node] = 0.0
                 mask[first + node] = seen
         return mask[None]
+
+
+def divided(x: Tensor, floor: Tensor) -> Tensor:
+    """Rows divided by their length, as RMSNorm does up to a factor. `floor` keeps the length from zero."""
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=torch.float32)
+    return x / torch.hypot(length, floor).to(x.dtype)
+
+
+def linear(x: Tensor, matrix: Tensor, added: Tensor | None) -> Tensor:
+    return torch.mm(x, matrix) if added is None else torch.addmm(added, x, matrix)
+
+
+def is_chain(parents: Sequence[int]) -> bool:
+    return all(parent == node - 1 for node, parent in enumerate(parents))
 
 
 def tree_depths(count: int, parents: Sequence[int]) -> list[int]:

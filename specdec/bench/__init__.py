@@ -1,0 +1,1 @@
+"""Measured figures: `python -m specdec.bench`."""

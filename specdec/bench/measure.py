@@ -1,0 +1,140 @@
+"""Speed measured in pairs: a speculative run and a plain run of one prompt, side by side, again and again.
+
+Machines are noisy and drift; a ratio of neighbours holds. Medians everywhere. Events take their light form.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from ..engine import Task, generate
+from ..race import SPECULATIVE, tasks
+from ..stats import Comparison, LaneStats, repetition
+from ..theory import accounted_speedup
+from ..types import SamplingParams
+from ..zoo import Family
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One line of the table."""
+
+    drafter: str
+    domain: str
+    temperature: float
+    k: int
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring runs of one prompt."""
+
+    prompt: int
+    comparison: Comparison
+
+
+def run(task: Task) -> LaneStats:
+    return LaneStats.of(list(generate(task)), task.lane)
+
+
+def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
+    return SamplingParams(temperature, max_tokens=tokens, seed=seed, ignore_end=True)
+
+
+def pairs(
+    family: Family, prompts: tuple[str, ...], settings: list[Setting], tokens: int, repeats: int,
+    tick: Callable[[], object] = lambda: None,
+) -> dict[Setting, list[Pair]]:  # fmt: skip
+    """Every setting against plain decoding; all settings of a prompt follow each other before the next repeat.
+
+    A plain run stands on either side of each speculative one; the pair's plain time is taken from both.
+    """
+    collected: dict[Setting, list[Pair]] = {setting: [] for setting in settings}
+    for repeat in range(-1, repeats):  # the first round warms up and is thrown away
+        for index, prompt in enumerate(prompts):
+            gc.collect()
+            before = plain(family, prompt, settings[0].temperature, tokens, repeat)
+            for setting in settings:
+                params = params_for(setting.temperature, tokens, repeat + 1)
+                task = tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE]
+                speculative = run(task)
+                after = plain(family, prompt, setting.temperature, tokens, repeat)
+                faster = min(before, after, key=lambda stats: stats.decode_seconds)
+                if repeat >= 0:
+                    collected[setting].append(Pair(index, Comparison(speculative, faster)))
+                before = after
+                tick()
+    return collected
+
+
+def plain(family: Family, prompt: str, temperature: float, tokens: int, repeat: int) -> LaneStats:
+    params = params_for(temperature, tokens, repeat + 1)
+    return run(tasks(family, prompt, "none", 0, params, details=False)["plain"])
+
+
+def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
+    """One line: medians over all pairs; acceptance pooled over all cycles."""
+    comparisons = [pair.comparison for pair in measured]
+    lanes = [comparison.speculative for comparison in comparisons]
+    by_prompt = {pair.prompt for pair in measured}
+    speedups = {i: middle(p.comparison.measured_speedup for p in measured if p.prompt == i) for i in by_prompt}
+    drafted = sum(lane.drafted for lane in lanes)
+    greedy = setting.temperature == 0.0
+    return {
+        "drafter": setting.drafter,
+        "domain": setting.domain,
+        "temperature": setting.temperature,
+        "k": setting.k,
+        "alpha": ratio(sum(lane.accepted for lane in lanes), sum(lane.judged for lane in lanes)),
+        "alpha_by_position": alpha_by_position(lanes),
+        "draft_acceptance_rate": ratio(sum(lane.accepted for lane in lanes), drafted),
+        "tau": ratio(sum(lane.tokens - 1 for lane in lanes), sum(lane.cycles for lane in lanes)),
+        "draft_cost": middle(c.draft_cost for c in comparisons),
+        "verify_cost": middle(c.verify_cost for c in comparisons),
+        "overhead": middle(c.overhead for c in comparisons),
+        "plain_tokens_per_second": middle(c.plain.tokens_per_second for c in comparisons),
+        "tokens_per_second": middle(lane.tokens_per_second for lane in lanes),
+        "measured_speedup": middle(c.measured_speedup for c in comparisons),
+        "worst_prompt_speedup": min((s for s in speedups.values() if s is not None), default=None),
+        "predicted_speedup": middle(predicted(measured, prompt) for prompt in by_prompt),
+        "accounted_speedup": middle(c.accounted_speedup for c in comparisons),
+        "identical_to_plain": all(c.speculative.ids == c.plain.ids for c in comparisons) if greedy else None,
+        "repetition": middle(repetition(c.plain.ids) for c in comparisons),
+        "extra_parameters": extra_parameters,
+    }
+
+
+def predicted(measured: list[Pair], prompt: int) -> float | None:
+    """What the other prompts' acceptance and costs foretell for this one."""
+    others = [pair.comparison for pair in measured if pair.prompt != prompt]
+    lanes = [other.speculative for other in others]
+    costs = [middle(values) for values in zip(*((o.draft_cost, o.verify_cost, o.overhead) for o in others), strict=True)]
+    cycles = sum(lane.drafting_cycles for lane in lanes)
+    if not cycles or any(cost is None for cost in costs):
+        return None
+    k = sum(lane.drafted for lane in lanes) / cycles
+    return accounted_speedup(alpha_by_position(lanes), k, *(cost for cost in costs if cost is not None))
+
+
+def alpha_by_position(lanes: list[LaneStats]) -> list[float]:
+    depth = max((len(lane.judged_at) for lane in lanes), default=0)
+    rates = []
+    for place in range(depth):
+        judged = sum(lane.judged_at[place] for lane in lanes if place < len(lane.judged_at))
+        accepted = sum(lane.accepted_at[place] for lane in lanes if place < len(lane.accepted_at))
+        rates.append(round(accepted / judged, 4))
+    return rates
+
+
+def middle(values: Iterator[float | None] | tuple[float | None, ...]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(median(known), 4) if known else None
+
+
+def ratio(part: float, whole: float) -> float | None:
+    return round(part / whole, 4) if whole else None

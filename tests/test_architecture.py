@@ -1,0 +1,79 @@
+"""Who may import whom. The table is the design; a new edge is a decision, not an accident."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1] / "specdec"
+ALLOWED = {
+    "types": set(),
+    "theory": set(),
+    "machine": set(),
+    "text": set(),
+    "sampling": {"types"},
+    "verify": {"types", "sampling"},
+    "events": {"types"},
+    "describe": {"types", "events", "sampling"},
+    "models": {"types", "models"},
+    "drafters": {"types", "sampling", "models", "drafters"},
+    "engine": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
+    "stats": {"types", "events", "theory"},
+    "trace": {"types", "events", "machine"},
+    "mistakes": {"types", "sampling", "verify", "engine", "models", "drafters"},
+    "prove": {"types", "sampling", "verify", "events", "engine", "drafters"},
+    "zoo": {"models", "drafters", "text", "machine"},
+    "race": {"types", "events", "engine", "zoo"},
+    "train": {"models", "drafters", "machine", "train"},
+    "bench": {"engine", "race", "zoo", "stats", "theory", "types", "machine", "bench", ""},
+}
+SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "types", "events", "machine", "ui"}
+PAGE = {"events", "trace", "stats", "theory", "types", "ui"}
+NOBODY = {"ui", "train", "bench"}
+
+
+def imports(path: Path) -> set[str]:
+    """The parts of the project that a file imports, as names below `specdec` ("" is the package itself)."""
+    package = path.relative_to(ROOT.parent).with_suffix("").parts
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level] if node.level else ()
+            module = (*base, *(node.module.split(".") if node.module else ()))
+            if module[:1] == ("specdec",):
+                found |= {(*module, alias.name)[1] for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("specdec.")}
+    return {part if (ROOT / part).exists() or (ROOT / f"{part}.py").exists() else "" for part in found}
+
+
+def modules() -> list[Path]:
+    return [path for path in sorted(ROOT.rglob("*.py")) if path.name not in ("__init__.py", "__main__.py") or path.parent != ROOT]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_follow_the_design(path: Path) -> None:
+    part = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    if part == "ui":
+        allowed = SESSION if path.name == "session.py" else PAGE
+    else:
+        allowed = ALLOWED[part]
+        assert not imports(path) & (NOBODY - {part})
+    assert imports(path) <= allowed
+
+
+def test_no_drafter_imports_another() -> None:
+    for path in (ROOT / "drafters").glob("*.py"):
+        source = path.read_text()
+        others = {other.stem for other in (ROOT / "drafters").glob("*.py")} - {path.stem, "base", "__init__"}
+        assert path.name == "__init__.py" or not any(f"from .{other}" in source for other in others)
+
+
+def test_the_page_needs_no_torch() -> None:
+    for path in (ROOT / "ui").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            assert not {name.split(".")[0] for name in names} & {"torch", "transformers"}, path

@@ -1,0 +1,283 @@
+"""The page in a real Chromium: it draws, plays, pauses, runs live and stops, and asks nobody else for anything."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+import toyrun
+
+from specdec.ui import session
+from specdec.ui.text import ASSETS
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (apt-get install chromium)")
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync"]
+PATIENCE = 60_000  # milliseconds; a busy machine draws slowly
+real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """The app, with the toy run as its recorded one."""
+    from specdec.ui.build import build
+    from specdec.ui.theme import launch_settings
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "TRACES", tmp_path_factory.mktemp("traces"))
+        toyrun.trace().save(session.TRACES / "story.jsonl")
+        demo = build()
+        _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
+        yield url
+        demo.close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """Opens the page; afterwards nothing may have gone wrong or have been fetched from elsewhere."""
+    contexts, complaints = [], []
+
+    def watch(page):
+        page.on("pageerror", lambda error: complaints.append(f"page error: {error}"))
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("dialog", lambda dialog: (complaints.append("a token ran as code"), dialog.dismiss()))
+        page.on("request", lambda sent: None if is_ours(sent.url, address) else complaints.append(sent.url))
+
+    def opener(width=1280, height=900, query="", **options):
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        watch(page)
+        page.goto(address + query)
+        page.wait_for_selector(".sd-player:not([data-state=empty])")
+        return page
+
+    yield opener
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def is_ours(url, address):
+    return url.startswith((address, "data:", "blob:"))
+
+
+def state(page):
+    return page.get_attribute(".sd-player", "data-state")
+
+
+def wait_for(page, name):
+    page.wait_for_selector(f".sd-player[data-state={name}]")
+
+
+def say(page):
+    return page.inner_text("[data-part=say]")
+
+
+def visible_tokens(page, lane):
+    return page.eval_on_selector_all(f"[data-part=lane{lane}] .sd-tok:not(.sd-fut)", "nodes => nodes.length")
+
+
+def step(page, times=1):
+    for _ in range(times):
+        page.press("[data-part=stage]", "ArrowRight")
+
+
+def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
+    page = open_page()
+    assert page.inner_text(".sd-badge") == "Recorded"
+    wait_for(page, "first-rejection")
+    assert "first rejection" in say(page) and "rejected" in say(page)
+    assert page.locator("[data-part=lane0] .sd-rej:not(.sd-fut)").count() == 1
+    wait_for(page, "playing")  # by itself
+    page.click("[data-slow='1']")
+    wait_for(page, "done")
+    assert "Done." in say(page)
+    assert "so far" not in page.inner_text(".sd-hero")
+
+
+def test_who_steps_in_keeps_the_wheel(open_page):
+    page = open_page()
+    wait_for(page, "first-rejection")
+    page.click("[data-part=next]")
+    time.sleep(8)
+    assert state(page) == "paused"
+
+
+def test_every_token_state_is_drawn_and_no_token_runs_as_code(open_page):
+    page = open_page()
+    page.focus("[data-part=stage]")
+    page.keyboard.press("End")
+    for kind in ("acc", "rej", "dis", "res", "bon", "pla"):
+        assert page.locator(f"[data-part=lane0] .sd-{kind}:not(.sd-fut)").count() > 0, kind
+    text = page.inner_text("[data-part=lane0]")
+    assert "<script>alert(1)</script>" in text and "${alert(1)}" in text and "⟨202E⟩evil" in text
+    assert page.locator("[data-part=lane0] script").count() == 0
+
+
+def test_keys_step_by_cycle_and_set_the_speed(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.focus("[data-part=stage]")
+    page.keyboard.press("Home")
+    step(page)
+    assert say(page).startswith("Cycle 1")
+    assert page.inner_text("[data-part=announce]").startswith("Cycle 1")
+    step(page, 4)
+    assert "nothing was drafted" in say(page)
+    page.keyboard.press("ArrowLeft")
+    assert say(page).startswith("Cycle 4")
+    page.keyboard.press("1")
+    assert page.get_attribute("[data-slow='1']", "aria-pressed") == "true"
+    page.keyboard.press(" ")
+    wait_for(page, "done")
+
+
+def test_a_token_and_a_figure_explain_themselves_by_mouse_and_by_keyboard(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.hover("[data-part=lane0] .sd-rej:not(.sd-fut)")
+    card = page.locator("[data-part=card]")
+    assert "Coin u" in card.inner_text() and "0.30" in card.inner_text()
+    page.mouse.move(5, 5)
+    page.wait_for_selector("[data-part=card]", state="hidden")
+    page.focus("[data-part=stage]")
+    for _ in range(3):
+        page.keyboard.press("Tab")
+        if card.is_visible():
+            break
+    assert card.is_visible()
+    page.keyboard.press("Escape")
+    assert card.is_hidden()
+    page.locator(".sd-term", has_text="Block efficiency").click()
+    assert "K + 1" in card.inner_text()
+
+
+def test_reduced_motion_opens_at_the_first_rejection_and_stands_still(open_page):
+    page = open_page(reduced_motion="reduce")
+    assert "first rejection" in say(page)
+    before = page.input_value("[data-part=scrub]")
+    time.sleep(1.5)
+    assert page.input_value("[data-part=scrub]") == before
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 375, 768, 1280])
+def test_nothing_needs_sideways_scrolling(open_page, width, theme):
+    page = open_page(width, query=f"?__theme={theme}", reduced_motion="reduce")
+    page.focus("[data-part=stage]")
+    page.keyboard.press("End")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    dark = page.evaluate("getComputedStyle(document.querySelector('.sd-stage')).backgroundColor")
+    assert dark == ("rgb(11, 16, 32)" if theme == "dark" else "rgb(255, 255, 255)")
+
+
+def test_bad_input_is_explained_and_loses_nothing(open_page):
+    page = open_page(reduced_motion="reduce")
+    before = page.inner_text("[data-part=lane0]")
+    page.fill("textarea >> nth=0", "   ")
+    page.click("#run")
+    page.wait_for_selector(".sd-notice.sd-wrong")
+    assert "prompt is empty" in page.inner_text(".sd-notice")
+    assert page.inner_text("[data-part=lane0]") == before and page.inner_text(".sd-badge") == "Recorded"
+    assert page.is_enabled("#run")
+
+
+def test_example_prompts_and_recorded_runs_are_one_press_away(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.locator(".sd-box .sd-pill", has_text="Facts").click()
+    page.wait_for_function("document.querySelector('textarea').value.startsWith('Q: ')")
+    page.locator(".sd-recorded .sd-pill", has_text="Story").click()
+    page.wait_for_selector("[data-source=recorded]")
+
+
+class SlowEngine:
+    """The toy run, over and over, with pauses: a run that somebody will want to stop."""
+
+    closed = 0
+
+    def race(self, *_):
+        try:
+            for event in toyrun.events():
+                time.sleep(0.05)
+                yield event
+            time.sleep(600 if self.closed else 0.05)
+        finally:
+            SlowEngine.closed += 1
+
+    def describe(self):
+        return {"target": {"parameters": 1_000_000}, "draft_model": {"parameters": 100_000}}
+
+
+def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
+    engine = SlowEngine()
+    monkeypatch.setattr(session, "_engine", lambda: (engine, engine.race))
+    page = open_page(reduced_motion="reduce")
+    page.click("#run")
+    page.wait_for_selector("[data-source=live]")
+    page.wait_for_function("document.querySelectorAll('[data-part=lane0] .sd-tok:not(.sd-fut)').length > 3")
+    page.click("#stop")
+    page.wait_for_selector("#run:enabled")
+    wait_for(page, "done")
+    assert visible_tokens(page, 0) > 3
+    assert "Stopped" in say(page) and "Stopped" in page.inner_text(".sd-notice")
+    deadline = time.monotonic() + 10
+    while session._machine.locked() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not session._machine.locked() and SlowEngine.closed == 1
+
+
+def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
+    def broken(*_):
+        yield from toyrun.events()[:20]
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(session, "_engine", lambda: (SlowEngine(), broken))
+    page = open_page(reduced_motion="reduce")
+    page.click("#run")
+    page.wait_for_selector(".sd-notice.sd-wrong")
+    assert "secret" not in page.inner_text("body")
+    assert visible_tokens(page, 0) > 1
+    page.wait_for_selector("#run:enabled")
+
+
+@real_models
+def test_a_live_run_of_the_real_models_finishes(open_page):
+    page = open_page()
+    page.click("#run")
+    page.wait_for_selector("[data-source=live]")
+    assert page.inner_text(".sd-badge") == "Live"
+    page.click("[data-slow='1']")
+    wait_for(page, "done")
+    page.wait_for_selector("#run:enabled")
+    assert visible_tokens(page, 0) >= visible_tokens(page, 1) > 10
+    assert float(page.inner_text(".sd-hero dd").rstrip("×")) > 0
+
+
+def test_the_app_prints_its_address_within_seconds(tmp_path):
+    import subprocess
+    import sys
+
+    app = Path(__file__).resolve().parent.parent / "app.py"
+    began = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-u", str(app)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert any("http://" in line for line in process.stdout)
+        assert time.monotonic() - began < 30  # six on an idle machine
+    finally:
+        process.terminate()
+        process.wait(10)

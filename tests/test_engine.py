@@ -1,0 +1,266 @@
+"""The loop's promises: where a text ends, what events say, and what a fault may cost."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+
+from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
+from specdec.engine import PromptError, Task, generate
+from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
+from specdec.prove import TableModel
+from specdec.sampling import Chooser
+from specdec.types import Proposal, SamplingParams
+
+TARGET = TableModel(12, seed=1, context=256)
+DRAFT = TableModel(12, seed=2, base=TARGET, context=256)
+GREEDY = SamplingParams(temperature=0.0, max_tokens=40)
+WARM = SamplingParams(temperature=1.0, max_tokens=40, seed=3)
+
+
+class Oracle:
+    """Always right when the target is greedy."""
+
+    name = "oracle"
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        text = list(tokens)
+        for _ in range(k):
+            text.append(int(TARGET.logits(tuple(text)).argmax()))
+        return Proposal.chain(text[len(tokens) :])
+
+
+class Adversary:
+    """Always wrong when the target is greedy."""
+
+    name = "adversary"
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        return Proposal.chain([int(TARGET.logits(tuple(tokens)).argmin())] * k)
+
+
+def run(task: Task) -> list[Event]:
+    return list(generate(task))
+
+
+def ids(events: Sequence[Event]) -> list[int]:
+    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
+
+
+def end(events: Sequence[Event]) -> Finished:
+    assert isinstance(events[-1], Finished)
+    return events[-1]
+
+
+def task(drafter: object = None, params: SamplingParams = GREEDY, **changes: object) -> Task:
+    return replace(Task(TARGET, (0, 5), params, drafter or DraftModelDrafter(DRAFT)), **changes)  # type: ignore[arg-type]
+
+
+PLAIN = ids(run(task(NoDrafter())))
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 5, 8, 16])
+@pytest.mark.parametrize("make", [lambda: DraftModelDrafter(DRAFT), PromptLookupDrafter, Oracle, Adversary, NoDrafter])
+def test_greedy_text_is_the_targets_own(make: type, k: int) -> None:
+    assert ids(run(task(make(), k=k))) == PLAIN
+
+
+def test_the_best_and_the_worst_drafter_take_as_many_cycles_as_arithmetic_says() -> None:
+    def cycles(drafter: object) -> int:
+        return sum(isinstance(e, Committed) for e in run(task(drafter, k=4))) - 1  # less the prefill
+
+    assert cycles(Oracle()) == -(-39 // 5)
+    assert cycles(Adversary()) == 39
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 2, 3, 7])
+def test_exactly_as_many_tokens_as_wanted(wanted: int) -> None:
+    events = run(task(Oracle(), replace(GREEDY, max_tokens=wanted), k=8))
+    assert ids(events) == PLAIN[:wanted]
+    assert end(events).reason == "length"
+    assert end(events).tokens == wanted
+
+
+def test_an_end_token_inside_a_draft_ends_the_text_there() -> None:
+    stop = PLAIN[6]
+    first = PLAIN.index(stop)
+    events = run(task(Oracle(), k=8, end_tokens=frozenset({stop})))
+    assert ids(events) == PLAIN[: first + 1]
+    assert end(events).reason == "end"
+    assert not any(f" {stop}" in e.text for e in events if isinstance(e, Committed))
+    ignoring = replace(GREEDY, ignore_end=True)
+    assert ids(run(task(Oracle(), ignoring, k=8, end_tokens=frozenset({stop})))) == PLAIN
+
+
+def test_a_stop_string_across_tokens_and_cycles() -> None:
+    text = end(run(task())).text
+    for begin, length in itertools.product((3, 9, 17), (2, 5)):
+        stop = text[begin : begin + length]
+        for k in (0, 2, 8):
+            events = run(task(Oracle(), replace(GREEDY, stop=(stop,)), k=k))
+            assert end(events).text == text[: text.index(stop)]
+            assert end(events).reason == "stop"
+            assert "".join(e.text for e in events if isinstance(e, Committed)) == end(events).text
+
+
+def test_the_context_ends_the_text() -> None:
+    small = TableModel(12, seed=1, context=16)
+    events = run(task(Oracle(), replace(GREEDY, max_tokens=100), target=small, k=5))
+    assert end(events).reason == "context"
+    assert end(events).tokens == 14
+
+
+@pytest.mark.parametrize("prompt", [(), tuple(range(12)) * 30])
+def test_a_prompt_that_cannot_run_is_refused_with_advice(prompt: tuple[int, ...]) -> None:
+    with pytest.raises(PromptError, match=r"Type|Shorten"):
+        generate(task(prompt=prompt))
+
+
+def test_same_seed_same_text_and_other_seed_another() -> None:
+    def text(seed: int) -> list[int]:
+        return ids(run(task(params=replace(WARM, seed=seed))))
+
+    assert text(3) == text(3)
+    assert text(3) != text(4)
+
+
+def test_events_tell_a_consistent_story() -> None:
+    events = run(task(params=WARM, k=3))
+    assert isinstance(events[0], Started)
+    total, last = 0, 0.0
+    for verified, committed in itertools.pairwise(e for e in events if isinstance(e, (Verified, Committed))):
+        if not isinstance(committed, Committed):
+            continue
+        assert isinstance(verified, Verified)
+        statuses = [position.status for position in verified.positions]
+        assert re.fullmatch("a*(rd*)?", "".join(status[0] for status in statuses))
+        kept = [p.token for p in verified.positions if p.status == "accepted"]
+        assert list(committed.tokens[: committed.accepted]) == kept[: committed.accepted]
+        assert (committed.kind == "resampled") == ("rejected" in statuses)
+        for position in verified.positions:
+            if position.u is None:
+                assert position.status == "discarded"
+            else:
+                assert (position.u * position.q < position.p) == (position.status == "accepted")
+        assert last <= verified.start <= verified.end <= committed.at
+        last, total = committed.at, total + len(committed.tokens)
+        assert committed.total == total
+    spent = end(events)
+    assert spent.prefill + spent.draft + spent.verify + spent.other == pytest.approx(spent.at, abs=1e-6)
+
+
+def test_the_light_form_leaves_out_the_laws_and_nothing_else() -> None:
+    full, light = run(task(params=WARM)), run(task(params=WARM, details=False))
+    assert ids(full) == ids(light)
+    for a, b in zip(full, light, strict=True):
+        if isinstance(a, Verified) and isinstance(b, Verified):
+            assert [(p.status, p.p, p.q, p.u) for p in a.positions] == [(p.status, p.p, p.q, p.u) for p in b.positions]
+            assert all(p.target is not None and p.residual is not None for p in a.positions)
+            assert all(p.target is None for p in b.positions)
+
+
+class Broken:
+    """Misbehaves from its second call on; recovers if told to."""
+
+    name = "broken"
+
+    def __init__(self, how: str, recovers: bool = False) -> None:
+        self.how, self.recovers, self.calls = how, recovers, 0
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        self.calls += 1
+        good = torch.full((k, 12), 1 / 12)
+        if k == 0 or self.calls == 2 or (self.recovers and self.calls % 3 == 0):
+            return Proposal()
+        bad_law = good.clone()
+        bad_law[0, 0] = float("nan")
+        match self.how:
+            case "raises":
+                raise RuntimeError("out of memory")
+            case "outside":
+                return Proposal.chain([12] * k)
+            case "negative":
+                return Proposal.chain([-1] * k)
+            case "too deep":
+                return Proposal.chain([1] * (k + 1))
+            case "nan":
+                return Proposal.chain([1] * k, bad_law)
+            case "shape":
+                return Proposal.chain([1] * k, good[:, :5])
+            case "unnormalised":
+                return Proposal.chain([1] * k, good * 2)
+            case "no tree":
+                return Proposal((1,) * k, (3,) * k)
+            case "none":
+                return None  # type: ignore[return-value]
+        raise AssertionError(self.how)
+
+
+FAULTS = ["raises", "outside", "negative", "too deep", "nan", "shape", "unnormalised", "no tree", "none"]
+
+
+@pytest.mark.parametrize("how", FAULTS)
+def test_a_broken_drafter_never_harms_the_text(how: str) -> None:
+    events = run(task(Broken(how)))
+    assert ids(events) == PLAIN
+    failures = [e for e in events if isinstance(e, Failed)]
+    assert len(failures) == 3
+    assert not any(f.fatal for f in failures)
+    assert "switched off" in failures[-1].reason
+
+
+def test_a_drafter_that_recovers_stays_on() -> None:
+    events = run(task(Broken("raises", recovers=True)))
+    assert ids(events) == PLAIN
+    assert sum(isinstance(e, Failed) for e in events) > 3
+
+
+class BadTarget(TableModel):
+    """Gives a row of NaN once the text has a certain length."""
+
+    def forward(self, tokens, cache, parents=(), rows=1):  # type: ignore[no-untyped-def]
+        out = super().forward(tokens, cache, parents, rows)
+        if len(cache.tokens) > 20:
+            out[-1, 0] = float("nan")
+        return out
+
+
+def test_a_target_that_breaks_ends_the_run_and_keeps_the_text() -> None:
+    events = run(task(Oracle(), target=BadTarget(12, seed=1), k=3))
+    failed = [e for e in events if isinstance(e, Failed)]
+    assert len(failed) == 1 and failed[0].fatal and failed[0].where == "target"
+    assert end(events).reason == "failed"
+    assert ids(events) == PLAIN[: len(ids(events))]
+    assert len(ids(events)) >= 14
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 3, 7, 12])
+def test_closing_the_stream_ends_the_run(stop_after: int) -> None:
+    stream = generate(task())
+    seen = list(itertools.islice(stream, stop_after))
+    stream.close()  # type: ignore[attr-defined]
+    assert ids(seen) == PLAIN[: len(ids(seen))]
+    assert list(stream) == []
+
+
+def test_the_clock_stands_still_while_the_reader_is_slow() -> None:
+    import time
+
+    events = []
+    for event in generate(task(params=replace(GREEDY, max_tokens=4))):
+        events.append(event)
+        time.sleep(0.05)
+    assert end(events).at < 0.05
+
+
+def test_discarded_tokens_are_drafted_but_never_judged() -> None:
+    events = run(task(Adversary(), k=4))
+    for event in events:
+        if isinstance(event, Verified) and len(event.positions) == 4:
+            assert [p.status for p in event.positions] == ["rejected", "discarded", "discarded", "discarded"]
+    assert sum(len(e.tokens) for e in events if isinstance(e, Drafted)) > 100

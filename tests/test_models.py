@@ -1,0 +1,130 @@
+"""The lean decoder against transformers, and its cache against a fresh prefill."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from specdec.models.config import Config
+from specdec.models.transformer import Transformer
+
+BASE: dict[str, Any] = {
+    "vocab_size": 97, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 4, "num_attention_heads": 4,
+    "max_position_embeddings": 128, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+LLAMA3_ROPE = {
+    "rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}  # fmt: skip
+FAMILIES = {
+    "llama tied": transformers.LlamaConfig(**BASE, tie_word_embeddings=True),
+    "llama grouped heads": transformers.LlamaConfig(**BASE, num_key_value_heads=2, attention_bias=True),
+    "llama 3 rotary": transformers.LlamaConfig(**BASE, num_key_value_heads=2, rope_parameters=LLAMA3_ROPE),
+    "mistral window": transformers.MistralConfig(**BASE, num_key_value_heads=2, sliding_window=8),
+    "qwen2": transformers.Qwen2Config(**BASE, num_key_value_heads=2),
+    "qwen3": transformers.Qwen3Config(**BASE, num_key_value_heads=2, head_dim=16),
+    "smollm3": transformers.SmolLM3Config(**BASE, num_key_value_heads=2),
+}
+TEXT = [random.Random(0).randrange(97) for _ in range(48)]
+
+
+def reference(config: Any) -> Any:
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval().float()
+    with torch.no_grad():  # fresh norms are ones and fresh biases zeros: neither would be tested
+        for name, parameter in model.named_parameters():
+            if "norm" in name or "bias" in name:
+                parameter.add_(torch.randn_like(parameter) * 0.3)
+    return model
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_logits_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
+    """Saved by transformers, read by us; in one pass, in pieces, and after roll-backs."""
+    model = reference(FAMILIES[name])
+    model.save_pretrained(tmp_path, max_shard_size="60KB")
+    assert len(list(tmp_path.glob("*.safetensors"))) > 1
+    ours = Transformer.load(tmp_path)
+    assert ours.parameters == model.num_parameters()
+    with torch.no_grad():
+        expected = model(torch.tensor([TEXT])).logits[0]
+    cache = ours.new_cache(64)
+    rows = [ours.forward(TEXT[:30], cache, rows=30), ours.forward(TEXT[30:35], cache, rows=5)]
+    ours.forward([1, 2, 3], cache)
+    cache.keep(35)
+    rows += [ours.forward([token], cache) for token in TEXT[35:]]
+    assert torch.allclose(torch.cat(rows), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_tree_is_its_paths(name: str) -> None:
+    """Every row of a tree equals the row of its path alone; after keeping a path the cache is a fresh prefill's."""
+    model = reference(FAMILIES[name])
+    ours = Transformer(Config.read(FAMILIES[name].to_dict()), model.state_dict(), torch.float32)
+    rng = random.Random(3)
+    for size in (1, 2, 4, 7):
+        parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
+        tokens = [rng.randrange(97) for _ in range(size)]
+        cache = ours.new_cache(64)
+        ours.forward(TEXT[:20], cache)
+        rows = ours.forward([TEXT[20], *tokens], cache, parents, size + 1)
+        for node in range(size):
+            path, at = [], node
+            while at >= 0:
+                path.insert(0, at)
+                at = parents[at]
+            alone = ours.new_cache(64)
+            expected = ours.forward([*TEXT[:21], *(tokens[i] for i in path)], alone)[0]
+            assert torch.allclose(rows[node + 1], expected, atol=1e-5)
+        cache.keep(21, path)
+        assert cache.length == 21 + len(path)
+        continued, fresh = ours.forward([5], cache)[0], ours.new_cache(64)
+        assert torch.allclose(
+            continued, ours.forward([*TEXT[:21], *(tokens[i] for i in path), 5], fresh)[0], atol=1e-4
+        )
+
+
+def test_in_bfloat16_a_row_is_the_same_alone_and_among_others() -> None:
+    """Why greedy texts agree bit by bit there: a plain step computes two rows."""
+    config = FAMILIES["llama tied"]
+    ours = Transformer(Config.read(config.to_dict()), reference(config).state_dict(), torch.bfloat16)
+    cache = ours.new_cache(64)
+    ours.forward(TEXT[:20], cache)
+    together = ours.forward(TEXT[20:25], cache, rows=5)
+    cache.keep(20)
+    alone = torch.cat([ours.forward([token], cache) for token in TEXT[20:25]])
+    assert torch.equal(together.argmax(-1), alone.argmax(-1))
+    assert torch.allclose(together.float(), alone.float(), atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model_type": "gemma3"}, "gemma3 models are not among"),
+        ({"hidden_act": "gelu"}, "activation gelu"),
+        ({"mlp_bias": True}, "biases in the MLP"),
+        ({"rope_parameters": {"rope_type": "dynamic"}}, "length of the text"),
+    ],
+)
+def test_what_we_would_compute_wrongly_is_refused_with_the_reason(change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        Config.read({**FAMILIES["llama tied"].to_dict(), **change})
+
+
+def test_a_checkpoint_with_a_missing_tensor_is_refused() -> None:
+    weights = reference(FAMILIES["llama tied"]).state_dict()
+    del weights["model.layers.2.mlp.down_proj.weight"]
+    with pytest.raises(ValueError, match=r"lacks model\.layers\.2\.mlp\.down_proj"):
+        Transformer(Config.read(FAMILIES["llama tied"].to_dict()), weights, torch.float32)
+
+
+def test_a_full_cache_says_so() -> None:
+    config = FAMILIES["llama tied"]
+    ours = Transformer(Config.read(config.to_dict()), reference(config).state_dict(), torch.float32)
+    with pytest.raises(ValueError, match="do not fit"):
+        ours.forward(TEXT[:9], ours.new_cache(8))
