@@ -286,6 +286,14 @@ function mount(element, props, watch) {
     draw();
   }
 
+  /* The stream is over, by its end, by Stop or by a failure: what is there may be played to its end. */
+  function ended() {
+    if (!run || run.header.source !== "live") return;
+    run.closed = true;
+    if (calm) S.t = horizon(run);
+    draw();
+  }
+
   function empty() {
     part.say.textContent = W.empty;
     root.dataset.state = "empty";
@@ -865,14 +873,23 @@ function mount(element, props, watch) {
     clearTimeout(S.timer);
   }
 
-  function step(direction) {
+  /* The visitor moves the time by hand: nothing plays by itself any more. */
+  function takeOver(t) {
     if (!run) return;
     touch();
-    S.playing = false;
-    if (S.hold !== "spent") S.hold = "spent";
-    const cycles = speculative(run).cycles, k = doneBy(cycles, S.t), to = clamp(k + direction, 0, cycles.length);
-    seek(direction > 0 && k === cycles.length ? horizon(run) : to ? cycles[to - 1].at : 0);
+    Object.assign(S, { playing: false, hold: "spent" });
+    seek(t);
+  }
+
+  function jump(t) {
+    takeOver(t);
     announce();
+  }
+
+  function step(direction) {
+    if (!run) return;
+    const cycles = speculative(run).cycles, k = doneBy(cycles, S.t), to = clamp(k + direction, 0, cycles.length);
+    jump(direction > 0 && k === cycles.length ? horizon(run) : to ? cycles[to - 1].at : 0);
   }
 
   const announce = () => { part.announce.textContent = part.say.textContent; };
@@ -889,8 +906,8 @@ function mount(element, props, watch) {
     if (event.key === " " && !onButton) toggle();
     else if (event.key === "ArrowRight" && !onRange) step(1);
     else if (event.key === "ArrowLeft" && !onRange) step(-1);
-    else if (event.key === "Home" && !onRange) seek(0);
-    else if (event.key === "End" && !onRange) seek(Infinity);
+    else if (event.key === "Home" && !onRange) jump(0);
+    else if (event.key === "End" && !onRange) jump(Infinity);
     else if (/^[1-4]$/.test(event.key)) setSpeed(SPEEDS[event.key - 1][0]);
     else return;
     event.preventDefault();
@@ -915,11 +932,7 @@ function mount(element, props, watch) {
     part.back.onclick = () => step(-1);
     part.next.onclick = () => step(1);
     part.download.onclick = download;
-    part.scrub.oninput = () => {
-      touch();
-      Object.assign(S, { playing: false, hold: "spent" });
-      seek(+part.scrub.value);
-    };
+    part.scrub.oninput = () => takeOver(+part.scrub.value);
     part.scrub.onchange = announce;
     part.speed.onclick = (event) => event.target.dataset.slow && setSpeed(+event.target.dataset.slow);
     part.zoom.onclick = (event) => {
@@ -945,7 +958,7 @@ function mount(element, props, watch) {
   listen();
   pull();
   watch("value", pull);
-  watch("ended", () => { if (run && run.header.run === props.ended) { run.closed = true; draw(); } });
+  watch("ended", ended);
 }
 
 if (typeof module !== "undefined" && module.exports) module.exports = { fold, apply, read, newReader, figuresAt, horizon, firstRejection, partAt, fill, shown, visible, chance, duration, niceStep, doneBy, wasStopped };
