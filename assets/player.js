@@ -209,7 +209,8 @@ function size(n) {
 /* Characters that would be invisible or would turn the line round are shown by their number. */
 const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 const visible = (piece) => piece.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(ODD, (c) => "⟨" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "⟩");
-const shown = (piece) => visible(piece.trim() ? piece.replace(/^ /, "") : piece.replace(/ /g, "␣")) || "␣";
+const blank = (piece) => (/^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣"));
+const shown = (piece) => visible(piece.trim() ? piece.replace(/^ /, "") : blank(piece)) || "∅";
 
 /* "a {name} b" with values that may be nodes. */
 function fill(template, values) {
@@ -311,6 +312,7 @@ function mount(element, props, watch) {
       box.style.minHeight = "";
       box.tall = 0;
     });
+    if (drawn !== null && innerWidth <= 1040) part.stage.scrollIntoView({ behavior: calm ? "auto" : "smooth" }); // the button is far below
     drawn = null;
     heading();
     if (!calm) S.timer = setTimeout(() => play(true), live ? 0 : 400);
@@ -373,12 +375,13 @@ function mount(element, props, watch) {
     const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
     part.meta.textContent = [W.kind[head.kind || ""] || head.kind, pair, device, pace].filter(Boolean).join(" · ");
     const started = lane.started || { drafter: "other", k: "K" };
-    part.sub0.textContent = words(W.lane[started.drafter] || W.lane.other, { k: started.k });
+    part.sub0.textContent = words(started.k === 0 ? W.lane.none : W.lane[started.drafter] || W.lane.other, { k: started.k });
   }
 
   function furniture() {
     const named = { name0: W.lane.speculative, name1: W.lane.plain, sub1: W.lane.plain_sub, time: W.time.title, timesub: W.time.sub, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
     for (const [name, words] of Object.entries(named)) part[name].textContent = words;
+    part.card.id = clipId + "-card";
     part.stage.setAttribute("aria-label", W.transport.stage);
     part.back.setAttribute("aria-label", W.transport.back);
     part.next.setAttribute("aria-label", W.transport.next);
@@ -729,8 +732,9 @@ function mount(element, props, watch) {
   /* -- the card: a token's numbers, or what a figure means -- */
 
   function showCard(anchor, content, pinned) {
-    if (card) card.anchor.classList.remove("sd-on");
+    hideCard();
     card = { anchor, pinned };
+    anchor.setAttribute("aria-describedby", part.card.id);
     part.card.replaceChildren(...content);
     part.card.hidden = false;
     anchor.classList.add("sd-on");
@@ -745,6 +749,7 @@ function mount(element, props, watch) {
   function hideCard() {
     if (!card) return;
     card.anchor.classList.remove("sd-on");
+    card.anchor.removeAttribute("aria-describedby");
     card = null;
     part.card.hidden = true;
   }

@@ -101,18 +101,33 @@ def start(*fields: Any) -> Iterator[tuple[Any, ...]]:
         yield gr.skip(), tell(str(error), wrong=True), gr.skip(), gr.skip()
         return
     yield gr.skip(), tell(""), gr.update(interactive=False), gr.update(interactive=True)
-    log, sent, last = "", 0, 0.0
-    for news in session.run(request):
-        if news.kind != "lines":
-            yield log or gr.skip(), tell(news.text, wrong=news.kind == "error"), gr.skip(), gr.skip()
-            continue
-        log += pack(news.text)
-        now = time.monotonic()
-        if now - last >= (1 if len(log) < LONG_LOG else 3) / UPDATES_PER_SECOND:
-            last, sent = now, len(log)
-            yield log or gr.skip(), gr.skip(), gr.skip(), gr.skip()
-    if len(log) > sent:
-        yield log, gr.skip(), gr.skip(), gr.skip()
+    log = ""
+    for news in batches(session.run(request)):
+        if news.kind == "lines":
+            log += pack(news.text)
+            yield log, gr.skip(), gr.skip(), gr.skip()
+        else:
+            yield gr.skip(), tell(news.text, wrong=news.kind == "error"), gr.skip(), gr.skip()
+
+
+def batches(news: Iterator[session.News]) -> Iterator[session.News]:
+    """The same, with lines put together, so that a page is sent few updates a second whatever the engine's speed.
+
+    Something comes at least that often while lines come at all: a place where a visitor who left is noticed.
+    """
+    held, size, last = "", 0, time.monotonic()
+    for item in news:
+        if item.kind == "lines":
+            held, size = held + item.text, size + len(item.text)
+            if time.monotonic() - last < (1 if size < LONG_LOG else 3) / UPDATES_PER_SECOND:
+                continue
+        if held or item.kind == "lines":
+            yield session.News("lines", held)
+            held, last = "", time.monotonic()
+        if item.kind != "lines":
+            yield item
+    if held:
+        yield session.News("lines", held)
 
 
 def over() -> tuple[Any, ...]:
@@ -144,7 +159,7 @@ def run(
     except InputError as error:
         yield json.dumps({"error": str(error)})
         return
-    for news in session.run(request):
+    for news in batches(session.run(request)):
         if news.kind == "error":
             yield json.dumps({"error": news.text})
         elif news.kind == "lines" and news.text:
