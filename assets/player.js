@@ -701,9 +701,13 @@ function mount(element, props, watch) {
       const label = words(W.charts.against, { a: duration(B.end), b: duration(A.end) }) + (F.a.written === F.b.written ? " = " + fixed(F.speedup) + "×" : ""), room = label.length * 6.4;
       if (F.a.written === F.b.written) g.append(line(xa, top, xb, top, "sd-mean"), line(xa, top - 4, xa, top + 4, "sd-mean"), line(xb, top - 4, xb, top + 4, "sd-mean"));
       g.append(text(clamp((xa + xb) / 2, room / 2 + 4, width - room / 2), top - 7, label, "sd-b", "middle"));
-      const faster = F.speedup >= 1; // names stand under the lower line and above, or under, the upper one
-      g.append(text(x(A.end * 0.5) + (faster ? 10 : 16), y(F.a.written * 0.5) + (faster ? 10 : 20), W.charts.speculative, "sd-k"));
-      g.append(text(x(B.end * 0.5) + (faster ? 16 : 10), y(F.b.written * 0.5) + (faster ? 20 : 10), W.charts.plain));
+      // the faster lane's name stands between the lines where there is room, else above them; the slower one's below
+      const name = (lane, n, upper, label, cls) => {
+        const above = upper && Math.abs(Math.log(F.speedup)) < 0.35;
+        g.append(text(x(lane.end * 0.5) + (above ? -10 : upper ? 10 : 16), y(n * 0.5) + (above ? -12 : upper ? 10 : 22), label, cls, above ? "end" : "start"));
+      };
+      name(A, F.a.written, F.speedup >= 1, W.charts.speculative, "sd-k");
+      name(B, F.b.written, F.speedup < 1, W.charts.plain, "");
     }
   }
 

@@ -35,7 +35,9 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument("--max-tokens", type=int, default=defaults["max_tokens"])
     parse.add_argument("--seed", type=int, default=defaults["seed"])
     parse.add_argument("--stop", action="append", default=[], help="a string that ends the text; may be repeated")
-    parse.add_argument("--family", default="embedded", help="'embedded', or a folder with target/, tokenizer/, draft_model/")
+    parse.add_argument(
+        "--family", default="embedded", help="'embedded', or a folder with target/, tokenizer/, draft_model/"
+    )
     parse.add_argument("--dtype", choices=("bfloat16", "float32"), help="default: what is fastest here")
     parse.add_argument("--json", action="store_true", help="print the trace, one JSON object a line")
     parse.add_argument("--version", action="version", version=__version__)
@@ -113,7 +115,9 @@ def report(events: Sequence[Event]) -> str:
         ("accounted speed-up", comparison.accounted_speedup, "×", 2),
         ("time to first token", spec.prefill_seconds * 1e3, f"ms (plain {plain.prefill_seconds * 1e3:.1f})", 1),
     ]
-    lines = [f"{name:<28}{'–' if value is None else f'{value:.{digits}f}'} {unit}" for name, value, unit, digits in rows]
+    lines = [
+        f"{name:<28}{'–' if value is None else f'{value:.{digits}f}'} {unit}" for name, value, unit, digits in rows
+    ]
     legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())
     return "\n".join([*lines, "", legend])
 

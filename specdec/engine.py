@@ -22,7 +22,7 @@ from . import describe
 from .drafters.base import Drafter, NoDrafter
 from .events import Committed, Drafted, Event, Failed, Finished, FinishReason, Started, Verified
 from .models.base import LanguageModel
-from .sampling import Chooser, RandomChooser, probabilities
+from .sampling import Chooser, probabilities, RandomChooser
 from .text import TextStream
 from .types import Proposal, SamplingParams
 from .verify import RejectionSampling, Rule

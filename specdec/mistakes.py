@@ -19,7 +19,7 @@ from .drafters.draft_model import DraftModelDrafter
 from .engine import Task
 from .models.base import Cache, LanguageModel
 from .sampling import Chooser, probabilities, residual
-from .types import Proposal, SamplingParams, Verdict
+from .types import Kind, Proposal, SamplingParams, Verdict
 from .verify import RejectionSampling, Rule
 
 
@@ -122,8 +122,9 @@ class BonusFromDraft(RejectionSampling):
     name = "bonus from the draft"
 
     def own_token(self, p: Tensor, proposal: Proposal, node: int, chooser: Chooser) -> int:
-        fully = len(proposal) > 0 and node == len(proposal) - 1 and proposal.probs is not None
-        return chooser.categorical(proposal.probs[node] if fully else p, ("own", node))
+        if proposal.probs is not None and len(proposal) > 0 and node == len(proposal) - 1:
+            p = proposal.probs[node]
+        return chooser.categorical(p, ("own", node))
 
 
 class OneCoin(RejectionSampling):
@@ -152,18 +153,7 @@ class BonusAfterRejection(RejectionSampling):
         verdict = super().verify(proposal, rows, chooser)
         if len(proposal) == 0 or verdict.kind == "bonus" or len(verdict.path) != len(proposal) - 1:
             return verdict
-        return OneTooMany(verdict, chooser.categorical(rows[-1], ("own", len(proposal))))
-
-
-class OneTooMany(Verdict):
-    __slots__ = ("extra",)
-
-    def __init__(self, verdict: Verdict, extra: int) -> None:
-        super().__init__(verdict.path, verdict.token, verdict.kind, verdict.trials)
-        object.__setattr__(self, "extra", extra)
-
-    def emitted(self, proposal: Proposal) -> list[int]:
-        return [*(proposal.tokens[node] for node in self.path), self.token, self.extra]
+        return replace(verdict, extra=(chooser.categorical(rows[-1], ("own", len(proposal))),))
 
 
 class TopMatch(RejectionSampling):
@@ -174,7 +164,7 @@ class TopMatch(RejectionSampling):
         path: list[int] = []
         while len(path) < len(proposal) and proposal.tokens[len(path)] == best[len(path)]:
             path.append(len(path))
-        kind = "bonus" if len(path) == len(proposal) else "resampled"
+        kind: Kind = "bonus" if len(path) == len(proposal) else "resampled"
         return Verdict(tuple(path), chooser.categorical(rows[len(path)], ("own", len(path))), kind, ())
 
 
@@ -193,7 +183,7 @@ class TypicalAcceptance(RejectionSampling):
             if float(p[token]) < limit:
                 break
             path.append(node)
-        kind = "bonus" if len(path) == len(proposal) else "resampled"
+        kind: Kind = "bonus" if len(path) == len(proposal) else "resampled"
         return Verdict(tuple(path), chooser.categorical(rows[len(path)], ("own", len(path))), kind, ())
 
 
@@ -282,32 +272,74 @@ class Mistake:
         return replace(task, **changes)  # type: ignore[arg-type]
 
 
-SOURCE_E = "the tutorial “Speculative Decoding: Faster Inference”"
-MISTAKES = {
-    mistake.key: mistake
-    for mistake in (
-        Mistake("target_minus_target", "Subtract the target from itself", SOURCE_E, ResidualIsNothing),
-        Mistake("from_target", "Resample from the target, not the residual", "many first implementations", ResampleFromTarget),
-        Mistake("extra_bonus", "Add a bonus after a rejected last token", SOURCE_E, BonusAfterRejection, first_token_shows=False),
-        Mistake("ratio_swapped", "Divide the draft by the target", "swapped letters p and q between papers", SwappedRatio),
-        Mistake("absolute", "Take |p − q| as the residual", "homework solutions", AbsoluteResidual),
-        Mistake("residual_swapped", "Take max(0, q − p) as the residual", "swapped letters p and q between papers", SwappedResidual),
-        Mistake("accept_all", "Accept everything", "demos that paint drafts green before they are checked", AcceptEverything),
-        Mistake("draft_bonus", "Draw the bonus from the draft", "row mix-ups after full acceptance", BonusFromDraft, first_token_shows=False),
-        Mistake("row_shift", "Judge against the next row", "openvino.genai issue 4190", OffByOneRow),
-        Mistake("one_coin", "One coin for the whole block", "batched verification kernels", OneCoin, first_token_shows=False),
-        Mistake("argmax_draft", "Draft the favourite, report the softmax", "transformers issue 47932, HandsomeSB and others", drafter=ArgmaxDraft),
-        Mistake("drop_doubtful", "Drop the token that ends the draft", "confidence thresholds that look at the dropped token", drafter=DropsDoubtful),
-        Mistake("top_k_draft", "Draw from the top tokens, report the whole law", "transformers issue 47932", drafter=TopKDraft),
-        Mistake("unwarped", "Warp the draft, not the target", "vLLM issue 10198", unwarped_target=True),
-        Mistake("other_temperature", "Report the draft's law at another temperature", "dflash issue 74", drafter=OtherTemperature),
-        Mistake("point_kept", "Leave a rejected guess possible", "n-gram drafters under sampling", ResidualKeepsToken, needs_point_mass=True),
-        Mistake("residual_epsilon", "Add a little to the residual", "guards against division by zero", ResidualWithEpsilon),
-        Mistake("residual_floor", "Clamp the residual from below", "guards against division by zero", ResidualWithFloor),
-        Mistake("coarse_ratio", "Compare with a rounded q", "DeepSpec issue 31", CoarseRatio),
-        Mistake("lenient", "Accept a little more than allowed", "lenient and ensemble acceptance modes", Lenient),
-        Mistake("ratio_epsilon", "Add a little to the ratio", "guards against division by zero", RatioWithEpsilon),
-        Mistake("top_match", "Accept on a top-1 match while sampling", "explanations that describe greedy matching only", TopMatch),
-        Mistake("typical", "Typical acceptance", "Medusa's default above temperature 0", TypicalAcceptance),
-    )
-}  # fmt: skip
+TUTORIAL = "the tutorial “Speculative Decoding: Faster Inference”"
+GUARD = "guards against division by zero"
+LETTERS = "swapped letters p and q between papers"
+CATALOGUE = (
+    Mistake("target_minus_target", "Subtract the target from itself", TUTORIAL, ResidualIsNothing),
+    Mistake(
+        "from_target", "Resample from the target, not the residual", "many first implementations", ResampleFromTarget
+    ),
+    Mistake(
+        "extra_bonus", "Add a bonus after a rejected last token", TUTORIAL, BonusAfterRejection, first_token_shows=False
+    ),
+    Mistake("ratio_swapped", "Divide the draft by the target", LETTERS, SwappedRatio),
+    Mistake("absolute", "Take |p − q| as the residual", "homework solutions", AbsoluteResidual),
+    Mistake("residual_swapped", "Take max(0, q − p) as the residual", LETTERS, SwappedResidual),
+    Mistake(
+        "accept_all", "Accept everything", "demos that paint drafts green before they are checked", AcceptEverything
+    ),
+    Mistake(
+        "draft_bonus",
+        "Draw the bonus from the draft",
+        "row mix-ups after full acceptance",
+        BonusFromDraft,
+        first_token_shows=False,
+    ),
+    Mistake("row_shift", "Judge against the next row", "openvino.genai issue 4190", OffByOneRow),
+    Mistake(
+        "one_coin", "One coin for the whole block", "batched verification kernels", OneCoin, first_token_shows=False
+    ),
+    Mistake(
+        "argmax_draft",
+        "Draft the favourite, report the softmax",
+        "transformers issue 47932, HandsomeSB and others",
+        drafter=ArgmaxDraft,
+    ),
+    Mistake(
+        "drop_doubtful",
+        "Drop the token that ends the draft",
+        "confidence thresholds that look at the dropped token",
+        drafter=DropsDoubtful,
+    ),
+    Mistake(
+        "top_k_draft", "Draw from the top tokens, report the whole law", "transformers issue 47932", drafter=TopKDraft
+    ),
+    Mistake("unwarped", "Warp the draft, not the target", "vLLM issue 10198", unwarped_target=True),
+    Mistake(
+        "other_temperature",
+        "Report the draft's law at another temperature",
+        "dflash issue 74",
+        drafter=OtherTemperature,
+    ),
+    Mistake(
+        "point_kept",
+        "Leave a rejected guess possible",
+        "n-gram drafters under sampling",
+        ResidualKeepsToken,
+        needs_point_mass=True,
+    ),
+    Mistake("residual_epsilon", "Add a little to the residual", GUARD, ResidualWithEpsilon),
+    Mistake("residual_floor", "Clamp the residual from below", GUARD, ResidualWithFloor),
+    Mistake("coarse_ratio", "Compare with a rounded q", "DeepSpec issue 31", CoarseRatio),
+    Mistake("lenient", "Accept a little more than allowed", "lenient and ensemble acceptance modes", Lenient),
+    Mistake("ratio_epsilon", "Add a little to the ratio", GUARD, RatioWithEpsilon),
+    Mistake(
+        "top_match",
+        "Accept on a top-1 match while sampling",
+        "explanations that describe greedy matching only",
+        TopMatch,
+    ),
+    Mistake("typical", "Typical acceptance", "Medusa's default above temperature 0", TypicalAcceptance),
+)
+MISTAKES = {mistake.key: mistake for mistake in CATALOGUE}

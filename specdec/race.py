@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .engine import PromptError, Task, check_prompt, generate
+from .engine import check_prompt, generate, PromptError, Task
 from .events import Committed, Event, Finished
 from .types import SamplingParams
 from .zoo import Family

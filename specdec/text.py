@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import codecs
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -19,9 +20,9 @@ class Pieces:
         self._tokenizer = tokenizer
         self._special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
         self._byte_level = "ByteLevel" in str(tokenizer.decoder)
-        self._known: dict[int, bytes] = {}
+        self._known: dict[int, builtins.bytes] = {}
 
-    def bytes(self, token: int) -> bytes:
+    def bytes(self, token: int) -> builtins.bytes:
         if token not in self._known:
             self._known[token] = self._read(token)
         return self._known[token]
@@ -29,21 +30,21 @@ class Pieces:
     def piece(self, token: int) -> str:
         """For people: the token's text, or its bytes as <0xF0> where they are no text by themselves."""
         if token in self._special:
-            return self._tokenizer.id_to_token(token)
+            return str(self._tokenizer.id_to_token(token))
         data = self.bytes(token)
         try:
             return data.decode()
         except UnicodeDecodeError:
             return "".join(f"<0x{byte:02X}>" for byte in data)
 
-    def _read(self, token: int) -> bytes:
+    def _read(self, token: int) -> builtins.bytes:
         content = None if token in self._special else self._tokenizer.id_to_token(token)
         if content is None:  # a control token, or an id that only pads the vocabulary
             return b""
         if self._byte_level:
-            return b"".join(bytes([BYTE_OF[c]]) if c in BYTE_OF else c.encode() for c in content)
+            return b"".join(builtins.bytes([BYTE_OF[c]]) if c in BYTE_OF else c.encode() for c in content)
         if len(content) == 6 and content.startswith("<0x"):
-            return bytes([int(content[3:5], 16)])
+            return builtins.bytes([int(content[3:5], 16)])
         return content.replace(SENTENCEPIECE_SPACE, " ").encode()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import machine
-from .events import SCHEMA, Event, from_dict, to_dict
+from .events import Event, from_dict, SCHEMA, to_dict
 
 MAX_BYTES, MAX_LINES = 4_000_000, 50_000
 

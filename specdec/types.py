@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -94,13 +94,17 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The accepted path from the root, and the one token that the target always adds."""
+    """The accepted path from the root, and the one token that the target always adds.
+
+    `extra` is what a wrong rule adds behind it (`mistakes.py`); a right one never does.
+    """
 
     path: tuple[int, ...]
     token: int
     kind: Kind
     trials: tuple[Trial, ...]
+    extra: tuple[int, ...] = ()
 
     def emitted(self, proposal: Proposal) -> list[int]:
         """The tokens that this cycle adds to the text."""
-        return [*(proposal.tokens[node] for node in self.path), self.token]
+        return [*(proposal.tokens[node] for node in self.path), self.token, *self.extra]

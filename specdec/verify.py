@@ -15,7 +15,7 @@ from typing import Protocol
 from torch import Tensor
 
 from .sampling import Chooser, residual
-from .types import Proposal, Trial, Verdict
+from .types import Kind, Proposal, Trial, Verdict
 
 
 class Rule(Protocol):
@@ -51,7 +51,7 @@ class RejectionSampling:
                 p = self.residual(p, q, token)
             else:
                 token = self.own_token(p, proposal, node, chooser)
-                kind = "resampled" if children else "bonus"
+                kind: Kind = "resampled" if children else "bonus"
                 return Verdict(tuple(path), token, kind, tuple(trials))
 
     def row(self, rows: Tensor, node: int) -> Tensor:

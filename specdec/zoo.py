@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer
 
 from . import machine
-from .drafters import DraftModelDrafter, Drafter, NoDrafter, PromptLookupDrafter
+from .drafters import Drafter, DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from .models.transformer import Transformer
 from .text import Pieces
 

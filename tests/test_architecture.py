@@ -50,7 +50,11 @@ def imports(path: Path) -> set[str]:
 
 
 def modules() -> list[Path]:
-    return [path for path in sorted(ROOT.rglob("*.py")) if path.name not in ("__init__.py", "__main__.py") or path.parent != ROOT]
+    return [
+        path
+        for path in sorted(ROOT.rglob("*.py"))
+        if path.name not in ("__init__.py", "__main__.py") or path.parent != ROOT
+    ]
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from specdec.drafters import DraftModelDrafter, Drafter, NoDrafter, PromptLookupDrafter
+from specdec.drafters import Drafter, DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from specdec.prove import TableModel
-from specdec.sampling import RandomChooser, probabilities
+from specdec.sampling import probabilities, RandomChooser
 from specdec.types import SamplingParams
 
 MODEL = TableModel(9, seed=4, context=64)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
-from specdec.engine import PromptError, Task, generate
+from specdec.engine import generate, PromptError, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
 from specdec.prove import TableModel
 from specdec.sampling import Chooser

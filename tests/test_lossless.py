@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from specdec.engine import Task, generate
+from specdec.engine import generate, Task
 from specdec.events import Committed
 from specdec.mistakes import MISTAKES
 from specdec.prove import (
-    PARAMS,
     Case,
-    TooManyPaths,
     cases,
     output_law,
+    PARAMS,
     run_loop,
     shipped_error,
+    TooManyPaths,
     total_variation,
 )
 from specdec.sampling import RandomChooser

@@ -84,9 +84,7 @@ def test_a_tree_is_its_paths(name: str) -> None:
         cache.keep(21, path)
         assert cache.length == 21 + len(path)
         continued, fresh = ours.forward([5], cache)[0], ours.new_cache(64)
-        assert torch.allclose(
-            continued, ours.forward([*TEXT[:21], *(tokens[i] for i in path), 5], fresh)[0], atol=1e-4
-        )
+        assert torch.allclose(continued, ours.forward([*TEXT[:21], *(tokens[i] for i in path), 5], fresh)[0], atol=1e-4)
 
 
 def test_in_bfloat16_a_row_is_the_same_alone_and_among_others() -> None:

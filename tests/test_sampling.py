@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdec.sampling import RandomChooser, entropy, overlap, probabilities, residual
+from specdec.sampling import entropy, overlap, probabilities, RandomChooser, residual
 from specdec.types import SamplingParams
 
 LOGITS = torch.tensor([[1.0, 3.0, 3.0, -2.0, 0.5]], dtype=torch.float64)
@@ -96,7 +96,15 @@ def test_zero_coins_do_not_accept_the_impossible() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"temperature": -1.0}, {"temperature": float("nan")}, {"top_p": 0.0}, {"top_p": 1.5}, {"top_k": -1}, {"max_tokens": -1}]
+    "bad",
+    [
+        {"temperature": -1.0},
+        {"temperature": float("nan")},
+        {"top_p": 0.0},
+        {"top_p": 1.5},
+        {"top_k": -1},
+        {"max_tokens": -1},
+    ],
 )
 def test_bad_parameters_are_refused_with_a_sentence(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must"):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specdec.drafters import DraftModelDrafter
-from specdec.engine import Task, generate
+from specdec.engine import generate, Task
 from specdec.events import from_dict, to_dict
 from specdec.prove import TableModel
 from specdec.trace import Header, Trace, TraceError

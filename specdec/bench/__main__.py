@@ -16,7 +16,7 @@ from tqdm import tqdm
 from .. import __version__, machine
 from ..zoo import Family, load
 from . import peers
-from .measure import Row, Setting, pairs, row
+from .measure import pairs, Row, row, Setting
 from .prompts import PROMPTS
 
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
@@ -105,7 +105,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plain = median(float(str(entry["plain_tokens_per_second"])) for entry in rows)
     print(f"\nmeasured speed-up, median over the domains: greedy {headline(rows, 0.0)}, T = 0.8 {headline(rows, 0.8)}")
     if rivals:
-        best = median(max(float(str(r["tokens_per_second"])) for r in rows if r["domain"] == d and r["temperature"] == 0) for d in PROMPTS)
+        best = median(
+            max(float(str(r["tokens_per_second"])) for r in rows if r["domain"] == d and r["temperature"] == 0)
+            for d in PROMPTS
+        )
         print(
             f"tokens/s, greedy: plain {plain:.0f}, speculative {best:.0f}; transformers generate "
             f"{rivals['transformers_generate']:.0f}, assisted {rivals['transformers_assisted']:.0f} "

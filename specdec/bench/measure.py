@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from ..engine import Task, generate
+from ..engine import generate, Task
 from ..race import SPECULATIVE, tasks
 from ..stats import Comparison, LaneStats, repetition
 from ..theory import accounted_speedup
@@ -113,7 +113,9 @@ def predicted(measured: list[Pair], prompt: int) -> float | None:
     """What the other prompts' acceptance and costs foretell for this one."""
     others = [pair.comparison for pair in measured if pair.prompt != prompt]
     lanes = [other.speculative for other in others]
-    costs = [middle(values) for values in zip(*((o.draft_cost, o.verify_cost, o.overhead) for o in others), strict=True)]
+    costs = [
+        middle(values) for values in zip(*((o.draft_cost, o.verify_cost, o.overhead) for o in others), strict=True)
+    ]
     cycles = sum(lane.drafting_cycles for lane in lanes)
     if not cycles or any(cost is None for cost in costs):
         return None

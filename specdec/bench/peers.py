@@ -1,4 +1,4 @@
-"""transformers' own generation on the same weights, dtype, threads, prompts and lengths: the peer to measure against."""
+"""The peer to measure against: transformers' own generation on the same weights, dtype, prompts and lengths."""
 
 from __future__ import annotations
 

@@ -33,10 +33,10 @@ class PromptLookupDrafter:
                 self._ends[tuple(tokens[end - n : end])] = end
         self._indexed = len(tokens)
         for n in range(min(self.longest, len(tokens)), self.shortest - 1, -1):
-            end = self._ends.get(tuple(tokens[len(tokens) - n :]))
-            if end is not None:
+            match = self._ends.get(tuple(tokens[len(tokens) - n :]))
+            if match is not None:
                 source = list(tokens)
-                for i in range(end, end + k):
+                for i in range(match, match + k):
                     source.append(source[i])  # a copy may run on into itself: a loop continues as a loop
                 return Proposal.chain(source[len(tokens) :])
         return Proposal()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from torch import Tensor
 
@@ -19,15 +19,18 @@ class Cache(Protocol):
         ...
 
 
-class LanguageModel(Protocol):
+C = TypeVar("C", bound=Cache)
+
+
+class LanguageModel(Protocol[C]):
     """`vocabulary` is the number of logits, `context` the number of positions."""
 
     vocabulary: int
     context: int
 
-    def new_cache(self, capacity: int) -> Cache: ...
+    def new_cache(self, capacity: int) -> C: ...
 
-    def forward(self, tokens: Sequence[int], cache: Cache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
+    def forward(self, tokens: Sequence[int], cache: C, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
         """Append `tokens` to the cache and return the logits of the last `rows` of them.  # [rows, V]
 
         `parents` makes the last `len(parents)` tokens a tree: -1 is the token before them, i the i-th of them.

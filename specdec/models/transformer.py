@@ -129,12 +129,12 @@ class Transformer:
 
     def new_cache(self, capacity: int) -> StaticCache:
         entries = 2 * self.kv_heads  # keys, then values
-        return StaticCache(len(self.layers), entries, min(capacity, self.context), self.head_dim, self.dtype, self.device)
+        return StaticCache(
+            len(self.layers), entries, min(capacity, self.context), self.head_dim, self.dtype, self.device
+        )
 
     @torch.inference_mode()
-    def forward(
-        self, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = (), rows: int = 1
-    ) -> Tensor:
+    def forward(self, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
         """Append `tokens` to the cache; logits of the last `rows` of them.  # [rows, V]"""
         count, start = len(tokens), cache.length
         if start + count > cache.capacity:
@@ -143,7 +143,9 @@ class Transformer:
         width = count + pad
         x = F.embedding(torch.tensor([*tokens, tokens[-1]] if pad else tokens, device=self.device), self.embedding)
         cos, sin = self._rotary(start, width, parents)
-        masks = {window: self._mask(window, start, width, parents) for window in {layer.window for layer in self.layers}}
+        masks = {
+            window: self._mask(window, start, width, parents) for window in {layer.window for layer in self.layers}
+        }
         for layer, stored in zip(self.layers, cache.layers, strict=True):
             x = self._block(x, layer, stored, start, cos, sin, masks[layer.window])
         cache.length += count

@@ -81,4 +81,8 @@ def split(documents: list[str]) -> Split:
     for text in documents:
         held_out = zlib.crc32(text.encode()) % HOLD_OUT_ONE_IN == 0
         (result.held_out if held_out else result.train).append(text)
+    # A handful of documents may all fall on one side; neither side may be empty.
+    for full, empty in ((result.train, result.held_out), (result.held_out, result.train)):
+        if not empty:
+            empty.append(full.pop() if len(full) > 1 else full[0])
     return result

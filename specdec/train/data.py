@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import decoders, models, pre_tokenizers, Tokenizer, trainers
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerFast
 
@@ -57,14 +58,16 @@ class TokenStreams:
         windows = []
         for name in names:
             stream = self.train[name]
+            if len(stream) <= length + 1:
+                stream = np.tile(stream, (length + 1) // len(stream) + 1)
             start = int(self.random.integers(len(stream) - length - 1))
             windows.append(stream[start : start + length + 1])
         return torch.from_numpy(np.stack(windows).astype(np.int64))
 
-    def state(self) -> dict:
-        return self.random.bit_generator.state
+    def state(self) -> dict[str, Any]:
+        return dict(self.random.bit_generator.state)
 
-    def restore(self, state: dict) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         self.random.bit_generator.state = state
 
 
@@ -72,6 +75,14 @@ def encode(tokenizer: Tokenizer, documents: list[str]) -> np.ndarray:
     end = tokenizer.token_to_id(END)
     ids = [[end, *encoding.ids] for encoding in tokenizer.encode_batch_fast(documents, add_special_tokens=False)]
     return np.concatenate([np.asarray(row, dtype=np.uint16) for row in ids])
+
+
+def cached(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
+    """An array that is expensive to make, kept beside the checkpoints."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, make())
+    return np.load(path)
 
 
 def byte_count(documents: list[str]) -> int:

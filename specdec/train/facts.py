@@ -38,9 +38,7 @@ OPPOSITES = [
     ).split("|")
 ]
 PLANETS = "Mercury Venus Earth Mars Jupiter Saturn Uranus Neptune".split()
-MONTHS = (
-    "January February March April May June July August September October November December".split()
-)
+MONTHS = "January February March April May June July August September October November December".split()
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 YOUNG = dict(

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn, Tensor
 from tqdm import tqdm
 
-from .data import TokenStreams
+from .data import MIXTURE, TokenStreams
 
 WARM_UP, DECAY_FROM, FINAL_RATE = 0.02, 0.45, 0.03
 SAVE_EVERY_SECONDS = 180
@@ -59,7 +59,7 @@ def fit(
     long_from: float = 0.85,
     rate: float = 4e-3,
     device: str = "cpu",
-    resume: bool = True,
+    mixture: dict[str, float] = MIXTURE,
     label: str = "training",
 ) -> Result:
     """Minimise `loss(ids [rows, length + 1], step)` over `model`'s parameters.
@@ -74,12 +74,12 @@ def fit(
     matrices = [m for p, m in zip(parameters, masters, strict=True) if p.ndim == 2 and id(p) not in embeddings]
     chosen = {id(m) for m in matrices}
     rest = [m for m in masters if id(m) not in chosen]
-    optimisers = [torch.optim.AdamW(rest, lr=rate, betas=(0.9, 0.95), weight_decay=0.0)]
+    optimisers: list[torch.optim.Optimizer] = [torch.optim.AdamW(rest, lr=rate, betas=(0.9, 0.95), weight_decay=0.0)]
     if matrices:
         optimisers.append(torch.optim.Muon(matrices, lr=rate, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"))
 
     tokens, step, before, losses = 0, 0, 0.0, []
-    if resume and checkpoint.exists():
+    if checkpoint.exists():
         saved = torch.load(checkpoint, weights_only=False)
         for master, value in zip(masters, saved["masters"], strict=True):
             master.copy_(value)
@@ -110,13 +110,13 @@ def fit(
             for group in optimiser.param_groups:
                 group["lr"] = rate * learning_rate(progress)
         for _ in range(parts):
-            value = loss(streams.batch(rows, size).to(device), step)
+            value = loss(streams.batch(rows, size, mixture).to(device), step)
             (value / parts).backward()
             recent.append(value.item())
         gradients = [p.grad.float() for p in parameters if p.grad is not None]
         scale = 1.0 / max(1.0, float(torch.linalg.vector_norm(torch.stack([g.norm() for g in gradients]))))
         for parameter, master in zip(parameters, masters, strict=True):
-            master.grad = parameter.grad.float() * scale
+            master.grad = None if parameter.grad is None else parameter.grad.float() * scale
             parameter.grad = None
         for optimiser in optimisers:
             optimiser.step()

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..trace import MAX_BYTES, Header, Trace, TraceError, line
+from ..trace import Header, line, MAX_BYTES, Trace, TraceError
 from .request import RunRequest
 from .text import ASSETS, kind_of, strings
 from .zerogpu import GPU

@@ -12,7 +12,7 @@ import gradio as gr
 from .. import session
 from ..components.notice import notice, tell
 from ..components.player import pack, player
-from ..request import DRAFTERS, MAX_K, MAX_NEW, MAX_TEMPERATURE, InputError, check
+from ..request import check, DRAFTERS, InputError, MAX_K, MAX_NEW, MAX_TEMPERATURE
 from ..text import paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 20, 1_000_000  # past this length a log is sent less often

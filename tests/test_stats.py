@@ -1,0 +1,94 @@
+"""Figures from events: α counts what was judged, τ counts what was written, costs are in plain steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from specdec.drafters import DraftModelDrafter, NoDrafter
+from specdec.engine import generate, Task
+from specdec.events import Committed, Drafted, Finished, Position, Verified
+from specdec.prove import TableModel
+from specdec.stats import Comparison, LaneStats, repetition
+from specdec.types import SamplingParams
+
+
+def position(node: int, status: str) -> Position:
+    return Position(node, 1, "x", status, 0.5, 0.5, None if status == "discarded" else 0.1)  # type: ignore[arg-type]
+
+
+def cycle(lane: str, number: int, start: float, statuses: list[str], total: int, draft: float, verify: float) -> list:
+    kept, events, at = statuses.count("accepted"), [], start
+    if statuses:
+        n = len(statuses)
+        events.append(Drafted(lane, number, (1,) * n, ("x",) * n, tuple(range(-1, n - 1)), at, at + draft))
+        at += draft
+    positions = tuple(position(i, status) for i, status in enumerate(statuses))
+    events.append(Verified(lane, number, positions, at, at + verify))
+    kind = "resampled" if "rejected" in statuses else "bonus"
+    tokens = (1,) * (kept + 1)
+    events.append(Committed(lane, number, tokens, ("x",) * len(tokens), kept, kind, "x", total, at + verify))
+    return events
+
+
+A, R, D = "accepted", "rejected", "discarded"
+SPEC = [
+    *cycle("speculative", 0, 0.0, [], 1, 0, 0.010),
+    *cycle("speculative", 1, 0.010, [A, A, A, A], 6, 0.004, 0.012),
+    *cycle("speculative", 2, 0.026, [A, R, D, D], 8, 0.004, 0.012),
+    *cycle("speculative", 3, 0.042, [R, D, D, D], 9, 0.004, 0.012),
+    Finished("speculative", "length", 9, "x" * 9, 0.058, 0.01, 0.012, 0.036, 0.0),
+]
+PLAIN = [e for i in range(9) for e in cycle("plain", i, 0.01 * i, [], i + 1, 0, 0.01)]
+
+
+def test_acceptance_counts_only_what_was_judged() -> None:
+    stats = LaneStats.of(SPEC, "speculative")
+    assert (stats.accepted, stats.judged, stats.drafted) == (5, 7, 12)
+    assert stats.alpha == pytest.approx(5 / 7)
+    assert stats.draft_acceptance_rate == pytest.approx(5 / 12)
+    assert stats.alpha_by_position == pytest.approx([2 / 3, 1 / 2, 1.0, 1.0])
+
+
+def test_block_efficiency_leaves_out_the_prefills_token() -> None:
+    stats = LaneStats.of(SPEC, "speculative")
+    assert stats.tau == pytest.approx(8 / 3)
+    assert stats.prefill_seconds == pytest.approx(0.010)
+
+
+def test_the_speedup_and_its_account() -> None:
+    comparison = Comparison.of([*SPEC, *PLAIN])
+    assert comparison.measured_speedup == pytest.approx(0.080 / 0.048)
+    assert comparison.draft_cost == pytest.approx(0.1)
+    assert comparison.verify_cost == pytest.approx(1.2)
+    assert comparison.overhead == pytest.approx(0.0, abs=1e-9)
+    # 1 + 2/3 + 1/3 + 1/3 + 1/3 tokens for 4·0.1 + 1.2 steps
+    assert comparison.accounted_speedup == pytest.approx(8 / 3 / 1.6)
+
+
+def test_an_empty_run_has_no_figures_and_no_division_by_zero() -> None:
+    comparison = Comparison.of([])
+    assert comparison.measured_speedup is None
+    assert comparison.accounted_speedup is None
+    assert LaneStats.of([], "plain").alpha is None
+
+
+def test_a_real_run_adds_up() -> None:
+    target = TableModel(6, seed=1)
+    params = SamplingParams(temperature=1.0, max_tokens=30, seed=2)
+    task = Task(target, (1,), params, DraftModelDrafter(TableModel(6, seed=2, base=target)), 3)
+    spec = list(generate(task))
+    plain = list(generate(replace(task, drafter=NoDrafter(), lane="plain")))
+    comparison = Comparison.of([*spec, *plain])
+    stats = comparison.speculative
+    assert stats.tokens == len(stats.ids) == 30
+    assert stats.accepted + stats.cycles + 1 >= 30
+    # The account is exact for acceptance by position and mean costs, up to drafts that were clipped at the end.
+    assert comparison.accounted_speedup == pytest.approx(comparison.measured_speedup, rel=0.15)
+
+
+def test_repetition_is_the_share_of_eight_grams_seen_before() -> None:
+    assert repetition(list(range(100))) == 0.0
+    assert repetition([1] * 17) == pytest.approx(0.9)
+    assert repetition([1, 2]) == 0.0
