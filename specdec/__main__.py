@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 
 from . import __version__
 from .events import Committed, Event, Failed, Verified
@@ -40,6 +41,8 @@ def parser() -> argparse.ArgumentParser:
     )
     parse.add_argument("--dtype", choices=("bfloat16", "float32"), help="default: what is fastest here")
     parse.add_argument("--json", action="store_true", help="print the trace, one JSON object a line")
+    parse.add_argument("--save", type=Path, metavar="FILE", help="also keep the run as a recorded trace (.jsonl)")
+    parse.add_argument("--kind", default="", help="with --save: what the prompt is (story, code, facts, …)")
     parse.add_argument("--version", action="version", version=__version__)
     return parse
 
@@ -62,8 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     kept: list[Event] = []
+    header = trace.live_header(options.prompt, family.describe(), options.kind)
     if options.json:
-        sys.stdout.write(trace.live_header(options.prompt, family.describe()).line())
+        sys.stdout.write(header.line())
     else:
         sys.stdout.write(options.prompt)
     for event in events:
@@ -73,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif getattr(event, "lane", "") == "speculative":
             sys.stdout.write(render(event, kept, colour))
         sys.stdout.flush()
+    if options.save:
+        trace.Trace(replace(header, source="recorded"), tuple(kept)).save(options.save)
     if not options.json:
         print("\n\n" + report(kept))
     return 0
@@ -123,4 +129,7 @@ def report(events: Sequence[Event]) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    try:
+        raise SystemExit(main())
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

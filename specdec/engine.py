@@ -13,7 +13,7 @@ committed token except the last.* Cycle 0 is the prefill; it drafts nothing and 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -73,7 +73,7 @@ class Stopwatch:
         return self.elapsed + (time.perf_counter() - self._since if self._since is not None else 0.0)
 
 
-def generate(task: Task, chooser: Chooser | None = None) -> Iterator[Event]:
+def generate(task: Task, chooser: Chooser | None = None) -> Generator[Event, None, None]:
     """Run `task`; yield events as they happen. Closing the iterator ends the run.
 
     PromptError for a prompt that is empty or does not fit the context.
@@ -93,7 +93,7 @@ def check_prompt(task: Task) -> None:
         raise ValueError(f"k must be 0 or more, not {task.k}")
 
 
-def _run(task: Task, chooser: Chooser) -> Iterator[Event]:
+def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
     target, params, lane = task.target, task.params, task.lane
     tokens, watch, drafter = list(task.prompt), Stopwatch(), task.drafter
     limit = min(target.context, len(tokens) + params.max_tokens)

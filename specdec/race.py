@@ -6,7 +6,8 @@ true speed-up grow. Neither lane ever waits for the other on its own clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Generator
 
 from .engine import check_prompt, generate, PromptError, Task
 from .events import Committed, Event, Finished
@@ -39,7 +40,7 @@ def race(
     k: int = 4,
     params: SamplingParams | None = None,
     details: bool = True,
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Run both lanes; their events come interleaved by the lanes' clocks.
 
     PromptError for a prompt that is empty or too long, ValueError for an unknown drafter.
@@ -50,19 +51,22 @@ def race(
     return interleave({lane: generate(task) for lane, task in lanes.items()})
 
 
-def interleave(lanes: dict[str, Iterator[Event]]) -> Iterator[Event]:
+def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Event, None, None]:
     """A whole cycle at a time, of the lane whose clock (from the first token on) is behind."""
     clocks, first = dict.fromkeys(lanes, 0.0), dict.fromkeys(lanes, 0.0)
     running = list(lanes)
-    while running:
-        lane = min(running, key=lambda name: clocks[name])
-        for event in lanes[lane]:
-            yield event
-            if isinstance(event, Committed):
-                if event.cycle == 0:
-                    first[lane] = event.at
-                clocks[lane] = event.at - first[lane]
-                break
-            if isinstance(event, Finished):
-                running.remove(lane)
-                break
+    with contextlib.ExitStack() as stack:
+        for lane in lanes.values():
+            stack.enter_context(contextlib.closing(lane))
+        while running:
+            lane_behind = min(running, key=lambda name: clocks[name])
+            for event in lanes[lane_behind]:
+                yield event
+                if isinstance(event, Committed):
+                    if event.cycle == 0:
+                        first[lane_behind] = event.at
+                    clocks[lane_behind] = event.at - first[lane_behind]
+                    break
+                if isinstance(event, Finished):
+                    running.remove(lane_behind)
+                    break

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -115,7 +114,3 @@ def read_header(data: dict[str, Any]) -> Header:
             raise TraceError(f"the header lacks {name!r}")
     known = {name: data[name] for name in Header.__dataclass_fields__ if name in data}
     return Header(**{**known, "lanes": tuple(map(str, data["lanes"]))})
-
-
-def record(header: Header, events: Iterable[Event]) -> Trace:
-    return Trace(header, tuple(events))

@@ -69,6 +69,7 @@ class Transformer:
         self.embedding = embedding.to(dtype)
         self.head = self._behind_norm(head, take("model.norm.weight"), width)
         self.layers = [self._layer(i, weights, take) for i in range(config.num_hidden_layers)]
+        self._windows = {layer.window for layer in self.layers}
         # RMSNorm divides by sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n).
         self._floor = torch.tensor((width * config.rms_norm_eps) ** 0.5, device=device)
         self._head_floor = torch.tensor((self.head_dim * config.rms_norm_eps) ** 0.5, device=device)
@@ -140,12 +141,12 @@ class Transformer:
         if start + count > cache.capacity:
             raise ValueError(f"{start + count} tokens do not fit a cache of {cache.capacity}")
         pad = count == 1 and self.pad_single_rows and start + 2 <= cache.capacity
-        width = count + pad
-        x = F.embedding(torch.tensor([*tokens, tokens[-1]] if pad else tokens, device=self.device), self.embedding)
-        cos, sin = self._rotary(start, width, parents)
-        masks = {
-            window: self._mask(window, start, width, parents) for window in {layer.window for layer in self.layers}
-        }
+        if count == 1:
+            x = self.embedding[tokens[0]].expand(1 + pad, -1)
+        else:
+            x = F.embedding(torch.tensor(tokens, device=self.device), self.embedding)
+        cos, sin = self._rotary(start, len(x), parents)
+        masks = {window: self._mask(window, start, len(x), parents) for window in self._windows}
         for layer, stored in zip(self.layers, cache.layers, strict=True):
             x = self._block(x, layer, stored, start, cos, sin, masks[layer.window])
         cache.length += count
@@ -163,8 +164,7 @@ class Transformer:
         if layer.head_norm is not None:
             turned.copy_(divided(turned, self._head_floor) * layer.head_norm)
         if layer.rotary:
-            half = self.head_dim // 2
-            swapped = torch.cat((turned[..., half:], turned[..., :half]), -1)
+            swapped = turned.roll(self.head_dim // 2, -1)  # the halves change places
             turned.mul_(cos).addcmul_(swapped, sin)
         stored[:, start:end] = qkv[self.heads :]
         keys, values = stored[: self.kv_heads, :end], stored[self.kv_heads :, :end]

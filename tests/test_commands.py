@@ -1,0 +1,94 @@
+"""The documented commands, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from specdec import __main__ as terminal
+from specdec.bench import __main__ as bench
+from specdec.bench import prompts
+from specdec.bench.measure import Setting
+from specdec.events import from_dict
+from specdec.trace import Trace
+
+ROW = {
+    "drafter", "domain", "temperature", "k", "alpha", "alpha_by_position", "draft_acceptance_rate", "tau", "draft_cost",
+    "verify_cost", "plain_tokens_per_second", "tokens_per_second", "measured_speedup", "worst_prompt_speedup",
+    "predicted_speedup", "accounted_speedup", "identical_to_plain", "repetition", "extra_parameters",
+}  # fmt: skip
+
+
+def test_the_terminal_shows_text_and_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert terminal.main(["Once upon a time", "--drafter", "draft_model", "-k", "4", "--max-tokens", "24"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Once upon a time")
+    assert "✗" in out and "measured speed-up" in out and "tokens per cycle" in out
+    assert "\033" not in out  # no colours into a file
+
+
+def test_the_terminal_prints_events(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    saved = tmp_path / "run.jsonl"
+    assert terminal.main(["Once", "--json", "--max-tokens", "8", "--save", str(saved), "--kind", "story"]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert json.loads(header)["source"] == "live"
+    events = [from_dict(json.loads(line)) for line in lines]
+    trace = Trace.load(saved)
+    assert trace.header.source == "recorded" and trace.header.kind == "story"
+    assert trace.events == tuple(events)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        ([""], "prompt is empty"),
+        (["word " * 600], "Shorten it"),
+        (["x", "--temperature", "-1"], "temperature must lie between"),
+        (["x", "-k", "-2"], "k must be 0 or more"),
+        (["x", "--drafter", "magic"], "choose from"),
+        (["x", "--family", "/nowhere"], "no folder 'target'"),
+    ],
+)
+def test_bad_input_gets_one_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], advice: str
+) -> None:
+    assert terminal.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert advice in error and error.count("\n") == 1
+
+
+def test_the_bench_prints_a_table_and_one_line_of_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(bench, "PROMPTS", {name: texts[:2] for name, texts in prompts.PROMPTS.items()})
+    arguments = ["--suite", "embedded", "--tokens", "16", "--repeats", "1", "-k", "2", "3", "--no-peers"]
+    assert bench.main([*arguments, "--json", str(tmp_path / "report.json")]) == 0
+    *table, last = capsys.readouterr().out.splitlines()
+    report = json.loads(last)
+    assert report == json.loads((tmp_path / "report.json").read_text())
+    assert {"suite", "machine", "rows", "peers"} <= set(report)
+    assert {(r["drafter"], r["domain"], r["temperature"]) for r in report["rows"]} == {
+        (drafter, domain, temperature)
+        for drafter in ("draft_model", "prompt_lookup")
+        for domain in ("story", "code", "facts")
+        for temperature in (0.0, 0.8)
+    }
+    for row in report["rows"]:
+        assert set(row) >= ROW
+        assert row["identical_to_plain"] is (True if row["temperature"] == 0 else None)
+    assert len(table) > 12
+
+
+def test_headlines_leave_looping_rows_out() -> None:
+    def row(domain: str, speedup: float, repetition: float) -> dict[str, object]:
+        return {"drafter": "draft_model", "domain": domain, "temperature": 0.0, "measured_speedup": speedup, "repetition": repetition}
+
+    rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
+    assert bench.headline(rows, 0.0) == 2.5
+    assert bench.headline(rows[2:], 0.0) is None
+
+
+def test_settings_are_keys() -> None:
+    assert Setting("a", "b", 0.0, 2) == Setting("a", "b", 0.0, 2)

@@ -1,0 +1,185 @@
+"""The embedded family: it loads in transformers, speaks, and speculation leaves its text as it is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from specdec import zoo
+from specdec.bench.prompts import PROMPTS
+from specdec.engine import generate
+from specdec.events import Committed, Event, Finished, Verified
+from specdec.race import race, tasks
+from specdec.stats import Comparison
+from specdec.trace import Trace
+from specdec.types import SamplingParams
+from specdec.zoo import EMBEDDED, Family
+
+PROMPT = "The old captain looked at the sea and"
+
+
+@pytest.fixture(scope="module")
+def exact() -> Family:
+    return zoo.load("embedded", torch.float32)
+
+
+def ids(events: list[Event], lane: str = "speculative") -> list[int]:
+    return [t for e in events if isinstance(e, Committed) and e.lane == lane for t in e.tokens]
+
+
+@pytest.mark.parametrize("part", ["target", "draft_model"])
+def test_transformers_loads_it_and_agrees(exact: Family, part: str) -> None:
+    from transformers import AutoModelForCausalLM
+
+    theirs = AutoModelForCausalLM.from_pretrained(EMBEDDED / part, dtype=torch.float32).eval()
+    ours = exact.target if part == "target" else exact.draft
+    assert ours is not None
+    tokens = exact.encode(PROMPT)
+    with torch.no_grad():
+        expected = theirs(torch.tensor([tokens])).logits[0]
+    assert torch.allclose(ours.forward(tokens, ours.new_cache(64), rows=len(tokens)), expected, atol=2e-4)
+
+
+def test_the_tokenizer_is_what_transformers_reads(exact: Family) -> None:
+    from transformers import AutoTokenizer
+
+    theirs = AutoTokenizer.from_pretrained(EMBEDDED / "tokenizer")
+    for text in (PROMPT, "def f(x):\n    return x + 10\n", "naïve 日本 🙂", "<|endoftext|>"):
+        ours = exact.encode(text)[1:]
+        assert b"".join(map(exact.pieces.bytes, ours)).decode() == text
+        if "<|" not in text:
+            assert ours == theirs.encode(text, add_special_tokens=False)
+
+
+def test_a_prompt_cannot_smuggle_in_the_end_token(exact: Family) -> None:
+    assert exact.begin not in exact.encode("a<|endoftext|>b")[1:]
+
+
+def test_sizes_keep_the_promises(exact: Family) -> None:
+    assert exact.draft is not None
+    assert 6e6 <= exact.target.parameters <= 16e6
+    assert exact.draft.parameters <= exact.target.parameters / 8
+    assert len(exact.draft.layers) == 1
+    assert exact.tokenizer.get_vocab_size() == 4096
+    assert all(path.stat().st_size < 9_000_000 for path in EMBEDDED.rglob("*") if path.is_file())
+
+
+def test_provenance_is_complete() -> None:
+    record = json.loads((EMBEDDED / "provenance.json").read_text())
+    assert record["target"]["tokens_seen"] >= 20_000_000
+    assert record["samples"]["stories_searched"] >= 1000
+    assert record["samples"]["blocked_words_found"] == []
+    assert set(record["samples"]["samples"]) == {"story", "code", "facts"}
+
+
+def greedy_ids(family: Family, prompt: str, drafter: str, k: int) -> list[int]:
+    params = SamplingParams(max_tokens=40, ignore_end=True)
+    return ids(list(generate(tasks(family, prompt, drafter, k, params, details=False)["speculative"])))
+
+
+@pytest.mark.parametrize("prompt", [prompts[i] for prompts in PROMPTS.values() for i in (0, 1)])
+def test_greedy_text_is_plain_text_for_every_drafter_and_k(exact: Family, prompt: str) -> None:
+    plain = greedy_ids(exact, prompt, "none", 0)
+    for drafter in ("draft_model", "prompt_lookup"):
+        for k in (0, 1, 2, 3, 5, 8):
+            assert greedy_ids(exact, prompt, drafter, k) == plain, (drafter, k)
+
+
+@pytest.mark.long
+def test_greedy_text_is_plain_text_for_every_prompt(exact: Family) -> None:
+    for prompt in (prompt for prompts in PROMPTS.values() for prompt in prompts):
+        plain = greedy_ids(exact, prompt, "none", 0)
+        for drafter in ("draft_model", "prompt_lookup"):
+            for k in (1, 2, 3, 4, 5, 6, 8, 16):
+                assert greedy_ids(exact, prompt, drafter, k) == plain, (prompt, drafter, k)
+
+
+def test_in_bfloat16_texts_part_only_at_near_ties() -> None:
+    """The target gives slightly different logits for one row and for several; only a near-tie may turn on that."""
+    family = zoo.load("embedded", torch.bfloat16)
+    for prompts in PROMPTS.values():
+        plain, fast = (greedy_ids(family, prompts[0], drafter, 4) for drafter in ("none", "draft_model"))
+        parted = next((i for i, (a, b) in enumerate(zip(plain, fast, strict=True)) if a != b), None)
+        if parted is not None:
+            text = family.encode(prompts[0]) + plain[:parted]
+            best = family.target.forward(text, family.target.new_cache(200))[0].float().topk(2).values
+            assert float(best[0] - best[1]) <= 2 * 2**-8 * float(best[0].abs())
+
+
+def test_a_race_interleaves_by_the_clocks(exact: Family) -> None:
+    """Whenever a lane runs a cycle, the other's clock is ahead, or it has finished."""
+    clocks, first, finished = {"speculative": 0.0, "plain": 0.0}, {}, set()
+    for event in race(exact, PROMPT, params=SamplingParams(0.8, max_tokens=32, seed=1)):
+        if isinstance(event, Committed):
+            other = "plain" if event.lane == "speculative" else "speculative"
+            assert clocks[event.lane] <= clocks[other] or other in finished
+            first.setdefault(event.lane, event.at)
+            clocks[event.lane] = event.at - first[event.lane]
+        if isinstance(event, Finished):
+            finished.add(event.lane)
+    assert finished == set(clocks)
+
+
+def test_closing_a_race_closes_its_lanes(exact: Family) -> None:
+    stream = race(exact, PROMPT, params=SamplingParams(0.8, max_tokens=64))
+    for _ in range(9):
+        next(stream)
+    stream.close()
+    assert list(stream) == []
+
+
+def test_the_same_seed_gives_the_same_race(exact: Family) -> None:
+    params = SamplingParams(0.8, top_p=0.9, max_tokens=24, seed=5)
+    first, second = (list(race(exact, PROMPT, params=params)) for _ in range(2))
+    for lane in ("speculative", "plain"):
+        assert ids(first, lane) == ids(second, lane)
+    assert ids(list(race(exact, PROMPT, params=SamplingParams(0.8, max_tokens=24, seed=6)))) != ids(first)
+
+
+@pytest.mark.parametrize("path", sorted((EMBEDDED.parent / "traces").glob("*.jsonl")), ids=lambda path: path.stem)
+def test_recorded_traces_are_what_the_engine_does(exact: Family, path) -> None:  # type: ignore[no-untyped-def]
+    """Golden files: run again, their tokens and decisions come out the same; only the times are free."""
+    trace = Trace.load(path)
+    assert trace.header.source == "recorded"
+    started = {e.lane: e for e in trace.events if e.__class__.__name__ == "Started"}["speculative"]
+    again = list(race(exact, trace.header.prompt, started.drafter, started.k, started.params))
+    for lane in trace.header.lanes:
+        assert ids(list(trace.events), lane) == ids(again, lane)
+    for old, new in zip(
+        (e for e in trace.events if isinstance(e, Verified) and e.lane == "speculative"),
+        (e for e in again if isinstance(e, Verified) and e.lane == "speculative"),
+        strict=True,
+    ):
+        assert [(p.status, p.u) for p in old.positions] == [(p.status, p.u) for p in new.positions]
+        assert [p.p for p in old.positions] == pytest.approx([p.p for p in new.positions], abs=1e-3)
+
+
+def test_recorded_traces_cover_the_domains_and_show_a_rejection() -> None:
+    kinds = set()
+    for path in (EMBEDDED.parent / "traces").glob("*.jsonl"):
+        trace = Trace.load(path)
+        kinds.add(trace.header.kind)
+        assert Comparison.of(trace.events).measured_speedup is not None
+        statuses = {p.status for e in trace.events if isinstance(e, Verified) for p in e.positions}
+        assert "rejected" in statuses
+    assert kinds >= {"story", "code", "facts"}
+
+
+def test_every_decision_of_the_recorded_traces_can_be_recomputed() -> None:
+    for path in (EMBEDDED.parent / "traces").glob("*.jsonl"):
+        for event in Trace.load(path).events:
+            for position in event.positions if isinstance(event, Verified) else ():
+                if position.u is not None:
+                    assert (position.u * position.q < position.p) == (position.status == "accepted")
+
+
+def test_an_unknown_drafter_is_refused_with_the_choices(exact: Family) -> None:
+    with pytest.raises(ValueError, match="choose from none, prompt_lookup, draft_model"):
+        race(exact, PROMPT, drafter="telepathy")
+
+
+def test_a_folder_without_a_target_is_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match="no folder 'target'"):
+        zoo.load(str(tmp_path))
