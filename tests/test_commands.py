@@ -51,9 +51,7 @@ def test_the_terminal_prints_events(capsys: pytest.CaptureFixture[str], tmp_path
         (["x", "--family", "/nowhere"], "no folder 'target'"),
     ],
 )
-def test_bad_input_gets_one_sentence(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], advice: str
-) -> None:
+def test_bad_input_gets_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], advice: str) -> None:
     assert terminal.main(arguments) == 2
     error = capsys.readouterr().err
     assert advice in error and error.count("\n") == 1
@@ -83,7 +81,13 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
 
 def test_headlines_leave_looping_rows_out() -> None:
     def row(domain: str, speedup: float, repetition: float) -> dict[str, object]:
-        return {"drafter": "draft_model", "domain": domain, "temperature": 0.0, "measured_speedup": speedup, "repetition": repetition}
+        return {
+            "drafter": "draft_model",
+            "domain": domain,
+            "temperature": 0.0,
+            "measured_speedup": speedup,
+            "repetition": repetition,
+        }
 
     rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
     assert bench.headline(rows, 0.0) == 2.5

@@ -11,12 +11,11 @@ import contextlib
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..trace import Header, line, MAX_BYTES, Trace, TraceError
+from ..trace import line, MAX_BYTES, Trace, TraceError
 from .request import RunRequest
 from .text import ASSETS, kind_of, strings
 from .zerogpu import GPU
@@ -102,7 +101,7 @@ def _live(request: RunRequest) -> Iterator[News]:
     started = time.monotonic()
     try:
         with contextlib.closing(race(family, request.prompt, request.drafter, request.k, request.params)) as events:
-            yield News("lines", _header(request, family).line())
+            yield News("lines", live_header(request.prompt, family.describe(), kind_of(request.prompt)).line())
             for event in events:
                 yield News("lines", line(event))
                 if time.monotonic() - started > DEADLINE:
@@ -137,21 +136,6 @@ def _load_quietly() -> None:
         _engine()
     except Exception as error:  # the run itself will say so
         log.warning("the models cannot be loaded: %s", error)
-
-
-def _header(request: RunRequest, family: Any) -> Header:
-    from .. import machine
-
-    return Header(
-        run=uuid.uuid4().hex,
-        source="live",
-        prompt=request.prompt,
-        lanes=("speculative", "plain"),
-        kind=kind_of(request.prompt),
-        models=family.describe(),
-        machine=machine.describe(),
-        created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    )
 
 
 def _notice(name: str, **values: Any) -> str:

@@ -1,0 +1,17 @@
+"""For all tests: nothing asks the network; and where CI runs, a browser test that was skipped is a failure."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = [report.nodeid for report in terminalreporter.stats.get("skipped", []) if "browser" in report.nodeid]
+    if skipped and os.environ.get("CI"):
+        terminalreporter.write_line(f"browser tests were skipped: {', '.join(skipped)}", red=True)
+        terminalreporter._session.exitstatus = pytest.ExitCode.TESTS_FAILED  # type: ignore[union-attr]
