@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +19,18 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
     """Discarded is what was drafted but never judged: behind a rejection, or beside an accepted sibling."""
     judged: dict[int, Status] = {t.node: "accepted" if t.accepted else "rejected" for t in verdict.trials}
     return [judged.get(node, "discarded") for node in range(len(proposal))]
+
+
+def verification(
+    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], full: bool
+) -> dict[str, Any]:
+    """What `Verified` tells beside its times; the laws only if `full`."""
+    told: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, full)}
+    if full:
+        last = verdict.path[-1] if verdict.path else -1
+        told["law"] = law(own_law(proposal, rows, verdict), piece)
+        told["p"] = float(rows[last + 1][verdict.token])
+    return told
 
 
 def positions(

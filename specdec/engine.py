@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from torch import Tensor
 
@@ -93,117 +94,119 @@ def check_prompt(task: Task) -> None:
         raise ValueError(f"k must be 0 or more, not {task.k}")
 
 
+class Transcript:
+    """The text as it grows, and why it ended. Tokens join one by one: whichever end comes first decides."""
+
+    def __init__(self, task: Task) -> None:
+        self.tokens = list(task.prompt)
+        self.prompt_length = len(self.tokens)
+        self.limit = min(task.target.context, self.prompt_length + task.params.max_tokens)
+        self._at_limit: FinishReason = (
+            "length" if self.prompt_length + task.params.max_tokens <= task.target.context else "context"
+        )
+        self._ends = frozenset() if task.params.ignore_end else task.end_tokens
+        self._stream = TextStream(task.token_bytes, task.params.stop)
+        self.text = ""
+        self.reason: FinishReason | None = None if self.wanted > 0 else self._at_limit
+
+    @property
+    def wanted(self) -> int:
+        return self.limit - len(self.tokens)
+
+    @property
+    def count(self) -> int:
+        return len(self.tokens) - self.prompt_length
+
+    def commit(self, emitted: Sequence[int]) -> tuple[tuple[int, ...], str]:
+        """The tokens that found a place, and the text that became readable."""
+        before, readable = len(self.tokens), ""
+        for token in emitted:
+            self.tokens.append(token)
+            ends = token in self._ends
+            readable += "" if ends else self._stream.push(token)
+            if self._stream.stopped or ends or self.wanted == 0:
+                self.reason = "stop" if self._stream.stopped else "end" if ends else self._at_limit
+                readable += self._stream.flush()
+                break
+        self.text += readable
+        return tuple(self.tokens[before:]), readable
+
+    def fail(self) -> None:
+        self.reason = "failed"
+        self.text += self._stream.flush()
+
+
 def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
-    target, params, lane = task.target, task.params, task.lane
-    tokens, watch, drafter = list(task.prompt), Stopwatch(), task.drafter
-    limit = min(target.context, len(tokens) + params.max_tokens)
-    stream = TextStream(task.token_bytes, params.stop)
-    cache = target.new_cache(min(target.context, limit + 1))
-    written: list[str] = []
+    target, params, lane, drafter = task.target, task.params, task.lane, task.drafter
+    transcript, watch = Transcript(task), Stopwatch()
+    tokens = transcript.tokens
+    cache = target.new_cache(min(target.context, transcript.limit + 1))
     spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
-    at_limit: FinishReason = "length" if len(tokens) + params.max_tokens <= target.context else "context"
-    reason: FinishReason | None = None if len(tokens) < limit else at_limit
     cycle = failures = 0
     yield Started(lane, drafter.name, task.k, params, len(tokens), task.rule.name if task.rule.lossless else "")
 
-    while reason is None:
-        # Draft. Never more than is still wanted, less the token that the target adds itself.
+    while transcript.reason is None:
+        # Draft: never more than is still wanted, less the token that the target adds itself.
+        k = min(task.k, transcript.wanted - 1) if cycle else 0
         with watch:
             start = watch.now()
-            k = min(task.k, limit - len(tokens) - 1) if cycle else 0
-            try:
-                # At the prefill the drafter, too, may read the prompt: k is 0 then.
-                proposal = drafter.propose(tokens, k, params, chooser) if k > 0 or cycle == 0 else Proposal()
-                check_proposal(proposal, k, target.vocabulary)
-                failure = None
-            except Exception as error:  # a broken drafter costs its cycle, never the text
-                proposal, failure = Proposal(), f"{type(error).__name__}: {error}"
+            proposal, failure = draft(drafter, tokens, k, task, chooser) if k or not cycle else (Proposal(), None)
             drafted = watch.now()
         spent["draft" if cycle else "prefill"] += drafted - start
-        if failure is not None:
+        if failure:
             failures += 1
             if failures == MAX_DRAFTER_FAILURES:
                 drafter, failure = NoDrafter(), f"{failure} (drafter switched off)"
             yield Failed(lane, cycle, "drafter", failure, False, drafted)
-        elif k > 0:
+        elif k:
             failures = 0
         if proposal.tokens:
             pieces = tuple(map(task.piece, proposal.tokens))
-            yield Drafted(
-                lane, cycle, proposal.tokens, pieces, proposal.parents, start, drafted, running(start, proposal.seconds)
-            )
+            ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
+            yield Drafted(lane, cycle, proposal.tokens, pieces, proposal.parents, start, drafted, ends)
 
-        # Verify: one pass over what the cache lacks and the whole draft.
+        # Verify: one pass over what the cache lacks and the whole draft; then judge, keep, commit.
         with watch:
             start = watch.now()
-            pending = tokens[cache.length :]
-            base = len(tokens)
             try:
-                block = [*pending, *proposal.tokens]
+                block = [*tokens[cache.length :], *proposal.tokens]
                 logits = target.forward(block, cache, proposal.parents, len(proposal) + 1)
                 check_logits(logits)
-                failure = None
-            except Exception as error:
+            except Exception as error:  # the text so far stays good
                 failure = f"{type(error).__name__}: {error}"
+                transcript.fail()
             verified = watch.now()
-            if failure is None:
+            if transcript.reason is None:
                 rows = probabilities(logits, params)
                 verdict = task.rule.verify(proposal, rows, chooser)
-                cache.keep(base, verdict.path)
-                # Commit, token by token: whichever end comes first decides.
-                emitted, text = verdict.emitted(proposal), ""
-                for count, token in enumerate(emitted, start=1):
-                    tokens.append(token)
-                    ends = token in task.end_tokens and not params.ignore_end
-                    text += "" if ends else stream.push(token)
-                    if stream.stopped or ends or len(tokens) >= limit:
-                        reason = "stop" if stream.stopped else "end" if ends else at_limit
-                        emitted = emitted[:count]
-                        break
-                if reason is not None:
-                    text += stream.flush()
-                written.append(text)
+                cache.keep(len(tokens), verdict.path)
+                committed, readable = transcript.commit(verdict.emitted(proposal))
         spent["verify" if cycle else "prefill"] += verified - start
-        if failure is not None:
-            yield Failed(lane, cycle, "target", failure, True, verified)
-            reason = "failed"
+        if transcript.reason == "failed":
+            yield Failed(lane, cycle, "target", str(failure), True, verified)
             break
-        yield Verified(
-            lane,
-            cycle,
-            describe.positions(proposal, rows, verdict, task.piece, task.details),
-            start,
-            verified,
-            describe.law(describe.own_law(proposal, rows, verdict), task.piece) if task.details else None,
-            float(rows[verdict.path[-1] + 1 if verdict.path else 0][verdict.token]) if task.details else None,
-        )
+        details = describe.verification(proposal, rows, verdict, task.piece, task.details)
+        yield Verified(lane, cycle, start=start, end=verified, **details)
         yield Committed(
-            lane,
-            cycle,
-            tuple(emitted),
-            tuple(map(task.piece, emitted)),
-            min(len(verdict.path), len(emitted)),
-            verdict.kind,
-            text,
-            len(tokens) - len(task.prompt),
-            watch.elapsed,
-        )
+            lane, cycle, committed, tuple(map(task.piece, committed)), min(len(verdict.path), len(committed)),
+            verdict.kind, readable, transcript.count, watch.elapsed,
+        )  # fmt: skip
         cycle += 1
 
-    if reason == "failed":
-        written.append(stream.flush())
-    other = watch.elapsed - sum(spent.values())
+    other = max(0.0, watch.elapsed - sum(spent.values()))
     yield Finished(
-        lane, reason, len(tokens) - len(task.prompt), "".join(written), watch.elapsed, **spent, other=max(0.0, other)
+        lane, transcript.reason or "failed", transcript.count, transcript.text, watch.elapsed, **spent, other=other
     )
 
 
-def running(start: float, seconds: Sequence[float]) -> tuple[float, ...]:
-    ends = []
-    for duration in seconds:
-        start += duration
-        ends.append(start)
-    return tuple(ends)
+def draft(drafter: Drafter, tokens: Sequence[int], k: int, task: Task, chooser: Chooser) -> tuple[Proposal, str | None]:
+    """A sound proposal, or none and the reason: a broken drafter costs its cycle, never the text."""
+    try:
+        proposal = drafter.propose(tokens, k, task.params, chooser)
+        check_proposal(proposal, k, task.target.vocabulary)
+    except Exception as error:
+        return Proposal(), f"{type(error).__name__}: {error}"
+    return proposal, None
 
 
 def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:

@@ -211,7 +211,7 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
         yield
 
     monkeypatch.setattr(session, "_engine", lambda: (None, broken))
-    monkeypatch.setattr(session, "_header", lambda *_: toyrun.header("live"))
+    monkeypatch.setattr(session, "live_header", lambda *_: toyrun.header("live"))
     last = list(session.run(request.check("Hi")))[-1]
     assert last.kind == "error" and "secret" not in last.text
     assert not session._machine.locked()

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..trace import line, MAX_BYTES, Trace, TraceError
+from ..trace import line, live_header, MAX_BYTES, Trace, TraceError
 from .request import RunRequest
 from .text import ASSETS, kind_of, strings
 from .zerogpu import GPU
