@@ -359,7 +359,8 @@ function mount(element, props, watch) {
     node.item = item;
     chips.push(item);
     parent.append(node);
-    if (/\n/.test(piece)) parent.append(h("br"));
+    // Only what joins the text may break a line.
+    if (/\n/.test(piece) && state !== "rej" && state !== "dis") parent.append(h("br"));
   }
 
   /* -- words that stand still during a run -- */

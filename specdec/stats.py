@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from .events import Committed, Drafted, Event, Failed, Finished, Verified
 from .theory import accounted_speedup
@@ -84,10 +85,6 @@ class LaneStats:
         return self.accepted / self.judged if self.judged else None
 
     @property
-    def alpha_by_position(self) -> list[float]:
-        return [a / j for a, j in zip(self.accepted_at, self.judged_at, strict=True) if j]
-
-    @property
     def draft_acceptance_rate(self) -> float | None:
         """Accepted / drafted."""
         return self.accepted / self.drafted if self.drafted else None
@@ -156,13 +153,42 @@ class Comparison:
         return max(0.0, rest) / spec.cycles / self.step
 
     @property
+    def step_cost(self) -> float:
+        """One pass of the speculative lane without a draft."""
+        passes = self.speculative.step_seconds
+        return sum(passes) / len(passes) / self.step if self.step and passes else 1.0
+
+    @property
     def accounted_speedup(self) -> float | None:
         """Does the account close? From this run's own acceptance by position, costs and overhead."""
-        spec = self.speculative
-        if self.draft_cost is None or self.verify_cost is None or self.overhead is None:
-            return None
-        per_cycle = spec.drafted / spec.drafting_cycles
-        return accounted_speedup(spec.alpha_by_position, per_cycle, self.draft_cost, self.verify_cost, self.overhead)
+        return account([self])
+
+
+def account(runs: Sequence[Comparison]) -> float | None:
+    """The speed-up that the acceptance and the costs of these runs, taken together, add up to."""
+    runs = [run for run in runs if run.speculative.drafted and run.step]
+    if not runs:
+        return None
+    lanes = [run.speculative for run in runs]
+    drafting = sum(lane.drafting_cycles for lane in lanes)
+    return accounted_speedup(
+        pooled_alpha(lanes),
+        sum(lane.drafted for lane in lanes) / drafting,
+        median(run.draft_cost or 0.0 for run in runs),
+        median(run.verify_cost or 0.0 for run in runs),
+        median(run.overhead or 0.0 for run in runs),
+        drafting / sum(lane.cycles for lane in lanes),
+        median(run.step_cost for run in runs),
+    )
+
+
+def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
+    """Acceptance by position over all runs: of those judged there, the share that was kept."""
+    rates = []
+    for place in range(max((len(lane.judged_at) for lane in lanes), default=0)):
+        judged = sum(lane.judged_at[place] for lane in lanes if place < len(lane.judged_at))
+        rates.append(sum(lane.accepted_at[place] for lane in lanes if place < len(lane.judged_at)) / judged)
+    return rates
 
 
 def repetition(ids: list[int], n: int = 8) -> float:

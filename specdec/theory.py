@@ -32,8 +32,15 @@ def speedup(alpha: float, k: int, c: float, v: float = 1.0, o: float = 0.0) -> f
     return expected_tokens(alpha, k) / (k * c + v + o)
 
 
-def accounted_speedup(alphas: Sequence[float], k: float, c: float, v: float, o: float) -> float:
-    return tokens_by_position(alphas, k) / (k * c + v + o)
+def accounted_speedup(
+    alphas: Sequence[float], k: float, c: float, v: float, o: float, share: float = 1.0, step: float = 1.0
+) -> float:
+    """The speed-up that acceptance by position and costs add up to.
+
+    `share` of the cycles have a draft; the others cost `step`, one pass without a draft, and give one token.
+    """
+    tokens = share * tokens_by_position(alphas, k) + 1.0 - share
+    return tokens / (share * (k * c + v) + (1.0 - share) * step + o)
 
 
 def best_k(alpha: float, c: float, v: float = 1.0, o: float = 0.0, largest: int = 32) -> int:

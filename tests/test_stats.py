@@ -10,7 +10,7 @@ from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Finished, Position, Verified
 from specdec.prove import TableModel
-from specdec.stats import Comparison, LaneStats, repetition
+from specdec.stats import account, Comparison, LaneStats, pooled_alpha, repetition
 from specdec.types import SamplingParams
 
 
@@ -48,7 +48,7 @@ def test_acceptance_counts_only_what_was_judged() -> None:
     assert (stats.accepted, stats.judged, stats.drafted) == (5, 7, 12)
     assert stats.alpha == pytest.approx(5 / 7)
     assert stats.draft_acceptance_rate == pytest.approx(5 / 12)
-    assert stats.alpha_by_position == pytest.approx([2 / 3, 1 / 2, 1.0, 1.0])
+    assert pooled_alpha([stats]) == pytest.approx([2 / 3, 1 / 2, 1.0, 1.0])
 
 
 def test_block_efficiency_leaves_out_the_prefills_token() -> None:
@@ -65,6 +65,19 @@ def test_the_speedup_and_its_account() -> None:
     assert comparison.overhead == pytest.approx(0.0, abs=1e-9)
     # 1 + 2/3 + 1/3 + 1/3 + 1/3 tokens for 4·0.1 + 1.2 steps
     assert comparison.accounted_speedup == pytest.approx(8 / 3 / 1.6)
+
+
+def test_cycles_without_a_draft_are_in_the_account() -> None:
+    """Half of the cycles drafted nothing: they cost a plain pass and give one token."""
+    spec = [
+        *cycle("speculative", 0, 0.0, [], 1, 0, 0.010),
+        *cycle("speculative", 1, 0.010, [A, A], 4, 0.002, 0.012),
+        *cycle("speculative", 2, 0.024, [], 5, 0, 0.010),
+    ]
+    comparison = Comparison.of([*spec, *PLAIN])
+    assert comparison.measured_speedup == pytest.approx(4 * 0.010 / 0.024)
+    assert comparison.accounted_speedup == pytest.approx(comparison.measured_speedup)
+    assert account([comparison, comparison]) == pytest.approx(comparison.measured_speedup)
 
 
 def test_an_empty_run_has_no_figures_and_no_division_by_zero() -> None:

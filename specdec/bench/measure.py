@@ -12,8 +12,7 @@ from statistics import median
 
 from ..engine import generate, Task
 from ..race import SPECULATIVE, tasks
-from ..stats import Comparison, LaneStats, repetition
-from ..theory import accounted_speedup
+from ..stats import account, Comparison, LaneStats, pooled_alpha, repetition
 from ..types import SamplingParams
 from ..zoo import Family
 
@@ -91,7 +90,7 @@ def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
         "temperature": setting.temperature,
         "k": setting.k,
         "alpha": ratio(sum(lane.accepted for lane in lanes), sum(lane.judged for lane in lanes)),
-        "alpha_by_position": alpha_by_position(lanes),
+        "alpha_by_position": [round(rate, 4) for rate in pooled_alpha(lanes)],
         "draft_acceptance_rate": ratio(sum(lane.accepted for lane in lanes), drafted),
         "tau": ratio(sum(lane.tokens - 1 for lane in lanes), sum(lane.cycles for lane in lanes)),
         "draft_cost": middle(c.draft_cost for c in comparisons),
@@ -111,26 +110,7 @@ def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
 
 def predicted(measured: list[Pair], prompt: int) -> float | None:
     """What the other prompts' acceptance and costs foretell for this one."""
-    others = [pair.comparison for pair in measured if pair.prompt != prompt]
-    lanes = [other.speculative for other in others]
-    costs = [
-        middle(values) for values in zip(*((o.draft_cost, o.verify_cost, o.overhead) for o in others), strict=True)
-    ]
-    cycles = sum(lane.drafting_cycles for lane in lanes)
-    if not cycles or any(cost is None for cost in costs):
-        return None
-    k = sum(lane.drafted for lane in lanes) / cycles
-    return accounted_speedup(alpha_by_position(lanes), k, *(cost for cost in costs if cost is not None))
-
-
-def alpha_by_position(lanes: list[LaneStats]) -> list[float]:
-    depth = max((len(lane.judged_at) for lane in lanes), default=0)
-    rates = []
-    for place in range(depth):
-        judged = sum(lane.judged_at[place] for lane in lanes if place < len(lane.judged_at))
-        accepted = sum(lane.accepted_at[place] for lane in lanes if place < len(lane.accepted_at))
-        rates.append(round(accepted / judged, 4))
-    return rates
+    return account([pair.comparison for pair in measured if pair.prompt != prompt])
 
 
 def middle(values: Iterator[float | None] | tuple[float | None, ...]) -> float | None:

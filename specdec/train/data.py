@@ -17,7 +17,7 @@ from .corpus import DOMAINS, Split
 
 END = "<|endoftext|>"
 VOCABULARY = 4096
-MIXTURE = {"story": 0.50, "code": 0.35, "facts": 0.15}
+MIXTURE = {"story": 0.42, "code": 0.46, "facts": 0.12}
 
 
 def train_tokenizer(corpus: dict[str, Split], out: Path) -> PreTrainedTokenizerFast:
