@@ -76,6 +76,14 @@ def plain(family: Family, prompt: str, temperature: float, tokens: int, repeat: 
     return run(tasks(family, prompt, "none", 0, params, details=False)["plain"])
 
 
+def seconds_per_token(family: Family, setting: Setting, tokens: int, prompt: str) -> float:
+    """One run's decoding time, for comparisons with other engines."""
+    params = params_for(setting.temperature, tokens, 0)
+    stats = run(tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE])
+    assert stats.seconds_per_token is not None
+    return stats.seconds_per_token
+
+
 def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
     """One line: medians over all pairs; acceptance pooled over all cycles."""
     comparisons = [pair.comparison for pair in measured]

@@ -2,82 +2,101 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import Any
 
 import torch
+from tqdm import tqdm
 
-from ..zoo import EMBEDDED, Family, load
+from ..zoo import EMBEDDED, Family
+from .measure import seconds_per_token, Setting
 from .prompts import PROMPTS
 
-ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default schedule
+ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
 
 
 class Peer:
-    """The embedded pair in transformers. Times are of decoding alone: a run less a run of one token."""
+    """The embedded pair in transformers, greedy."""
 
-    def __init__(self, dtype: torch.dtype) -> None:
+    def __init__(self, family: Family, tokens: int) -> None:
         from transformers import AutoModelForCausalLM
         from transformers.utils import logging
 
         logging.set_verbosity_error()
         logging.disable_progress_bar()
+        dtype = family.target.dtype
+        self.family, self.tokens = family, tokens
         self.target = AutoModelForCausalLM.from_pretrained(EMBEDDED / "target", dtype=dtype).eval()
         self.draft = AutoModelForCausalLM.from_pretrained(EMBEDDED / "draft_model", dtype=dtype).eval()
+        self.default = self.draft.generation_config
 
-    def seconds(self, ids: list[int], tokens: int, **options: Any) -> float:
-        inputs = torch.tensor([ids])
-        settings = {"do_sample": False, "max_new_tokens": tokens, "min_new_tokens": tokens, "pad_token_id": 0}
-        with warnings.catch_warnings(), torch.inference_mode():
-            warnings.simplefilter("ignore")
-            start = time.perf_counter()
-            out = self.target.generate(inputs, attention_mask=torch.ones_like(inputs), **settings, **options)
-            elapsed = time.perf_counter() - start
-        if out.shape[1] - len(ids) != tokens:
-            raise RuntimeError(f"transformers wrote {out.shape[1] - len(ids)} tokens instead of {tokens}")
-        return elapsed
+    def generate(self, prompt: str) -> float:
+        """Seconds per token of plain generation."""
+        return self._seconds_per_token(prompt)
 
-    def assisted(self, ids: list[int], tokens: int, k: int | None) -> float:
-        self.draft.generation_config.num_assistant_tokens = k or 20
-        schedule = "constant" if k else "heuristic"
-        self.draft.generation_config.num_assistant_tokens_schedule = schedule
-        if k:
-            self.draft.generation_config.assistant_confidence_threshold = 0.0
-        return self.seconds(ids, tokens, assistant_model=self.draft)
+    def assisted(self, k: int | None, prompt: str) -> float:
+        """Seconds per token of assisted generation with `k` draft tokens, or as the library comes."""
+        settings = copy.deepcopy(self.default)
+        if k is not None:
+            settings.num_assistant_tokens = k
+            settings.num_assistant_tokens_schedule = "constant"
+            settings.assistant_confidence_threshold = 0.0  # always k tokens
+        self.draft.generation_config = settings
+        return self._seconds_per_token(prompt, assistant_model=self.draft)
+
+    def _seconds_per_token(self, prompt: str, **options: Any) -> float:
+        """A long run less a short one: what generation sets up and prefills is not counted."""
+        ids = torch.tensor([self.family.encode(prompt)])
+        times = []
+        for tokens in (2, self.tokens):
+            settings = {"do_sample": False, "max_new_tokens": tokens, "min_new_tokens": tokens, "pad_token_id": 0}
+            with warnings.catch_warnings(), torch.inference_mode():
+                warnings.simplefilter("ignore")
+                start = time.perf_counter()
+                out = self.target.generate(ids, attention_mask=torch.ones_like(ids), **settings, **options)
+                times.append(time.perf_counter() - start)
+            if out.shape[1] - ids.shape[1] != tokens:
+                raise RuntimeError(f"transformers wrote {out.shape[1] - ids.shape[1]} tokens instead of {tokens}")
+        return (times[1] - times[0]) / (self.tokens - 2)
 
 
-def measure(family: Family, tokens: int, repeats: int) -> dict[str, Any]:
-    """Tokens per second, medians over the domains; assisted generation at its best k. Greedy."""
-    peer = Peer(family.target.dtype)
-    ways: dict[str, Any] = {"transformers_generate": peer.seconds}
-    for k in ASSISTED_K:
-        ways[f"assisted k={k or 'default'}"] = lambda ids, n, k=k: peer.assisted(ids, n, k)
-    rates: dict[str, list[float]] = {way: [] for way in ways}
-    for prompts in PROMPTS.values():
-        seconds: dict[str, list[float]] = {way: [] for way in ways}
-        for repeat in range(-1, repeats):
+def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int) -> dict[str, Any]:
+    """Tokens per second, medians over the domains; assisted generation at its best k.
+
+    Our own two lanes, `best` a domain, run between the peers' runs, so that ratios compare neighbours.
+    """
+    peer = Peer(family, tokens)
+    names = ["plain", "speculative", "transformers_generate", *(f"k={k or 'default'}" for k in ASSISTED_K)]
+    rates: dict[str, list[float]] = {name: [] for name in names}
+    for domain, prompts in tqdm(PROMPTS.items(), desc="peers", unit="domain"):
+        calls: list[Callable[[str], float]] = [
+            partial(seconds_per_token, family, Setting("none", domain, 0.0, 0), tokens),
+            partial(seconds_per_token, family, best[domain], tokens),
+            peer.generate,
+            *(partial(peer.assisted, k) for k in ASSISTED_K),
+        ]
+        seconds: dict[str, list[float]] = {name: [] for name in names}
+        for repeat in range(-1, repeats):  # the first round warms up
             for prompt in prompts:
-                ids = family.encode(prompt)
-                for way, call in ways.items():
-                    first, whole = call(ids, 1 if way == "transformers_generate" else 2), call(ids, tokens)
+                for name, call in zip(names, calls, strict=True):
+                    spent = call(prompt)
                     if repeat >= 0:
-                        # assisted runs may give two tokens in their first cycle
-                        extra = 1 if way == "transformers_generate" else 2
-                        seconds[way].append((whole - first) / (tokens - extra))
-        for way in ways:
-            rates[way].append(1.0 / median(seconds[way]))
-    generated = median(rates.pop("transformers_generate"))
-    assisted = {way: round(median(values), 1) for way, values in rates.items()}
-    best = max(assisted, key=lambda way: assisted[way])
+                        seconds[name].append(spent)
+        for name in names:
+            rates[name].append(1.0 / median(seconds[name]))
+    medians = {name: round(median(values), 1) for name, values in rates.items()}
+    assisted = {name: medians.pop(name) for name in names if name.startswith("k=")}
+    best_k = max(assisted, key=lambda name: assisted[name])
     return {
-        "transformers_generate": round(generated, 1),
-        "transformers_assisted": assisted[best],
-        "transformers_assisted_best": best.removeprefix("assisted "),
-        "transformers_assisted_by_k": {way.removeprefix("assisted "): rate for way, rate in assisted.items()},
+        "transformers_generate": medians["transformers_generate"],
+        "transformers_assisted": assisted[best_k],
+        "transformers_assisted_best": best_k,
+        "transformers_assisted_by_k": assisted,
+        "plain_beside_them": medians["plain"],
+        "speculative_beside_them": medians["speculative"],
     }
-
-
-def available() -> Family:
-    return load("embedded")
