@@ -6,7 +6,7 @@
 
 /* ---- the model of a run ------------------------------------------------------------------------------------ */
 
-const MARK = { acc: "✓", rej: "✗", dis: "·", res: "↻", bon: "+1", pen: "", pla: "", cut: "✓" };
+const MARK = { acc: "✓", rej: "✗", dis: "·", res: "↻", bon: "+1", pen: "", pla: "", cut: "·" };
 const STATE = { accepted: "acc", rejected: "rej", discarded: "dis", resampled: "res", bonus: "bon" };
 const EPS = 1e-6;
 
@@ -65,19 +65,17 @@ function newCycle(lane, open, event) {
   const draft = drafted ? { start: ms(drafted.start), end: ms(drafted.end), steps: (drafted.step_ends || []).map(ms) } : null;
   const check = verified ? { start: ms(verified.start), end: ms(verified.end) } : null;
   const kept = event.tokens.length;
-  const drafts = positions.map((position, i) => ({
-    ...position,
-    state: position.status === "accepted" && event.accepted <= i ? "cut" : STATE[position.status] || "dis",
-    ready: draft ? (draft.steps[i] ?? draft.end) : 0,
-  }));
-  let seen = 0;
-  for (const one of drafts) if (one.state === "acc" && ++seen > kept) one.state = "cut";
+  let seen = 0; // accepted so far; where the text ended inside the draft, what stands behind its last token is cut
+  const drafts = positions.map((position, i) => {
+    const state = seen >= kept ? "cut" : STATE[position.status] || "dis";
+    if (state === "acc") seen++;
+    return { ...position, state, ready: draft ? (draft.steps[i] ?? draft.end) : 0 };
+  });
   const own = kept > event.accepted ? ownToken(event, verified, drafts.length) : null;
-  const count = (status) => positions.filter((position) => position.status === status).length;
-  const accepted = count("accepted"), rejected = count("rejected");
+  const rejected = drafts.filter((one) => one.state === "rej").length;
   const cycle = {
     number: lane.cycles.length + 1, draft, check, drafts, own, at: ms(event.at), gained: kept, tokens: event.tokens, pieces: event.pieces,
-    start: draft ? draft.start : check ? check.start : before ? before.at : 0, accepted, judged: accepted + rejected,
+    start: draft ? draft.start : check ? check.start : before ? before.at : 0, accepted: seen, judged: seen + rejected,
   };
   cycle.sum = addUp(before && before.sum, cycle);
   return cycle;
@@ -91,25 +89,26 @@ function ownToken(event, verified, drafted) {
   };
 }
 
-/* Totals up to and with this cycle: figures at any time are a look-up, not a sum. */
-const NOTHING = { tokens: 0, accepted: 0, judged: 0, drafted: 0, drafting: 0, checking: 0 };
+/* Totals up to and with this cycle: figures at any time are a look-up, not a sum. A check is a pass over a draft. */
+const NOTHING = { tokens: 0, accepted: 0, judged: 0, drafted: 0, drafting: 0, passing: 0, checks: 0, checking: 0 };
 function addUp(sum, cycle) {
-  const last = sum || NOTHING;
+  const last = sum || NOTHING, pass = cycle.check ? cycle.check.end - cycle.check.start : 0, checks = Number(pass > 0 && cycle.drafts.length > 0);
   return {
     tokens: last.tokens + cycle.gained,
     accepted: last.accepted + cycle.accepted,
     judged: last.judged + cycle.judged,
     drafted: last.drafted + cycle.drafts.length,
     drafting: last.drafting + (cycle.draft ? cycle.draft.end - cycle.draft.start : 0),
-    checking: last.checking + (cycle.check ? cycle.check.end - cycle.check.start : 0),
+    passing: last.passing + pass,
+    checks: last.checks + checks,
+    checking: last.checking + checks * pass,
   };
 }
 
 const speculative = (run) => run.lanes[run.names[0]];
 const plain = (run) => run.lanes[run.names[run.names.length - 1]];
 const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
-const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished && run.lanes[name].finished.reason !== "cancelled")
-  || run.names.some((name) => run.lanes[name].finished && run.lanes[name].finished.reason === "cancelled");
+const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
 /* How far the replay may go: while the run goes on, no lane may be shown ahead of what the other has done. */
 function horizon(run) {
@@ -146,13 +145,13 @@ function figuresAt(run, t) {
     a, b, speedup: a.rate && b.rate ? a.rate / b.rate : null,
     alpha: a.judged ? a.accepted / a.judged : null, tau: a.k ? a.tokens / a.k : null,
     dar: a.drafted ? a.accepted / a.drafted : null,
-    c: perPass(a.drafting, a.drafted), v: perPass(a.checking, a.k), cost: perPass(a.time, a.k), draftCost: perPass(a.drafting, a.k),
+    c: perPass(a.drafting, a.drafted), v: perPass(a.checking, a.checks), cost: perPass(a.time, a.k), draftCost: perPass(a.drafting, a.k), passCost: perPass(a.passing, a.k),
   };
 }
 
 const firstRejection = (run) => speculative(run).cycles.find((cycle) => cycle.drafts.some((draft) => draft.state === "rej")) || null;
 
-/* Greedy lanes must agree; where do they part? -1 if nowhere among the tokens that both have. */
+/* Where do the lanes part? -1 if nowhere among the tokens that both have: greedy ones must agree. */
 function partAt(run) {
   const ids = (lane) => (lane.first ? lane.first.tokens : []).concat(...lane.cycles.map((cycle) => cycle.tokens));
   const a = ids(speculative(run)), b = ids(plain(run)), n = Math.min(a.length, b.length);
@@ -360,22 +359,21 @@ function mount(element, props, watch) {
     chips.push(item);
     parent.append(node);
     // Only what joins the text may break a line.
-    if (/\n/.test(piece) && state !== "rej" && state !== "dis") parent.append(h("br"));
+    if (/\n/.test(piece) && !["rej", "dis", "cut"].includes(state)) parent.append(h("br"));
   }
 
   /* -- words that stand still during a run -- */
 
   function heading() {
-    const head = run.header, lane = speculative(run), models = head.models || {}, machine = head.machine || {};
+    const head = run.header, started = speculative(run).started || { drafter: "other", k: "K" }, models = head.models || {}, machine = head.machine || {};
     const source = head.source === "live" ? "live" : "recorded";
     part.source.textContent = W.source[source];
     root.dataset.source = source;
-    const target = models.target && size(models.target.parameters), draft = models.draft_model && size(models.draft_model.parameters);
+    const target = models.target && size(models.target.parameters), draft = started.drafter === "draft_model" && models.draft_model && size(models.draft_model.parameters);
     const pair = target && draft ? words(W.meta.pair, { target, draft }) : target ? words(W.meta.target_only, { target }) : "";
-    const device = machine.gpu || (machine.cores ? (machine.cores === 1 ? W.meta.one_core : words(W.meta.cores, { n: machine.cores })) : "");
+    const device = (/^cuda/.test(models.device) && machine.gpu) || (machine.cores ? (machine.cores === 1 ? W.meta.one_core : words(W.meta.cores, { n: machine.cores })) : "");
     const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
     part.meta.textContent = [W.kind[head.kind || ""] || head.kind, pair, device, pace].filter(Boolean).join(" · ");
-    const started = lane.started || { drafter: "other", k: "K" };
     part.sub0.textContent = words(started.k === 0 ? W.lane.none : W.lane[started.drafter] || W.lane.other, { k: started.k });
   }
 
@@ -511,12 +509,13 @@ function mount(element, props, watch) {
   function cycleWords(cycle, started) {
     const Y = W.say, n = cycle.drafts.length, about = { cycle: cycle.number, n, total: cycle.gained };
     if (!n) return [words(Y.nothing, about)];
-    const i = cycle.drafts.findIndex((draft) => draft.state === "rej");
-    if (i < 0) return cycle.own ? fill(n === 1 ? Y.bonus_one : Y.bonus, { ...about, bonus: tinted(cycle.own.state, cycle.own.piece) }) : [words(Y.ended, about)];
+    if (!cycle.own) return [words(Y.ended, about)];
+    const i = cycle.drafts.findIndex((draft) => draft.state === "rej"), own = tinted(cycle.own.state, cycle.own.piece);
+    if (i < 0) return fill(n === 1 ? Y.bonus_one : Y.bonus, { ...about, bonus: own });
     const { piece, p, q, u } = cycle.drafts[i], left = n - i - 1, greedy = started && started.params && started.params.temperature === 0;
     const told = { draft: tinted("rej", piece), p: chance(p), q: chance(q), chance: chance(Math.min(1, p / q)), u: u == null ? "–" : chance(u), verdict: h("b", {}, Y.rejected_word), n: left };
     const why = greedy ? Y.rejected_greedy : started && started.drafter === "prompt_lookup" ? Y.rejected_copy : Y.rejected;
-    const then = cycle.own ? fill(left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none, { n: left, own: tinted(cycle.own.state, cycle.own.piece) }) : [Y.rejected_end];
+    const then = fill(left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none, { n: left, own });
     const more = h("button", { type: "button", class: "sd-link sd-inline" }, Y.numbers);
     more.onclick = () => { touch(); const item = chips.find((c) => c.draft === cycle.drafts[i]); item && showToken(item, true); };
     return [firstRejection(run) === cycle ? Y.first : words(Y.cycle, about), ...fill(why, told), ...then, more];
@@ -525,23 +524,24 @@ function mount(element, props, watch) {
   function lastWords(F, drafter) {
     const Y = W.say, told = { n: F.a.written, m: F.b.written, ts: duration(F.a.time), tp: duration(F.b.time), ks: F.a.k, kp: F.b.k, tau: F.tau == null ? "–" : fixed(F.tau) };
     if (wasStopped(run)) return [F.a.written ? words(Y.stopped, told) : Y.stopped_early];
-    if (!F.a.k || !F.b.k) return [Y.one_token];
-    if (!F.a.drafted) return [words(drafter === "prompt_lookup" ? Y.inactive_lookup : Y.inactive, told)];
-    if (F.speedup >= 1.02) return [words(Y.done, told)];
-    const rest = Math.max(0, F.cost - F.draftCost - F.v);
-    Object.assign(told, { cost: fixed(F.cost), drafting: fixed(F.draftCost), checking: fixed(F.v), rest: fixed(rest) });
-    return [words(F.speedup < 0.98 ? Y.slower : Y.even, told)];
+    if (!F.a.k || !F.b.k) return [Y.one_token, ...endings()];
+    if (!F.a.drafted) return [words(drafter === "prompt_lookup" ? Y.inactive_lookup : Y.inactive, told), ...endings()];
+    const rest = Math.max(0, F.cost - F.draftCost - F.passCost);
+    Object.assign(told, { cost: fixed(F.cost), drafting: fixed(F.draftCost), checking: fixed(F.passCost), rest: fixed(rest) });
+    return [words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told), ...endings()];
+  }
+
+  /* Why a lane wrote fewer tokens than it was asked for. */
+  function endings() {
+    const [a, b] = shownLanes().map((lane) => lane.finished.reason), one = (who, reason) => (W.reason[reason] ? [" ", words(W.reason[reason], { who })] : []);
+    return a === b ? one(W.lane.both, a) : [...one(W.lane.speculative, a), ...one(W.lane.plain, b)];
   }
 
   function footnote() {
-    const Y = W.foot, lane = speculative(run), failure = lane.failures.find((f) => !f.fatal), params = lane.started && lane.started.params;
-    const parts = [];
-    if (params && params.temperature > 0) parts.push(words(Y.sampled, { temperature: params.temperature }));
-    else if (params) {
-      const { at, of } = partAt(run);
-      parts.push(at >= 0 ? words(Y.part, { n: at + 1 }) : words(isOver(run) && atEnd(horizon(run)) ? Y.same : Y.same_so_far, { n: of }));
-    }
-    if (lane.started && lane.started.note) parts.push(lane.started.note);
+    const Y = W.foot, lane = speculative(run), failure = lane.failures.find((f) => !f.fatal), params = lane.started && lane.started.lossless !== false && lane.started.params;
+    const parts = [], { at, of } = partAt(run), over = isOver(run) && atEnd(horizon(run));
+    if (params && params.temperature > 0 && of) parts.push(words(at >= 0 ? Y.sampled : Y.sampled_same, { temperature: params.temperature, n: of }));
+    else if (params && of) parts.push(at >= 0 ? words(Y.part, { n: at + 1 }) : words(over ? Y.same : Y.same_so_far, { n: of }));
     if (failure) parts.push(words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }));
     parts.push(Y.keys);
     return parts.join(" ");
@@ -626,7 +626,7 @@ function mount(element, props, watch) {
   }
 
   function drawBars(F) {
-    const C = columns(part.bars, 40), up = Math.max(2, ...C.cycles.map((c) => c.gained)), down = Math.max(1, ...C.cycles.map((c) => c.drafts.filter((d) => d.state === "rej" || d.state === "dis").length));
+    const C = columns(part.bars, 40), up = Math.max(2, ...C.cycles.map((c) => c.gained)), down = Math.max(1, ...C.cycles.map((c) => c.drafts.length - c.accepted));
     const row = clamp(Math.floor(160 / (up + down)), 5, 17), zero = 18 + up * row, height = zero + down * row + 36, pad = C.step > 8 ? 3 : C.step > 4 ? 1 : 0, H = hatch();
     const g = svg(C.width, height, W.charts.bars_aria, H.defs);
     const cell = (i, level, state, on) => {
@@ -635,7 +635,7 @@ function mount(element, props, watch) {
       if (on && C.step - pad > 11 && row > 12 && state !== "rej" && MARK[state]) g.append(text(x + (C.step - pad) / 2, y + row / 2 + 4, state === "bon" ? "+" : MARK[state], "sd-cell", "middle"));
     };
     C.cycles.forEach((cycle, i) => {
-      const on = i < F.a.k, kept = cycle.drafts.filter((d) => d.state === "acc"), lost = cycle.drafts.filter((d) => d.state === "rej" || d.state === "dis");
+      const on = i < F.a.k, kept = cycle.drafts.filter((d) => d.state === "acc"), lost = cycle.drafts.filter((d) => d.state !== "acc");
       kept.forEach((_, j) => cell(i, j + 1, "acc", on));
       if (cycle.own) cell(i, kept.length + 1, cycle.own.state, on);
       lost.forEach((draft, j) => cell(i, -j - 1, draft.state, on));

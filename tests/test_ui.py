@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 import math
@@ -11,12 +12,13 @@ import shutil
 import subprocess
 import sys
 import threading
+import typing
 from pathlib import Path
 
 import pytest
 import toyrun
 
-from specdec import trace
+from specdec import events, trace
 from specdec.ui import request, session, text
 from specdec.ui.components.player import pack
 from specdec.ui.tabs import race
@@ -136,6 +138,7 @@ def test_every_reason_and_kind_has_words():
     assert set(request.DRAFTERS) == words["settings"]["drafters"].keys()
     assert text.prompts().keys() == words["settings"]["examples"].keys()
     assert text.paragraph("reading").strip()
+    assert set(typing.get_args(events.FinishReason)) - {"length", "failed"} == text.strings("player")["reason"].keys()
 
 
 # ---- recorded runs ----
@@ -201,7 +204,9 @@ def test_a_second_run_waits_for_the_machine(engine):
 def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
     monkeypatch.setattr(session, "DEADLINE", -1.0)
     last = list(session.run(request.check("Hi")))[-1]
-    assert last.kind == "notice" and "seconds" in last.text
+    assert last.kind == "cut" and "seconds" in last.text
+    assert json.loads(list(race.run("Hi"))[-1]) == {"notice": last.text}
+    assert list(race.start("Hi"))[-1][1]["value"] == last.text
 
 
 @pytest.mark.parametrize("error", [RuntimeError("secret /path"), ValueError("Too long; shorten it.")])
@@ -251,8 +256,15 @@ def test_nothing_is_fetched_from_outside():
         assert not re.search(r"https?://|@import|url\(['\"]?//", source), name
 
 
+def find_node() -> str | None:
+    """The machine's, else the one inside playwright."""
+    playwright = importlib.util.find_spec("playwright")
+    bundled = Path(playwright.origin).parent / "driver" / "node" if playwright and playwright.origin else None
+    return shutil.which("node") or (str(bundled) if bundled and bundled.exists() else None)
+
+
 def test_the_players_arithmetic(tmp_path):
-    node = shutil.which("node")
+    node = find_node()
     if node is None:
         pytest.skip("node is not installed")
     toyrun.trace().save(tmp_path / "toy.jsonl")

@@ -18,7 +18,6 @@ from typing import Any, Literal
 from ..trace import line, live_header, MAX_BYTES, Trace, TraceError
 from .request import RunRequest
 from .text import ASSETS, kind_of, strings
-from .zerogpu import GPU
 
 DEADLINE = 60.0  # seconds of one run, both lanes
 TRACES = ASSETS / "traces"
@@ -30,9 +29,9 @@ _machine = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One thing to tell the page: lines of the run, or a notice beside the button."""
+    """One thing to tell the page: lines of the run, or a notice beside the button; `cut` is why lines are missing."""
 
-    kind: Literal["lines", "notice", "error"]
+    kind: Literal["lines", "notice", "cut", "error"]
     text: str
 
 
@@ -88,9 +87,8 @@ def _wait_for_machine() -> Iterator[News]:
             yield News("lines", "")  # a place where a cancelled visitor leaves
 
 
-@GPU(duration=60)
 def _live(request: RunRequest) -> Iterator[News]:
-    """The run itself; on shared hardware this is what happens in a process of its own, so it yields plain data."""
+    """The run itself, once the machine is ours."""
     try:
         family, race = _engine()
     except Exception:
@@ -105,7 +103,7 @@ def _live(request: RunRequest) -> Iterator[News]:
             for event in events:
                 yield News("lines", line(event))
                 if time.monotonic() - started > DEADLINE:
-                    yield News("notice", _notice("deadline", seconds=round(DEADLINE)))
+                    yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
                     return
     except ValueError as error:  # a prompt that the engine refuses; its message is one sentence
         yield News("error", str(error))

@@ -68,12 +68,37 @@ test("a run that goes on shows no lane ahead of what the other has done", () => 
   assert.ok(!player.wasStopped(run));
 });
 
-test("a text that ends inside its draft keeps what was committed", () => {
-  const last = { event: "committed", lane: "speculative", cycle: 1, tokens: [1, 2], pieces: ["a", "b"], accepted: 3, kind: "bonus", text: "", total: 3, at: 0.02 };
-  const cut = player.fold([...lines.slice(0, 1), ...lines.filter((line) => line.lane === "speculative" && (line.cycle || 0) <= 1 && !(line.event === "committed" && line.cycle === 1)), last]);
-  const cycle = cut.lanes.speculative.cycles[0];
-  assert.deepEqual(cycle.drafts.map((draft) => draft.state), ["acc", "acc", "cut"]);
-  assert.equal(cycle.own, null);
+/* The first cycle of the toy run, as another verdict and another commit would leave it. */
+function firstCycle(statuses, committed) {
+  const rest = { event: "committed", lane: "speculative", cycle: 1, kind: "bonus", text: "", total: 3, at: 0.02 };
+  const mine = lines.filter((line) => line.event === "header" || (line.lane === "speculative" && (line.cycle || 0) <= 1 && line.event !== "finished"));
+  const judged = mine.slice(0, -1).map((line) => (line.event === "verified" && line.cycle === 1 ? { ...line, positions: line.positions.map((one, i) => ({ ...one, status: statuses[i] })) } : line));
+  const cut = player.fold([...judged, { ...rest, ...committed }]), cycle = cut.lanes.speculative.cycles[0];
+  return { cycle, states: cycle.drafts.map((draft) => draft.state), F: player.figuresAt(cut, cycle.at) };
+}
+
+test("what stands behind the end of the text counts neither as accepted nor as judged", () => {
+  const ends = { tokens: [1, 2], pieces: ["a", "b"], accepted: 2 };
+  for (const statuses of [["accepted", "accepted", "accepted"], ["accepted", "accepted", "rejected"], ["accepted", "accepted", "discarded"]]) {
+    const { cycle, states, F } = firstCycle(statuses, ends);
+    assert.deepEqual(states, ["acc", "acc", "cut"]);
+    assert.equal(cycle.own, null);
+    assert.deepEqual([cycle.accepted, cycle.judged], [2, 2]);
+    assert.deepEqual([F.alpha, F.dar], [1, 2 / 3]);
+  }
+});
+
+test("an accepted second sibling is no cut", () => {
+  const { cycle, states } = firstCycle(["rejected", "accepted", "rejected"], { tokens: [1, 2], pieces: ["a", "b"], accepted: 1, kind: "resampled" });
+  assert.deepEqual(states, ["rej", "acc", "rej"]);
+  assert.equal(cycle.own.state, "res");
+});
+
+test("one check costs what passes over a draft cost; a pass without one is no check", () => {
+  const slow = lines.map((line) => (line.event === "verified" && line.cycle === 5 && line.lane === "speculative" ? { ...line, end: line.end + 1 } : line));
+  const F = player.figuresAt(player.fold(slow), player.horizon(run));
+  assert.ok(Math.abs(F.v - 1) < 1e-6);
+  assert.ok(Math.abs(F.passCost - (6 * 4 + 1000) / 6 / 4) < 1e-6);
 });
 
 test("unknown events, lanes and half-known cycles do no harm", () => {

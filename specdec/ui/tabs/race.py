@@ -152,7 +152,7 @@ def run(
 ) -> Iterator[str]:
     """Run a prompt live, speculatively and plainly; streams the run as NDJSON: a header, then one event a line.
 
-    A refused input gives the one line {"error": "what to do"}.
+    A refused input gives the one line {"error": "what to do"}; a run cut at its deadline ends with {"notice": "why"}.
     """
     try:
         request = check(prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop)
@@ -162,5 +162,7 @@ def run(
     for news in batches(session.run(request)):
         if news.kind == "error":
             yield json.dumps({"error": news.text})
+        elif news.kind == "cut":
+            yield json.dumps({"notice": news.text})
         elif news.kind == "lines" and news.text:
             yield news.text
