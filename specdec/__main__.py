@@ -91,7 +91,12 @@ def render(event: Event, before: Sequence[Event], colour: bool) -> str:
     if not isinstance(event, Committed):
         return ""
     verified = next(e for e in reversed(before) if isinstance(e, Verified) and e.lane == event.lane)
-    shown = "".join(styled(position.piece, position.status, colour) for position in verified.positions)
+    shown, left = "", event.accepted
+    for position in verified.positions:
+        left -= position.status == "accepted"
+        if left < 0 or (left == 0 and len(event.tokens) == event.accepted and position.status != "accepted"):
+            break  # behind the end of the text
+        shown += styled(position.piece, position.status, colour)
     if len(event.tokens) > event.accepted:
         drafted = bool(verified.positions)
         shown += styled(event.pieces[-1], event.kind, colour) if drafted else event.pieces[-1]
@@ -119,6 +124,7 @@ def report(events: Sequence[Event]) -> str:
         ("cost of one draft token c", comparison.draft_cost, "plain steps", 2),
         ("cost of one verification v", comparison.verify_cost, "plain steps", 2),
         ("accounted speed-up", comparison.accounted_speedup, "×", 2),
+        ("time per token", None if spec.seconds_per_token is None else spec.seconds_per_token * 1e3, "ms", 2),
         ("time to first token", spec.prefill_seconds * 1e3, f"ms (plain {plain.prefill_seconds * 1e3:.1f})", 1),
     ]
     lines = [

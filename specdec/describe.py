@@ -41,22 +41,16 @@ def positions(
     described = []
     for node, status in enumerate(statuses(proposal, verdict)):
         token, trial = proposal.tokens[node], trials.get(node)
-        p, q = row_under_test(proposal, rows, node, set(trials)), drafted_law(proposal, node, rows)
-        described.append(
-            Position(
-                node=node,
-                token=token,
-                piece=piece(token),
-                status=status,
-                p=trial.p if trial else float(p[token]),
-                q=trial.q if trial else float(q[token]),
-                u=trial.u if trial else None,
-                overlap=round(overlap(p, q), 6) if full else None,
-                target=law(p, piece) if full else None,
-                draft=law(q, piece) if full else None,
-                residual=law(residual(p, q, token), piece) if full else None,
-            )
-        )
+        told: dict[str, Any] = {"node": node, "token": token, "piece": piece(token), "status": status}
+        if trial is not None:
+            told |= {"p": trial.p, "q": trial.q, "u": trial.u}
+        if full or trial is None:
+            p, q = row_under_test(proposal, rows, node, set(trials)), drafted_law(proposal, node, rows)
+            told = {"p": float(p[token]), "q": float(q[token]), "u": None} | told
+            if full:
+                told["overlap"] = round(overlap(p, q), 6)
+                told |= {"target": law(p, piece), "draft": law(q, piece), "residual": law(residual(p, q, token), piece)}
+        described.append(Position(**told))
     return tuple(described)
 
 

@@ -12,6 +12,7 @@ committed token except the last.* Cycle 0 is the prefill; it drafts nothing and 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from .types import Proposal, SamplingParams
 from .verify import RejectionSampling, Rule
 
 MAX_DRAFTER_FAILURES = 3
+MAX_NODES = 64  # of a draft; a tree may hold more tokens than it is deep
 
 
 class PromptError(ValueError):
@@ -140,10 +142,10 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
     target, params, lane, drafter = task.target, task.params, task.lane, task.drafter
     transcript, watch = Transcript(task), Stopwatch()
     tokens = transcript.tokens
-    cache = target.new_cache(min(target.context, transcript.limit + 1))
+    cache = target.new_cache(transcript.limit + MAX_NODES)
     spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
     cycle = failures = 0
-    yield Started(lane, drafter.name, task.k, params, len(tokens), task.rule.name if task.rule.lossless else "")
+    yield Started(lane, drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless)
 
     while transcript.reason is None:
         # Draft: never more than is still wanted, less the token that the target adds itself.
@@ -172,15 +174,14 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
                 block = [*tokens[cache.length :], *proposal.tokens]
                 logits = target.forward(block, cache, proposal.parents, len(proposal) + 1)
                 check_logits(logits)
-            except Exception as error:  # the text so far stays good
-                failure = f"{type(error).__name__}: {error}"
-                transcript.fail()
-            verified = watch.now()
-            if transcript.reason is None:
+                verified = watch.now()
                 rows = probabilities(logits, params)
                 verdict = task.rule.verify(proposal, rows, chooser)
                 cache.keep(len(tokens), verdict.path)
                 committed, readable = transcript.commit(verdict.emitted(proposal))
+            except Exception as error:  # the text so far stays good
+                failure, verified = f"{type(error).__name__}: {error}", watch.now()
+                transcript.fail()
         spent["verify" if cycle else "prefill"] += verified - start
         if transcript.reason == "failed":
             yield Failed(lane, cycle, "target", str(failure), True, verified)
@@ -214,6 +215,8 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
     n = len(proposal.tokens)
     if n == 0:
         return
+    if n > MAX_NODES:
+        raise DraftError(f"the draft holds more than {MAX_NODES} tokens")
     if len(proposal.parents) != n or any(not -1 <= parent < node for node, parent in enumerate(proposal.parents)):
         raise DraftError("the draft's parents are no tree")
     if max(map(proposal.depth, range(n))) > k:
@@ -230,6 +233,6 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
 
 
 def check_logits(logits: Tensor) -> None:
-    total = float(logits.sum())
-    if total != total or total == float("inf"):
+    """-inf is a way to exclude a token; a row without any finite maximum is broken."""
+    if not math.isfinite(float(logits.amax(-1).sum())):
         raise FloatingPointError("the target's logits are not finite")

@@ -65,8 +65,8 @@ class Started:
     k: int
     params: SamplingParams
     prompt_tokens: int
-    lossless: str = ""
-    note: str = ""
+    rule: str = ""
+    lossless: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Failed:
     at: float
 
 
-FinishReason = Literal["length", "end", "stop", "context", "cancelled", "failed"]
+FinishReason = Literal["length", "end", "stop", "context", "failed"]
 
 
 @dataclass(frozen=True, slots=True)

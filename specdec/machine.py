@@ -23,9 +23,9 @@ def processor() -> str:
 
 
 def describe() -> dict[str, str | int]:
-    """JSON-ready; names a GPU only where torch is loaded already."""
+    """JSON-ready. The GPU is named, where there is one, whether or not a model runs on it."""
     facts: dict[str, str | int] = {"cpu": processor(), "cores": cores(), "python": platform.python_version()}
-    torch = sys.modules.get("torch")
+    torch = sys.modules.get("torch")  # a page that only replays has not loaded it
     if torch is not None:
         facts["torch"] = str(torch.__version__)
         if torch.cuda.is_available():

@@ -24,13 +24,13 @@ def tasks(family: Family, prompt: str, drafter: str, k: int, params: SamplingPar
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
 
-    def task(lane: str, drafter: str) -> Task:
+    def task(lane: str, drafter: str, k: int) -> Task:
         return Task(
             family.target, tokens, params, family.drafter(drafter, capacity), k, end_tokens=family.end_tokens,
             token_bytes=family.pieces.bytes, piece=family.pieces.piece, lane=lane, details=details,
         )  # fmt: skip
 
-    return {SPECULATIVE: task(SPECULATIVE, drafter), PLAIN: task(PLAIN, "none")}
+    return {SPECULATIVE: task(SPECULATIVE, drafter, k), PLAIN: task(PLAIN, "none", 0)}
 
 
 def race(

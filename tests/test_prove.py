@@ -38,6 +38,8 @@ def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixt
         ("left / left.sum()", "p[i]"),
         ("p[len(tokens)]", "q[-1]"),
         ("float(q[i, token])", "1.1 * float(q[i, token])"),
+        ("        if not accepted:", "        if not accepted and i == 0:"),  # shows two drafts deep
+        ("        if not accepted:", "        if not accepted and p[i, token] > 0:"),  # shows where p has zeros
         (
             "return out + [chooser.categorical(left / left.sum(), i)]",
             "return out + [chooser.categorical(left / left.sum(), i), 0]",

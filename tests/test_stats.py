@@ -10,7 +10,7 @@ from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Finished, Position, Verified
 from specdec.prove import TableModel
-from specdec.stats import account, Comparison, LaneStats, pooled_alpha, repetition
+from specdec.stats import account, Comparison, cycles_frame, LaneStats, pooled_alpha, repetition
 from specdec.types import SamplingParams
 
 
@@ -78,6 +78,40 @@ def test_cycles_without_a_draft_are_in_the_account() -> None:
     assert comparison.measured_speedup == pytest.approx(4 * 0.010 / 0.024)
     assert comparison.accounted_speedup == pytest.approx(comparison.measured_speedup)
     assert account([comparison, comparison]) == pytest.approx(comparison.measured_speedup)
+
+
+def test_what_stands_behind_the_end_of_the_text_does_not_count() -> None:
+    """Four drafts accepted, but the second ended the text."""
+    *events, committed = cycle("speculative", 1, 0.0, [A, A, A, A], 2, 0.001, 0.01)
+    cut = replace(committed, tokens=(1, 1), pieces=("x", "x"), accepted=2, total=2)
+    stats = LaneStats.of([*events, cut], "speculative")
+    assert (stats.accepted, stats.judged, stats.drafted) == (2, 2, 4)
+
+
+def test_trees_count_levels_reached_and_passed() -> None:
+    """The first sibling is rejected, the second accepted: the level is passed. Below it both fail."""
+    parents = (-1, -1, 1, 1)
+    drafted, verified, committed = cycle("speculative", 1, 0.0, [R, A, R, R], 2, 0.001, 0.01)
+    stats = LaneStats.of([replace(drafted, parents=parents), verified, committed], "speculative")
+    assert (stats.accepted_at, stats.judged_at) == ([1, 0], [1, 1])
+
+
+def test_idle_runs_weigh_in_the_account() -> None:
+    idle = Comparison(
+        LaneStats.of([replace(e, lane="speculative") for e in PLAIN], "speculative"), LaneStats.of(PLAIN, "plain")
+    )
+    busy = Comparison.of([*SPEC, *PLAIN])
+    both = account([busy, idle])
+    assert both is not None and busy.accounted_speedup is not None
+    assert 1.0 < both < busy.accounted_speedup
+    assert account([idle]) is None
+
+
+def test_a_run_as_a_table() -> None:
+    frame = cycles_frame(SPEC)
+    assert frame["accepted"].tolist() == [0, 4, 1, 0]
+    assert frame["drafted"].sum() == 12
+    assert frame["verify_seconds"].sum() == pytest.approx(0.046)
 
 
 def test_an_empty_run_has_no_figures_and_no_division_by_zero() -> None:

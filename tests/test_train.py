@@ -125,7 +125,6 @@ def test_the_filter_finds_words_and_not_parts_of_words() -> None:
 
 def test_facts_are_true() -> None:
     text = "\n".join(facts.documents(200, seed=0))
-    assert "Q: What is 7 plus 5?\nA: 7 plus 5 is 12." in text or "plus" in text
     for line in text.splitlines():
         words = line.rstrip(".").split()
         if line.startswith("A:") and "plus" in words and "is" in words:

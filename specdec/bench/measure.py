@@ -6,11 +6,13 @@ Machines are noisy and drift; a ratio of neighbours holds. Medians everywhere. E
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
 from ..engine import generate, Task
+from ..events import Committed
 from ..race import SPECULATIVE, tasks
 from ..stats import account, Comparison, LaneStats, pooled_alpha, repetition
 from ..types import SamplingParams
@@ -77,11 +79,17 @@ def plain(family: Family, prompt: str, temperature: float, tokens: int, repeat: 
 
 
 def seconds_per_token(family: Family, setting: Setting, tokens: int, prompt: str) -> float:
-    """One run's decoding time, for comparisons with other engines."""
+    """Wall clock per token behind the first, for comparisons with other engines: events and all."""
     params = params_for(setting.temperature, tokens, 0)
-    stats = run(tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE])
-    assert stats.seconds_per_token is not None
-    return stats.seconds_per_token
+    first = 0.0
+    for event in generate(tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE]):
+        if isinstance(event, Committed) and event.cycle == 0:
+            first = time.perf_counter()
+    return (time.perf_counter() - first) / (tokens - 1)
+
+
+def greedy_ids(family: Family, prompt: str, tokens: int) -> list[int]:
+    return run(tasks(family, prompt, "none", 0, params_for(0.0, tokens, 0), details=False)[SPECULATIVE]).ids
 
 
 def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:

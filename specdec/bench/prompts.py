@@ -1,4 +1,8 @@
-"""The prompts of the tables. Models are not tuned on them, and the page has its own."""
+"""The prompts of the tables; the page has its own.
+
+Stories and code were written for this list. The facts are of the kinds that training generates, and their
+questions occur there: in a closed world they can hardly be new.
+"""
 
 PROMPTS = {
     "story": (

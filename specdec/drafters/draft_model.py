@@ -26,12 +26,13 @@ class DraftModelDrafter:
         self._text = 0  # how many of them are text for certain
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        if len(tokens) + k - 1 > self.capacity:
-            k = max(0, self.capacity - len(tokens) + 1)
+        if len(tokens) > self.capacity:
+            raise ValueError(f"the text is longer than the {self.capacity} tokens that the draft model reads")
+        k = min(k, self.capacity - len(tokens) + 1)
         started = time.perf_counter()
         pending = self._catch_up(tokens)
         if k == 0:
-            if pending[:-1] and len(tokens) <= self.capacity:
+            if pending[:-1]:
                 self.model.forward(pending[:-1], self._cache)
                 self._cached += pending[:-1]
             return Proposal()
@@ -57,6 +58,8 @@ class DraftModelDrafter:
 
     def _catch_up(self, tokens: Sequence[int]) -> list[int]:
         """Forget rejected drafts; return the tokens that the cache has not seen (at least the last one)."""
+        if len(tokens) <= self._text:
+            raise ValueError("a drafter serves one run, whose text only grows")
         same, limit = self._text, min(len(self._cached), len(tokens) - 1)
         while same < limit and self._cached[same] == tokens[same]:
             same += 1

@@ -51,9 +51,9 @@ class Transformer:
         self.heads, self.kv_heads, self.head_dim = (
             config.num_attention_heads, config.num_key_value_heads, config.head_dim,
         )  # fmt: skip
-        # A lone row takes another matrix kernel than several rows, and rounds differently in low precision.
-        # There plain decoding computes two rows, which are nearly free, so that greedy texts agree bit by bit.
-        self.pad_single_rows = dtype != torch.float32 and device == "cpu"
+        # In low precision a lone row takes another matrix kernel than several rows, and rounds differently. Where
+        # a second row is free (`zoo` measures that), plain decoding computes two: greedy texts then part less often.
+        self.pad_single_rows = False
 
         def take(name: str) -> Tensor:
             if name not in weights:
@@ -74,7 +74,6 @@ class Transformer:
         self._floor = torch.tensor((width * config.rms_norm_eps) ** 0.5, device=device)
         self._head_floor = torch.tensor((self.head_dim * config.rms_norm_eps) ** 0.5, device=device)
         self._cos, self._sin = rotary_tables(config, dtype, device)
-        self._masks: dict[int | None, Tensor] = {}
 
     def _behind_norm(self, matrix: Tensor, norm: Tensor, width: int) -> Tensor:
         """`matrix` [out, in] for inputs that were only divided by their length: input-first, norm included."""
@@ -130,9 +129,7 @@ class Transformer:
 
     def new_cache(self, capacity: int) -> StaticCache:
         entries = 2 * self.kv_heads  # keys, then values
-        return StaticCache(
-            len(self.layers), entries, min(capacity, self.context), self.head_dim, self.dtype, self.device
-        )
+        return StaticCache(len(self.layers), entries, capacity, self.head_dim, self.dtype, self.device)
 
     @torch.inference_mode()
     def forward(self, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
@@ -140,7 +137,7 @@ class Transformer:
         count, start = len(tokens), cache.length
         if start + count > cache.capacity:
             raise ValueError(f"{start + count} tokens do not fit a cache of {cache.capacity}")
-        pad = count == 1 and self.pad_single_rows and start + 2 <= cache.capacity
+        pad = count == 1 and self.pad_single_rows and start + 2 <= min(cache.capacity, self.context)
         if count == 1:
             x = self.embedding[tokens[0]].expand(1 + pad, -1)
         else:
@@ -190,17 +187,14 @@ class Transformer:
         """What each new token may not see, as -inf to be added; None if it sees everything.  # [1, n, start + n]"""
         if count == 1 and window is None:
             return None
-        if window not in self._masks or self._masks[window].shape[0] < start + count:
-            size = min(max(512, 2 * (start + count)), self.context)
-            rows = torch.arange(size, device=self.device)
-            hidden = rows[None] > rows[:, None]
-            if window is not None:
-                hidden |= rows[None] <= rows[:, None] - window
-            mask = torch.zeros(size, size, dtype=self.dtype, device=self.device)
-            self._masks[window] = mask.masked_fill_(hidden, float("-inf"))
-        mask = self._masks[window][start : start + count, : start + count]
+        places = torch.arange(start + count, device=self.device)
+        rows = places[start:, None]
+        hidden = places > rows
+        if window is not None:
+            hidden |= places <= rows - window
+        mask = torch.zeros(count, start + count, dtype=self.dtype, device=self.device)
+        mask.masked_fill_(hidden, float("-inf"))
         if not is_chain(parents):
-            mask = mask.clone()
             first = count - len(parents)
             for node, parent in enumerate(parents):
                 seen = mask[first + parent].clone()
