@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+import torch
 from torch import Tensor
 
 from . import describe
@@ -150,7 +151,7 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
     while transcript.reason is None:
         # Draft: never more than is still wanted, less the token that the target adds itself.
         k = min(task.k, transcript.wanted - 1) if cycle else 0
-        with watch:
+        with watch, torch.inference_mode():
             start = watch.now()
             proposal, failure = draft(drafter, tokens, k, task, chooser) if k or not cycle else (Proposal(), None)
             drafted = watch.now()
@@ -168,7 +169,7 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
             yield Drafted(lane, cycle, proposal.tokens, pieces, proposal.parents, start, drafted, ends)
 
         # Verify: one pass over what the cache lacks and the whole draft; then judge, keep, commit.
-        with watch:
+        with watch, torch.inference_mode():
             start = watch.now()
             try:
                 block = [*tokens[cache.length :], *proposal.tokens]

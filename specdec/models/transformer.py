@@ -131,7 +131,6 @@ class Transformer:
         entries = 2 * self.kv_heads  # keys, then values
         return StaticCache(len(self.layers), entries, capacity, self.head_dim, self.dtype, self.device)
 
-    @torch.inference_mode()
     def forward(self, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
         """Append `tokens` to the cache; logits of the last `rows` of them.  # [rows, V]"""
         count, start = len(tokens), cache.length

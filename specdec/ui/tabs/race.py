@@ -45,7 +45,7 @@ def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
                 pill.click(None, prompt, prompt, js=next_example(prompts()[kind]), **PRIVATE)
     names = [(words["drafters"][name], name) for name in DRAFTERS]
     drafter = gr.Dropdown(names, value="draft_model", label=words["drafter"], filterable=False)
-    k = gr.Slider(0, MAX_K, value=4, step=1, label=words["k"], buttons=[])
+    k = gr.Slider(0, MAX_K, value=3, step=1, label=words["k"], buttons=[])
     temperature = gr.Slider(0, MAX_TEMPERATURE, value=0.8, step=0.1, label=words["temperature"], buttons=[])
     seed = gr.Number(7, label=words["seed"], precision=None, elem_classes="sd-inline-number")
     with gr.Row(elem_classes="sd-go"):
