@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
-from .events import Committed, Drafted, Event, Failed, Finished, Verified
+from .events import Committed, Drafted, Event, Finished, Verified
 from .theory import accounted_speedup
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ class LaneStats:
     tokens: int = 0
     drafted: int = 0
     drafting_cycles: int = 0
-    failures: int = 0
     accepted_at: list[int] = field(default_factory=list)  # by depth in the draft
     judged_at: list[int] = field(default_factory=list)
     prefill_seconds: float = 0.0
@@ -62,8 +61,6 @@ class LaneStats:
                 else:
                     stats.cycles += 1
                 parents = ()
-            elif isinstance(event, Failed):
-                stats.failures += 1
             elif isinstance(event, Finished):
                 stats.reason, stats.text = event.reason, event.text
         return stats

@@ -65,10 +65,6 @@ class Proposal:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    @property
-    def is_chain(self) -> bool:
-        return self.parents == tuple(range(-1, len(self.tokens) - 1))
-
     def children(self, node: int) -> list[int]:
         return [child for child, parent in enumerate(self.parents) if parent == node]
 

@@ -53,7 +53,7 @@ def pairs(
 ) -> dict[Setting, list[Pair]]:  # fmt: skip
     """Every setting against plain decoding; all settings of a prompt follow each other before the next repeat.
 
-    A plain run stands on either side of each speculative one; the pair's plain time is taken from both.
+    A plain run stands on either side of each speculative one; the faster of the two is its baseline.
     """
     collected: dict[Setting, list[Pair]] = {setting: [] for setting in settings}
     for repeat in range(-1, repeats):  # the first round warms up and is thrown away
