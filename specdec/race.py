@@ -24,9 +24,10 @@ def tasks(family: Family, prompt: str, drafter: str, k: int, params: SamplingPar
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
 
-    def task(lane: str, drafter: str, k: int) -> Task:
+    def task(lane: str, drafter_name: str, k: int) -> Task:
+        target, drafter = family.lane(drafter_name, capacity)
         return Task(
-            family.target, tokens, params, family.drafter(drafter, capacity), k, end_tokens=family.end_tokens,
+            target, tokens, params, drafter, k, end_tokens=family.end_tokens,
             token_bytes=family.pieces.bytes, piece=family.pieces.piece, lane=lane, details=details,
         )  # fmt: skip
 

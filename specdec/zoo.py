@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,14 +14,26 @@ import torch
 from tokenizers import Tokenizer
 
 from . import machine
-from .drafters import Drafter, DraftModelDrafter, NoDrafter, PromptLookupDrafter
+from .drafters import Drafter, DraftModelDrafter, EarlyExitDrafter, NoDrafter, PromptLookupDrafter
+from .models.base import LanguageModel
 from .models.transformer import Transformer
+from .models.view import TargetView
 from .text import Pieces
 
 EMBEDDED = Path(__file__).resolve().parent.parent / "assets" / "family"
 SMALL = 100_000_000  # bytes of weights as stored
 _loaded: dict[tuple[str, torch.dtype | None], Family] = {}
 _lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way of drafting: how a run's drafter is made, and what it needs of the target and of memory."""
+
+    make: Callable[[TargetView, int], Drafter]  # the target as the run sees it, the longest text
+    parameters: int = 0  # beside the target's
+    taps: tuple[int, ...] = ()
+    exit_layer: int = 0
 
 
 class Family:
@@ -33,18 +46,26 @@ class Family:
         self.begin = tokenizer.token_to_id("<|endoftext|>")
         self.end_tokens = frozenset() if self.begin is None else frozenset({self.begin})
         self.threads = torch.get_num_threads()
-        self.drafters: dict[str, Callable[[int], Drafter]] = {
-            "none": lambda capacity: NoDrafter(),
-            "prompt_lookup": lambda capacity: PromptLookupDrafter(),
+        self.drafters = {
+            "none": Method(lambda view, capacity: NoDrafter()),
+            "prompt_lookup": Method(lambda view, capacity: PromptLookupDrafter()),
         }
         if draft is not None:
-            self.drafters["draft_model"] = lambda capacity: DraftModelDrafter(draft, capacity)
+            self.drafters["draft_model"] = Method(
+                lambda view, capacity: DraftModelDrafter(draft, capacity), draft.parameters
+            )
+        if target.config.exit_layers:
+            self.drafters["early_exit"] = Method(
+                lambda view, capacity: EarlyExitDrafter(view), exit_layer=target.config.exit_layers[0]
+            )
 
-    def drafter(self, name: str, capacity: int) -> Drafter:
-        """A fresh drafter for one run of at most `capacity` tokens. ValueError names the choices."""
+    def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
+        """The target and a fresh drafter for one run of at most `capacity` tokens. ValueError names the choices."""
         if name not in self.drafters:
             raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
-        return self.drafters[name](capacity)
+        method = self.drafters[name]
+        view = TargetView(self.target, method.taps, method.exit_layer)
+        return view, method.make(view, capacity)
 
     def encode(self, text: str) -> list[int]:
         begin = [] if self.begin is None else [self.begin]

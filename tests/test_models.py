@@ -127,3 +127,63 @@ def test_a_full_cache_says_so() -> None:
     ours = Transformer(Config.read(config.to_dict()), reference(config).state_dict(), torch.float32)
     with pytest.raises(ValueError, match="do not fit"):
         ours.forward(TEXT[:9], ours.new_cache(8))
+
+
+def exit_model() -> Transformer:
+    model = reference(FAMILIES["llama tied"])
+    return Transformer(Config.read(model.config.to_dict()), model.state_dict(), torch.float32)
+
+
+@pytest.mark.parametrize("begun", [1, 3, 4])
+def test_verification_goes_on_from_the_exit(begun: int) -> None:
+    """Begun or not, the logits are the same, for the pass and for what follows a roll-back."""
+    ours, block = exit_model(), [5, 7, 11, 13]
+    plain, early = ours.new_cache(64), ours.new_cache(64, exit_layer=2)
+    for cache in (plain, early):
+        ours.forward(TEXT[:20], cache)
+    for token in block[:begun]:
+        ours.begin([token], early)
+    expected, rows = (ours.forward(block, cache, rows=4) for cache in (plain, early))
+    assert torch.allclose(rows, expected, atol=1e-5)
+    for cache in (plain, early):
+        cache.keep(22)
+    assert torch.allclose(ours.forward([3], early), ours.forward([3], plain), atol=1e-5)
+
+
+def test_what_was_begun_and_not_proposed_does_no_harm() -> None:
+    """A drafter may fail halfway, or propose something else than it computed."""
+    ours = exit_model()
+    for block in ([5], [5, 8, 9], [6, 7]):
+        plain, early = ours.new_cache(64), ours.new_cache(64, exit_layer=2)
+        for cache in (plain, early):
+            ours.forward(TEXT[:20], cache)
+        ours.begin([5], early)
+        ours.begin([7], early)
+        n = len(block)
+        expected, rows = (ours.forward(block, cache, rows=n) for cache in (plain, early))
+        assert torch.allclose(rows, expected, atol=1e-5)
+        assert torch.allclose(ours.forward([3], early), ours.forward([3], plain), atol=1e-5)
+
+
+def test_early_logits_are_those_of_the_first_layers_alone() -> None:
+    model = reference(FAMILIES["llama tied"])
+    ours = exit_model()
+    cache = ours.new_cache(64, exit_layer=2)
+    with torch.no_grad():
+        hidden = model(torch.tensor([TEXT[:9]]), output_hidden_states=True).hidden_states[2]
+        expected = model.lm_head(model.model.norm(hidden))[0, -1:]
+    ours.forward(TEXT[:6], cache)
+    assert torch.allclose(ours.begin(TEXT[6:9], cache), expected, atol=2e-5)
+
+
+def test_a_cache_keeps_the_states_that_were_asked_for() -> None:
+    """The input of layer i, as transformers counts hidden states; moved with the path that is kept."""
+    model, ours = reference(FAMILIES["llama tied"]), exit_model()
+    cache = ours.new_cache(64, taps=(0, 2, 3))
+    ours.forward(TEXT[:5], cache)
+    ours.forward([TEXT[5], 90, TEXT[6], TEXT[7]], cache, (-1, -1, 1), 4)
+    cache.keep(6, (1, 2))
+    with torch.no_grad():
+        expected = model(torch.tensor([TEXT[:8]]), output_hidden_states=True).hidden_states
+    for tap in (0, 2, 3):
+        assert torch.allclose(cache.states[tap][:8], expected[tap][0], atol=2e-5)

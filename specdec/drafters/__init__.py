@@ -2,6 +2,7 @@
 
 from .base import Drafter, NoDrafter
 from .draft_model import DraftModelDrafter
+from .early_exit import EarlyExitDrafter
 from .prompt_lookup import PromptLookupDrafter
 
-__all__ = ["DraftModelDrafter", "Drafter", "NoDrafter", "PromptLookupDrafter"]
+__all__ = ["DraftModelDrafter", "Drafter", "EarlyExitDrafter", "NoDrafter", "PromptLookupDrafter"]

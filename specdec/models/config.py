@@ -31,6 +31,7 @@ class Config:
     rope: Mapping[str, Any]
     layers_without_rotary: frozenset[int] = frozenset()
     windows: Mapping[int, int] = field(default_factory=dict)  # layer -> positions it sees
+    exit_layers: tuple[int, ...] = ()  # below which the output matrix was trained too, the best to draft from first
 
     @classmethod
     def load(cls, folder: Path) -> Config:
@@ -70,6 +71,7 @@ class Config:
             rope=rope,
             layers_without_rotary=frozenset(i for i, keeps in enumerate(keeps_rotary) if not keeps),
             windows=sliding_windows(data, layers),
+            exit_layers=tuple(i for i in data.get("exit_layers") or () if 0 < i < layers),
         )
 
     def rotary_frequencies(self) -> tuple[Tensor, float]:

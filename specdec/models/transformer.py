@@ -127,29 +127,68 @@ class Transformer:
             weights.update(load_file(shard))
         return cls(config, weights, dtype or torch.float32, device)
 
-    def new_cache(self, capacity: int) -> StaticCache:
+    def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> StaticCache:
+        """`taps` are layers whose input is kept beside the keys and values; `exit_layer` is where `begin` stops."""
         entries = 2 * self.kv_heads  # keys, then values
-        return StaticCache(len(self.layers), entries, capacity, self.head_dim, self.dtype, self.device)
+        return StaticCache(
+            len(self.layers), entries, capacity, self.head_dim, self.dtype, self.device,
+            self.config.hidden_size, taps, exit_layer,
+        )  # fmt: skip
 
     def forward(self, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
-        """Append `tokens` to the cache; logits of the last `rows` of them.  # [rows, V]"""
+        """Append `tokens` to the cache; logits of the last `rows` of them.  # [rows, V]
+
+        Tokens that `begin` took through the first layers go on from there.
+        """
         count, start = len(tokens), cache.length
-        if start + count > cache.capacity:
-            raise ValueError(f"{start + count} tokens do not fit a cache of {cache.capacity}")
-        pad = count == 1 and self.pad_single_rows and start + 2 <= min(cache.capacity, self.context)
-        if count == 1:
-            x = self.embedding[tokens[0]].expand(1 + pad, -1)
+        if cache.begun and is_chain(parents):
+            done = common_prefix(cache.begun, tokens)
+            if done < count:
+                self._through(tokens[done:], cache, start + done, 0, cache.exit_layer)
+            x = self._through(cache.states[cache.exit_layer][start : start + count], cache, start, cache.exit_layer)
         else:
-            x = F.embedding(torch.tensor(tokens, device=self.device), self.embedding)
-        cos, sin = self._rotary(start, len(x), parents)
-        masks = {window: self._mask(window, start, len(x), parents) for window in self._windows}
-        for layer, stored in zip(self.layers, cache.layers, strict=True):
-            x = self._block(x, layer, stored, start, cos, sin, masks[layer.window])
-        cache.length += count
+            x = self._through(tokens, cache, start, parents=parents)
+        cache.keep(start + count)
         x = divided(x[count - rows : count], self._floor)
         if rows == 1 and self.pad_single_rows:  # the output matrix, too, wants two rows
             return (x.expand(2, -1) @ self.head)[:1]
         return x @ self.head
+
+    def begin(self, tokens: Sequence[int], cache: StaticCache) -> Tensor:
+        """Take `tokens` through the layers below the cache's exit; the last one's early logits.  # [1, V]
+
+        The final norm and the output matrix serve the exit too, as in LayerSkip (arXiv 2404.16710).
+        """
+        x = self._through(tokens, cache, cache.length + len(cache.begun), 0, cache.exit_layer)
+        cache.begun += tokens
+        return divided(x[len(tokens) - 1 : len(tokens)], self._floor) @ self.head
+
+    def _through(
+        self, source: Sequence[int] | Tensor, cache: StaticCache, start: int, first: int = 0, last: int | None = None,
+        parents: Sequence[int] = (),
+    ) -> Tensor:  # fmt: skip
+        """Token ids, or states [n, hidden], at `start` through the layers from `first` to below `last`."""
+        count, last = len(source), len(self.layers) if last is None else last
+        if start + count > cache.capacity:
+            raise ValueError(f"{start + count} tokens do not fit a cache of {cache.capacity}")
+        if isinstance(source, Tensor):
+            x = source
+        elif count == 1:
+            pad = self.pad_single_rows and start + 2 <= min(cache.capacity, self.context)
+            x = self.embedding[source[0]].expand(1 + pad, -1)
+        else:
+            x = F.embedding(torch.tensor(source, device=self.device), self.embedding)
+        cos, sin = self._rotary(start, len(x), parents)
+        masks = {window: self._mask(window, start, len(x), parents) for window in self._windows}
+        states = cache.states
+        for i in range(first, last):
+            if i in states:
+                states[i][start : start + count] = x[:count]
+            layer = self.layers[i]
+            x = self._block(x, layer, cache.layers[i], start, cos, sin, masks[layer.window])
+        if last in states:
+            states[last][start : start + count] = x[:count]
+        return x
 
     def _block(
         self, x: Tensor, layer: Layer, stored: Tensor, start: int, cos: Tensor, sin: Tensor, mask: Tensor | None
@@ -213,6 +252,10 @@ def divided(x: Tensor, floor: Tensor) -> Tensor:
 
 def linear(x: Tensor, matrix: Tensor, added: Tensor | None) -> Tensor:
     return torch.mm(x, matrix) if added is None else torch.addmm(added, x, matrix)
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def is_chain(parents: Sequence[int]) -> bool:
