@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from . import __version__
-from .events import Committed, Event, Failed, Verified
+from .events import Committed, Event, Failed, Started, Verified
 from .stats import Comparison
 from .types import SamplingParams
 
@@ -29,6 +29,9 @@ def parser() -> argparse.ArgumentParser:
     parse = argparse.ArgumentParser("python -m specdec", description=__doc__)
     parse.add_argument("prompt", help="the text to continue")
     parse.add_argument("--drafter", default="draft_model", help="draft_model, prompt_lookup or none")
+    parse.add_argument(
+        "--rule", default="rejection", help="rejection, shared_noise, block or typical (lossy); default rejection"
+    )
     parse.add_argument("-k", type=int, default=4, help="tokens drafted per cycle (default 4)")
     parse.add_argument("--temperature", type=float, default=0.8, help="0 is greedy (default 0.8)")
     parse.add_argument("--top-k", type=int, default=defaults["top_k"], help="0 is off")
@@ -59,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.temperature, options.top_k, options.top_p, options.max_tokens, options.seed, tuple(options.stop)
         )
         family = zoo.load(options.family, getattr(torch, options.dtype) if options.dtype else None)
-        events = race(family, options.prompt, options.drafter, options.k, params)
+        events = race(family, options.prompt, options.drafter, options.k, params, rule=options.rule)
     except ValueError as error:
         print(f"specdec: {error}", file=sys.stderr)
         return 2
@@ -130,6 +133,10 @@ def report(events: Sequence[Event]) -> str:
     lines = [
         f"{name:<28}{'–' if value is None else f'{value:.{digits}f}'} {unit}" for name, value, unit, digits in rows
     ]
+    started = next((e for e in events if isinstance(e, Started) and e.lane == "speculative"), None)
+    if started is not None:
+        kept = "lossless" if started.lossless else "LOSSY: the text no longer follows the target's law"
+        lines.insert(0, f"{'verification':<28}{started.rule}, {kept}")
     legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())
     return "\n".join([*lines, "", legend])
 

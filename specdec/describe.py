@@ -18,7 +18,8 @@ TOP = 8
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
     """Discarded is what was drafted but never judged: behind a rejection, or beside an accepted sibling."""
     judged: dict[int, Status] = {t.node: "accepted" if t.accepted else "rejected" for t in verdict.trials}
-    return [judged.get(node, "discarded") for node in range(len(proposal))]
+    reached = {-1, *verdict.path}
+    return [judged.get(node, "discarded") if up in reached else "discarded" for node, up in enumerate(proposal.parents)]
 
 
 def verification(
@@ -28,7 +29,7 @@ def verification(
     told: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, full)}
     if full:
         last = verdict.path[-1] if verdict.path else -1
-        told["law"] = law(own_law(proposal, rows, verdict), piece)
+        told["law"] = law(rows[last + 1] if verdict.law is None else verdict.law, piece)
         told["p"] = float(rows[last + 1][verdict.token])
     return told
 
@@ -38,18 +39,23 @@ def positions(
 ) -> tuple[Position, ...]:
     """One entry a drafted token. `full` adds the laws; without it, only what the walk itself looked at."""
     trials = {trial.node: trial for trial in verdict.trials}
-    described = []
+    tossed = {trial.node for trial in verdict.trials if trial.u is not None}  # no coin, no residual
+    described, weight = [], 1.0
     for node, status in enumerate(statuses(proposal, verdict)):
         token, trial = proposal.tokens[node], trials.get(node)
         told: dict[str, Any] = {"node": node, "token": token, "piece": piece(token), "status": status}
         if trial is not None:
-            told |= {"p": trial.p, "q": trial.q, "u": trial.u}
+            told |= {"p": trial.p, "q": trial.q, "u": trial.u, "h": trial.h}
         if full or trial is None:
-            p, q = row_under_test(proposal, rows, node, set(trials)), drafted_law(proposal, node, rows)
+            p, q = row_under_test(proposal, rows, node, tossed), drafted_law(proposal, node, rows)
             told = {"p": float(p[token]), "q": float(q[token]), "u": None} | told
             if full:
                 told["overlap"] = round(overlap(p, q), 6)
-                told |= {"target": law(p, piece), "draft": law(q, piece), "residual": law(residual(p, q, token), piece)}
+                told |= {"target": law(p, piece), "draft": law(q, piece)}
+                if tossed:
+                    told["residual"] = law(residual(weight * p, q, token), piece)
+        if trial is not None and trial.h is not None:
+            weight = min(1.0, weight * trial.p / trial.q)
         described.append(Position(**told))
     return tuple(described)
 
@@ -72,16 +78,6 @@ def drafted_law(proposal: Proposal, node: int, rows: Tensor) -> Tensor:
     point = torch.zeros_like(rows[0])
     point[proposal.tokens[node]] = 1.0
     return point
-
-
-def own_law(proposal: Proposal, rows: Tensor, verdict: Verdict) -> Tensor:
-    """What the target's own token was drawn from: its row, less the children rejected there."""
-    node = verdict.path[-1] if verdict.path else -1
-    p = rows[node + 1]
-    for trial in verdict.trials:
-        if not trial.accepted and proposal.parents[trial.node] == node:
-            p = residual(p, None if proposal.probs is None else proposal.probs[trial.node], trial.token)
-    return p
 
 
 def law(probs: Tensor, piece: Callable[[int], str]) -> Law:

@@ -25,7 +25,7 @@ from . import describe
 from .drafters.base import Drafter, NoDrafter
 from .events import Committed, Drafted, Event, Failed, Finished, FinishReason, Started, Verified
 from .models.base import LanguageModel
-from .sampling import Chooser, probabilities, RandomChooser
+from .sampling import Chooser, probabilities
 from .text import TextStream
 from .types import Proposal, SamplingParams
 from .verify import RejectionSampling, Rule
@@ -83,7 +83,7 @@ def generate(task: Task, chooser: Chooser | None = None) -> Generator[Event, Non
     PromptError for a prompt that is empty or does not fit the context.
     """
     check_prompt(task)
-    return _run(task, chooser or RandomChooser(task.params.seed))
+    return _run(task, chooser or task.rule.chooser(task.params.seed))
 
 
 def check_prompt(task: Task) -> None:
@@ -149,6 +149,7 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
     yield Started(lane, drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless)
 
     while transcript.reason is None:
+        chooser.at(len(tokens))
         # Draft: never more than is still wanted, less the token that the target adds itself.
         k = min(task.k, transcript.wanted - 1) if cycle else 0
         with watch, torch.inference_mode():

@@ -40,8 +40,9 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """One drafted token and its judgement. `u` is None where the token was never judged.
+    """One drafted token and its judgement. `u` is None where no coin was tossed, or the token was never judged.
 
+    `h` is the chance of block verification to keep the block up to here, once no longer one was kept.
     `p` and `q` are the exact probabilities in the test: in a tree, those behind the rejected siblings.
     """
 
@@ -56,6 +57,7 @@ class Position:
     target: Law | None = None
     draft: Law | None = None
     residual: Law | None = None
+    h: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from .drafters.base import Drafter
 from .drafters.draft_model import DraftModelDrafter
 from .engine import Task
 from .models.base import Cache, LanguageModel
+from .rules import TypicalAcceptance
 from .sampling import Chooser, probabilities, residual
 from .types import Kind, Proposal, SamplingParams, Verdict
 from .verify import RejectionSampling, Rule
@@ -164,25 +165,6 @@ class TopMatch(RejectionSampling):
         path: list[int] = []
         while len(path) < len(proposal) and proposal.tokens[len(path)] == best[len(path)]:
             path.append(len(path))
-        kind: Kind = "bonus" if len(path) == len(proposal) else "resampled"
-        return Verdict(tuple(path), chooser.categorical(rows[len(path)], ("own", len(path))), kind, ())
-
-
-class TypicalAcceptance(RejectionSampling):
-    """Medusa's rule (arXiv 2401.10774): keep a token that the target finds plausible enough."""
-
-    name = "typical acceptance"
-    lossless = False
-    threshold, delta = 0.09, 0.3
-
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
-        path: list[int] = []
-        for node, token in enumerate(proposal.tokens):
-            p = rows[node]
-            limit = min(self.threshold, self.delta * float(torch.exp(-torch.special.entr(p).sum())))
-            if float(p[token]) < limit:
-                break
-            path.append(node)
         kind: Kind = "bonus" if len(path) == len(proposal) else "resampled"
         return Verdict(tuple(path), chooser.categorical(rows[len(path)], ("own", len(path))), kind, ())
 

@@ -5,10 +5,11 @@ hundred million samples to see. On a toy model with a handful of tokens all rand
 chooser below answers every random question in turn with each answer that has a chance, and multiplies the
 chances. What comes out is the loop's exact output law.
 
-`python -m specdec.prove` proves the shipped loop. `python -m specdec.prove my_verify.py` judges a file that
-defines `verify(tokens, p, q, chooser)`: `tokens` are the K drafted ids, `p` [K + 1, V] and `q` [K, V] the two
-models' laws (float64 tensors); it returns the accepted tokens followed by exactly one more. All randomness
-comes from `chooser.categorical(probs, key)` and `chooser.accept(p, q, key) -> (accepted, u)`; any key will do.
+`python -m specdec.prove` proves the shipped loop, under any of its rules. `python -m specdec.prove my_verify.py`
+judges a file that defines `verify(tokens, p, q, chooser)`: `tokens` are the K drafted ids, `p` [K + 1, V] and
+`q` [K, V] the two models' laws (float64 tensors); it returns the accepted tokens followed by exactly one more. All
+randomness comes from `chooser.categorical(probs, key)` and `chooser.accept(p, q, key) -> (accepted, u)`; any key
+will do.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .drafters.base import Drafter
 from .drafters.draft_model import DraftModelDrafter
 from .engine import generate, Task
 from .events import Committed, Failed
+from .rules import RULES
 from .sampling import Chooser, probabilities
 from .types import Kind, Proposal, SamplingParams, Verdict
 from .verify import RejectionSampling, Rule
@@ -42,7 +44,7 @@ class TooManyPaths(RuntimeError):
     """The toy is too large to enumerate within the limit."""
 
 
-class EnumeratingChooser:
+class EnumeratingChooser(Chooser):
     """Answers as the script says, then takes the first possible answer; remembers what else was possible."""
 
     def __init__(self, script: Sequence[int] = ()) -> None:
@@ -170,14 +172,14 @@ class TreeDrafter:
         parents: list[int] = []
         laws: list[Tensor] = []
         node, prefix = -1, tuple(tokens)
-        for _ in range(k):
+        for level in range(k):
             law = probabilities(self.model.logits(prefix)[None], params)[0]
             first = len(drafted)
             for i in range(min(self.width, int((law > 0).sum()))):
                 if self.how == "top":
                     token, q = int(law.argsort(descending=True)[i]), law
                 else:
-                    token, q = chooser.categorical(law, ("draft", len(drafted))), law
+                    token, q = chooser.categorical(law, ("draft", level)), law
                 drafted.append(token)
                 parents.append(node)
                 laws.append(q)
@@ -271,9 +273,9 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Chooser], tuple[int, ...]
     return run
 
 
-def shipped_error(case: Case, limit: int = 100_000) -> tuple[float, int]:
+def shipped_error(case: Case, limit: int = 100_000, rule: str = "rejection") -> tuple[float, int]:
     """Largest difference between the shipped loop's law and the target's, and the number of paths."""
-    law, count = output_law(run_loop(case.task), limit)
+    law, count = output_law(run_loop(lambda: case.task(RULES[rule]())), limit)
     exact = case.exact_law()
     return max(abs(law.get(key, 0.0) - exact.get(key, 0.0)) for key in law.keys() | exact.keys()), count
 
@@ -287,21 +289,25 @@ PARAMS = (
     SamplingParams(temperature=0.8, top_p=0.8),
     SamplingParams(temperature=1.3, top_k=3, top_p=0.9),
 )
-DRAFTERS = ("model", "point", "sampled", "without replacement", "top")
+CHAINS = ("model", "point")
+DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
 
 
-def cases() -> list[Case]:
-    """The grid that the tests and `python -m specdec.prove` walk; in a third of it a token ends the text."""
+def cases(rule: str = "rejection") -> list[Case]:
+    """The grid that the tests and `python -m specdec.prove` walk; in a third of it a token ends the text.
+
+    Trees are left out where the rule judges none.
+    """
     return [
         Case(vocabulary, k, length, PARAMS[p], drafter, seed=index, end=(vocabulary + k + length + p) % 3 == 0)
         for index, (vocabulary, k, length, p, drafter) in enumerate(
             product((2, 3, 4, 5), (0, 1, 2, 3), (1, 2, 3, 4), range(len(PARAMS)), DRAFTERS)
         )
-        if k <= length
+        if k <= length and (RULES[rule].trees or drafter in CHAINS)
     ]
 
 
-class UserRule:
+class UserRule(Rule):
     """A verifier from somebody's file, run by the shipped loop."""
 
     lossless = True
@@ -358,19 +364,21 @@ def judge(path: Path) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m specdec.prove", description=__doc__.split("\n\n")[0])
     parser.add_argument("verifier", nargs="?", type=Path, help="a file that defines verify(tokens, p, q, chooser)")
+    parser.add_argument("--rule", choices=RULES, default="rejection", help="which shipped rule to prove")
     parser.add_argument("--paths", type=int, default=500, help="leave out toys with more random paths than this")
     options = parser.parse_args(arguments)
     if options.verifier:
         return judge(options.verifier)
     proved, left_out, total, worst = 0, 0, 0, 0.0
-    for case in cases():
+    for case in cases(options.rule):
         try:
-            error, count = shipped_error(case, options.paths)
+            error, count = shipped_error(case, options.paths, options.rule)
         except TooManyPaths:
             left_out += 1
             continue
         proved, total, worst = proved + 1, total + count, max(worst, error)
-    print(f"{proved} toys, {total} random paths, largest error {worst:.2g} ({left_out} larger toys left out)")
+    name = RULES[options.rule].name
+    print(f"{name}: {proved} toys, {total} random paths, largest error {worst:.2g} ({left_out} larger toys left out)")
     return 0 if worst <= 1e-12 else 1
 
 

@@ -9,29 +9,38 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator
 
+from . import rules
 from .engine import check_prompt, generate, PromptError, Task
 from .events import Committed, Event, Finished
 from .types import SamplingParams
+from .verify import RejectionSampling, Rule
 from .zoo import Family
 
 SPECULATIVE, PLAIN = "speculative", "plain"
 
 
-def tasks(family: Family, prompt: str, drafter: str, k: int, params: SamplingParams, details: bool) -> dict[str, Task]:
-    """One task a lane, alike but for the drafter."""
+def tasks(
+    family: Family, prompt: str, drafter: str, k: int, params: SamplingParams, details: bool, rule: str = "rejection"
+) -> dict[str, Task]:
+    """One task a lane, alike but for the drafter. The rule decides the noise, too, so plain decoding has the same.
+
+    Only a lossy rule is not the plain lane's: without a draft nothing is lossy.
+    """
     if not prompt.strip():
         raise PromptError("The prompt is empty. Type a few words to start from.")
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
+    judge = rules.named(rule)
 
-    def task(lane: str, drafter_name: str, k: int) -> Task:
+    def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:
         target, drafter = family.lane(drafter_name, capacity)
         return Task(
-            target, tokens, params, drafter, k, end_tokens=family.end_tokens,
+            target, tokens, params, drafter, k, rule, end_tokens=family.end_tokens,
             token_bytes=family.pieces.bytes, piece=family.pieces.piece, lane=lane, details=details,
         )  # fmt: skip
 
-    return {SPECULATIVE: task(SPECULATIVE, drafter, k), PLAIN: task(PLAIN, "none", 0)}
+    plain = judge if judge.lossless else RejectionSampling()
+    return {SPECULATIVE: task(SPECULATIVE, drafter, k, judge), PLAIN: task(PLAIN, "none", 0, plain)}
 
 
 def race(
@@ -41,12 +50,13 @@ def race(
     k: int = 4,
     params: SamplingParams | None = None,
     details: bool = True,
+    rule: str = "rejection",
 ) -> Generator[Event, None, None]:
     """Run both lanes; their events come interleaved by the lanes' clocks.
 
-    PromptError for a prompt that is empty or too long, ValueError for an unknown drafter.
+    PromptError for a prompt that is empty or too long, ValueError for an unknown drafter or rule.
     """
-    lanes = tasks(family, prompt, drafter, k, params or SamplingParams(), details)
+    lanes = tasks(family, prompt, drafter, k, params or SamplingParams(), details, rule)
     for task in lanes.values():
         check_prompt(task)
     return interleave({lane: generate(task) for lane, task in lanes.items()})

@@ -15,7 +15,15 @@ from .types import SamplingParams
 
 
 class Chooser(Protocol):
-    """Where randomness enters. `key` says what is decided, for choosers that tie noise to a place."""
+    """Where randomness enters. `key` says what is decided, for choosers that tie noise to a place.
+
+    Its number is a level of the draft, on a chain the same as a node: ("draft", 0) is drafted right behind the
+    text, ("own", 0) is the target's own behind that, ("own", -1) the target's own right behind the text.
+    """
+
+    def at(self, length: int) -> None:
+        """Told before every cycle: how many tokens the text has."""
+        return
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
         """An index drawn from `probs` [V]."""
@@ -26,7 +34,7 @@ class Chooser(Protocol):
         ...
 
 
-class RandomChooser:
+class RandomChooser(Chooser):
     """The real one: an own generator per run, so that runs neither disturb each other nor the process."""
 
     def __init__(self, seed: int) -> None:
@@ -43,6 +51,35 @@ class RandomChooser:
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
         u = self._random.random()
         return u * q < p, u
+
+
+class SharedNoiseChooser(Chooser):
+    """Gumbel-max: argmax of log p + g, whose noise g depends on the seed and the place in the text alone.
+
+    Whoever draws at a place draws with the same noise, so laws that are alike give the same token more often
+    than not (Daliri, Musco, Suresh 2024, arXiv 2408.07978).
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self._length = seed, 0
+
+    def at(self, length: int) -> None:
+        self._length = length
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        kind, level = key
+        place = self._length + level + (kind == "own")
+        return int((probs.double().log() + self.noise(place, len(probs)).to(probs.device)).argmax())
+
+    def noise(self, place: int, size: int) -> Tensor:
+        """Standard Gumbel noise for the token at `place`, counted from the start of the prompt.  # [size]"""
+        seed = random.Random(f"{self.seed}:{place}").getrandbits(32)
+        uniform = torch.rand(size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        return -torch.log(-torch.log(uniform))
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        # A coin beside shared noise would bias the text: what is drawn behind a rejection depends on the draft.
+        raise ValueError("Shared noise tosses no coins: use it with the rule of that name only.")
 
 
 def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -78,21 +78,26 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One accept or reject test: kept if u·q < p."""
+    """One accept or reject test: kept if u·q < p; in block verification, where h is given, if u < h.
+
+    `u` is None where no coin was needed: by rules that toss none, or because a longer block was kept.
+    """
 
     node: int
     token: int
     p: float
     q: float
-    u: float
+    u: float | None
     accepted: bool
+    h: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The accepted path from the root, and the one token that the target always adds.
 
-    `extra` is what a wrong rule adds behind it (`mistakes.py`); a right one never does.
+    `law` is what that token was drawn from, where it is not the target's row behind the path. `extra` is what
+    a wrong rule adds behind it (`mistakes.py`); a right one never does.
     """
 
     path: tuple[int, ...]
@@ -100,6 +105,7 @@ class Verdict:
     kind: Kind
     trials: tuple[Trial, ...]
     extra: tuple[int, ...] = ()
+    law: Tensor | None = field(default=None, compare=False)  # [V]
 
     def emitted(self, proposal: Proposal) -> list[int]:
         """The tokens that this cycle adds to the text."""

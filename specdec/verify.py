@@ -14,7 +14,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from .sampling import Chooser, residual
+from .sampling import Chooser, RandomChooser, residual
 from .types import Kind, Proposal, Trial, Verdict
 
 
@@ -23,15 +23,22 @@ class Rule(Protocol):
 
     name: str
     lossless: bool
+    trees: bool = True  # whether it judges siblings, too
+    description: str = ""
 
     def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict: ...
 
+    def chooser(self, seed: int) -> Chooser:
+        """The randomness of a run under this rule."""
+        return RandomChooser(seed)
 
-class RejectionSampling:
+
+class RejectionSampling(Rule):
     """The lossless rule of the papers. Its four small methods are the seams where mistakes happen."""
 
     name = "rejection sampling"
     lossless = True
+    description = "Keep each token with probability min(1, p/q); behind a rejection draw from max(0, p − q)."
 
     def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
         node, path, trials = -1, [], []
@@ -52,7 +59,7 @@ class RejectionSampling:
             else:
                 token = self.own_token(p, proposal, node, chooser)
                 kind: Kind = "resampled" if children else "bonus"
-                return Verdict(tuple(path), token, kind, tuple(trials))
+                return Verdict(tuple(path), token, kind, tuple(trials), law=p)
 
     def row(self, rows: Tensor, node: int) -> Tensor:
         return rows[node + 1]

@@ -16,6 +16,7 @@ from specdec.events import Committed, Drafted, Event, Failed, Finished, Started,
 from specdec.prove import TableModel
 from specdec.sampling import Chooser
 from specdec.types import Proposal, SamplingParams
+from specdec.verify import Rule
 
 TARGET = TableModel(12, seed=1, context=256)
 DRAFT = TableModel(12, seed=2, base=TARGET, context=256)
@@ -298,7 +299,7 @@ def test_a_tree_runs_on_the_real_decoder_to_the_last_token() -> None:
         assert end(bushy).reason == ("length" if wanted == 24 else "context")
 
 
-class BrokenRule:
+class BrokenRule(Rule):
     name, lossless = "broken", True
 
     def verify(self, proposal: Proposal, rows: torch.Tensor, chooser: Chooser) -> None:

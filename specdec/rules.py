@@ -1,0 +1,148 @@
+"""Every way to judge a draft, by name: rejection sampling (`verify.py`), and three others on the same draft.
+
+Greedy decoding is no rule of its own: where p is one-hot, each of them keeps exactly the target's favourites.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .sampling import Chooser, entropy, residual, SharedNoiseChooser
+from .types import Kind, Proposal, Trial, Verdict
+from .verify import RejectionSampling, Rule
+
+
+class SharedNoise(Rule):
+    """The target draws its own token at every node; a child is kept while it is that very token.
+
+    Drafter and target draw with the same Gumbel noise (`SharedNoiseChooser`), so on a chain a token is kept with
+    probability Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV): Daliri, Musco and Suresh 2024
+    (arXiv 2408.07978). The text is the target's samples and nothing else: token for token that of plain decoding
+    with this seed, for any drafter and any K. With independent draws it is lossless, too, but keeps only Σ p·q.
+    """
+
+    name = "shared noise"
+    lossless = True
+    description = "Draw from both models with the same noise; keep a token while it is the target's own sample."
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        node, path = -1, list[int]()
+        while True:
+            token = chooser.categorical(rows[node + 1], ("own", len(path) - 1))
+            same = [child for child in proposal.children(node) if proposal.tokens[child] == token]
+            if not same:
+                return without_coins(proposal, rows, path, token)
+            node = same[0]
+            path.append(node)
+
+    def chooser(self, seed: int) -> Chooser:
+        return SharedNoiseChooser(seed)
+
+
+class BlockVerification(Rule):
+    """Judges the draft as one block: never fewer tokens kept in expectation than token by token.
+
+    Sun et al. 2024 (arXiv 2403.10444), for chains. A prefix of i tokens has weight w_0 = 1,
+    w_i = min(1, w_{i-1} p/q), and is long enough with probability h_i; the longest such prefix is kept. Behind it
+    the target draws from max(0, w_i p - q), normalised.
+    """
+
+    name = "block verification"
+    lossless = True
+    trees = False
+    description = "Judge the draft as one block: a likely token makes up for an unlikely one. Chains only."
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        n, tokens = len(proposal), proposal.tokens
+        if proposal.parents != tuple(range(-1, n - 1)):
+            raise ValueError("Block verification judges chains only, and this draft is a tree. Choose another rule.")
+        laws = proposal.probs
+        if laws is None:
+            laws = torch.zeros_like(rows[:n])
+            laws[range(n), tokens] = 1.0
+        p = [float(rows[i, token]) for i, token in enumerate(tokens)]
+        q = [float(laws[i, token]) for i, token in enumerate(tokens)]
+        weights = [1.0]
+        for p_x, q_x in zip(p, q, strict=True):
+            weights.append(self.weight(weights[-1], p_x, q_x))
+        h = [self.enough(weights[i], rows[i], laws[i]) for i in range(1, n)] + weights[n:]
+        # The longest that passes its coin is kept, so the coins are tossed from the end, and none behind a success.
+        kept, coins = n, dict[int, float]()
+        while kept > 0:
+            passed, coins[kept - 1] = chooser.accept(h[kept - 1], 1.0, ("accept", kept - 1))
+            if passed:
+                break
+            kept -= 1
+        law = rows[n] if kept == n else self.residual(weights[kept], rows[kept], laws[kept], tokens[kept])
+        kind: Kind = "bonus" if kept == n else "resampled"
+        trials = (Trial(i, tokens[i], p[i], q[i], coins.get(i), i < kept, h[i]) for i in range(n))
+        token = chooser.categorical(law, ("own", kept - 1))
+        return Verdict(tuple(range(kept)), token, kind, tuple(trials), law=law)
+
+    def weight(self, before: float, p: float, q: float) -> float:
+        return min(1.0, before * p / q)
+
+    def enough(self, weight: float, p: Tensor, q: Tensor) -> float:
+        """h_i = Σ max(0, w p - q) / (Σ max(0, w p - q) + 1 - w)."""
+        mass = float((weight * p - q).clamp(min=0.0).sum())
+        return mass / (mass + 1.0 - weight) if weight < 1.0 else 1.0
+
+    def residual(self, weight: float, p: Tensor, q: Tensor, token: int) -> Tensor:
+        return residual(weight * p, q, token)
+
+
+class TypicalAcceptance(Rule):
+    """Keeps what the target finds plausible: p(x) ≥ min(ε, δ·exp(-H(p))); of a tree the longest such path.
+
+    Medusa, Cai et al. 2024 (arXiv 2401.10774). Lossy: the text no longer follows the target's law.
+    """
+
+    name = "typical acceptance"
+    lossless = False
+    description = "Keep a token that the target finds plausible enough. Lossy: the text no longer follows the target."
+    epsilon, delta = 0.09, 0.3
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        plausible = [-1]
+        for node, parent in enumerate(proposal.parents):
+            p = rows[parent + 1]
+            enough = min(self.epsilon, self.delta * math.exp(-entropy(p)))
+            if parent in plausible and float(p[proposal.tokens[node]]) >= enough:
+                plausible.append(node)
+        last = node = max(plausible, key=proposal.depth)
+        path: list[int] = []
+        while node >= 0:
+            path.insert(0, node)
+            node = proposal.parents[node]
+        return without_coins(proposal, rows, path, chooser.categorical(rows[last + 1], ("own", len(path) - 1)))
+
+
+def without_coins(proposal: Proposal, rows: Tensor, path: Sequence[int], token: int) -> Verdict:
+    """The path was accepted; the children at its end, if any, were rejected; `token` is from the target's row."""
+    last = path[-1] if path else -1
+    trials = []
+    for node, (drafted, parent) in enumerate(zip(proposal.tokens, proposal.parents, strict=True)):
+        if node in path or parent == last:
+            q = 1.0 if proposal.probs is None else float(proposal.probs[node, drafted])
+            trials.append(Trial(node, drafted, float(rows[parent + 1, drafted]), q, None, node in path))
+    kind: Kind = "resampled" if proposal.children(last) else "bonus"
+    return Verdict(tuple(path), token, kind, tuple(trials))
+
+
+RULES: dict[str, type[Rule]] = {
+    "rejection": RejectionSampling,
+    "shared_noise": SharedNoise,
+    "block": BlockVerification,
+    "typical": TypicalAcceptance,
+}
+
+
+def named(key: str) -> Rule:
+    """ValueError names the choices."""
+    if key not in RULES:
+        raise ValueError(f"there is no rule {key!r}; choose from {', '.join(RULES)}")
+    return RULES[key]()
