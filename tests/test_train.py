@@ -34,17 +34,15 @@ def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # The standard library stays real, but a twentieth of it is enough here.
     whole = corpus.standard_library()
     patch.setattr(corpus, "standard_library", lambda: whole[::20])
-    patch.setattr(
-        target,
-        "SHAPE",
-        {**target.SHAPE, "num_hidden_layers": 6, "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 1},
-    )
+    small = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 1}
+    patch.setattr(target, "SHAPE", {"num_hidden_layers": 6, **small})
+    patch.setattr(target, "STEM", {"num_hidden_layers": 3, **small})
     arguments = [
         "all", "--corpus", str(books), "--out", str(out), "--tokens", "6000", "--draft-tokens", "4000",
-        "--own-tokens", "2048", "--widths", "64", "--batch-tokens", "1024", "--length", "64", "--stories", "4",
+        "--own-tokens", "1024", "--lesson-tokens", "2048", "--widths", "64", "--batch-tokens", "1024",
+        "--length", "64", "--stories", "4",
         "--no-compile", "--device", "cpu",
     ]  # fmt: skip
-    patch.setattr(train.draft.own_writing, "__defaults__", (8, 64))
     assert train.main(arguments) == 0
     assert train.main(arguments) == 0  # everything is there already: nothing is trained twice
     patch.undo()
@@ -83,9 +81,9 @@ def test_training_lowers_the_loss_and_resumes_where_it_stopped(tmp_path: Path) -
         def __init__(self) -> None:
             self.calls = 0
 
-        def batch(self, rows: int, length: int, mixture: object) -> torch.Tensor:
+        def batch(self, rows: int, length: int) -> tuple[torch.Tensor]:
             self.calls += 1
-            return (torch.arange(length + 1)[None] + torch.arange(rows)[:, None]) % 7
+            return ((torch.arange(length + 1)[None] + torch.arange(rows)[:, None]) % 7,)
 
         def state(self) -> dict[str, int]:
             return {"calls": self.calls}
@@ -96,7 +94,7 @@ def test_training_lowers_the_loss_and_resumes_where_it_stopped(tmp_path: Path) -
     shape = {"num_hidden_layers": 6, "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 1}
     model, stream = target.build(shape, 0), Stream()
     loss = target.TargetLoss(model, compiled=False)
-    before = loss(stream.batch(4, 32, None), 0).item()
+    before = loss(stream.batch(4, 32), 0).item()
 
     def fit(tokens: int) -> loop.Result:
         return loop.fit(
@@ -105,7 +103,7 @@ def test_training_lowers_the_loss_and_resumes_where_it_stopped(tmp_path: Path) -
         )  # fmt: skip
 
     first = fit(10_000)
-    assert loss(stream.batch(4, 32, None), 0).item() < before / 4
+    assert loss(stream.batch(4, 32), 0).item() < before / 4
     second = fit(12_000)
     assert second.tokens >= 12_000 > first.tokens >= 10_000
     assert second.seconds > first.seconds

@@ -9,18 +9,18 @@ import argparse
 import hashlib
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from torch import nn
+from torch import nn, Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from .. import machine
-from . import corpus, data, draft, loop, report, target
+from . import corpus, data, draft, lessons, loop, report, target
 
 STAGES = ("tokenizer", "target", "draft", "report")
 SHARD = "8MB"
@@ -34,6 +34,7 @@ class Workshop:
         self.out.mkdir(parents=True, exist_ok=True)
         self.texts = corpus.load(options.corpus, options.seed)
         self._streams: data.TokenStreams | None = None
+        self._teacher: LlamaForCausalLM | None = None
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerFast:
@@ -48,12 +49,37 @@ class Workshop:
             self._streams = data.TokenStreams(self.texts, self.tokenizer, self.options.seed)
         return self._streams
 
-    def checkpoint(self, name: str) -> Path:
-        return self.out / "checkpoints" / f"{name}.pt"
+    @property
+    def teacher(self) -> LlamaForCausalLM:
+        """The target, frozen. Eager attention, so that it compiles with its students."""
+        if self._teacher is None:
+            self._teacher = LlamaForCausalLM.from_pretrained(
+                self.out / "target", dtype=torch.bfloat16, attn_implementation="eager"
+            ).to(self.options.device)
+            self._teacher.eval().requires_grad_(False)
+        return self._teacher
 
-    def budget(self, tokens: int, share: float) -> loop.Budget:
-        minutes = self.options.minutes
-        return loop.Budget(tokens, minutes * share if minutes else None)
+    @property
+    def lessons(self) -> lessons.Lessons:
+        """What the target says of texts, its own among them; computed at first use."""
+        options = self.options
+        tokens = {name: int(share * options.lesson_tokens) for name, share in data.MIXTURE.items()}
+        return lessons.prepare(
+            self.out / "checkpoints" / "lessons", self.teacher, self.streams, tokens | {"own": options.own_tokens},
+            target.feature_layers(self.teacher), options.seed, min(lessons.LENGTH, options.length),
+        )  # fmt: skip
+
+    def fit(
+        self, model: nn.Module, loss: Callable[..., Tensor], source: loop.Source, tokens: int, share: float, name: str,
+        **settings: Any,
+    ) -> loop.Result:  # fmt: skip
+        """One stage's training, resumed where its checkpoint stands; `share` is its part of --minutes."""
+        options = self.options
+        budget = loop.Budget(tokens, options.minutes * share if options.minutes else None)
+        return loop.fit(
+            model, loss, source, budget, self.out / "checkpoints" / f"{name}.pt", device=options.device, label=name,
+            batch_tokens=options.batch_tokens, length=options.length, long_length=2 * options.length, **settings,
+        )  # fmt: skip
 
     def note(self, stage: str, facts: dict[str, Any]) -> None:
         """Add a stage to provenance.json."""
@@ -79,7 +105,7 @@ class Workshop:
                 "tokens_seen": result.tokens,
                 "minutes": round(result.seconds / 60, 1),
                 "seed": self.options.seed,
-                "losses": result.losses[:: max(1, len(result.losses) // 40)],
+                "losses": thinned(result.losses),
                 "bits_per_byte_held_out": data.bits_per_byte(model, self.streams),
                 **facts,
             },
@@ -100,34 +126,31 @@ def train_tokenizer(shop: Workshop) -> None:
 
 
 def train_target(shop: Workshop) -> None:
+    """A stem of half the depth first, then the whole: the second half of the tokens sees all layers."""
     options = shop.options
-    model = target.build(target.SHAPE, options.seed).to(options.device)
-    loss = target.TargetLoss(model, not options.no_compile)
-    result = loop.fit(
-        model, loss, shop.streams, shop.budget(options.tokens, 0.75), shop.checkpoint("target"),
-        device=options.device, label="target", **sizes(options),
-    )  # fmt: skip
+    stem = target.build(target.STEM, options.seed).to(options.device)
+    early = shop.fit(stem, target.TargetLoss(stem, options.compile), shop.streams, options.tokens // 2, 0.25, "stem")
+    model = target.deepened(stem)
+    loss = target.TargetLoss(model, options.compile)
+    result = shop.fit(model, loss, shop.streams, options.tokens // 2, 0.45, "target", rate=target.DEEP_RATE)
+    model.config.exit_layers = target.exit_layers(model)
     model.save_pretrained(shop.out / "target", max_shard_size=SHARD)
-    shop.trained("target", result, model, shape=target.SHAPE, exit_layers=target.exit_layers(model))
+    shop.trained(
+        "target", result, model, shape=target.SHAPE, exit_layers=target.exit_layers(model),
+        tokens_seen=early.tokens + result.tokens, stem_tokens=early.tokens, stem_losses=thinned(early.losses),
+    )  # fmt: skip
 
 
 def train_draft(shop: Workshop) -> None:
     """One width makes `draft_model`; several make a folder each, to choose from by measured speed-up."""
-    options = shop.options
-    teacher = LlamaForCausalLM.from_pretrained(shop.out / "target", dtype=torch.bfloat16).to(options.device)
+    options, teacher, lessons = shop.options, shop.teacher, shop.lessons
     models = [target.build(draft.shape(width), options.seed + width).to(options.device) for width in options.widths]
+    for student in models:
+        draft.inherit(student, teacher)
     students = nn.ModuleList(models)
-    streams, own = shop.streams, shop.checkpoint("own").with_suffix(".npy")
-    streams.train["own"] = data.cached(
-        own, lambda: draft.own_writing(teacher, streams, options.own_tokens, options.seed)
-    )
-    teacher.set_attn_implementation("eager")
-    result = loop.fit(
-        students, draft.DistillationLoss(teacher, students, not options.no_compile), streams,
-        shop.budget(options.draft_tokens, 0.25), shop.checkpoint("draft"),
-        mixture=draft.MIXTURE, device=options.device, label="draft", **sizes(options),
-    )  # fmt: skip
-    del streams.train["own"]
+    lessons.mixture = draft.MIXTURE
+    loss = draft.DistillationLoss(teacher, students, options.compile)
+    result = shop.fit(students, loss, lessons, options.draft_tokens, 0.3, "draft")
     for width, student in zip(options.widths, models, strict=True):
         name = "draft_model" if len(models) == 1 else f"draft_model_{width}"
         student.save_pretrained(shop.out / name, max_shard_size=SHARD)
@@ -140,8 +163,8 @@ def write_report(shop: Workshop) -> None:
     shop.note("samples", report.examine(model, shop.tokenizer, shop.texts, shop.options.stories, shop.options.seed))
 
 
-def sizes(options: argparse.Namespace) -> dict[str, Any]:
-    return {"batch_tokens": options.batch_tokens, "length": options.length, "long_length": 2 * options.length}
+def thinned(losses: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    return losses[:: max(1, len(losses) // 40)]
 
 
 def digest(path: Path) -> str:
@@ -153,19 +176,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("stage", choices=(*STAGES, "all"))
     parser.add_argument("--corpus", type=Path, required=True, help="a folder of .txt files: the stories")
     parser.add_argument("--out", type=Path, required=True, help="the family's folder")
-    parser.add_argument("--minutes", type=float, help="stop after so many minutes (three quarters for the target)")
+    parser.add_argument("--minutes", type=float, help="stop after about so many minutes (70 %% for the target)")
     parser.add_argument("--tokens", type=int, default=40_000_000, help="tokens the target sees (default 40 million)")
     parser.add_argument(
-        "--draft-tokens", type=int, default=12_000_000, help="tokens the draft sees (default 12 million)"
+        "--draft-tokens", type=int, default=60_000_000, help="tokens the draft sees (default 60 million)"
     )
-    parser.add_argument("--own-tokens", type=int, default=600_000, help="tokens the target writes for the draft")
+    parser.add_argument("--own-tokens", type=int, default=1_500_000, help="tokens the target writes for its drafters")
+    parser.add_argument("--lesson-tokens", type=int, default=2_500_000, help="tokens of text it reads for them")
     parser.add_argument("--widths", type=int, nargs="+", default=[128], help="widths of the draft (default 128)")
     parser.add_argument("--stories", type=int, default=1000, help="sampled stories to search for blocked words")
     parser.add_argument("--batch-tokens", type=int, default=8192)
     parser.add_argument("--length", type=int, default=256, help="window; the last part of a run sees twice as much")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--no-compile", action="store_true", help="do without torch.compile (it needs a C++ compiler)")
+    parser.add_argument(
+        "--no-compile", dest="compile", action="store_false", help="do without torch.compile (it needs a C++ compiler)"
+    )
     options = parser.parse_args(arguments)
     shop = Workshop(options)
     work = {"tokenizer": train_tokenizer, "target": train_target, "draft": train_draft, "report": write_report}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class TokenStreams:
             self.held_out[name] = (encode(backend, corpus[name].held_out), byte_count(corpus[name].held_out))
         self.random = np.random.default_rng(seed)
 
-    def batch(self, rows: int, length: int, mixture: dict[str, float] = MIXTURE) -> torch.Tensor:
+    def batch(self, rows: int, length: int, mixture: dict[str, float] = MIXTURE) -> tuple[torch.Tensor]:
         """`rows` windows of `length` + 1 ids, so that inputs and next tokens both fit.  # [rows, length + 1]"""
         names = self.random.choice(list(mixture), size=rows, p=list(mixture.values()))
         windows = []
@@ -62,7 +62,7 @@ class TokenStreams:
                 stream = np.tile(stream, (length + 1) // len(stream) + 1)
             start = int(self.random.integers(len(stream) - length - 1))
             windows.append(stream[start : start + length + 1])
-        return torch.from_numpy(np.stack(windows).astype(np.int64))
+        return (torch.from_numpy(np.stack(windows).astype(np.int64)),)
 
     def state(self) -> dict[str, Any]:
         return dict(self.random.bit_generator.state)
@@ -75,14 +75,6 @@ def encode(tokenizer: Tokenizer, documents: list[str]) -> np.ndarray:
     end = tokenizer.token_to_id(END)
     ids = [[end, *encoding.ids] for encoding in tokenizer.encode_batch_fast(documents, add_special_tokens=False)]
     return np.concatenate([np.asarray(row, dtype=np.uint16) for row in ids])
-
-
-def cached(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """An array that is expensive to make, kept beside the checkpoints."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.save(path, make())
-    return np.load(path)
 
 
 def byte_count(documents: list[str]) -> int:

@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 from torch import nn, Tensor
 from tqdm import tqdm
-
-from .data import MIXTURE, TokenStreams
 
 WARM_UP, DECAY_FROM, FINAL_RATE = 0.02, 0.45, 0.03
 SAVE_EVERY_SECONDS = 180
@@ -27,6 +26,16 @@ class Budget:
     def progress(self, tokens: int, seconds: float) -> float:
         spent = tokens / self.tokens
         return max(spent, seconds / 60 / self.minutes) if self.minutes else spent
+
+
+class Source(Protocol):
+    """Where batches come from; the first tensor holds token ids [rows, length] (or one more a row)."""
+
+    def batch(self, rows: int, length: int) -> tuple[Tensor, ...]: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def restore(self, state: dict[str, Any]) -> None: ...
 
 
 @dataclass
@@ -47,8 +56,8 @@ def learning_rate(progress: float) -> float:
 
 def fit(
     model: nn.Module,
-    loss: Callable[[Tensor, int], Tensor],
-    streams: TokenStreams,
+    loss: Callable[[tuple[Tensor, ...], int], Tensor],
+    source: Source,
     budget: Budget,
     checkpoint: Path,
     *,
@@ -59,10 +68,9 @@ def fit(
     long_from: float = 0.85,
     rate: float = 4e-3,
     device: str = "cpu",
-    mixture: dict[str, float] = MIXTURE,
     label: str = "training",
 ) -> Result:
-    """Minimise `loss(ids [rows, length + 1], step)` over `model`'s parameters.
+    """Minimise `loss(batch, step)` over `model`'s parameters.
 
     The forward and backward passes run in the model's own dtype (bf16); the optimiser works on fp32 copies.
     Matrices are updated by Muon, embeddings and norms by AdamW. The last share of the run sees longer
@@ -86,13 +94,13 @@ def fit(
         for optimiser, state in zip(optimisers, saved["optimisers"], strict=True):
             optimiser.load_state_dict(state)
         tokens, step, before, losses = saved["tokens"], saved["step"], saved["seconds"], saved["losses"]
-        streams.restore(saved["streams"])
+        source.restore(saved["source"])
     write_back(parameters, masters)
 
     def save() -> None:
         state = {
             "masters": masters, "optimisers": [o.state_dict() for o in optimisers], "tokens": tokens, "step": step,
-            "seconds": before + time.monotonic() - start, "losses": losses, "streams": streams.state(),
+            "seconds": before + time.monotonic() - start, "losses": losses, "source": source.state(),
         }  # fmt: skip
         partial = checkpoint.with_suffix(".partial")
         torch.save(state, partial)
@@ -109,10 +117,13 @@ def fit(
         for optimiser in optimisers:
             for group in optimiser.param_groups:
                 group["lr"] = rate * learning_rate(progress)
+        seen = 0
         for _ in range(parts):
-            value = loss(streams.batch(rows, size, mixture).to(device), step)
+            batch = tuple(part.to(device) for part in source.batch(rows, size))
+            value = loss(batch, step)
             (value / parts).backward()
             recent.append(value.item())
+            seen += len(batch[0]) * min(size, batch[0].shape[1])
         gradients = [p.grad.float() for p in parameters if p.grad is not None]
         scale = 1.0 / max(1.0, float(torch.linalg.vector_norm(torch.stack([g.norm() for g in gradients]))))
         for parameter, master in zip(parameters, masters, strict=True):
@@ -121,7 +132,6 @@ def fit(
         for optimiser in optimisers:
             optimiser.step()
         write_back(parameters, masters)
-        seen = rows * size * parts
         tokens, step = tokens + seen, step + 1
         bar.update(seen)
         if step % 50 == 0:

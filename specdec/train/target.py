@@ -16,6 +16,7 @@ SHAPE = {"num_hidden_layers": 24, "hidden_size": 192, "intermediate_size": 512, 
 # The first part of the training happens at half the depth, where a token costs half as much.
 STEM = {**SHAPE, "num_hidden_layers": 12}
 EXIT_WEIGHT = 0.3
+DEEP_RATE = 2.5e-3
 
 
 def build(shape: dict[str, int], seed: int) -> LlamaForCausalLM:
@@ -59,6 +60,12 @@ def exit_layers(model: LlamaForCausalLM) -> tuple[int, int]:
     return layers // 3, layers // 2
 
 
+def feature_layers(model: LlamaForCausalLM) -> tuple[int, int, int]:
+    """Layers whose inputs drafters fuse: low, middle, high (EAGLE-3's choice)."""
+    layers = model.config.num_hidden_layers
+    return 2, layers // 2, layers - 3
+
+
 class TargetLoss:
     """Next-token loss, plus the loss of one early exit on a quarter of the rows (LayerSkip, arXiv 2404.16710).
 
@@ -69,7 +76,8 @@ class TargetLoss:
         self.model, self.exits = model, exit_layers(model)
         self.run = torch.compile(self.forward, dynamic=False) if compiled else self.forward
 
-    def __call__(self, ids: Tensor, step: int) -> Tensor:  # ids: [rows, length + 1]
+    def __call__(self, batch: tuple[Tensor, ...], step: int) -> Tensor:
+        (ids,) = batch  # [rows, length + 1]
         return self.run(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), self.exits[step % 2])
 
     def forward(self, inputs: Tensor, targets: Tensor, exit_layer: int) -> Tensor:
