@@ -1,12 +1,19 @@
-"""The contract of a drafter: text in, proposal out."""
+"""The contract of a drafter: text in, proposal out; and the loop of those that draft token by token."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ..sampling import Chooser
+import torch
+from torch import Tensor
+
+from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
+
+# Asked behind each drafted token, with its law and its place from 0: is the draft long enough?
+Enough = Callable[[int, Tensor, int], bool]
 
 
 class Drafter(Protocol):
@@ -32,3 +39,36 @@ class NoDrafter:
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
         return Proposal()
+
+
+class ChainDrafter:
+    """The loop of drafters that draft token by token; a subclass says how one step is computed."""
+
+    enough: Enough | None = None
+
+    def step(self, pending: list[int]) -> Tensor:
+        """Read the tokens not read yet; logits behind the last of them.  # [1, V]"""
+        raise NotImplementedError
+
+    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor]:
+        """A token, and the very law that it was drawn from: warped as the target's will be.  # [1, V] -> [V]"""
+        law = probabilities(logits, params)[0]
+        return chooser.categorical(law, ("draft", index)), law
+
+    def chain(self, pending: list[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        """Up to `k` tokens. `enough` may end the draft, behind a token that stays in it."""
+        drafted: list[int] = []
+        laws: list[Tensor] = []
+        seconds: list[float] = []
+        started = time.perf_counter()
+        while len(drafted) < k:
+            token, law = self.draw(self.step(pending), params, chooser, len(drafted))
+            drafted.append(token)
+            laws.append(law)
+            pending = [token]
+            now = time.perf_counter()
+            seconds.append(now - started)
+            started = now
+            if self.enough is not None and self.enough(token, law, len(drafted) - 1):
+                break
+        return Proposal.chain(drafted, torch.stack(laws), tuple(seconds)) if drafted else Proposal()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from ..models.base import LanguageModel
-from ..sampling import Chooser, probabilities
+from ..sampling import Chooser
 from ..types import Proposal, SamplingParams
+from .base import ChainDrafter
 
 
-class DraftModelDrafter:
+class DraftModelDrafter(ChainDrafter):
     """Draws each token from the draft model's law, warped exactly as the target's will be."""
 
     name = "draft_model"
@@ -28,33 +27,15 @@ class DraftModelDrafter:
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
         if len(tokens) > self.capacity:
             raise ValueError(f"the text is longer than the {self.capacity} tokens that the draft model reads")
-        k = min(k, self.capacity - len(tokens) + 1)
-        started = time.perf_counter()
         pending = self._catch_up(tokens)
-        if k == 0:
-            if pending[:-1]:
-                self.model.forward(pending[:-1], self._cache)
-                self._cached += pending[:-1]
-            return Proposal()
-        drafted: list[int] = []
-        laws: list[Tensor] = []
-        seconds: list[float] = []
-        while len(drafted) < k:
-            logits = self.model.forward(pending, self._cache)
-            self._cached += pending
-            token, law = self.draw(logits, params, chooser, len(drafted))
-            drafted.append(token)
-            laws.append(law)
-            pending = [token]
-            now = time.perf_counter()
-            seconds.append(now - started)
-            started = now
-        return Proposal.chain(drafted, torch.stack(laws), tuple(seconds))
+        if k == 0 and pending[:-1]:
+            self.step(pending[:-1])
+        return self.chain(pending, min(k, self.capacity - len(tokens) + 1), params, chooser)
 
-    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor]:
-        """A token, and the very law that it was drawn from.  # [1, V] -> [V]"""
-        law = probabilities(logits, params)[0]
-        return chooser.categorical(law, ("draft", index)), law
+    def step(self, pending: list[int]) -> Tensor:
+        logits = self.model.forward(pending, self._cache)
+        self._cached += pending
+        return logits
 
     def _catch_up(self, tokens: Sequence[int]) -> list[int]:
         """Forget rejected drafts; return the tokens that the cache has not seen (at least the last one)."""

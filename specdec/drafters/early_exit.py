@@ -6,18 +6,17 @@ where the draft stopped, so the first layers never run twice.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from ..models.view import TargetView
-from ..sampling import Chooser, probabilities
+from ..sampling import Chooser
 from ..types import Proposal, SamplingParams
+from .base import ChainDrafter
 
 
-class EarlyExitDrafter:
+class EarlyExitDrafter(ChainDrafter):
     """Draws each token from the law that the layers below `view.exit_layer` and the target's output matrix give."""
 
     name = "early_exit"
@@ -26,17 +25,7 @@ class EarlyExitDrafter:
         self.view = view
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        started, pending = time.perf_counter(), list(tokens[self.view.cache.length :])
-        drafted: list[int] = []
-        laws: list[Tensor] = []
-        seconds: list[float] = []
-        while len(drafted) < k:
-            law = probabilities(self.view.begin(pending), params)[0]
-            token = chooser.categorical(law, ("draft", len(drafted)))
-            drafted.append(token)
-            laws.append(law)
-            pending = [token]
-            now = time.perf_counter()
-            seconds.append(now - started)
-            started = now
-        return Proposal.chain(drafted, torch.stack(laws), tuple(seconds)) if drafted else Proposal()
+        return self.chain(list(tokens[self.view.cache.length :]), k, params, chooser)
+
+    def step(self, pending: list[int]) -> Tensor:
+        return self.view.begin(pending)
