@@ -12,8 +12,8 @@ from torch import Tensor
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
 
-# Asked behind each drafted token, with its law and its place from 0: is the draft long enough?
-Enough = Callable[[int, Tensor, int], bool]
+# Asked behind each drafted token, with the draft's confidence in it and its place from 0: is that enough?
+Enough = Callable[[float, int], bool]
 
 
 class Drafter(Protocol):
@@ -62,13 +62,16 @@ class ChainDrafter:
         seconds: list[float] = []
         started = time.perf_counter()
         while len(drafted) < k:
-            token, law = self.draw(self.step(pending), params, chooser, len(drafted))
+            logits = self.step(pending)
+            token, law = self.draw(logits, params, chooser, len(drafted))
             drafted.append(token)
             laws.append(law)
             pending = [token]
             now = time.perf_counter()
             seconds.append(now - started)
             started = now
-            if self.enough is not None and self.enough(token, law, len(drafted) - 1):
-                break
+            if self.enough is not None:
+                confidence = float((logits[0, token] - logits.logsumexp(-1)).exp())
+                if self.enough(confidence, len(drafted) - 1):
+                    break
         return Proposal.chain(drafted, torch.stack(laws), tuple(seconds)) if drafted else Proposal()

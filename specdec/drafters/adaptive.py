@@ -1,0 +1,133 @@
+"""Any drafter, as deep as pays: K chosen anew every cycle, and none where plain decoding is faster.
+
+One more draft token is worth its cost while the chance that it is kept exceeds the tokens that the same time
+would give otherwise: survival > rate · marginal cost. (The rule of optimal stopping for a ratio of means; SpecDec++,
+arXiv 2405.19715, and Leviathan et al., section 3, weigh the same two sides.) It decides from tokens that stay in the
+draft and never drops one, so the output law is untouched; costs are probed once and frozen, so the same seed
+gives the same proposals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..sampling import Chooser
+from ..types import Proposal, SamplingParams
+from .base import ChainDrafter, Drafter
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """In plain steps: one draft token, the target's pass over 1, 2, … rows, and the rest of a drafting cycle."""
+
+    draft: float
+    passes: tuple[float, ...]
+    overhead: float = 0.0
+
+    def cycle(self, drafted: int) -> float:
+        if drafted == 0:
+            return self.passes[0]
+        return drafted * self.draft + self.verify(drafted + 1) + self.overhead
+
+    def verify(self, rows: int) -> float:
+        """Beyond the last row that was probed, passes grow as they did before."""
+        known = len(self.passes)
+        if rows <= known:
+            return self.passes[rows - 1]
+        slope = (self.passes[-1] - self.passes[0]) / max(1, known - 1)
+        return self.passes[-1] + slope * (rows - known)
+
+
+class Share:
+    """A running share with a prior; old outcomes fade, because texts change their mind."""
+
+    def __init__(self, prior: float, weight: float = 3.0, memory: float = 0.97) -> None:
+        self.kept, self.seen, self.memory = prior * weight, weight, memory
+
+    def add(self, kept: bool) -> None:
+        self.kept = self.kept * self.memory + kept
+        self.seen = self.seen * self.memory + 1.0
+
+    @property
+    def value(self) -> float:
+        return self.kept / self.seen
+
+
+class AdaptiveDrafter:
+    """Wraps `inner`. `k` is the most it may draft."""
+
+    name = "adaptive"
+    BINS = 8
+
+    def __init__(self, inner: Drafter, costs: Costs) -> None:
+        self.inner, self.costs = inner, costs
+        self.acceptance = Share(0.6)  # of any drafted token
+        self.by_confidence = [Share((i + 0.5) / self.BINS) for i in range(self.BINS)]
+        self.tokens = self.spent = 0.0  # of late, with and without drafts: the rate that a draft must beat
+        self.resting = self.rest = 0
+        self._before: tuple[int, Proposal, list[int]] | None = None  # length of the text, draft, bins
+        self._bins: list[int] = []
+        self._survival = 1.0
+        if isinstance(inner, ChainDrafter):
+            inner.enough = self.enough
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        self._learn(tokens)
+        self._bins, self._survival = [], 1.0
+        proposal = self.inner.propose(tokens, self._depth(k), params, chooser)
+        self._before = (len(tokens), proposal, self._bins)
+        return proposal
+
+    def enough(self, confidence: float, index: int) -> bool:
+        """Behind each drafted token: would one more be worth its cost?"""
+        place = min(self.BINS - 1, int(confidence * self.BINS))
+        self._bins.append(place)
+        self._survival *= self.by_confidence[place].value
+        return self._survival * self.acceptance.value <= self._rate * self._marginal(index + 1)
+
+    def _marginal(self, drafted: int) -> float:
+        return self.costs.cycle(drafted + 1) - self.costs.cycle(drafted)
+
+    @property
+    def _rate(self) -> float:
+        """Tokens per plain step, as cycles went of late; plain decoding's own rate at least."""
+        return max(1.0 / self.costs.passes[0], self.tokens / self.spent if self.spent else 0.0)
+
+    def _depth(self, k: int) -> int:
+        """The depth of the best expected rate; 0 where plain decoding is ahead, but for a try now and then."""
+        alpha = self.acceptance.value
+        expected, survival, best, depth = 1.0, 1.0, 1.0 / self.costs.passes[0], 0
+        for drafted in range(1, k + 1):
+            survival *= alpha
+            expected += survival
+            if expected / self.costs.cycle(drafted) > best:
+                best, depth = expected / self.costs.cycle(drafted), drafted
+        if depth:
+            self.rest = 8
+            # Confident tokens may carry on beyond the average depth; `enough` stops the others.
+            return k if isinstance(self.inner, ChainDrafter) else depth
+        self.resting += 1
+        if self.resting <= self.rest:
+            return 0
+        self.resting, self.rest = 0, min(128, 2 * max(self.rest, 8))
+        return min(k, 1)
+
+    def _learn(self, tokens: Sequence[int]) -> None:
+        """What became of the last draft: the text behind it tells."""
+        if self._before is None:
+            return
+        length, proposal, bins = self._before
+        node, depth, grown = -1, 0, list(tokens[length:])
+        for token in grown:
+            child = next((c for c in proposal.children(node) if proposal.tokens[c] == token), None)
+            if child is None:
+                break
+            node, depth = child, depth + 1
+        judged = depth + bool(proposal.children(node))
+        for place in range(judged):
+            self.acceptance.add(place < depth)
+            if place < len(bins):
+                self.by_confidence[bins[place]].add(place < depth)
+        self.tokens = 0.9 * self.tokens + len(grown)
+        self.spent = 0.9 * self.spent + self.costs.cycle(len(proposal))
