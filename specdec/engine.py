@@ -146,7 +146,8 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
     cache = target.new_cache(transcript.limit + MAX_NODES)
     spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
     cycle = failures = 0
-    yield Started(lane, drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless)
+    costs = getattr(drafter, "costs", None)
+    yield Started(lane, drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless, costs)
 
     while transcript.reason is None:
         chooser.at(len(tokens))

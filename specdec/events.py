@@ -15,7 +15,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .types import Kind, SamplingParams, Status
+from .types import Costs, Kind, SamplingParams, Status
 
 SCHEMA = 1
 
@@ -69,6 +69,7 @@ class Started:
     prompt_tokens: int
     rule: str = ""
     lossless: bool = True
+    costs: Costs | None = None  # what a drafter weighs that chooses its own depth
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from collections.abc import Generator
 from . import rules
 from .engine import check_prompt, generate, PromptError, Task
 from .events import Committed, Event, Finished
+from .probe import probe
 from .types import SamplingParams
 from .verify import RejectionSampling, Rule
-from .zoo import Family
+from .zoo import ADAPTIVE, Family
 
 SPECULATIVE, PLAIN = "speculative", "plain"
 
@@ -31,6 +32,9 @@ def tasks(
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)
+    kind, _, inner = drafter.partition(":")
+    if kind == ADAPTIVE:
+        probe(family, inner)
 
     def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:
         target, drafter = family.lane(drafter_name, capacity)

@@ -77,6 +77,28 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
+class Costs:
+    """In plain steps: one draft token, the target's pass over 1, 2, … rows, and the rest of a drafting cycle."""
+
+    draft: float
+    passes: tuple[float, ...]
+    overhead: float = 0.0
+
+    def cycle(self, drafted: int) -> float:
+        if drafted == 0:
+            return self.passes[0]
+        return drafted * self.draft + self.verify(drafted + 1) + self.overhead
+
+    def verify(self, rows: int) -> float:
+        """Beyond the last row that was probed, passes grow as they did before."""
+        known = len(self.passes)
+        if rows <= known:
+            return self.passes[rows - 1]
+        slope = (self.passes[-1] - self.passes[0]) / max(1, known - 1)
+        return self.passes[-1] + slope * (rows - known)
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One accept or reject test: kept if u·q < p; in block verification, where h is given, if u < h.
 

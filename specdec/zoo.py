@@ -14,13 +14,15 @@ import torch
 from tokenizers import Tokenizer
 
 from . import machine
-from .drafters import Drafter, DraftModelDrafter, EarlyExitDrafter, NoDrafter, PromptLookupDrafter
+from .drafters import AdaptiveDrafter, Drafter, DraftModelDrafter, EarlyExitDrafter, NoDrafter, PromptLookupDrafter
 from .models.base import LanguageModel
 from .models.transformer import Transformer
 from .models.view import TargetView
 from .text import Pieces
+from .types import Costs
 
 EMBEDDED = Path(__file__).resolve().parent.parent / "assets" / "family"
+ADAPTIVE, DEFAULT = "adaptive", "draft_model"
 SMALL = 100_000_000  # bytes of weights as stored
 _loaded: dict[tuple[str, torch.dtype | None], Family] = {}
 _lock = threading.Lock()
@@ -37,7 +39,10 @@ class Method:
 
 
 class Family:
-    """A target, its tokenizer, and the ways of drafting for it. Drafters are made anew for every run."""
+    """A target, its tokenizer, and the ways of drafting for it. Drafters are made anew for every run.
+
+    `adaptive:NAME` is the drafter of that name with a depth chosen anew every cycle.
+    """
 
     def __init__(self, name: str, target: Transformer, tokenizer: Tokenizer, draft: Transformer | None) -> None:
         self.name, self.target, self.draft = name, target, draft
@@ -46,6 +51,7 @@ class Family:
         self.begin = tokenizer.token_to_id("<|endoftext|>")
         self.end_tokens = frozenset() if self.begin is None else frozenset({self.begin})
         self.threads = torch.get_num_threads()
+        self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them
         self.drafters = {
             "none": Method(lambda view, capacity: NoDrafter()),
             "prompt_lookup": Method(lambda view, capacity: PromptLookupDrafter()),
@@ -61,11 +67,16 @@ class Family:
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """The target and a fresh drafter for one run of at most `capacity` tokens. ValueError names the choices."""
+        kind, _, inner = name.partition(":")
+        adaptive = kind == ADAPTIVE
+        if adaptive:
+            name = inner or DEFAULT
         if name not in self.drafters:
             raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
         method = self.drafters[name]
         view = TargetView(self.target, method.taps, method.exit_layer)
-        return view, method.make(view, capacity)
+        drafter = method.make(view, capacity)
+        return view, AdaptiveDrafter(drafter, self.costs[name]) if adaptive else drafter
 
     def encode(self, text: str) -> list[int]:
         begin = [] if self.begin is None else [self.begin]

@@ -25,8 +25,9 @@ ALLOWED = {
     "trace": {"types", "events", "machine"},
     "mistakes": {"types", "sampling", "verify", "rules", "engine", "models", "drafters"},
     "prove": {"types", "sampling", "verify", "rules", "events", "engine", "drafters"},
-    "zoo": {"models", "drafters", "text", "machine"},
-    "race": {"types", "events", "verify", "rules", "engine", "zoo"},
+    "zoo": {"types", "models", "drafters", "text", "machine"},
+    "probe": {"types", "engine", "stats", "zoo"},
+    "race": {"types", "events", "verify", "rules", "engine", "zoo", "probe"},
     "train": {"models", "drafters", "machine", "train"},
     "bench": {"engine", "events", "race", "zoo", "stats", "theory", "types", "machine", "bench", ""},
 }

@@ -67,7 +67,9 @@ class Transformer:
             self.parameters -= weights["lm_head.weight"].numel()
         head = embedding if tied else take("lm_head.weight")
         self.embedding = embedding.to(dtype)
-        self.head = self._behind_norm(head, take("model.norm.weight"), width)
+        norm = take("model.norm.weight")
+        self.head = self._behind_norm(head, norm, width)
+        self.norm = (norm * width**0.5).to(dtype)
         self.layers = [self._layer(i, weights, take) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
         # RMSNorm divides by sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n).
@@ -115,17 +117,8 @@ class Transformer:
     @classmethod
     def load(cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Transformer:
         """Read a checkpoint folder in the Hub's layout (config.json, *.safetensors, sharded or not)."""
-        from safetensors.torch import load_file
-
         folder = Path(folder)
-        config = Config.load(folder)
-        shards = sorted(folder.glob("*.safetensors"))
-        if not shards:
-            raise ValueError(f"{folder} holds no .safetensors file")
-        weights: Weights = {}
-        for shard in shards:
-            weights.update(load_file(shard))
-        return cls(config, weights, dtype or torch.float32, device)
+        return cls(Config.load(folder), read_weights(folder), dtype or torch.float32, device)
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> StaticCache:
         """`taps` are layers whose input is kept beside the keys and values; `exit_layer` is where `begin` stops."""
@@ -144,30 +137,45 @@ class Transformer:
         if cache.begun and is_chain(parents):
             done = common_prefix(cache.begun, tokens)
             if done < count:
-                self._through(tokens[done:], cache, start + done, 0, cache.exit_layer)
-            x = self._through(cache.states[cache.exit_layer][start : start + count], cache, start, cache.exit_layer)
+                self.through(tokens[done:], cache, start + done, 0, cache.exit_layer)
+            x = self.through(cache.states[cache.exit_layer][start : start + count], cache, start, cache.exit_layer)
         else:
-            x = self._through(tokens, cache, start, parents=parents)
+            x = self.through(tokens, cache, start, parents=parents)
         cache.keep(start + count)
-        x = divided(x[count - rows : count], self._floor)
-        if rows == 1 and self.pad_single_rows:  # the output matrix, too, wants two rows
-            return (x.expand(2, -1) @ self.head)[:1]
-        return x @ self.head
+        return self.logits(x[count - rows : count])
 
     def begin(self, tokens: Sequence[int], cache: StaticCache) -> Tensor:
         """Take `tokens` through the layers below the cache's exit; the last one's early logits.  # [1, V]
 
         The final norm and the output matrix serve the exit too, as in LayerSkip (arXiv 2404.16710).
         """
-        x = self._through(tokens, cache, cache.length + len(cache.begun), 0, cache.exit_layer)
+        x = self.through(tokens, cache, cache.length + len(cache.begun), 0, cache.exit_layer)
         cache.begun += tokens
-        return divided(x[len(tokens) - 1 : len(tokens)], self._floor) @ self.head
+        return self.logits(x[len(tokens) - 1 : len(tokens)])
 
-    def _through(
+    def divided(self, x: Tensor) -> Tensor:
+        """States divided by their length: an RMSNorm whose weight lies in the matrix behind it."""
+        return divided(x, self._floor)
+
+    def normed(self, x: Tensor) -> Tensor:
+        """States behind the last layer, behind the final norm.  # [n, hidden] -> [n, hidden]"""
+        return self.divided(x) * self.norm
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Of states behind the last layer.  # [n, hidden] -> [n, V]"""
+        x = self.divided(x)
+        if len(x) == 1 and self.pad_single_rows:  # the output matrix, too, wants two rows
+            return (x.expand(2, -1) @ self.head)[:1]
+        return x @ self.head
+
+    def through(
         self, source: Sequence[int] | Tensor, cache: StaticCache, start: int, first: int = 0, last: int | None = None,
-        parents: Sequence[int] = (),
+        parents: Sequence[int] = (), read: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
-        """Token ids, or states [n, hidden], at `start` through the layers from `first` to below `last`."""
+        """Token ids, or states [n, hidden], at `start` through the layers from `first` to below `last`.
+
+        `read` is what the attention of layer `first` reads, where that is not its normed input.
+        """
         count, last = len(source), len(self.layers) if last is None else last
         if start + count > cache.capacity:
             raise ValueError(f"{start + count} tokens do not fit a cache of {cache.capacity}")
@@ -185,16 +193,19 @@ class Transformer:
             if i in states:
                 states[i][start : start + count] = x[:count]
             layer = self.layers[i]
-            x = self._block(x, layer, cache.layers[i], start, cos, sin, masks[layer.window])
+            x = self._block(x, layer, cache.layers[i], start, cos, sin, masks[layer.window], read)
+            read = None
         if last in states:
             states[last][start : start + count] = x[:count]
         return x
 
     def _block(
-        self, x: Tensor, layer: Layer, stored: Tensor, start: int, cos: Tensor, sin: Tensor, mask: Tensor | None
-    ) -> Tensor:  # x: [n, hidden]; stored: [2 kv_heads, capacity, head_dim]
+        self, x: Tensor, layer: Layer, stored: Tensor, start: int, cos: Tensor, sin: Tensor, mask: Tensor | None,
+        read: Tensor | None,
+    ) -> Tensor:  # fmt: skip  # x: [n, hidden]; stored: [2 kv_heads, capacity, head_dim]
         n, end = x.shape[0], start + x.shape[0]
-        qkv = linear(divided(x, self._floor), layer.qkv, layer.qkv_bias).view(n, -1, self.head_dim).transpose(0, 1)
+        read = divided(x, self._floor) if read is None else read
+        qkv = linear(read, layer.qkv, layer.qkv_bias).view(n, -1, self.head_dim).transpose(0, 1)
         turned = qkv[: self.heads + self.kv_heads]  # queries and keys: [heads + kv_heads, n, head_dim]
         if layer.head_norm is not None:
             turned.copy_(divided(turned, self._head_floor) * layer.head_norm)
@@ -242,6 +253,16 @@ class Transformer:
                 seen[start + first + node] = 0.0
                 mask[first + node] = seen
         return mask[None]
+
+
+def read_weights(folder: Path) -> Weights:
+    """All tensors of a checkpoint folder, sharded or not."""
+    from safetensors.torch import load_file
+
+    shards = sorted(folder.glob("*.safetensors"))
+    if not shards:
+        raise ValueError(f"{folder} holds no .safetensors file")
+    return {name: tensor for shard in shards for name, tensor in load_file(shard).items()}
 
 
 def divided(x: Tensor, floor: Tensor) -> Tensor:
