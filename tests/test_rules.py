@@ -1,0 +1,367 @@
+"""Four rules on the same draft: what each keeps, that three are lossless, and that the fourth says it is not."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+import torch
+from test_lossless import chi_square, EXACT, limit
+from torch import Tensor
+
+from specdec import __main__ as terminal
+from specdec import prove, zoo
+from specdec.drafters import DraftModelDrafter, NoDrafter
+from specdec.engine import generate, Task
+from specdec.events import Committed, Event, Failed, from_dict, Started, to_dict, Verified
+from specdec.prove import Case, cases, output_law, paths, run_loop, shipped_error, TooManyPaths, total_variation
+from specdec.race import race, tasks
+from specdec.rules import BlockVerification, named, RULES, SharedNoise
+from specdec.sampling import Chooser, probabilities, SharedNoiseChooser
+from specdec.types import Kind, Proposal, SamplingParams, Verdict
+from specdec.verify import RejectionSampling, Rule
+from specdec.zoo import Family
+
+SMALL = 130  # random paths
+WARM = SamplingParams(temperature=1.0)
+
+
+def ids(events: list[Event], lane: str = "speculative") -> list[int]:
+    return [t for e in events if isinstance(e, Committed) and e.lane == lane for t in e.tokens]
+
+
+# Lossless: every random path against the exact law.
+
+
+@pytest.mark.parametrize("key", ["block", "shared_noise"])
+def test_every_random_path_gives_the_targets_law(key: str) -> None:
+    proved: list[Case] = []
+    few = [case for case in cases(key) if case.k > 0 and case.vocabulary ** (case.length + 1) <= SMALL]
+    for case in random.Random(2).sample(few, 130):
+        try:
+            error, _ = shipped_error(case, SMALL, key)
+        except TooManyPaths:
+            continue
+        assert error <= EXACT, case
+        proved.append(case)
+    assert len(proved) >= 80
+    assert {case.drafter for case in proved} == set(prove.DRAFTERS if RULES[key].trees else prove.CHAINS)
+    assert all(sum(case.k == k for case in proved) >= 15 for k in (1, 2, 3))
+    assert sum(case.end for case in proved) >= 10
+
+
+@pytest.mark.parametrize(
+    ("key", "drafter"),
+    [("block", "model"), ("block", "point"), ("shared_noise", "model"), ("shared_noise", "without replacement")],
+)
+def test_three_drafts_deep(key: str, drafter: str) -> None:
+    depth = 2 if drafter == "without replacement" else 3
+    error, count = shipped_error(Case(2, depth, depth, SamplingParams(0.9), drafter, seed=5), 10_000, key)
+    assert error <= EXACT
+    assert count >= 16
+
+
+@pytest.mark.parametrize("drafter", prove.DRAFTERS)
+def test_typical_acceptance_is_not_lossless_but_greedy_text_survives(drafter: str) -> None:
+    case = Case(3, 2, 2, SamplingParams(0.7), drafter, seed=1)
+    law, _ = output_law(run_loop(lambda: case.task(named("typical"))))
+    assert total_variation(law, case.exact_law()) > 1e-3
+    assert shipped_error(replace(case, params=SamplingParams()), rule="typical")[0] <= EXACT
+
+
+def test_the_labels_are_true() -> None:
+    assert {key for key, rule in RULES.items() if not rule.lossless} == {"typical"}
+    assert len({rule.name for rule in RULES.values()}) == len({rule.description for rule in RULES.values()}) == 4
+    assert "Lossy" in RULES["typical"].description
+    assert isinstance(Task(prove.TableModel(3, 0), (0,)).rule, RejectionSampling)
+
+
+# The enumeration has power: planted mistakes.
+
+
+class TokenResidual(BlockVerification):
+    def residual(self, weight: float, p: Tensor, q: Tensor, token: int) -> Tensor:
+        return super().residual(1.0, p, q, token)
+
+
+class ForgetsTheBlock(BlockVerification):
+    def weight(self, before: float, p: float, q: float) -> float:
+        return super().weight(1.0, p, q)
+
+
+class WeightIsEnough(BlockVerification):
+    def enough(self, weight: float, p: Tensor, q: Tensor) -> float:
+        return weight
+
+
+class NoRemainder(BlockVerification):
+    def enough(self, weight: float, p: Tensor, q: Tensor) -> float:
+        return min(1.0, float((weight * p - q).clamp(min=0.0).sum()))
+
+
+class ShortestFirst(BlockVerification):
+    """Judges token by token, with the chances meant for blocks."""
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        verdict = super().verify(proposal, rows, prove.EnumeratingChooser())
+        kept = 0
+        while kept < len(proposal) and chooser.accept(verdict.trials[kept].h or 0.0, 1.0, ("accept", kept))[0]:
+            kept += 1
+        kind: Kind = "bonus" if kept == len(proposal) else "resampled"
+        return Verdict(tuple(range(kept)), chooser.categorical(rows[kept], ("own", kept - 1)), kind, ())
+
+
+class FreshSample(SharedNoise):
+    """Tests the draft against one sample of the target and adds another."""
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        verdict = super().verify(proposal, rows, chooser)
+        last = verdict.path[-1] if verdict.path else -1
+        return replace(verdict, token=chooser.categorical(rows[last + 1], ("own", last)))
+
+
+@pytest.mark.parametrize(
+    "rule", [TokenResidual, ForgetsTheBlock, WeightIsEnough, NoRemainder, ShortestFirst, FreshSample]
+)
+def test_enumeration_catches_the_mistake(rule: type[Rule]) -> None:
+    case = Case(3, 2, 3, SamplingParams(0.7), seed=1)
+    law, _ = output_law(run_loop(lambda: case.task(rule())))
+    assert sum(law.values()) == pytest.approx(1.0)
+    assert total_variation(law, case.exact_law()) > 1e-4
+
+
+# Block verification keeps more.
+
+
+class Independent(prove.TableModel):
+    """The same law behind every text."""
+
+    def __init__(self, law: list[float]) -> None:
+        super().__init__(len(law), 0)
+        self.law = torch.tensor(law, dtype=torch.float64).log()
+
+    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+        return self.law
+
+
+def expected_accepted(target: prove.TableModel, draft: prove.TableModel, k: int, rule: Rule) -> float:
+    """How many drafts one cycle keeps, exactly."""
+
+    def cycle(chooser: Chooser) -> tuple[int, ...]:
+        proposal = DraftModelDrafter(draft).propose([0], k, WARM, chooser)
+        logits = target.forward([0, *proposal.tokens], target.new_cache(9), proposal.parents, k + 1)
+        return (len(rule.verify(proposal, probabilities(logits, WARM), chooser).path),)
+
+    return sum(count * chance for (count,), chance in paths(cycle, 50_000))
+
+
+def test_the_papers_example() -> None:
+    """Sun et al. 2024 (arXiv 2403.10444), their first example: 10/9 tokens one by one, 11/9 as a block."""
+    target, draft = Independent([1 / 3, 2 / 3]), Independent([2 / 3, 1 / 3])
+    assert expected_accepted(target, draft, 2, RejectionSampling()) == pytest.approx(10 / 9, abs=EXACT)
+    assert expected_accepted(target, draft, 2, BlockVerification()) == pytest.approx(11 / 9, abs=EXACT)
+
+
+def test_a_block_never_keeps_fewer_in_expectation_and_often_more() -> None:
+    gains = []
+    for seed, (vocabulary, k) in itertools.product(range(8), ((2, 2), (2, 3), (3, 2))):
+        target, draft = Case(vocabulary, seed=seed).models()
+        by_token, by_block = (expected_accepted(target, draft, k, r()) for r in (RejectionSampling, BlockVerification))
+        gains.append(by_block - by_token)
+    assert min(gains) >= -EXACT
+    assert sum(gain > 0.005 for gain in gains) >= len(gains) / 3
+
+
+def test_one_draft_is_judged_alike() -> None:
+    target, draft = Case(4, seed=3).models()
+    by_token, by_block = (expected_accepted(target, draft, 1, r()) for r in (RejectionSampling, BlockVerification))
+    assert by_block == pytest.approx(by_token, abs=EXACT)
+
+
+def test_a_tree_is_refused_with_a_sentence() -> None:
+    events = list(generate(Case(3, 2, 2, drafter="sampled").task(BlockVerification())))
+    assert any(isinstance(e, Failed) and e.fatal and "chains only" in e.reason for e in events)
+
+
+# Shared noise gives the text of plain decoding.
+
+
+def test_shared_noise_gives_the_plain_text_for_any_drafter_and_k() -> None:
+    compared, kept, drafted = 0, 0, 0
+    for seed, temperature, prompt in itertools.product(range(6), (0.0, 0.7, 1.2), ((0,), (3, 1, 2))):
+        params = SamplingParams(temperature, max_tokens=16, seed=seed)
+        case = Case(6, params=params, seed=4)
+        target, draft = case.models()
+        plain = ids(list(generate(Task(target, prompt, params, NoDrafter(), 0, SharedNoise()))))
+        for drafter, k in itertools.product(prove.DRAFTERS, (1, 3, 6)):
+            maker = replace(case, drafter=drafter).make_drafter(draft)
+            events = list(generate(Task(target, prompt, params, maker, k, SharedNoise())))
+            assert ids(events) == plain, (seed, temperature, prompt, drafter, k)
+            compared += 1
+            kept += sum(e.accepted for e in events if isinstance(e, Committed))
+            drafted += sum(len(e.positions) for e in events if isinstance(e, Verified))
+    assert compared >= 200
+    assert 0.1 * drafted < kept < 0.9 * drafted
+
+
+def test_texts_of_other_seeds_differ() -> None:
+    target = prove.TableModel(6, 4)
+    seeds = [SamplingParams(1.0, max_tokens=16, seed=seed) for seed in range(20)]
+    texts = {tuple(ids(list(generate(Task(target, (0,), params, rule=SharedNoise()))))) for params in seeds}
+    assert len(texts) == 20
+
+
+def test_the_same_law_gives_the_same_token() -> None:
+    """A draft model that is the target is always right: both read the same noise at the same place."""
+    target = prove.TableModel(6, 4)
+    params = SamplingParams(1.0, max_tokens=21, seed=3)
+    events = list(generate(Task(target, (0,), params, DraftModelDrafter(target), 4, SharedNoise())))
+    assert [len(e.tokens) for e in events if isinstance(e, Committed)] == [1, 5, 5, 5, 5]
+
+
+def test_two_laws_agree_as_often_as_the_theory_says() -> None:
+    """Gumbel coupling: Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV)."""
+    p, q = (torch.tensor(law, dtype=torch.float64) for law in ([0.5, 0.3, 0.15, 0.05], [0.2, 0.4, 0.1, 0.3]))
+    expected = sum(1 / float(torch.maximum(p / p[x], q / q[x]).sum()) for x in range(4))
+    distance = float((p - q).abs().sum()) / 2
+    assert expected >= (1 - distance) / (1 + distance)
+    chooser, draws, same = SharedNoiseChooser(1), 20_000, 0
+    for length in range(draws):
+        chooser.at(length)
+        same += chooser.categorical(q, ("draft", 0)) == chooser.categorical(p, ("own", -1))
+    assert abs(same / draws - expected) < 5 * (expected * (1 - expected) / draws) ** 0.5
+
+
+class SameNoiseEveryCycle(SharedNoiseChooser):
+    def at(self, length: int) -> None:
+        return
+
+
+def joint_law_statistic(chooser: type[SharedNoiseChooser]) -> tuple[float, int]:
+    """Over seeds, the text must follow the target's joint law: noise at different places is independent."""
+    case = Case(3, 2, 2, seed=3)
+    run = run_loop(lambda: case.task(SharedNoise()))
+    return chi_square(Counter(run(chooser(seed)) for seed in range(2500)), case.exact_law())
+
+
+def test_over_seeds_the_text_follows_the_targets_law() -> None:
+    statistic, degrees = joint_law_statistic(SharedNoiseChooser)
+    assert degrees > 15
+    assert statistic < limit(degrees)
+
+
+def test_noise_that_comes_again_is_found_out() -> None:
+    statistic, degrees = joint_law_statistic(SameNoiseEveryCycle)
+    assert statistic > limit(degrees)
+
+
+def test_shared_noise_serves_no_rule_that_tosses_coins() -> None:
+    for rule in (RejectionSampling(), BlockVerification()):
+        events = list(generate(Case(3, 2, 2).task(rule), SharedNoiseChooser(0)))
+        assert any(isinstance(e, Failed) and e.fatal and "tosses no coins" in e.reason for e in events)
+
+
+# What the events tell.
+
+
+def run(key: str, drafter: str = "model", seeds: int = 20) -> list[Verified]:
+    made = []
+    for seed in range(seeds):
+        case = Case(8, 3, 9, SamplingParams(1.0, seed=seed), drafter, seed=7)
+        made += [e for e in generate(replace(case.task(named(key)), details=True)) if isinstance(e, Verified)]
+    return [event for event in made if event.positions]
+
+
+def test_a_block_can_be_judged_again_from_its_events() -> None:
+    seen = Counter[int]()
+    for event in run("block"):
+        weight, kept = 1.0, 0
+        for i, position in enumerate(event.positions):
+            weight = min(1.0, weight * position.p / position.q)
+            assert position.h is not None
+            assert position.h == pytest.approx(weight) or i < len(event.positions) - 1
+            if position.u is None or position.u < position.h:
+                kept = i + 1
+        wanted = ["accepted"] * kept + ["rejected"] + ["discarded"] * len(event.positions)
+        assert [position.status for position in event.positions] == wanted[: len(event.positions)]
+        if kept < len(event.positions):
+            assert event.law == event.positions[kept].residual
+        seen[kept] += 1
+        assert tuple(from_dict(to_dict(event)).positions) == event.positions  # type: ignore[union-attr]
+    assert set(seen) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("drafter", ["model", "without replacement"])
+@pytest.mark.parametrize("key", ["shared_noise", "typical"])
+def test_a_rule_without_coins_tells_of_none(key: str, drafter: str) -> None:
+    rejected = 0
+    for event in run(key, drafter):
+        for position in event.positions:
+            assert position.u is None and position.h is None and position.residual is None
+        for position in event.positions:
+            if position.status == "rejected":
+                assert position.target == event.law  # the target's own row: nothing was taken off
+                rejected += 1
+    assert rejected > 10
+
+
+def test_of_a_tree_typical_acceptance_keeps_the_longest_plausible_path() -> None:
+    rows = torch.full((6, 4), 0.25)
+    rows[0], rows[1], rows[2] = (torch.tensor(law) for law in ([0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0], [0.25] * 4))
+    proposal = Proposal((0, 1, 0, 2, 3), (-1, -1, 0, 1, 3))
+    verdict = named("typical").verify(proposal, rows, prove.EnumeratingChooser())
+    assert verdict.path == (1, 3, 4)
+    assert verdict.kind == "bonus"
+    assert verdict.emitted(proposal)[:3] == [1, 2, 3]
+
+
+# By name, on the embedded family and in the terminal.
+
+
+@pytest.fixture(scope="module")
+def family() -> Family:
+    return zoo.load("embedded", torch.float32)
+
+
+@pytest.mark.parametrize("drafter", ["draft_model", "prompt_lookup"])
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_both_lanes_show_one_text(family: Family, drafter: str, temperature: float) -> None:
+    params = SamplingParams(temperature, top_p=0.95, max_tokens=24, seed=2)
+    for k in (2, 5):
+        events = list(race(family, "The dog ran. The dog ran", drafter, k, params, rule="shared_noise"))
+        assert ids(events, "speculative") == ids(events, "plain") != []
+
+
+def test_every_rule_runs_by_name_and_the_lanes_say_which(family: Family) -> None:
+    for key, rule in RULES.items():
+        events = list(race(family, "Once upon a time", k=3, params=replace(WARM, max_tokens=12), rule=key))
+        speculative, plain = (e for e in events if isinstance(e, Started))
+        assert (speculative.rule, speculative.lossless) == (rule.name, key != "typical")
+        assert plain.lossless
+        assert not any(isinstance(e, Failed) for e in events)
+    assert tasks(family, "Once", "none", 0, WARM, False)["speculative"].rule.name == "rejection sampling"
+
+
+def test_an_unknown_rule_is_refused_with_the_choices(family: Family, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="choose from rejection, shared_noise, block, typical"):
+        race(family, "Once", rule="luck")
+    assert terminal.main(["Once", "--rule", "luck", "--dtype", "float32"]) == 2
+    assert "there is no rule 'luck'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("key", "label"), [("block", "block verification, lossless"), ("typical", "LOSSY")])
+def test_the_terminal_says_which_rule_judged(capsys: pytest.CaptureFixture[str], key: str, label: str) -> None:
+    assert terminal.main(["Once upon", "--rule", key, "--max-tokens", "8", "--dtype", "float32"]) == 0
+    assert label in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("key", "status"), [("block", 0), ("shared_noise", 0), ("typical", 1)])
+def test_the_prover_takes_a_rule(
+    key: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(prove, "cases", lambda rule: [Case(3, 2, 2, drafter="model"), Case(2, 1, 2, drafter="point")])
+    assert prove.main(["--rule", key]) == status
+    assert f"{RULES[key].name}: 2 toys" in capsys.readouterr().out
