@@ -40,16 +40,16 @@ def ids(events: list[Event], lane: str = "speculative") -> list[int]:
 def test_every_random_path_gives_the_targets_law(key: str) -> None:
     proved: list[Case] = []
     few = [case for case in cases(key) if case.k > 0 and case.vocabulary ** (case.length + 1) <= SMALL]
-    for case in random.Random(2).sample(few, 130):
+    for case in random.Random(2).sample(few, 100):
         try:
             error, _ = shipped_error(case, SMALL, key)
         except TooManyPaths:
             continue
         assert error <= EXACT, case
         proved.append(case)
-    assert len(proved) >= 80
+    assert len(proved) >= 60
     assert {case.drafter for case in proved} == set(prove.DRAFTERS if RULES[key].trees else prove.CHAINS)
-    assert all(sum(case.k == k for case in proved) >= 10 for k in (1, 2, 3))
+    assert all(sum(case.k == k for case in proved) >= 8 for k in (1, 2, 3))
     assert sum(case.end for case in proved) >= 10
 
 
@@ -123,11 +123,12 @@ class FreshSample(SharedNoise):
         return replace(verdict, token=chooser.categorical(rows[last + 1], ("own", last)))
 
 
-@pytest.mark.parametrize(
-    "rule", [TokenResidual, ForgetsTheBlock, WeightIsEnough, NoRemainder, ShortestFirst, FreshSample]
-)
-def test_enumeration_catches_the_mistake(rule: type[Rule]) -> None:
-    case = Case(3, 2, 3, SamplingParams(0.7), seed=1)
+BLOCK_MISTAKES = (TokenResidual, ForgetsTheBlock, WeightIsEnough, NoRemainder, ShortestFirst)
+
+
+@pytest.mark.parametrize(("rule", "length"), [*((rule, 3) for rule in BLOCK_MISTAKES), (FreshSample, 2)])
+def test_enumeration_catches_the_mistake(rule: type[Rule], length: int) -> None:
+    case = Case(3, 2, length, SamplingParams(0.7), seed=1)
     law, _ = output_law(run_loop(lambda: case.task(rule())))
     assert total_variation(law, case.exact_law()) > 1e-4
 
