@@ -14,7 +14,20 @@ import torch
 from tokenizers import Tokenizer
 
 from . import machine
-from .drafters import AdaptiveDrafter, Drafter, DraftModelDrafter, EarlyExitDrafter, NoDrafter, PromptLookupDrafter
+from .drafters import (
+    AdaptiveDrafter,
+    Drafter,
+    DraftModelDrafter,
+    Eagle3Drafter,
+    Eagle3Head,
+    Eagle3TreeDrafter,
+    EarlyExitDrafter,
+    MedusaDrafter,
+    MedusaHeads,
+    MedusaTreeDrafter,
+    NoDrafter,
+    PromptLookupDrafter,
+)
 from .models.base import LanguageModel
 from .models.transformer import Transformer
 from .models.view import TargetView
@@ -108,7 +121,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None) -> Family:
 
 
 def read(folder: Path, name: str, dtype: torch.dtype) -> Family:
-    """A folder with `target/`, `tokenizer/` and perhaps `draft_model/`."""
+    """A folder with `target/`, `tokenizer/` and perhaps `draft_model/`, `medusa/`, `eagle3/`."""
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer" / "tokenizer.json"))
@@ -119,10 +132,27 @@ def read(folder: Path, name: str, dtype: torch.dtype) -> Family:
         tokenizer,
         Transformer.load(draft, dtype) if draft.is_dir() else None,
     )
+    family.drafters |= heads(folder, family.target)
     family.threads = tune_threads(family)
     if dtype != torch.float32:
         tune_padding(family)
     return family
+
+
+def heads(folder: Path, target: Transformer) -> dict[str, Method]:
+    """The drafters that are small parts trained on the target's own states."""
+    methods = {}
+    if (folder / "medusa").is_dir():
+        medusa = MedusaHeads.load(folder / "medusa", target)
+        last = (len(target.layers),)
+        methods["medusa"] = Method(lambda view, capacity: MedusaDrafter(view, medusa), medusa.parameters, last)
+        methods["medusa:tree"] = Method(lambda view, capacity: MedusaTreeDrafter(view, medusa), medusa.parameters, last)
+    if (folder / "eagle3").is_dir():
+        eagle = Eagle3Head.load(folder / "eagle3", target)
+        facts = eagle.parameters, eagle.taps
+        methods["eagle3"] = Method(lambda view, capacity: Eagle3Drafter(view, eagle, capacity), *facts)
+        methods["eagle3:tree"] = Method(lambda view, capacity: Eagle3TreeDrafter(view, eagle, capacity), *facts)
+    return methods
 
 
 def fastest_dtype(folder: Path) -> torch.dtype:

@@ -11,8 +11,11 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from specdec import zoo
+from specdec.engine import generate, Task
+from specdec.events import Committed, Drafted, Failed
 from specdec.train import __main__ as train
 from specdec.train import corpus, facts, loop, target
+from specdec.types import SamplingParams
 
 WORDS = "the a boat sea king old young went came said saw and but then home night morning".split()
 
@@ -40,8 +43,8 @@ def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = [
         "all", "--corpus", str(books), "--out", str(out), "--tokens", "6000", "--draft-tokens", "4000",
         "--own-tokens", "1024", "--lesson-tokens", "2048", "--widths", "64", "--batch-tokens", "1024",
-        "--length", "64", "--stories", "4",
-        "--no-compile", "--device", "cpu",
+        "--length", "64", "--stories", "4", "--medusa-tokens", "4000", "--eagle3-tokens", "4000", "--no-compile",
+        "--device", "cpu",
     ]  # fmt: skip
     assert train.main(arguments) == 0
     assert train.main(arguments) == 0  # everything is there already: nothing is trained twice
@@ -63,13 +66,28 @@ def test_transformers_loads_what_was_saved_and_agrees_with_us(family: Path) -> N
 
 def test_provenance_tells_where_it_came_from(family: Path) -> None:
     record = json.loads((family / "provenance.json").read_text())
-    assert set(record) == {"tokenizer", "target", "draft_model", "samples"}
+    assert set(record) == {"tokenizer", "target", "draft_model", "medusa", "eagle3", "samples"}
     assert record["target"]["tokens_seen"] >= 6000
     assert record["target"]["losses"] == [] or record["target"]["losses"][0][0] > 0
     assert set(record["target"]["bits_per_byte_held_out"]) == set(corpus.DOMAINS)
     assert record["target"]["exit_layers"] == [2, 3]
     assert len(record["tokenizer"]["stories_sha256"]) == 3
     assert all(len(texts) == 3 for texts in record["samples"]["samples"].values())
+
+
+def test_what_was_trained_drafts(family: Path) -> None:
+    """Every method of the folder, on the model that it was trained for: the text is plain decoding's."""
+    ours = zoo.load(str(family), torch.float32)
+    params, texts = SamplingParams(max_tokens=24, ignore_end=True), {}
+    for name in ours.drafters:
+        target, drafter = ours.lane(name, 48)
+        events = list(generate(Task(target, ours.encode("the old king"), params, drafter, k=4)))
+        assert not any(isinstance(event, Failed) for event in events)
+        texts[name] = [token for event in events if isinstance(event, Committed) for token in event.tokens]
+        if name not in ("none", "prompt_lookup"):
+            assert any(isinstance(event, Drafted) for event in events)
+    assert {"medusa", "medusa:tree", "eagle3", "eagle3:tree", "early_exit"} < set(texts)
+    assert all(text == texts["none"] for text in texts.values())
 
 
 def test_no_shard_is_above_nine_megabytes(family: Path) -> None:

@@ -3,7 +3,22 @@
 from .adaptive import AdaptiveDrafter
 from .base import Drafter, NoDrafter
 from .draft_model import DraftModelDrafter
+from .eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter
 from .early_exit import EarlyExitDrafter
+from .medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
 from .prompt_lookup import PromptLookupDrafter
 
-__all__ = ["AdaptiveDrafter", "DraftModelDrafter", "Drafter", "EarlyExitDrafter", "NoDrafter", "PromptLookupDrafter"]
+__all__ = [
+    "AdaptiveDrafter",
+    "DraftModelDrafter",
+    "Drafter",
+    "Eagle3Drafter",
+    "Eagle3Head",
+    "Eagle3TreeDrafter",
+    "EarlyExitDrafter",
+    "MedusaDrafter",
+    "MedusaHeads",
+    "MedusaTreeDrafter",
+    "NoDrafter",
+    "PromptLookupDrafter",
+]

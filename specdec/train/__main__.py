@@ -1,6 +1,6 @@
 """`python -m specdec.train all --corpus DIR --out DIR`: the embedded family from plain text files.
 
-Stages: tokenizer, target, draft, report. A stage whose checkpoint exists goes on where it stopped.
+Stages: tokenizer, target, draft, medusa, eagle3, report. A stage whose checkpoint exists goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import Any
 
 import torch
 import transformers
+from huggingface_hub import save_torch_state_dict
 from torch import nn, Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from .. import machine
-from . import corpus, data, draft, lessons, loop, report, target
+from . import corpus, data, draft, eagle3, lessons, loop, medusa, report, target
 
-STAGES = ("tokenizer", "target", "draft", "report")
+STAGES = ("tokenizer", "target", "draft", "medusa", "eagle3", "report")
 SHARD = "8MB"
 
 
@@ -97,19 +98,26 @@ class Workshop:
         }
         path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
-    def trained(self, stage: str, result: loop.Result, model: LlamaForCausalLM, **facts: Any) -> None:
+    def trained(self, stage: str, result: loop.Result, model: nn.Module, **facts: Any) -> None:
+        if isinstance(model, LlamaForCausalLM):
+            facts = {"bits_per_byte_held_out": data.bits_per_byte(model, self.streams), **facts}
         self.note(
             stage,
             {
-                "parameters": model.num_parameters(),
+                "parameters": sum(parameter.numel() for parameter in model.parameters()),
                 "tokens_seen": result.tokens,
                 "minutes": round(result.seconds / 60, 1),
                 "seed": self.options.seed,
                 "losses": thinned(result.losses),
-                "bits_per_byte_held_out": data.bits_per_byte(model, self.streams),
                 **facts,
             },
         )
+
+    def publish(self, name: str, model: nn.Module, config: dict[str, Any]) -> None:
+        """A head under the tensor names of its authors, with a config.json."""
+        (self.out / name).mkdir(exist_ok=True)
+        save_torch_state_dict(model.state_dict(), self.out / name, max_shard_size=SHARD)
+        (self.out / name / "config.json").write_text(json.dumps(config, indent=1) + "\n")
 
 
 def train_tokenizer(shop: Workshop) -> None:
@@ -150,11 +158,39 @@ def train_draft(shop: Workshop) -> None:
     students = nn.ModuleList(models)
     lessons.mixture = draft.MIXTURE
     loss = draft.DistillationLoss(teacher, students, options.compile)
-    result = shop.fit(students, loss, lessons, options.draft_tokens, 0.3, "draft")
+    result = shop.fit(students, loss, lessons, options.draft_tokens, 0.15, "draft")
     for width, student in zip(options.widths, models, strict=True):
         name = "draft_model" if len(models) == 1 else f"draft_model_{width}"
         student.save_pretrained(shop.out / name, max_shard_size=SHARD)
         shop.trained(name, result, student, shape=draft.shape(width), distilled_from="target", mixture=draft.MIXTURE)
+
+
+def train_medusa(shop: Workshop) -> None:
+    options, teacher, lessons = shop.options, shop.teacher, shop.lessons
+    heads = medusa.build(teacher.config.hidden_size).to(options.device)
+    lessons.mixture = draft.MIXTURE
+    loss = medusa.MedusaLoss(teacher, heads, options.compile)
+    result = shop.fit(heads, loss, lessons, options.medusa_tokens, 0.05, "medusa")
+    accuracy = loss.accuracy(lessons.batch(32, options.length)[1].to(options.device))
+    config = {
+        "medusa_num_heads": medusa.HEADS, "medusa_num_layers": 1, "medusa_choices": medusa.choices(accuracy),
+        "base_model_name_or_path": "target",
+    }  # fmt: skip
+    shop.publish("medusa", heads, config)
+    accuracy = [[round(share, 4) for share in head] for head in accuracy]
+    shop.trained("medusa", result, heads, accuracy_by_head_and_rank=accuracy, mixture=draft.MIXTURE)
+
+
+def train_eagle3(shop: Workshop) -> None:
+    options, teacher, lessons = shop.options, shop.teacher, shop.lessons
+    taps, ids = target.feature_layers(teacher), eagle3.frequent(lessons.ids, teacher.config.vocab_size)
+    config, head = eagle3.build(teacher, taps, ids, options.seed)
+    head.to(options.device)
+    lessons.mixture, lessons.wanted = draft.MIXTURE, ("last", *taps)
+    loss = eagle3.Eagle3Loss(teacher, head, config, options.compile)
+    result = shop.fit(head, loss, lessons, options.eagle3_tokens, 0.1, "eagle3")
+    shop.publish("eagle3", head, config.to_dict())
+    shop.trained("eagle3", result, head, taps=taps, draft_vocabulary=len(ids), mixture=draft.MIXTURE)
 
 
 def write_report(shop: Workshop) -> None:
@@ -181,6 +217,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--draft-tokens", type=int, default=60_000_000, help="tokens the draft sees (default 60 million)"
     )
+    parser.add_argument("--medusa-tokens", type=int, default=20_000_000, help="tokens the Medusa heads see")
+    parser.add_argument("--eagle3-tokens", type=int, default=30_000_000, help="tokens the EAGLE-3 head sees")
     parser.add_argument("--own-tokens", type=int, default=1_500_000, help="tokens the target writes for its drafters")
     parser.add_argument("--lesson-tokens", type=int, default=2_500_000, help="tokens of text it reads for them")
     parser.add_argument("--widths", type=int, nargs="+", default=[128], help="widths of the draft (default 128)")
@@ -194,7 +232,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     shop = Workshop(options)
-    work = {"tokenizer": train_tokenizer, "target": train_target, "draft": train_draft, "report": write_report}
+    work = {
+        "tokenizer": train_tokenizer, "target": train_target, "draft": train_draft, "medusa": train_medusa,
+        "eagle3": train_eagle3, "report": write_report,
+    }  # fmt: skip
     for stage in STAGES if options.stage == "all" else (options.stage,):
         work[stage](shop)
     return 0

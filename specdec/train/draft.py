@@ -32,12 +32,22 @@ def inherit(student: LlamaForCausalLM, teacher: LlamaForCausalLM) -> None:
         student.model.embed_tokens.weight.copy_(words[:, :width])
 
 
-class DistillationLoss:
+def divergence(p: Tensor, q: Tensor) -> Tensor:
     """KL(p ‖ q) plus the total variation between p and q, which is the chance that a drafted token is rejected.
 
-    Several students share the teacher's law, which its last states give. DistillSpec (arXiv 2310.08461) compares
-    such divergences.
+    p and q are logarithms of laws [..., V]. DistillSpec (arXiv 2310.08461) compares such divergences.
     """
+    chance = p.exp()
+    variation = 0.5 * (chance - q.exp()).abs().sum(-1).mean()
+    return (chance * (p - q)).sum(-1).mean() + CLOSENESS * variation
+
+
+def log_law(logits: Tensor) -> Tensor:
+    return (logits.float() / TEMPERATURE).log_softmax(-1)
+
+
+class DistillationLoss:
+    """Several students share the teacher's law, which its last states give."""
 
     def __init__(self, teacher: LlamaForCausalLM, students: nn.ModuleList, compiled: bool = True) -> None:
         self.head = teacher.lm_head.weight.detach().clone()
@@ -50,12 +60,8 @@ class DistillationLoss:
 
     def forward(self, ids: Tensor, last: Tensor) -> Tensor:
         with torch.no_grad():
-            p = ((last @ self.head.T).float() / TEMPERATURE).log_softmax(-1)
-            chance = p.exp()
+            p = log_law(last @ self.head.T)
         total = torch.zeros((), device=ids.device)
         for student in self.students:
-            q = (student(input_ids=ids, use_cache=False).logits.float() / TEMPERATURE).log_softmax(-1)
-            divergence = (chance * (p - q)).sum(-1).mean()
-            variation = 0.5 * (chance - q.exp()).abs().sum(-1).mean()
-            total = total + divergence + CLOSENESS * variation
+            total = total + divergence(p, log_law(student(input_ids=ids, use_cache=False).logits))
         return total

@@ -1,0 +1,214 @@
+"""EAGLE-3: one decoder layer on the target's own features drafts (Li et al. 2025, arXiv 2503.01840).
+
+It reads pairs: what the target thought at token i (states of a low, a middle and a high layer, fused by one matrix)
+beside the embedding of token i + 1, and says token i + 2. Further tokens follow from its own output in the place of
+the features; training has prepared it for that. After verification the pairs of accepted tokens are read again with
+the target's true features.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..models.cache import StaticCache
+from ..models.config import Config
+from ..models.transformer import read_weights, Transformer
+from ..models.view import TargetView
+from ..sampling import Chooser
+from ..types import Proposal, SamplingParams
+from .base import ChainDrafter
+
+WIDTH, DEPTH, NODES = 3, 8, 10  # of a tree: nodes opened a level and children of each, levels, nodes drafted
+
+
+def default_taps(layers: int) -> tuple[int, int, int]:
+    """The layers whose inputs are fused: low, middle, high."""
+    return 2, layers // 2, layers - 3
+
+
+class Eagle3Head:
+    """A decoder of one layer whose attention reads [norm(embedding), norm(feature)], and whose stream is the feature.
+
+    `fc` is [features · hidden, hidden], input-first. It knows only the tokens `ids` [draft vocabulary] of the target.
+    """
+
+    def __init__(self, config: Config, weights: Mapping[str, Tensor], target: Transformer, taps: Sequence[int]) -> None:
+        """`weights` under the names of the authors' checkpoints. ValueError where they fit no head for `target`."""
+        needed = ("fc.weight", "norm.weight", "lm_head.weight", "midlayer.hidden_norm.weight")
+        if lacking := [name for name in needed if name not in weights]:
+            raise ValueError(f"this is no EAGLE-3 head: it lacks {', '.join(lacking)}")
+        words, fc, output = target.embedding, weights["fc.weight"], weights["lm_head.weight"]
+        if (config.hidden_size, words.shape[1] * len(taps)) != tuple(fc.shape) or config.hidden_size != words.shape[1]:
+            raise ValueError(
+                f"the head's fc {tuple(fc.shape)} does not fit the target's {len(taps)} × {words.shape[1]}"
+            )
+        self.ids = torch.arange(len(output), device=target.device)
+        if "d2t" in weights:
+            self.ids = self.ids + weights["d2t"].to(target.device)
+        if not (
+            self.ids.unique().shape == self.ids.shape and self.ids.min() >= 0 and self.ids.max() < target.vocabulary
+        ):
+            raise ValueError("the head's draft vocabulary does not lie in the target's")
+        layer = {
+            name.replace("midlayer.", "model.layers.0."): tensor
+            for name, tensor in weights.items() if name.startswith("midlayer.")
+        }  # fmt: skip
+        norms = [weights["midlayer.input_layernorm.weight"], weights["midlayer.hidden_norm.weight"]]
+        layer["model.layers.0.input_layernorm.weight"] = torch.cat(norms)
+        layer |= {"model.norm.weight": weights["norm.weight"], "lm_head.weight": output}
+        layer["model.embed_tokens.weight"] = weights.get("embed_tokens.weight", words)
+        shape = replace(
+            config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context, windows={}
+        )
+        self.decoder = Transformer(shape, layer, target.dtype, target.device)
+        self.fc = fc.float().t().contiguous().to(target.device, target.dtype)
+        self.vocabulary, self.taps = target.vocabulary, tuple(taps)
+        self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
+
+    @classmethod
+    def load(cls, folder: Path, target: Transformer) -> Eagle3Head:
+        """The authors' layout: `midlayer.*`, `fc`, `norm`, `lm_head`, `d2t`, and a config.json."""
+        facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        taps = facts.get("eagle_config", {}).get("eagle_aux_hidden_state_layer_ids")
+        return cls(Config.read(facts), read_weights(folder), target, taps or default_taps(len(target.layers)))
+
+    def new_cache(self, capacity: int) -> StaticCache:
+        return self.decoder.new_cache(capacity)
+
+    def fuse(self, states: Mapping[int, Tensor], start: int, end: int) -> Tensor:
+        """The features of the tokens from `start` to `end`, from the target's states there.  # [n, hidden]"""
+        return torch.cat([states[tap][start:end] for tap in self.taps], -1) @ self.fc
+
+    def read(
+        self, features: Tensor, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = ()
+    ) -> Tensor:  # [n, hidden], n ids -> [n, hidden]
+        """Append pairs of a feature and the token behind it to the cache; what comes out of the layer.
+
+        That is the next feature, as far as the head can tell. `parents` makes the last pairs a tree.
+        """
+        start, words = cache.length, F.embedding(torch.tensor(tokens, device=self.fc.device), self.decoder.embedding)
+        pairs = torch.cat((self.decoder.divided(words), self.decoder.divided(features)), -1)
+        states = self.decoder.through(features, cache, start, parents=parents, read=pairs)
+        cache.keep(start + len(tokens))
+        return states
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Over the target's whole vocabulary, -inf where the head knows no word.  # [n, hidden] -> [n, V]"""
+        known = self.decoder.logits(states)
+        if known.shape[1] == self.vocabulary:
+            return known
+        return known.new_full((len(known), self.vocabulary), float("-inf")).index_copy_(1, self.ids, known)
+
+    def candidates(self, states: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
+        """The `count` likeliest tokens behind each state: log-probabilities, ids.  # [n, hidden] -> n lists each"""
+        best = self.decoder.logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
+        return best.values.tolist(), self.ids[best.indices].tolist()
+
+
+class Reader:
+    """Keeps a head's cache in step with the text: all pairs in it but those of a draft are the target's own."""
+
+    def __init__(self, view: TargetView, head: Eagle3Head, capacity: int) -> None:
+        self.view, self.head = view, head
+        self._cache = head.new_cache(capacity + WIDTH * DEPTH)
+        self._true = 0  # pairs that were read with the target's features
+        self._features = torch.empty(0)  # of the pairs to be read next
+
+    def catch_up(self, tokens: Sequence[int]) -> list[int]:
+        """Forget the last draft; the tokens of the pairs to be read before the next, at least one."""
+        known = self.view.cache.length
+        start = min(self._true, known - 1)
+        self._cache.keep(start)
+        self._true = start
+        self._features = self.head.fuse(self.view.cache.states, start, known)
+        return list(tokens[start + 1 : known + 1])
+
+    def read(self, pending: list[int]) -> Tensor:
+        """Read pairs; the state behind the last of them takes the place of the next feature.  # [1, hidden]"""
+        self._features = self.head.read(self._features, pending, self._cache)[-1:]
+        self._true = min(self._cache.length, self.view.cache.length)
+        return self._features
+
+
+class Eagle3Drafter(Reader, ChainDrafter):
+    """A chain, drawn token by token."""
+
+    name = "eagle3"
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
+            return Proposal()
+        return self.chain(self.catch_up(tokens), k, params, chooser)
+
+    def step(self, pending: list[int]) -> Tensor:
+        return self.head.logits(self.read(pending))
+
+
+@dataclass(slots=True)
+class Node:
+    """A candidate of a tree."""
+
+    token: int
+    parent: int  # -1 for the text
+    level: int
+    score: float  # log-probability of the path that ends here
+    feature: Tensor  # [hidden], the state of its parent: what it is read with
+
+
+class Eagle3TreeDrafter(Reader):
+    """The tree of EAGLE-2 (arXiv 2406.16858): open the most probable nodes of each level, keep the best of all.
+
+    Candidates are chosen by their joint probability, not drawn: point masses.
+    """
+
+    name = "eagle3:tree"
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        if k == 0 or self.view.cache.length == 0:
+            return Proposal()
+        times, nodes, frontier = [time.perf_counter()], list[Node](), [-1]
+        opened: list[int] = []
+        best: list[int] = []
+        pending = self.catch_up(tokens)
+        root = self._features[-1:]
+        states = self.read(pending)
+        for level in range(min(k, DEPTH)):
+            if level:  # what is open is read anew with its children: a few rows more cost less than a mask of their own
+                opened += frontier
+                states = self._reopened(root, pending[-1], [nodes[i] for i in opened], opened)[-len(frontier) :]
+            for parent, state, scores, ids in zip(frontier, states, *self.head.candidates(states, WIDTH), strict=True):
+                above = nodes[parent].score if level else 0.0
+                nodes += [
+                    Node(token, parent, level, above + score, state) for score, token in zip(scores, ids, strict=True)
+                ]
+            best = sorted(range(len(nodes)), key=lambda i: -nodes[i].score)[:NODES]
+            times.append(time.perf_counter())
+            # No child of a node outside the best can come to be among them.
+            frontier = [i for i in best if nodes[i].level == level][:WIDTH]
+            if not frontier:
+                break
+        kept = sorted(best)
+        place = {-1: -1, **{node: i for i, node in enumerate(kept)}}
+        spent = {level: after - before for level, (before, after) in enumerate(pairwise(times))}
+        return Proposal(
+            tuple(nodes[i].token for i in kept),
+            tuple(place[nodes[i].parent] for i in kept),
+            None,
+            tuple(spent.pop(nodes[i].level, 0.0) for i in kept),  # the first of a level bears its time
+        )
+
+    def _reopened(self, root: Tensor, token: int, nodes: list[Node], places: list[int]) -> Tensor:
+        """The states behind `nodes`, read as a tree behind the text's last pair.  # [nodes, hidden]"""
+        self._cache.keep(self.view.cache.length - 1)
+        features = torch.cat([root, torch.stack([node.feature for node in nodes])])
+        parents = [-1 if node.parent < 0 else places.index(node.parent) for node in nodes]
+        return self.head.read(features, [token, *(node.token for node in nodes)], self._cache, parents)[1:]

@@ -1,0 +1,115 @@
+"""Medusa: heads on the target's last state guess several tokens ahead, all at once (Cai et al. 2024, arXiv 2401.10774).
+
+The output matrix guesses the next token; head i, one residual block, the token i + 1 behind that. The heads do not
+hear of each other's guesses, so a chain goes wrong soon; a tree of their second and third choices catches some of it.
+Whatever is drafted is verified like any draft: the paper's *typical acceptance* is a rule, and not used here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..models.cache import StaticCache
+from ..models.transformer import read_weights, Transformer
+from ..models.view import TargetView
+from ..sampling import Chooser
+from ..types import Proposal, SamplingParams
+from .base import ChainDrafter
+
+Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice of head 1 behind the best of head 0
+
+# Weak heads want a short, wide tree; beyond some ten rows a pass on a CPU grows dearer than the tokens it gains.
+TREE: Tree = ((0,), (1,), (2,), (3,), (0, 0), (0, 1), (0, 2), (1, 0), (0, 0, 0))
+
+
+class MedusaHeads:
+    """x + SiLU(W x + b) for every head at once, then an output matrix: the target's, or one a head.
+
+    `weight` is [heads, hidden, hidden], `output` [heads, hidden, V], both input-first.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor], target: Transformer, tree: Tree = TREE) -> None:
+        def stacked(part: str) -> Tensor:
+            tensors = [weights[f"{head}.{part}"].float() for head in range(count)]
+            return torch.stack(tensors).to(target.device, target.dtype)
+
+        count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
+        if not count:
+            raise ValueError("these are no Medusa heads: there is no tensor 0.0.linear.weight")
+        if "0.1.linear.weight" in weights:
+            raise ValueError("Medusa heads of more than one residual block are not supported")
+        self.target, self.count, self.tree = target, count, sorted(tree, key=lambda path: (len(path), path))
+        self.parameters = sum(tensor.numel() for tensor in weights.values())
+        self.weight = stacked("0.linear.weight").transpose(1, 2).contiguous()
+        self.bias = stacked("0.linear.bias")[:, None]
+        self.output = stacked("1.weight").transpose(1, 2).contiguous() if "0.1.weight" in weights else None
+
+    @classmethod
+    def load(cls, folder: Path, target: Transformer) -> MedusaHeads:
+        """The published layout: `{head}.0.linear.weight|bias`, perhaps `{head}.1.weight`; the tree in config.json."""
+        path = folder / "config.json"
+        config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return cls(read_weights(folder), target, [tuple(p) for p in config.get("medusa_choices") or TREE])
+
+    def logits(self, cache: StaticCache, count: int) -> Tensor:
+        """Of the first `count` heads, from the state of the last cached token.  # [count, V]
+
+        That state gave the text's last token already; head 0 says what comes behind it.
+        """
+        states = cache.states[len(self.target.layers)]
+        x = self.target.normed(states[cache.length - 1 : cache.length]).expand(count, 1, -1)
+        x = x + F.silu(torch.baddbmm(self.bias[:count], x, self.weight[:count]))
+        if self.output is not None:
+            return torch.bmm(x, self.output[:count])[:, 0]
+        return (x[:, 0] / self.target.norm) @ self.target.head  # that matrix holds the norm already
+
+
+class MedusaDrafter(ChainDrafter):
+    """Token i is drawn from the law of head i, whatever the tokens before it were."""
+
+    name = "medusa"
+
+    def __init__(self, view: TargetView, heads: MedusaHeads) -> None:
+        self.view, self.heads = view, heads
+        self._rows: Iterator[Tensor] = iter(())
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        k = min(k, self.heads.count) if self.view.cache.length else 0  # at the prefill there is no state yet
+        self._rows = self._one_by_one(k)
+        return self.chain([], k, params, chooser)
+
+    def step(self, pending: list[int]) -> Tensor:
+        return next(self._rows)
+
+    def _one_by_one(self, k: int) -> Iterator[Tensor]:
+        yield from self.heads.logits(self.view.cache, k)[:, None]
+
+
+class MedusaTreeDrafter:
+    """The heads' best choices as a tree of fixed shape: nothing is drawn, each token is a point mass."""
+
+    name = "medusa:tree"
+
+    def __init__(self, view: TargetView, heads: MedusaHeads) -> None:
+        self.view, self.heads = view, heads
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        paths = [path for path in self.heads.tree if len(path) <= k]
+        if not paths or not self.view.cache.length:
+            return Proposal()
+        started = time.perf_counter()
+        logits = self.heads.logits(self.view.cache, max(map(len, paths)))
+        best = logits.topk(1 + max(map(max, paths))).indices.tolist()
+        place = {(): -1, **{path: node for node, path in enumerate(paths)}}
+        drafted = tuple(best[len(path) - 1][path[-1]] for path in paths)
+        parents = tuple(place[path[:-1]] for path in paths)
+        seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # one product gives them all
+        return Proposal(drafted, parents, None, seconds)

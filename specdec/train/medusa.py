@@ -1,0 +1,80 @@
+"""Medusa heads on the frozen target: head i learns what the target will say i + 1 tokens further on.
+
+Cai et al. 2024 (arXiv 2401.10774): Medusa-1, with the target's law for a label instead of one token of it. All heads
+use the target's output matrix, so that a head is one small matrix.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import torch
+import torch.nn.functional as F
+from torch import nn, Tensor
+from transformers import LlamaForCausalLM
+
+from .draft import divergence, log_law
+
+HEADS = 4
+DECAY = 0.8  # each head weighs so much of the one before it: what is further off is less often reached
+RANKS, NODES = 6, 9  # choices of a head that the tree may use, nodes of the tree
+
+
+class ResBlock(nn.Module):
+    """x + SiLU(W x + b), at first without effect: the head then says what the target does."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+        nn.init.zeros_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + F.silu(self.linear(x))
+
+
+def build(width: int) -> nn.ModuleList:
+    """Parameters under their published names, `{head}.0.linear.weight|bias`."""
+    return nn.ModuleList([nn.Sequential(ResBlock(width)) for _ in range(HEADS)]).bfloat16()
+
+
+class MedusaLoss:
+    """The divergence of every head from the target's law at its place."""
+
+    def __init__(self, teacher: LlamaForCausalLM, heads: nn.ModuleList, compiled: bool = True) -> None:
+        self.output, self.heads = teacher.lm_head.weight.detach().clone(), heads
+        self.run = torch.compile(self.forward, dynamic=False) if compiled else self.forward
+
+    def __call__(self, batch: tuple[Tensor, ...], step: int) -> Tensor:
+        _, last = batch  # [rows, length, hidden], behind the final norm
+        return self.run(last)
+
+    def forward(self, last: Tensor) -> Tensor:
+        count = last.shape[1] - HEADS
+        with torch.no_grad():
+            p = log_law(last @ self.output.T)
+        total = torch.zeros((), device=last.device)
+        for i, head in enumerate(self.heads):
+            q = log_law(head(last[:, :count]) @ self.output.T)
+            total = total + DECAY**i * divergence(p[:, i + 1 : i + 1 + count], q)
+        return total
+
+    @torch.no_grad()
+    def accuracy(self, last: Tensor) -> list[list[float]]:
+        """For every head and rank: how probable its choice of that rank is to the target."""
+        count, p = last.shape[1] - HEADS, log_law(last @ self.output.T).exp()
+        shares = []
+        for i, head in enumerate(self.heads):
+            choice = (head(last[:, :count]) @ self.output.T).topk(RANKS).indices
+            shares.append(p[:, i + 1 : i + 1 + count].gather(-1, choice).mean((0, 1)).tolist())
+        return shares
+
+
+def choices(accuracy: list[list[float]], nodes: int = NODES) -> list[tuple[int, ...]]:
+    """The tree of so many nodes with the most tokens to be hoped for: paths by the product of their accuracies.
+
+    Section 2.3.3 of the paper. A path never comes before its beginning.
+    """
+    paths = [path for depth in range(len(accuracy)) for path in product(range(len(accuracy[0])), repeat=depth + 1)]
+    return sorted(paths, key=lambda path: -prod(accuracy[i][rank] for i, rank in enumerate(path)))[:nodes]
