@@ -62,14 +62,18 @@ class SharedNoiseChooser(Chooser):
 
     def __init__(self, seed: int) -> None:
         self.seed, self._length = seed, 0
+        self._noise: dict[int, Tensor] = {}  # what one side drew with, the other will
 
     def at(self, length: int) -> None:
         self._length = length
+        self._noise = {place: noise for place, noise in self._noise.items() if place >= length}
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
         kind, level = key
         place = self._length + level + (kind == "own")
-        return int((probs.double().log() + self.noise(place, len(probs)).to(probs.device)).argmax())
+        if place not in self._noise:
+            self._noise[place] = self.noise(place, len(probs)).to(probs.device)
+        return int((probs.double().log() + self._noise[place]).argmax())
 
     def noise(self, place: int, size: int) -> Tensor:
         """Standard Gumbel noise for the token at `place`, counted from the start of the prompt.  # [size]"""
