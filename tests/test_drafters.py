@@ -2,53 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
 
 import pytest
 import torch
+from toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
 
-from specdec.drafters import Drafter, DraftModelDrafter, NoDrafter, PromptLookupDrafter
+from specdec.drafters import DraftModelDrafter, PromptLookupDrafter
+from specdec.engine import check_proposal, generate, Task
+from specdec.events import Committed, Drafted, Event, Failed, Finished
 from specdec.prove import TableModel
-from specdec.sampling import probabilities, RandomChooser
-from specdec.types import SamplingParams
+from specdec.sampling import Chooser, probabilities, RandomChooser
+from specdec.types import Proposal, SamplingParams
 
 MODEL = TableModel(9, seed=4, context=64)
-MAKERS: dict[str, Callable[[], Drafter]] = {
-    "none": NoDrafter,
-    "prompt_lookup": PromptLookupDrafter,
-    "draft_model": lambda: DraftModelDrafter(MODEL),
-}
-WARM = SamplingParams(temperature=0.9, top_k=6)
-TEXT = [0, 3, 1, 4, 1, 5, 3, 1, 4]
+every_drafter = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-@pytest.mark.parametrize("k", [0, 1, 3, 7])
-def test_never_deeper_than_asked_and_the_text_stays_as_it_is(make: Callable[[], Drafter], k: int) -> None:
-    text = list(TEXT)
-    proposal = make().propose(text, k, WARM, RandomChooser(1))
-    assert len(proposal) <= k
-    assert text == TEXT
+@every_drafter
+@pytest.mark.parametrize("k", [0, 1, 3, 7, 30])
+@pytest.mark.parametrize("params", [WARM, SamplingParams()], ids=["warm", "greedy"])
+def test_never_deeper_than_asked_and_the_text_stays_as_it_is(make: Make, k: int, params: SamplingParams) -> None:
+    run = Run(make)
+    proposal = run.propose(k, params=params)
+    check_proposal(proposal, k, TARGET.vocabulary)  # the engine's: depth, number of nodes, a tree, sound laws
+    assert len(proposal.seconds) in (0, len(proposal))
+    assert run.text == TEXT
 
 
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_same_seed_same_proposal(make: Callable[[], Drafter]) -> None:
-    a, b = (make().propose(TEXT, 4, WARM, RandomChooser(5)) for _ in range(2))
-    assert a.tokens == b.tokens
+@every_drafter
+def test_before_the_first_pass_of_the_target_nothing_is_drafted(make: Make) -> None:
+    assert len(make(view_of()).propose([1], 0, WARM, RandomChooser(0))) == 0
 
 
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_rejected_tokens_are_forgotten(make: Callable[[], Drafter]) -> None:
-    """A used drafter proposes what a fresh one would: nothing of its wrong guesses stays behind."""
-    used = make()
-    for length in (5, 6, 8, 9):
-        used.propose(TEXT[:length], 3, WARM, RandomChooser(length))
-        fresh = make().propose([*TEXT[:length], 2], 3, WARM, RandomChooser(99))
-        again = used.propose([*TEXT[:length], 2], 3, WARM, RandomChooser(99))
-        if isinstance(used, DraftModelDrafter):
-            used = make()  # its text may only grow
-            used.propose(TEXT[:length], 3, WARM, RandomChooser(length))
-        assert again.tokens == fresh.tokens
+@every_drafter
+def test_same_seed_same_proposal(make: Make) -> None:
+    a, b = (Run(make).propose(4, seed=5) for _ in range(2))
+    assert (a.tokens, a.parents) == (b.tokens, b.parents)
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if not name.startswith("adaptive")])
+def test_rejected_tokens_are_forgotten(name: str) -> None:
+    """After any history of kept, rejected and missing drafts a used drafter proposes what a fresh one does."""
+    make, rng = MAKERS[name], random.Random(7)
+    for _ in range(4):
+        used = Run(make)
+        for _ in range(7):
+            proposal = used.propose(rng.choice((0, 1, 2, 3, 5)), rng.randrange(99))
+            path = path_to(proposal, rng.randrange(-1, len(proposal)))
+            used.commit(proposal, path, rng.randrange(TARGET.vocabulary))
+        again, fresh = (run.propose(4, seed=99) for run in (used, Run(make, used.text)))
+        assert (again.tokens, again.parents) == (fresh.tokens, fresh.parents)
+        if again.probs is not None and fresh.probs is not None:
+            assert torch.allclose(again.probs, fresh.probs, atol=1e-4)
+
+
+@every_drafter
+def test_behind_every_cycle_the_targets_cache_is_a_fresh_prefills(make: Make) -> None:
+    rng, run = random.Random(3), Run(make)
+    for _ in range(6):
+        proposal = run.propose(4, rng.randrange(99))
+        run.commit(proposal, path_to(proposal, rng.randrange(-1, len(proposal))), rng.randrange(TARGET.vocabulary))
+        fresh = TARGET.forward(run.text, TARGET.new_cache(160))
+        assert torch.allclose(run.view.forward(run.text[-1:], run.cache), fresh, atol=1e-4)
+        run.cache.keep(len(run.text) - 1)
+
+
+def events_of(make: Make, params: SamplingParams, k: int) -> list[Event]:
+    view = view_of()
+    return list(generate(Task(view, TEXT, params, make(view), k)))
+
+
+def text_of(events: list[Event]) -> list[int]:
+    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
+
+
+@every_drafter
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 5, 8])
+def test_greedy_text_is_plain_decodings(make: Make, k: int) -> None:
+    params = SamplingParams(max_tokens=40)
+    events = events_of(make, params, k)
+    assert not any(isinstance(event, Failed) for event in events)
+    assert text_of(events) == text_of(events_of(MAKERS["none"], params, 0))
+
+
+class Faulty:
+    """Drafts, and then does not deliver, in the second cycle that wants a draft."""
+
+    def __init__(self, inner: object, how: str) -> None:
+        self.inner, self.how, self.name, self.calls = inner, how, "faulty", 0
+
+    def propose(self, tokens: list[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        proposal = self.inner.propose(tokens, k, params, chooser)  # type: ignore[attr-defined]
+        self.calls += k > 0
+        if k and self.calls == 2:
+            if self.how == "raises":
+                raise RuntimeError("out of order")
+            laws = torch.full((1, TARGET.vocabulary), float("nan"))
+            return Proposal.chain([1], laws)
+        return proposal
+
+
+@every_drafter
+@pytest.mark.parametrize("how", ["raises", "gives NaN"])
+def test_a_fault_costs_its_cycle_and_no_more(make: Make, how: str) -> None:
+    params = SamplingParams(max_tokens=24)
+    events = events_of(lambda view: Faulty(make(view), how), params, 3)  # type: ignore[arg-type,return-value]
+    assert [event.fatal for event in events if isinstance(event, Failed)] == [False]
+    assert text_of(events) == text_of(events_of(MAKERS["none"], params, 0))
+    assert isinstance(events[-1], Finished) and events[-1].reason == "length"
+    failed = next(event.cycle for event in events if isinstance(event, Failed))
+    plain = not any(isinstance(event, Drafted) for event in events_of(make, params, 3))
+    assert plain or any(isinstance(event, Drafted) and event.cycle > failed for event in events)
 
 
 def test_draft_model_reports_the_law_it_drew_from() -> None:

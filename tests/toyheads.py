@@ -1,0 +1,155 @@
+"""A tiny random target with heads on it, and a text that grows as the loop would let it grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor
+
+from specdec.drafters import (
+    AdaptiveDrafter,
+    Drafter,
+    DraftModelDrafter,
+    Eagle3Drafter,
+    Eagle3Head,
+    Eagle3TreeDrafter,
+    EarlyExitDrafter,
+    MedusaDrafter,
+    MedusaHeads,
+    MedusaTreeDrafter,
+    NoDrafter,
+    PromptLookupDrafter,
+)
+from specdec.models.config import Config
+from specdec.models.transformer import Transformer
+from specdec.models.view import TargetView
+from specdec.prove import TableModel
+from specdec.sampling import RandomChooser
+from specdec.types import Costs, Proposal, SamplingParams
+
+LAYERS, WIDTH, HEADS = 6, 32, 2
+TAPS = (2, 3, 3)  # low, middle, high of six layers
+DRAFT_IDS = sorted({*range(0, 23, 2), 1, 5, 11})  # the tokens that the EAGLE-3 head knows, of 23
+Make = Callable[[TargetView], Drafter]
+
+
+def shape(vocabulary: int = 23, **changes: Any) -> transformers.LlamaConfig:
+    return transformers.LlamaConfig(
+        vocab_size=vocabulary, hidden_size=WIDTH, intermediate_size=48, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, max_position_embeddings=160, pad_token_id=None, bos_token_id=0, eos_token_id=1,
+        **{"tie_word_embeddings": True, **changes},
+    )  # fmt: skip
+
+
+def decoder(config: transformers.LlamaConfig, seed: int = 0) -> Any:
+    """By transformers, in fp32, with norms that are no ones and logits that are no draw."""
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval().float()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norm" in name:
+                parameter.add_(torch.randn_like(parameter) * 0.2)
+            else:
+                parameter.mul_(6.0)
+    return model
+
+
+def ours(model: Any) -> Transformer:
+    return Transformer(Config.read(model.config.to_dict()), model.state_dict(), torch.float32)
+
+
+def medusa_weights(heads: int = 4, outputs: int = 0, seed: int = 1) -> dict[str, Tensor]:
+    """In the published layout; `outputs` is the vocabulary of own output matrices, 0 for none."""
+    torch.manual_seed(seed)
+    weights = {}
+    for head in range(heads):
+        weights[f"{head}.0.linear.weight"] = torch.randn(WIDTH, WIDTH) * 0.3
+        weights[f"{head}.0.linear.bias"] = torch.randn(WIDTH) * 0.3
+        if outputs:
+            weights[f"{head}.1.weight"] = torch.randn(outputs, WIDTH)
+    return weights
+
+
+def eagle3_weights(vocabulary: int = 23, ids: Sequence[int] = DRAFT_IDS, seed: int = 2) -> dict[str, Tensor]:
+    torch.manual_seed(seed)
+    shapes = {
+        "fc.weight": (WIDTH, 3 * WIDTH), "lm_head.weight": (len(ids), WIDTH), "norm.weight": (WIDTH,),
+        "midlayer.hidden_norm.weight": (WIDTH,), "midlayer.input_layernorm.weight": (WIDTH,),
+        "midlayer.post_attention_layernorm.weight": (WIDTH,),
+        **{f"midlayer.self_attn.{part}_proj.weight": (WIDTH, 2 * WIDTH) for part in "qkv"},
+        "midlayer.self_attn.o_proj.weight": (WIDTH, WIDTH),
+        "midlayer.mlp.gate_proj.weight": (48, WIDTH), "midlayer.mlp.up_proj.weight": (48, WIDTH),
+        "midlayer.mlp.down_proj.weight": (WIDTH, 48),
+    }  # fmt: skip
+    weights = {name: torch.randn(size) * (0.3 if len(size) == 2 else 0.2) for name, size in shapes.items()}
+    for name, tensor in weights.items():
+        if tensor.ndim == 1:
+            tensor.add_(1.0)
+        if name == "lm_head.weight":
+            tensor.mul_(3.0)
+    known = torch.tensor(ids)
+    weights["d2t"] = known - torch.arange(len(ids))
+    weights["t2d"] = torch.zeros(vocabulary, dtype=torch.bool).index_fill(0, known, True)
+    return weights
+
+
+def eagle3_config(ids: Sequence[int] = DRAFT_IDS, vocabulary: int = 23) -> dict[str, Any]:
+    facts = shape(vocabulary, tie_word_embeddings=False).to_dict()
+    aux = {"eagle_aux_hidden_state_layer_ids": list(TAPS), "use_aux_hidden_state": True}
+    return {**facts, "num_hidden_layers": 1, "draft_vocab_size": len(ids), "eagle_config": aux}
+
+
+MODEL = decoder(shape())
+TARGET = ours(MODEL)
+MEDUSA = MedusaHeads(medusa_weights(), TARGET)
+EAGLE3 = Eagle3Head(Config.read(eagle3_config()), eagle3_weights(), TARGET, TAPS)
+DRAFT = TableModel(23, seed=4, context=160)
+MAKERS: dict[str, Make] = {
+    "none": lambda view: NoDrafter(),
+    "prompt_lookup": lambda view: PromptLookupDrafter(),
+    "draft_model": lambda view: DraftModelDrafter(DRAFT),
+    "early_exit": EarlyExitDrafter,
+    "medusa": lambda view: MedusaDrafter(view, MEDUSA),
+    "medusa:tree": lambda view: MedusaTreeDrafter(view, MEDUSA),
+    "eagle3": lambda view: Eagle3Drafter(view, EAGLE3, 120),
+    "eagle3:tree": lambda view: Eagle3TreeDrafter(view, EAGLE3, 120),
+    "adaptive:eagle3": lambda view: AdaptiveDrafter(Eagle3Drafter(view, EAGLE3, 120), Costs(0.1, (1.0, 1.0, 1.1))),
+}
+WARM = SamplingParams(temperature=0.9, top_k=12)
+TEXT = [0, 3, 1, 4, 1, 5, 3, 1, 4]
+
+
+def view_of(target: Transformer = TARGET) -> TargetView:
+    return TargetView(target, (*TAPS, len(target.layers)), exit_layer=2)
+
+
+class Run:
+    """A drafter at work: the target's cache holds every token of `text` but the last, as the loop keeps it."""
+
+    def __init__(self, make: Make, text: Sequence[int] = TEXT, target: Transformer = TARGET) -> None:
+        self.view, self.text = view_of(target), list(text)
+        self.drafter = make(self.view)
+        self.cache = self.view.new_cache(160)
+        self.drafter.propose(self.text[:-1], 0, WARM, RandomChooser(0))  # the prefill's cycle
+        self.view.forward(self.text[:-1], self.cache)
+
+    def propose(self, k: int, seed: int = 0, params: SamplingParams = WARM) -> Proposal:
+        with torch.inference_mode():
+            return self.drafter.propose(self.text, k, params, RandomChooser(seed))
+
+    def commit(self, proposal: Proposal, path: Sequence[int], token: int) -> None:
+        """Verification's part: the draft passes the target, `path` is kept, `token` comes behind it."""
+        self.view.forward([self.text[-1], *proposal.tokens], self.cache, proposal.parents, len(proposal) + 1)
+        self.cache.keep(len(self.text), path)
+        self.text += [*(proposal.tokens[node] for node in path), token]
+
+
+def path_to(proposal: Proposal, node: int) -> list[int]:
+    path: list[int] = []
+    while node >= 0:
+        path.insert(0, node)
+        node = proposal.parents[node]
+    return path
