@@ -62,8 +62,8 @@ class Workshop:
 
     @property
     def few_rows(self) -> int:
-        """At once, for losses that compare whole laws: on a CPU these then stay in its cache, and cost half as much."""
-        return 1 if self.options.device == "cpu" else 16
+        """At once, for losses that compare whole laws: on a CPU these then stay in its cache, and cost a third less."""
+        return 2 if self.options.device == "cpu" else 16
 
     @property
     def lessons(self) -> lessons.Lessons:
@@ -163,7 +163,7 @@ def train_draft(shop: Workshop) -> None:
     students = nn.ModuleList(models)
     lessons.mixture = draft.MIXTURE
     loss = draft.DistillationLoss(teacher, students, options.compile)
-    result = shop.fit(students, loss, lessons, options.draft_tokens, 0.15, "draft")
+    result = shop.fit(students, loss, lessons, options.draft_tokens, 0.15, "draft", micro_rows=shop.few_rows)
     for width, student in zip(options.widths, models, strict=True):
         name = "draft_model" if len(models) == 1 else f"draft_model_{width}"
         student.save_pretrained(shop.out / name, max_shard_size=SHARD)
