@@ -176,6 +176,7 @@ def train_medusa(shop: Workshop) -> None:
     lessons.mixture = draft.MIXTURE
     loss = medusa.MedusaLoss(teacher, heads, options.compile)
     result = shop.fit(heads, loss, lessons, options.medusa_tokens, 0.05, "medusa", micro_rows=shop.few_rows)
+    lessons.mixture = {"own": 1.0}  # drafts are for the target's own writing
     accuracy = loss.accuracy(lessons.batch(32, options.length)[1].to(options.device))
     config = {
         "medusa_num_heads": medusa.HEADS, "medusa_num_layers": 1, "medusa_choices": medusa.choices(accuracy),
@@ -188,7 +189,8 @@ def train_medusa(shop: Workshop) -> None:
 
 def train_eagle3(shop: Workshop) -> None:
     options, teacher, lessons = shop.options, shop.teacher, shop.lessons
-    taps, ids = target.feature_layers(teacher), eagle3.frequent(lessons.ids, teacher.config.vocab_size)
+    taps = target.feature_layers(teacher)
+    ids = eagle3.frequent([part.ids for part in lessons.parts.values()], teacher.config.vocab_size)
     config, head = eagle3.build(teacher, taps, ids, options.seed)
     head.to(options.device)
     lessons.mixture, lessons.wanted = draft.MIXTURE, ("last", *taps)

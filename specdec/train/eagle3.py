@@ -111,9 +111,9 @@ class Eagle3(nn.Module):
         return logits
 
 
-def frequent(ids: Tensor, vocabulary: int) -> Tensor:
-    """The most frequent ids, ascending.  # [rows, length] -> [draft vocabulary]"""
-    counts = torch.bincount(ids.flatten(), minlength=vocabulary)
+def frequent(texts: list[Tensor], vocabulary: int) -> Tensor:
+    """The most frequent ids of texts [rows, length], ascending.  # [draft vocabulary]"""
+    counts = torch.bincount(torch.cat([ids.flatten() for ids in texts]), minlength=vocabulary)
     return counts.topk(min(VOCABULARY, vocabulary)).indices.sort().values
 
 
