@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ..models.cache import StaticCache
 from ..models.config import Config
-from ..models.transformer import read_weights, Transformer
+from ..models.transformer import read_weights, Transformer, Weights
 from ..models.view import TargetView
 from ..sampling import Chooser
 from ..types import Proposal, SamplingParams
@@ -46,30 +46,17 @@ class Eagle3Head:
         needed = ("fc.weight", "norm.weight", "lm_head.weight", "midlayer.hidden_norm.weight")
         if lacking := [name for name in needed if name not in weights]:
             raise ValueError(f"this is no EAGLE-3 head: it lacks {', '.join(lacking)}")
-        words, fc, output = target.embedding, weights["fc.weight"], weights["lm_head.weight"]
-        if (config.hidden_size, words.shape[1] * len(taps)) != tuple(fc.shape) or config.hidden_size != words.shape[1]:
-            raise ValueError(
-                f"the head's fc {tuple(fc.shape)} does not fit the target's {len(taps)} × {words.shape[1]}"
-            )
-        self.ids = torch.arange(len(output), device=target.device)
-        if "d2t" in weights:
-            self.ids = self.ids + weights["d2t"].to(target.device)
-        if not (
-            self.ids.unique().shape == self.ids.shape and self.ids.min() >= 0 and self.ids.max() < target.vocabulary
-        ):
+        width, fc = target.embedding.shape[1], weights["fc.weight"]
+        if tuple(fc.shape) != (width, width * len(taps)) or config.hidden_size != width:
+            raise ValueError(f"the head's fc {tuple(fc.shape)} does not fit the target's {len(taps)} × {width}")
+        self.ids = torch.arange(len(weights["lm_head.weight"])) + weights.get("d2t", torch.tensor(0))
+        if len(self.ids.unique()) < len(self.ids) or self.ids.min() < 0 or self.ids.max() >= target.vocabulary:
             raise ValueError("the head's draft vocabulary does not lie in the target's")
-        layer = {
-            name.replace("midlayer.", "model.layers.0."): tensor
-            for name, tensor in weights.items() if name.startswith("midlayer.")
-        }  # fmt: skip
-        norms = [weights["midlayer.input_layernorm.weight"], weights["midlayer.hidden_norm.weight"]]
-        layer["model.layers.0.input_layernorm.weight"] = torch.cat(norms)
-        layer |= {"model.norm.weight": weights["norm.weight"], "lm_head.weight": output}
-        layer["model.embed_tokens.weight"] = weights.get("embed_tokens.weight", words)
+        self.ids = self.ids.to(target.device)
         shape = replace(
             config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context, windows={}
         )
-        self.decoder = Transformer(shape, layer, target.dtype, target.device)
+        self.decoder = Transformer(shape, lean(weights, target.embedding), target.dtype, target.device)
         self.fc = fc.float().t().contiguous().to(target.device, target.dtype)
         self.vocabulary, self.taps = target.vocabulary, tuple(taps)
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
@@ -112,6 +99,22 @@ class Eagle3Head:
         """The `count` likeliest tokens behind each state: log-probabilities, ids.  # [n, hidden] -> n lists each"""
         best = self.decoder.logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
         return best.values.tolist(), self.ids[best.indices].tolist()
+
+
+def lean(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
+    """The head as a decoder of one layer, under the names that ours reads; `words` are the target's embeddings."""
+    layer = {
+        name.replace("midlayer.", "model.layers.0."): tensor
+        for name, tensor in weights.items()
+        if name.startswith("midlayer.")
+    }
+    norms = [weights[f"midlayer.{name}.weight"] for name in ("input_layernorm", "hidden_norm")]
+    return layer | {
+        "model.layers.0.input_layernorm.weight": torch.cat(norms),
+        "model.embed_tokens.weight": weights.get("embed_tokens.weight", words),
+        "model.norm.weight": weights["norm.weight"],
+        "lm_head.weight": weights["lm_head.weight"],
+    }
 
 
 class Reader:

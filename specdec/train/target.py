@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
+from ..drafters.eagle3 import default_taps
 from .data import VOCABULARY
 
 # Deep and narrow: one draft layer is then a small part of a target pass, as it is for large models.
@@ -61,9 +62,8 @@ def exit_layers(model: LlamaForCausalLM) -> tuple[int, int]:
 
 
 def feature_layers(model: LlamaForCausalLM) -> tuple[int, int, int]:
-    """Layers whose inputs drafters fuse: low, middle, high (EAGLE-3's choice)."""
-    layers = model.config.num_hidden_layers
-    return 2, layers // 2, layers - 3
+    """Layers whose inputs drafters fuse: low, middle, high."""
+    return default_taps(model.config.num_hidden_layers)
 
 
 class TargetLoss:
