@@ -27,7 +27,9 @@ from ..sampling import Chooser
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter
 
-WIDTH, DEPTH, NODES = 3, 8, 10  # of a tree: nodes opened a level and children of each, levels, nodes drafted
+# Of a tree: nodes opened a level and children of each, levels, nodes drafted. With the text's last token these are
+# eight rows, up to which a pass on a CPU grows slowly.
+WIDTH, DEPTH, NODES = 3, 8, 7
 
 
 def default_taps(layers: int) -> tuple[int, int, int]:

@@ -18,7 +18,7 @@ from .draft import divergence, log_law
 
 HEADS = 4
 DECAY = 0.8  # each head weighs so much of the one before it: what is further off is less often reached
-RANKS, NODES = 6, 9  # choices of a head that the tree may use, nodes of the tree
+RANKS, NODES = 6, 7  # choices of a head that the tree may use, nodes of the tree
 
 
 class ResBlock(nn.Module):
