@@ -1,4 +1,7 @@
-"""`python -m specdec.bench --suite embedded`: a table of measured figures and, last, one line of JSON."""
+"""`python -m specdec.bench --suite embedded`: a table of measured figures and, last, one line of JSON.
+
+*embedded* has the drafters that need nothing but a second model, *methods* every way of drafting.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ import pandas
 from tqdm import tqdm
 
 from .. import __version__, machine
-from ..zoo import Family, load
+from ..zoo import ADAPTIVE, DEFAULT, Family, load
 from . import peers
 from .measure import pairs, Row, row, Setting
 from .prompts import PROMPTS
@@ -23,27 +26,43 @@ from .prompts import PROMPTS
 TEMPERATURES = (0.0, 0.8)
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
-
+ADAPTIVE_MOST = 8  # an adaptive drafter chooses its depth itself, up to this
 CHOOSING = 2  # rounds in which the best k is found; the reported rounds come afterwards and are others
 
 
-def embedded(family: Family, options: argparse.Namespace) -> list[Row]:
+def drafters_of(suite: str, family: Family) -> list[str]:
+    known = [name for name in family.drafters if name != "none"]
+    if suite == "embedded":
+        known = [name for name in known if name in ("prompt_lookup", "draft_model")]
+    return [*known, *([ADAPTIVE] if DEFAULT in known else [])]
+
+
+def depths_of(drafter: str, options: argparse.Namespace) -> list[int]:
+    return [ADAPTIVE_MOST] if drafter == ADAPTIVE else list(options.k)
+
+
+def measure(family: Family, options: argparse.Namespace) -> list[Row]:
     """Every drafter at its best k, by domain and temperature; best by the median measured speed-up."""
-    drafters = [name for name in family.drafters if name != "none"]
-    extra = {"draft_model": family.draft.parameters if family.draft else 0}
+    drafters = drafters_of(options.suite, family)
     rows = []
-    rounds = len(drafters) * (len(options.k) * (CHOOSING + 1) + options.repeats + 1)
+    rounds = sum(len(depths_of(name, options)) * (CHOOSING + 1) + options.repeats + 1 for name in drafters)
     total = sum(map(len, PROMPTS.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
         for domain, prompts in PROMPTS.items():
             for temperature in TEMPERATURES:
-                settings = [Setting(name, domain, temperature, k) for name in drafters for k in options.k]
+                settings = [
+                    Setting(name, domain, temperature, k) for name in drafters for k in depths_of(name, options)
+                ]
                 tried = pairs(family, prompts, settings, options.tokens, CHOOSING, bar.update)
                 scores = {setting: speedup_of(row(setting, measured, 0)) for setting, measured in tried.items()}
                 best = [max((s for s in settings if s.drafter == name), key=scores.__getitem__) for name in drafters]
                 measured = pairs(family, prompts, best, options.tokens, options.repeats, bar.update)
-                rows += [row(setting, measured[setting], extra.get(setting.drafter, 0)) for setting in best]
+                rows += [row(setting, measured[setting], parameters_of(setting.drafter, family)) for setting in best]
     return rows
+
+
+def parameters_of(drafter: str, family: Family) -> int:
+    return family.drafters[DEFAULT if drafter == ADAPTIVE else drafter].parameters
 
 
 def speedup_of(entry: Row) -> float:
@@ -98,7 +117,7 @@ def provenance(family: Family) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m specdec.bench", description=__doc__)
-    parser.add_argument("--suite", choices=("embedded",), default="embedded")
+    parser.add_argument("--suite", choices=("embedded", "methods"), default="embedded")
     parser.add_argument("--tokens", type=int, default=96, help="new tokens per run (default 96)")
     parser.add_argument("--repeats", type=int, default=5, help="measured rounds, after one to warm up (default 5)")
     parser.add_argument("-k", type=int, nargs="+", default=[2, 4, 6], help="draft lengths to try (default 2 4 6)")
@@ -106,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the JSON to a file")
     options = parser.parse_args(arguments)
     family = load("embedded")
-    rows = embedded(family, options)
+    rows = measure(family, options)
     print(table(rows))
     headlines = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
     for name, figures in headlines.items():

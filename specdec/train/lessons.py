@@ -80,7 +80,7 @@ def prepare(
 
 
 @torch.inference_mode()
-def study(folder: Path, teacher: LlamaForCausalLM, ids: np.ndarray, taps: tuple[int, ...], rows: int = 32) -> None:
+def study(folder: Path, teacher: LlamaForCausalLM, ids: np.ndarray, taps: tuple[int, ...], rows: int = 4) -> None:
     """The target reads `ids`; its states go to disk, one file a tap."""
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context((folder / f"{name}.bf16").open("wb")) for name in ("last", *taps)]
