@@ -8,6 +8,7 @@
 
 const MARK = { acc: "✓", rej: "✗", dis: "·", res: "↻", bon: "+1", pen: "", pla: "", cut: "·" };
 const STATE = { accepted: "acc", rejected: "rej", discarded: "dis", resampled: "res", bonus: "bon" };
+const BLOCK = "block verification", NOISE = "shared noise"; // rules with words of their own
 const EPS = 1e-6;
 
 function newRun(header) {
@@ -64,22 +65,31 @@ function newCycle(lane, open, event) {
   const positions = (verified && verified.positions) || [];
   const draft = drafted ? { start: ms(drafted.start), end: ms(drafted.end), steps: (drafted.step_ends || []).map(ms) } : null;
   const check = verified ? { start: ms(verified.start), end: ms(verified.end) } : null;
-  const kept = event.tokens.length;
-  let seen = 0; // accepted so far; where the text ended inside the draft, what stands behind its last token is cut
+  const kept = event.tokens.length, parents = parentsOf((drafted && drafted.parents) || [], positions.length), levels = [];
   const drafts = positions.map((position, i) => {
-    const state = seen >= kept ? "cut" : STATE[position.status] || "dis";
-    if (state === "acc") seen++;
-    return { ...position, state, ready: draft ? (draft.steps[i] ?? draft.end) : 0 };
+    const level = levels[i] = parents[i] < 0 ? 1 : levels[parents[i]] + 1;
+    const state = kept === event.accepted && level > kept ? "cut" : STATE[position.status] || "dis"; // cut: the text ended before it
+    return { ...position, state, level, parent: parents[i], ready: draft ? (draft.steps[i] ?? draft.end) : 0 };
   });
   const own = kept > event.accepted ? ownToken(event, verified, drafts.length) : null;
-  const rejected = drafts.filter((one) => one.state === "rej").length;
+  const reached = [...new Set(drafts.filter((one) => one.state === "acc" || one.state === "rej").map((one) => one.level))];
   const cycle = {
     number: lane.cycles.length + 1, draft, check, drafts, own, at: ms(event.at), gained: kept, tokens: event.tokens, pieces: event.pieces,
-    start: draft ? draft.start : check ? check.start : before ? before.at : 0, accepted: seen, judged: seen + rejected,
+    start: draft ? draft.start : check ? check.start : before ? before.at : 0, tree: new Set(parents).size < parents.length,
+    accepted: reached.filter((level) => drafts.some((one) => one.level === level && one.state === "acc")).length, judged: reached.length,
   };
   cycle.sum = addUp(before && before.sum, cycle);
   return cycle;
 }
+
+/* The node that each token follows, -1 for the text. Without a word about it, the draft is a chain. */
+const parentsOf = (told, n) => Array.from({ length: n }, (_, i) => (Number.isInteger(told[i]) && told[i] >= -1 && told[i] < i ? told[i] : i - 1));
+
+/* The last token of the path that was kept, -1 if none was. */
+const tipOf = (cycle) => cycle.drafts.reduce((tip, draft, i) => (draft.state === "acc" ? i : tip), -1);
+
+/* When a cycle's first token shows. */
+const beginning = (cycle) => Math.min(cycle.at, ...cycle.drafts.map((draft) => draft.ready));
 
 function ownToken(event, verified, drafted) {
   const last = event.tokens.length - 1;
@@ -90,7 +100,7 @@ function ownToken(event, verified, drafted) {
 }
 
 /* Totals up to and with this cycle: figures at any time are a look-up, not a sum. A check is a pass over a draft. */
-const NOTHING = { tokens: 0, accepted: 0, judged: 0, drafted: 0, drafting: 0, passing: 0, checks: 0, checking: 0 };
+const NOTHING = { tokens: 0, accepted: 0, judged: 0, drafted: 0, trees: 0, drafting: 0, passing: 0, checks: 0, checking: 0 };
 function addUp(sum, cycle) {
   const last = sum || NOTHING, pass = cycle.check ? cycle.check.end - cycle.check.start : 0, checks = Number(pass > 0 && cycle.drafts.length > 0);
   return {
@@ -98,6 +108,7 @@ function addUp(sum, cycle) {
     accepted: last.accepted + cycle.accepted,
     judged: last.judged + cycle.judged,
     drafted: last.drafted + cycle.drafts.length,
+    trees: last.trees + Number(cycle.tree),
     drafting: last.drafting + (cycle.draft ? cycle.draft.end - cycle.draft.start : 0),
     passing: last.passing + pass,
     checks: last.checks + checks,
@@ -149,7 +160,7 @@ function figuresAt(run, t) {
   };
 }
 
-const firstRejection = (run) => speculative(run).cycles.find((cycle) => cycle.drafts.some((draft) => draft.state === "rej")) || null;
+const firstRejection = (run) => speculative(run).cycles.find((cycle) => cycle.own && cycle.own.state === "res") || null;
 
 /* Where do the lanes part? -1 if nowhere among the tokens that both have: greedy ones must agree. */
 function partAt(run) {
@@ -211,6 +222,9 @@ const visible = (piece) => piece.replace(/\n/g, "↵").replace(/\t/g, "⇥").rep
 const blank = (piece) => (/^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣"));
 const shown = (piece) => visible(piece.trim() ? piece.replace(/^ /, "") : blank(piece)) || "∅";
 
+/* The words for a name, or those for any other. */
+const pick = (map, name) => (Object.hasOwn(map, name) ? map[name] : map.other);
+
 /* "a {name} b" with values that may be nodes. */
 function fill(template, values) {
   return template.split(/\{(\w+)\}/).map((part, i) => (i % 2 ? (values && values[part] != null ? values[part] : "") : part)).filter((part) => part !== "");
@@ -252,9 +266,9 @@ function body(piece) {
   return h("span", { class: "sd-x" }, trays, spaces > 3 ? "×" + spaces + (rest ? " " : "") : null, rest || (spaces ? null : "∅"));
 }
 
-function chip(W, piece, state, tag = "button") {
+function chip(W, piece, state, tag = "button", status = W.status[state]) {
   const name = (/^ /.test(piece) ? W.space + " " : "") + (piece.trim() || (/\n/.test(piece) ? W.line_break : ""));
-  const node = h(tag, { class: "sd-tok sd-" + state, "aria-label": name + ", " + W.status[state], type: tag === "button" ? "button" : null, tabindex: tag === "button" ? -1 : null }, body(piece));
+  const node = h(tag, { class: "sd-tok sd-" + state, "aria-label": name + ", " + status, type: tag === "button" ? "button" : null, tabindex: tag === "button" ? -1 : null }, body(piece));
   if (MARK[state]) node.append(h("span", { class: "sd-m", "aria-hidden": "true" }, MARK[state]));
   return node;
 }
@@ -271,7 +285,7 @@ function mount(element, props, watch) {
   const S = { t: 0, playing: false, slow: 100, zoom: "close", zoomChosen: false, hold: "armed", timer: 0, touched: false, last: 0 };
   const reader = newReader();
   const clipId = "sd-clip-" + hatches++;
-  let run = null, drawn = null, chips = [], built = [], card = null;
+  let run = null, drawn = null, chips = [], trees = [], built = [], card = null;
 
   /* -- taking in the log -- */
 
@@ -305,6 +319,7 @@ function mount(element, props, watch) {
     const live = run.header.source === "live";
     Object.assign(S, { t: 0, zoom: S.zoomChosen ? S.zoom : "close", hold: live || S.touched ? "spent" : "armed", playing: false });
     chips = [];
+    trees = [];
     built = run.names.map(() => -1);
     laneBoxes().forEach((box) => {
       box.replaceChildren(h("span", { class: "sd-prompt" }, clip(run.header.prompt || "")));
@@ -344,15 +359,31 @@ function mount(element, props, watch) {
 
   function buildCycle(l, cycle) {
     const box = laneBoxes()[l];
-    const group = h("span", { class: "sd-cyc" });
-    cycle.drafts.forEach((draft, i) => put(l, group, draft.piece, draft.state, draft.ready, cycle.check ? cycle.check.end : cycle.at, { cycle, draft, i }));
-    if (cycle.own) put(l, group, cycle.own.piece, cycle.own.state, cycle.at, cycle.at, { cycle, own: cycle.own });
+    const group = h("span", { class: "sd-cyc" }), judged = cycle.check ? cycle.check.end : cycle.at;
+    const place = cycle.tree ? plant(group, cycle) : () => group;
+    cycle.drafts.forEach((draft, i) => put(l, place(i, draft.parent), draft.piece, draft.state, draft.ready, judged, { cycle, draft, i }));
+    if (cycle.own) put(l, place(cycle.drafts.length, tipOf(cycle)), cycle.own.piece, cycle.own.state, cycle.at, cycle.at, { cycle, own: cycle.own });
     box.append(group);
     if (l === 0) box.append(h("span", { class: "sd-gap" }), " ");
   }
 
+  /* A draft with siblings: they hang below each other, and what follows a token stands right of it. Says where a token goes. */
+  function plant(tree, cycle) {
+    const nodes = { "-1": tree };
+    dress(tree, { class: "sd-cyc sd-tree", role: "group", "aria-label": words(W.tree.aria, { n: cycle.drafts.length, levels: depthOf(cycle) }) }, []);
+    trees.push({ tree, cycle });
+    return (i, parent) => {
+      const up = nodes[parent];
+      if (!up.kids) up.append((up.kids = h("span", { class: "sd-kids" })));
+      up.kids.append((nodes[i] = h("span", { class: "sd-node" })));
+      return nodes[i];
+    };
+  }
+
+  const depthOf = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
+
   function put(l, parent, piece, state, from, judged, about) {
-    const node = chip(W, piece, state);
+    const node = chip(W, piece, state, "button", statusOf(state, about) + levelOf(about));
     node.classList.add("sd-fut");
     const item = { node, state, from, judged, now: "fut", lane: l, piece, ...about };
     node.item = item;
@@ -361,6 +392,10 @@ function mount(element, props, watch) {
     // Only what joins the text may break a line.
     if (/\n/.test(piece) && !["rej", "dis", "cut"].includes(state)) parent.append(h("br"));
   }
+
+  /* Behind the end of a block tokens are discarded, too, but their coins were tossed. */
+  const statusOf = (state, { draft }) => (state === "dis" && draft.u != null ? W.status.late : W.status[state]);
+  const levelOf = ({ cycle, draft }) => (draft && cycle.tree ? ", " + words(W.tree.level, { level: draft.level }) : "");
 
   /* -- words that stand still during a run -- */
 
@@ -374,7 +409,9 @@ function mount(element, props, watch) {
     const device = (/^cuda/.test(models.device) && machine.gpu) || (machine.cores ? (machine.cores === 1 ? W.meta.one_core : words(W.meta.cores, { n: machine.cores })) : "");
     const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
     part.meta.textContent = [W.kind[head.kind || ""] || head.kind, pair, device, pace].filter(Boolean).join(" · ");
-    part.sub0.textContent = words(started.k === 0 ? W.lane.none : W.lane[started.drafter] || W.lane.other, { k: started.k });
+    root.toggleAttribute("data-lossy", started.lossless === false);
+    part.legend.late.data = W.status[started.rule === BLOCK ? "late" : "dis"];
+    part.sub0.textContent = words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : "");
   }
 
   function furniture() {
@@ -386,7 +423,9 @@ function mount(element, props, watch) {
     part.next.setAttribute("aria-label", W.transport.next);
     part.scrub.setAttribute("aria-label", W.transport.position);
     part.speed.setAttribute("aria-label", W.transport.speed);
+    part.lossy.textContent = W.lossy;
     part.legend.append(...["acc", "rej", "dis", "res", "bon", "pen"].map((state) => h("span", { class: "sd-it" }, legendChip(state), W.status[state])));
+    part.legend.late = part.legend.children[2].lastChild;
     part.swatches.append(h("i", { class: "sd-sw-draft" }), W.time.draft + " ", h("i", { class: "sd-sw-target" }), W.time.target);
     part.zoom.append(...["close", "run"].map((zoom) => h("button", { type: "button", "data-zoom": zoom }, W.time[zoom])));
     part.speed.append(...SPEEDS.map(([slow, label]) => h("button", { type: "button", "data-slow": slow }, label)));
@@ -405,6 +444,7 @@ function mount(element, props, watch) {
     if (!run) return;
     const F = figuresAt(run, S.t), end = horizon(run), over = isOver(run), key = [F.a.k, F.b.k, over, end, S.slow, root.clientWidth].join();
     paintChips();
+    paintTrees();
     if (key !== drawn) {
       drawn = key;
       heading();
@@ -439,6 +479,17 @@ function mount(element, props, watch) {
       item.now = now;
       item.node.className = "sd-tok " + (now === "fut" ? "sd-fut sd-" + item.state : "sd-" + now);
       item.node.classList.toggle("sd-unmarked", now === "pen");
+      item.node.classList.toggle("sd-kept", ["acc", "res", "bon"].includes(now));
+    }
+  }
+
+  /* A tree stands until the next cycle begins; of past ones only what joined the text is left. */
+  function paintTrees() {
+    const cycles = speculative(run).cycles;
+    for (const { tree, cycle } of trees) {
+      const next = cycles[cycle.number];
+      tree.classList.toggle("sd-fut", S.t + EPS < beginning(cycle));
+      tree.classList.toggle("sd-past", Boolean(next) && S.t + EPS >= beginning(next));
     }
   }
 
@@ -464,10 +515,10 @@ function mount(element, props, watch) {
       ["speedup", final ? U.speedup : U.so_far, F.speedup ? fixed(F.speedup) + "×" : "–", "", "sd-hero"],
       ["speculative", U.speculative, F.a.rate ? fixed(F.a.rate, 0) : "–", U.rate_unit],
       ["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit],
-      ["alpha", U.alpha, F.alpha == null ? "–" : fixed(F.alpha), F.a.judged ? words(U.judged, { a: F.a.accepted, b: F.a.judged }) : ""],
+      ["alpha", U.alpha, F.alpha == null ? "–" : fixed(F.alpha), F.a.judged ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged }) : ""],
       ["tau", U.tau, F.tau == null ? "–" : fixed(F.tau), U.tau_unit],
     ];
-    if (!part.figures.children.length) part.figures.append(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label)), h("dd", {}))));
+    if (!part.figures.children.length) part.figures.append(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label), lossyTag(name)), h("dd", {}))));
     rows.forEach(([, label, value, unit], i) => {
       const [dt, dd] = part.figures.children[i].children;
       dt.firstChild.textContent = label;
@@ -477,6 +528,8 @@ function mount(element, props, watch) {
     part.clock0.replaceChildren(...clock(speculative(run), F.a.written));
     part.clock1.replaceChildren(...clock(plain(run), F.b.written));
   }
+
+  const lossyTag = (name) => (["speedup", "speculative", "alpha", "tau"].includes(name) ? h("span", { class: "sd-tag" }, W.lossy) : null);
 
   function paintTransport(F, end) {
     const label = S.playing ? "❚❚ " + W.transport.pause : "▶ " + W.transport.play;
@@ -502,7 +555,7 @@ function mount(element, props, watch) {
     if (over && atEnd(end)) return fatal ? [words(Y.failed, { reason: fatal.reason })] : lastWords(F, drafter);
     if (lane.finished && F.a.k === lane.cycles.length && F.a.k) return [Y.spec_done];
     if (!lane.first) return [Y.waiting];
-    if (!F.a.k) return [drafter === "none" || (lane.started && lane.started.k === 0) ? Y.start_none : words(drafter === "prompt_lookup" ? Y.start_lookup : Y.start, { k: lane.started ? lane.started.k : "K" })];
+    if (!F.a.k) return [words(pick(Y.start, lane.started && lane.started.k === 0 ? "none" : drafter), { k: lane.started ? lane.started.k : "K" })];
     return cycleWords(F.a.last, lane.started);
   }
 
@@ -510,15 +563,30 @@ function mount(element, props, watch) {
     const Y = W.say, n = cycle.drafts.length, about = { cycle: cycle.number, n, total: cycle.gained };
     if (!n) return [words(Y.nothing, about)];
     if (!cycle.own) return [words(Y.ended, about)];
+    if (cycle.tree) return treeWords(cycle, about);
     const i = cycle.drafts.findIndex((draft) => draft.state === "rej"), own = tinted(cycle.own.state, cycle.own.piece);
     if (i < 0) return fill(n === 1 ? Y.bonus_one : Y.bonus, { ...about, bonus: own });
-    const { piece, p, q, u } = cycle.drafts[i], left = n - i - 1, greedy = started && started.params && started.params.temperature === 0;
-    const told = { draft: tinted("rej", piece), p: chance(p), q: chance(q), chance: chance(Math.min(1, p / q)), u: u == null ? "–" : chance(u), verdict: h("b", {}, Y.rejected_word), n: left };
-    const why = greedy ? Y.rejected_greedy : started && started.drafter === "prompt_lookup" ? Y.rejected_copy : Y.rejected;
-    const then = fill(left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none, { n: left, own });
-    const more = h("button", { type: "button", class: "sd-link sd-inline" }, Y.numbers);
-    more.onclick = () => { touch(); const item = chips.find((c) => c.draft === cycle.drafts[i]); item && showToken(item, true); };
-    return [firstRejection(run) === cycle ? Y.first : words(Y.cycle, about), ...fill(why, told), ...then, more];
+    const { piece, p, q, u, h: reach } = cycle.drafts[i], left = n - i - 1, greedy = started && started.params && started.params.temperature === 0;
+    const told = { draft: tinted("rej", piece), p: chance(p), q: chance(q), chance: chance(Math.min(1, p / q)), h: chance(reach), u: u == null ? "–" : chance(u), verdict: h("b", {}, Y.rejected_word), n: left };
+    const rule = started ? started.rule : "", copied = started && started.drafter === "prompt_lookup";
+    const why = greedy ? Y.rejected_greedy : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected), block = rule === BLOCK && !greedy;
+    const then = fill(left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none, { n: left, own });
+    return [firstRejection(run) === cycle ? Y.first : words(Y.cycle, about), ...fill(why, told), ...then, numbersOf(cycle.drafts[i])];
+  }
+
+  /* Of a tree: the path that was kept, and how it ends. */
+  function treeWords(cycle, about) {
+    const Y = W.say, T = W.tree, tip = tipOf(cycle), tried = cycle.drafts.filter((draft) => draft.parent === tip), path = [];
+    for (let i = tip; i >= 0; i = cycle.drafts[i].parent) path.unshift(" ", tinted("acc", cycle.drafts[i].piece));
+    const own = tinted(cycle.own.state, cycle.own.piece), told = { ...about, path: h("span", {}, path.slice(1)), own, tried: tried.length };
+    const kept = fill(tip < 0 ? T.none : T.kept, told), end = fill(!tried.length ? T.bonus : tried.length > 1 ? T.rejected : T.rejected_one, told);
+    return [firstRejection(run) === cycle ? Y.first : words(Y.cycle, about), ...kept, ...end, ...(tried.length ? [numbersOf(tried[0])] : [])];
+  }
+
+  function numbersOf(draft) {
+    const more = h("button", { type: "button", class: "sd-link sd-inline" }, W.say.numbers);
+    more.onclick = () => { touch(); const item = chips.find((c) => c.draft === draft); item && showToken(item, true); };
+    return more;
   }
 
   function lastWords(F, drafter) {
@@ -538,13 +606,19 @@ function mount(element, props, watch) {
   }
 
   function footnote() {
-    const Y = W.foot, lane = speculative(run), failure = lane.failures.find((f) => !f.fatal), params = lane.started && lane.started.lossless !== false && lane.started.params;
-    const parts = [], { at, of } = partAt(run), over = isOver(run) && atEnd(horizon(run));
-    if (params && params.temperature > 0 && of) parts.push(words(at >= 0 ? Y.sampled : Y.sampled_same, { temperature: params.temperature, n: of }));
-    else if (params && of) parts.push(at >= 0 ? words(Y.part, { n: at + 1 }) : words(over ? Y.same : Y.same_so_far, { n: of }));
-    if (failure) parts.push(words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }));
-    parts.push(Y.keys);
-    return parts.join(" ");
+    const Y = W.foot, failure = speculative(run).failures.find((f) => !f.fatal);
+    return [agreement(Y), failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }), Y.keys].filter(Boolean).join(" ");
+  }
+
+  /* What the two texts have in common: the same words, the same odds, or neither. */
+  function agreement(Y) {
+    const { params, rule, lossless } = speculative(run).started || {}, { at, of } = partAt(run), over = isOver(run) && atEnd(horizon(run));
+    if (!params || !of) return "";
+    const about = { temperature: params.temperature, n: at < 0 ? of : at + 1 }, sampled = params.temperature > 0;
+    if (sampled && lossless === false) return words(Y.lossy, about);
+    if (sampled && rule === NOISE) return words(at >= 0 ? Y.noise_part : over ? Y.noise : Y.noise_so_far, about);
+    if (sampled) return words(at >= 0 ? Y.sampled : Y.sampled_same, about);
+    return words(at >= 0 ? Y.part : over ? Y.same : Y.same_so_far, about);
   }
 
   /* -- charts: every one takes its width from the page, so that its text stays 12 px -- */
@@ -762,34 +836,53 @@ function mount(element, props, watch) {
   const showToken = (item, pinned) => item.now !== "fut" && showCard(item.node, item.draft ? draftCard(item) : ownCard(item), pinned);
   const showTerm = (node, pinned) => showCard(node, [h("b", {}, node.textContent), h("p", { class: "sd-sub" }, node.definition)], pinned);
 
-  const cardHead = (item, place) => [h("div", { class: "sd-cardhead" }, chip(W, item.piece, item.now, "span"), h("b", {}, W.status[item.now])), h("p", { class: "sd-sub" }, place)];
+  const cardHead = (item, place) => [h("div", { class: "sd-cardhead" }, chip(W, item.piece, item.now, "span"), h("b", {}, statusOf(item.now, item))), h("p", { class: "sd-sub" }, place)];
 
   function draftCard(item) {
-    const { draft, cycle, i } = item, C = W.card, stay = draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1, waiting = item.now === "pen";
-    const head = cardHead(item, words(C.place, { cycle: cycle.number, i: i + 1, n: cycle.drafts.length }));
-    if (waiting) return head;
-    const rows = [[C.p, chance(draft.p)], [C.q, chance(draft.q)], [C.chance, chance(stay)], [C.u, draft.u == null ? C.not_drawn : chance(draft.u)]];
+    const { draft, cycle, i } = item, C = W.card, test = testOf(draft), at = { cycle: cycle.number, i: i + 1, n: cycle.drafts.length, level: draft.level, levels: depthOf(cycle) };
+    const head = cardHead(item, words(cycle.tree ? C.tree_place : C.place, at));
+    if (item.now === "pen") return head;
+    const rows = [[C.p, chance(draft.p)], [C.q, chance(draft.q)]];
+    if (test.label) rows.push([test.label, chance(test.stay)], [C.u, test.u == null ? C.not_drawn : chance(test.u)]);
     if (draft.overlap != null) rows.push([C.beta, chance(draft.overlap)]);
-    const note = item.state === "cut" ? C.cut : item.state === "dis" ? C.dis : null;
-    return [...head, h("div", { class: "sd-kv" }, rows.map(([name, value]) => [h("span", {}, name), h("b", {}, value)])), coin(stay, draft.u), note ? h("p", { class: "sd-sub" }, note) : null, laws(draft)].filter(Boolean);
+    const notes = [test.note, item.state === "cut" ? C.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null];
+    return [...head, h("div", { class: "sd-kv" }, rows.map(([name, value]) => [h("span", {}, name), h("b", {}, value)])), test.label ? coin(test) : null, notes.map((note) => note && h("p", { class: "sd-sub" }, note)), laws(draft)].flat().filter(Boolean);
   }
 
+  /* What decided: a coin against a chance, or no coin at all. */
+  function testOf(draft) {
+    const C = W.card, rule = ruleName(), judged = draft.status !== "discarded", { u } = draft;
+    if (draft.h != null) return { label: C.block, stay: draft.h, u, words: C.not_needed, note: u == null ? C.longer : null };
+    const without = Object.hasOwn(C.without_coin, rule) ? C.without_coin[rule] : judged && u == null && C.without_coin.other;
+    if (without) return { note: judged ? without : null };
+    return { label: C.chance, stay: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1, u, words: C.never };
+  }
+
+  function whyDiscarded(draft, cycle) {
+    const C = W.card, up = cycle.drafts[draft.parent];
+    if (draft.u != null) return C.dis_block;
+    if (!cycle.tree) return C.dis;
+    return !up || up.state === "acc" ? C.dis_beside : C.dis_branch;
+  }
+
+  const ruleName = () => { const started = speculative(run).started; return started ? started.rule : ""; };
+
   function ownCard(item) {
-    const C = W.card, greedy = isGreedy(), place = item.place === "first" ? C.first_place : item.lane ? words(C.plain_place, { i: item.cycle.number + 1 }) : words(C.own_place, { cycle: item.cycle.number });
-    const told = item.state === "res" && greedy ? C.res_greedy : C[item.state] || C.pla, own = item.own;
+    const C = W.card, greedy = isGreedy(), straight = Object.hasOwn(C.without_coin, ruleName()), place = item.place === "first" ? C.first_place : item.lane ? words(C.plain_place, { i: item.cycle.number + 1 }) : words(C.own_place, { cycle: item.cycle.number });
+    const told = item.state === "res" && greedy ? C.res_greedy : item.state === "res" && straight ? C.res_straight : C[item.state] || C.pla, own = item.own;
     const parts = [...cardHead(item, place), h("p", { class: "sd-sub sd-told" }, told)];
     if (own.p != null) parts.push(h("div", { class: "sd-kv" }, h("span", {}, C.own_p), h("b", {}, chance(own.p))));
-    if (own.law) parts.push(oneLaw(own.law, item.state === "res" && !greedy ? C.residual : C.target));
+    if (own.law) parts.push(oneLaw(own.law, item.state === "res" && !greedy && !straight ? C.residual : C.target));
     return parts;
   }
 
   const isGreedy = () => { const started = speculative(run).started; return Boolean(started && started.params && started.params.temperature === 0); };
 
   /* The strip from 0 to 1: green stays, hatched goes, a pin where the coin fell. */
-  function coin(stay, u) {
-    const width = 298, H = hatch(), g = svg(width, 32, W.card.chance, H.defs);
+  function coin({ label, stay, u, words }) {
+    const width = 298, H = hatch(), g = svg(width, 32, label, H.defs);
     g.append(rect(0, 12, width * stay, 10, { class: "sd-f-acc" }), rect(width * stay, 12, width * (1 - stay), 10, { fill: H.fill }));
-    if (u == null) g.append(text(width, 9, W.card.never, "", "end"));
+    if (u == null) g.append(text(width, 9, words, "", "end"));
     else g.append(line(width * u, 6, width * u, 27, "sd-pin"), text(clamp(width * u, 5, width - 5), 5, "u", "sd-b", "middle"));
     return g;
   }
@@ -971,5 +1064,5 @@ function mount(element, props, watch) {
   watch("ended", ended);
 }
 
-if (typeof module !== "undefined" && module.exports) module.exports = { fold, apply, read, newReader, figuresAt, horizon, firstRejection, partAt, fill, shown, visible, chance, duration, niceStep, doneBy, wasStopped };
+if (typeof module !== "undefined" && module.exports) module.exports = { fold, apply, read, newReader, figuresAt, horizon, firstRejection, tipOf, partAt, fill, shown, visible, chance, duration, niceStep, doneBy, wasStopped };
 else mount(element, props, watch);

@@ -42,6 +42,37 @@ def speculative(cycles: int = 6, k: int = 3, params: SamplingParams = PARAMS) ->
     yield Finished(lane, "length", total, "", t, PREFILL, DRAFT * k * cycles, PASS * cycles, 0.0)
 
 
+# Two guesses for the next token, three behind the first and one behind the second; then one more behind the very first.
+PARENTS = (-1, -1, 0, 0, 0, 1, 2)
+TREES: tuple[tuple[tuple[Status, ...], tuple[int, ...]], ...] = (
+    (("rejected", "accepted", "discarded", "discarded", "discarded", "accepted", "discarded"), (1, 5)),
+    (("accepted", "discarded", "rejected", "rejected", "rejected", "discarded", "discarded"), (0,)),
+    (("rejected", "rejected", *["discarded"] * 5), ()),  # type: ignore[list-item]
+)
+
+
+def tree(rule: str = "rejection sampling", lossless: bool = True) -> Iterator[Event]:
+    """Cycles over one tree: a path through a second sibling to a leaf, a path of one, nothing kept."""
+    lane, t, total = "speculative", PREFILL, 1
+    yield Started(lane, "medusa:tree", 3, PARAMS, 5, rule, lossless)
+    yield Committed(lane, 0, (1,), (" and",), 0, "bonus", " and", total, t)
+    for cycle, (statuses, path) in enumerate(TREES, start=1):
+        pieces = tuple(f" t{node}" for node in range(len(PARENTS)))
+        drafted = t + DRAFT
+        yield Drafted(lane, cycle, tuple(range(7)), pieces, PARENTS, t, drafted, (drafted,) * 7)
+        rows = zip(pieces, statuses, strict=True)
+        judged = tuple(node_at(i, piece, status) for i, (piece, status) in enumerate(rows))
+        yield Verified(lane, cycle, judged, drafted, drafted + PASS, law(" own"), 0.4)
+        t, total = drafted + PASS, total + len(path) + 1
+        kind = "bonus" if path and path[-1] not in PARENTS else "resampled"
+        yield committed(lane, cycle, (*(pieces[i] for i in path), f" own{cycle}"), len(path), kind, total, t)
+    yield Finished(lane, "length", total, "", t, PREFILL, DRAFT * 3, PASS * 3, 0.0)
+
+
+def tree_trace(rule: str = "rejection sampling", lossless: bool = True) -> Trace:
+    return Trace(header(), (*tree(rule, lossless), *plain(7)))
+
+
 def plain(tokens: int = 15, params: SamplingParams = PARAMS) -> Iterator[Event]:
     lane, t = "plain", PREFILL
     yield Started(lane, "none", 0, params, 5)
@@ -58,6 +89,10 @@ def position(i: int, piece: str, accepted: int) -> Position:
     p, q = (0.6, 0.5) if i < accepted else (0.1, 0.5)
     laws = {"target": law(piece, " x"), "draft": law(piece, " y")}
     return Position(i, i, piece, status, p, q, 0.3 if i <= accepted else None, 0.7, **laws)
+
+
+def node_at(i: int, piece: str, status: Status) -> Position:
+    return Position(i, i, piece, status, 0.2, 1.0, None if status == "discarded" else 0.3, 0.2, law(piece), law(piece))
 
 
 def committed(

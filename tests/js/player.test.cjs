@@ -94,6 +94,27 @@ test("an accepted second sibling is no cut", () => {
   assert.equal(cycle.own.state, "res");
 });
 
+test("in a tree levels count, and a path may lead through a second sibling", () => {
+  const grown = player.fold(fs.readFileSync(process.env.TREE, "utf8").trim().split("\n").map((line) => JSON.parse(line)));
+  const { cycles } = grown.lanes.speculative, F = player.figuresAt(grown, player.horizon(grown));
+  assert.deepEqual(cycles[0].drafts.map((draft) => draft.level), [1, 1, 2, 2, 2, 2, 3]);
+  assert.deepEqual(cycles.map((cycle) => [cycle.tree, cycle.accepted, cycle.judged, cycle.own.state]), [[true, 2, 2, "bon"], [true, 1, 2, "res"], [true, 0, 1, "res"]]);
+  assert.deepEqual([F.a.accepted, F.a.judged, F.a.drafted, F.a.trees], [3, 5, 21, 3]);
+  assert.equal(player.firstRejection(grown), cycles[1]);
+  assert.deepEqual(cycles.map(player.tipOf), [5, 0, -1]);
+  assert.ok(run.lanes.speculative.cycles.every((cycle) => !cycle.tree));
+});
+
+test("a text that ends inside a tree cuts the levels behind it, and parents that make no tree make a chain", () => {
+  const grown = fs.readFileSync(process.env.TREE, "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  const ended = grown.map((line) => (line.event === "committed" && line.cycle === 1 && line.lane === "speculative" ? { ...line, accepted: 1, tokens: [1], pieces: ["a"] } : line));
+  const cycle = player.fold(ended).lanes.speculative.cycles[0];
+  assert.deepEqual(cycle.drafts.map((draft) => draft.state), ["rej", "acc", "cut", "cut", "cut", "cut", "cut"]);
+  assert.deepEqual([cycle.accepted, cycle.judged, cycle.own], [1, 1, null]);
+  const odd = grown.map((line) => (line.event === "drafted" ? { ...line, parents: [5, 1, "x", -7] } : line));
+  assert.deepEqual(player.fold(odd).lanes.speculative.cycles[0].drafts.map((draft) => draft.parent), [-1, 0, 1, 2, 3, 4, 5]);
+});
+
 test("one check costs what passes over a draft cost; a pass without one is no check", () => {
   const slow = lines.map((line) => (line.event === "verified" && line.cycle === 5 && line.lane === "speculative" ? { ...line, end: line.end + 1 } : line));
   const F = player.figuresAt(player.fold(slow), player.horizon(run));
