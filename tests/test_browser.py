@@ -32,6 +32,8 @@ def address(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "TRACES", tmp_path_factory.mktemp("traces"))
         toyrun.trace().save(session.TRACES / "story.jsonl")
+        toyrun.tree_trace().save(session.TRACES / "facts.jsonl")
+        toyrun.tree_trace("typical acceptance", lossless=False).save(session.TRACES / "code.jsonl")
         demo = build()
         _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
         yield url
@@ -166,6 +168,63 @@ def test_a_token_and_a_figure_explain_themselves_by_mouse_and_by_keyboard(open_p
     assert "K + 1" in card.inner_text()
 
 
+def play_recorded(page, name):
+    page.locator(".sd-recorded .sd-pill", has_text=name).click()
+    page.wait_for_function("document.querySelector('[data-part=sub0]').textContent.includes('tree')")
+    page.focus("[data-part=stage]")
+    page.keyboard.press("Home")
+
+
+def test_a_tree_hangs_its_siblings_below_each_other_and_leaves_its_path_when_past(open_page):
+    page = open_page(reduced_motion="reduce")
+    play_recorded(page, "Facts")
+    step(page)
+    tree = page.locator(".sd-tree:not(.sd-fut):not(.sd-past)")
+    place = {chip.inner_text()[:2]: chip.bounding_box() for chip in tree.locator(".sd-tok").all()}
+    assert place["t0"]["x"] == place["t1"]["x"] and place["t0"]["y"] < place["t3"]["y"] < place["t1"]["y"]
+    assert place["t0"]["x"] < place["t2"]["x"] < place["t6"]["x"] and place["t0"]["y"] == place["t6"]["y"]
+    assert place["ow"]["y"] == place["t1"]["y"]  # the bonus token stands behind the path
+    assert "one path, t1 t5" in say(page) and "2 of 2 levels" in page.inner_text("[data-part=figures]")
+    tree.locator(".sd-dis", has_text="t6").hover()
+    assert "level 3 of 3" in page.inner_text("[data-part=card]") and "follows a draft" in page.inner_text(
+        "[data-part=card]"
+    )
+    page.mouse.move(5, 5)
+    page.focus("[data-part=stage]")
+    page.keyboard.press("Tab")
+    assert "level 1 of 3" in page.inner_text("[data-part=card]")
+    assert page.locator("[data-part=lane0] .sd-tok:focus").get_attribute("aria-label") == "space t0, rejected, level 1"
+    page.keyboard.press("ArrowRight")
+    first = page.locator(".sd-tree").first
+    assert [chip.inner_text()[:2] for chip in first.locator(".sd-tok:visible").all()] == ["t1", "t5", "ow"]
+    assert tree.count() == 1 and tree.locator(".sd-tok:visible").count() == 8
+
+
+def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
+    page = open_page(reduced_motion="reduce")
+    assert page.locator(".sd-tag:visible").count() == 0
+    play_recorded(page, "Code")
+    for moment in ("Home", "End"):
+        page.keyboard.press(moment)
+        assert page.locator(".sd-lane .sd-tag:visible").count() == 1
+        assert page.locator("[data-part=figures] .sd-hero .sd-tag:visible").count() == 1
+    assert "is lossy" in page.inner_text("[data-part=foot]")
+    page.locator(".sd-tree .sd-rej:not(.sd-fut)").last.hover()
+    card = page.inner_text("[data-part=card]")
+    assert "No coin" in card and "Lossy" in card and "Coin u" not in card
+
+
+def test_a_menus_line_follows_the_choice(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.get_by_role("button", name="Advanced").click()
+    page.get_by_label("Verification rule").click()
+    page.get_by_role("option", name="Typical acceptance (lossy)").click()
+    page.get_by_text("Lossy with this rule.").wait_for()
+    page.get_by_label("Drafter").click()
+    page.get_by_role("option", name="Prompt lookup").click()
+    page.get_by_text("Copies what followed").wait_for()
+
+
 def test_reduced_motion_opens_at_the_first_rejection_and_stands_still(open_page):
     page = open_page(reduced_motion="reduce")
     assert "first rejection" in say(page)
@@ -209,7 +268,7 @@ class SlowEngine:
 
     closed = 0
 
-    def race(self, *_):
+    def race(self, *_, **__):
         try:
             for event in toyrun.events():
                 time.sleep(0.05)
@@ -241,7 +300,7 @@ def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
 
 
 def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         yield from toyrun.events()[:20]
         raise RuntimeError("secret")
 

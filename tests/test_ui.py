@@ -19,7 +19,7 @@ import pytest
 import toyrun
 
 from specdec import events, trace
-from specdec.ui import request, session, text
+from specdec.ui import menu, request, session, text
 from specdec.ui.components.player import pack
 from specdec.ui.tabs import race
 
@@ -33,11 +33,15 @@ def traces(tmp_path, monkeypatch):
     return tmp_path
 
 
+class Family:
+    def describe(self):
+        return {"target": {"parameters": 5}}
+
+
 @pytest.fixture
 def engine(monkeypatch):
     """The toy run in place of models."""
-    family = type("Family", (), {"describe": lambda self: {"target": {"parameters": 5}}})()
-    monkeypatch.setattr(session, "_engine", lambda: (family, lambda *_: (event for event in toyrun.events())))
+    monkeypatch.setattr(session, "_engine", lambda: (Family(), lambda *_, **__: (event for event in toyrun.events())))
 
 
 # ---- input ----
@@ -55,6 +59,15 @@ BAD = [
     ({"drafter": "magic"}, "drafter"),
     ({"drafter": None}, "drafter"),
     ({"drafter": ["none"]}, "drafter"),
+    ({"drafter": "adaptive:"}, "drafter"),
+    ({"drafter": "adaptive:none"}, "drafter"),
+    ({"drafter": "adaptive:adaptive"}, "drafter"),
+    ({"drafter": "Draft_Model"}, "drafter"),
+    ({"rule": "magic"}, "rule"),
+    ({"rule": ""}, "rule"),
+    ({"rule": None}, "rule"),
+    ({"rule": ["block"]}, "rule"),
+    ({"rule": "__class__"}, "rule"),
     ({"k": 17}, "16"),
     ({"k": -1}, "K must"),
     ({"k": 2.5}, "whole"),
@@ -89,14 +102,93 @@ def test_bad_input_gets_one_sentence_that_names_the_trouble(change, word):
     with pytest.raises(request.InputError) as caught:
         request.check(**{"prompt": "Once upon a time", **change})
     message = str(caught.value)
-    assert word in message and message.endswith(".") and len(message) < 160 and "{" not in message
+    assert word in message and message.endswith(".") and len(message) < 180 and "{" not in message
     json.dumps(message).encode()
 
 
 def test_good_input_passes_as_sliders_send_it():
     asked = request.check("Hi", "prompt_lookup", 4.0, 0, 1, 0, 64.0, 7.0, "a\n\\n\n")
     assert (asked.k, asked.params.max_tokens, asked.params.seed) == (4, 64, 7)
-    assert asked.params.stop == ("a", "\n")
+    assert asked.params.stop == ("a", "\n") and asked.rule == "rejection"
+
+
+# ---- menus ----
+
+
+@pytest.fixture
+def family(tmp_path, monkeypatch):
+    """A folder with every kind of weights, 6 parameters in each."""
+    for name in ("draft_model", "medusa", "eagle3"):
+        (tmp_path / name).mkdir()
+        tensors = {"w": {"dtype": "BF16", "shape": [2, 3]}, "d2t": {"dtype": "I64", "shape": [99]}, "__metadata__": {}}
+        head = json.dumps(tensors).encode()
+        (tmp_path / name / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + b"\0" * 8)
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "config.json").write_text('{"exit_layers": [2]}', encoding="utf-8")
+    monkeypatch.setattr(menu, "FAMILY", tmp_path)
+    return tmp_path
+
+
+def test_the_menu_offers_what_the_family_holds(family):
+    assert menu.drafters() == list(menu.WEIGHTS)
+    assert request.check("Hi", "adaptive:medusa:tree").drafter == "adaptive:medusa:tree"
+    shutil.rmtree(family / "medusa")
+    (family / "target" / "config.json").write_text("{", encoding="utf-8")
+    assert set(menu.WEIGHTS) - set(menu.drafters()) == {"medusa", "medusa:tree", "early_exit"}
+    with pytest.raises(request.InputError, match="eagle3:tree"):
+        request.check("Hi", "medusa")
+
+
+def test_a_drafter_says_what_it_costs_as_its_weights_tell(family):
+    assert menu.parameters(family / "eagle3") == 6  # the vocabulary's table is no parameter
+    lines = menu.drafter_lines("rejection")
+    assert menu.size(6) + " extra parameters" in lines["eagle3:tree"] and "No extra weights" in lines["early_exit"]
+    for junk in (b"", b"\xff" * 40, (10**9).to_bytes(8, "little"), (2).to_bytes(8, "little") + b"[]"):
+        (family / "medusa" / "model.safetensors").write_bytes(junk)
+        assert "Extra weights" in menu.drafter_lines("rejection")["medusa"]
+
+
+def test_whether_a_drafter_is_lossless_depends_on_the_rule():
+    for rule in menu.RULES:
+        words = text.strings("page")["settings"]["lossy" if rule in menu.LOSSY else "lossless"]
+        assert all(line.endswith(words) for line in menu.drafter_lines(rule).values())
+        assert ("lossy" in text.strings("page")["settings"]["rules"][rule]) is (rule in menu.LOSSY)
+
+
+def test_a_block_of_a_tree_is_refused_and_nothing_else(family):
+    for drafter, rule in itertools.product([*menu.drafters(), "adaptive:eagle3:tree"], menu.RULES):
+        if rule == "block" and drafter.endswith("tree"):
+            with pytest.raises(request.InputError, match="chains only"):
+                request.check("Hi", drafter, rule=rule)
+        else:
+            assert request.check("Hi", drafter, rule=rule).rule == rule
+
+
+def test_the_menus_know_the_engines_names():
+    from specdec import rules, zoo
+
+    assert tuple(rules.RULES) == menu.RULES
+    assert {key for key, rule in rules.RULES.items() if not rule.trees} == menu.CHAINS_ONLY
+    assert {key for key, rule in rules.RULES.items() if not rule.lossless} == menu.LOSSY
+    words, names = text.strings("player"), {rule.name for rule in rules.RULES.values()}
+    assert words["rule"].keys() | words["say"]["rejected_by"].keys() == names - {rules.RULES["rejection"].name}
+    assert words["card"]["without_coin"].keys() - {"other"} < names
+    script = (text.ASSETS / "player.js").read_text(encoding="utf-8")
+    assert set(re.findall(r'\b(?:BLOCK|NOISE) = "([^"]+)"', script)) < names
+    if (text.ASSETS / "family" / "target").is_dir():
+        assert set(menu.drafters()) - {"adaptive"} <= zoo.load("embedded").drafters.keys()
+
+
+def test_a_run_is_told_its_rule(monkeypatch):
+    asked = {}
+
+    def engine(*_, **options):
+        asked.update(options)
+        yield from toyrun.events()
+
+    monkeypatch.setattr(session, "_engine", lambda: (Family(), engine))
+    list(race.run("Hi", rule="block"))
+    assert asked == {"rule": "block"}
 
 
 def test_every_example_prompt_is_good_input():
@@ -119,15 +211,18 @@ def test_every_string_is_a_string(name):
     assert all(isinstance(leaf, str) for leaf in leaves(text.strings(name)))
 
 
+CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also called C
+
+
 def test_every_string_the_player_asks_for_exists():
     words = text.strings("player")
     script = (text.ASSETS / "player.js").read_text(encoding="utf-8")
-    for group in ("figures", "define", "say", "transport", "charts", "foot", "card", "time", "lane", "meta"):
-        letter = {"figures": "U", "say": "Y", "card": "C"}.get(group)
+    for group in ("figures", "define", "say", "transport", "charts", "foot", "card", "time", "lane", "meta", "tree"):
+        letter = {"figures": "U", "say": "Y", "card": "C", "tree": "T"}.get(group)
         names = set(re.findall(rf"\bW\.{group}\.(\w+)", script))
         assert names <= words[group].keys(), group
-        if letter == "U":
-            assert set(re.findall(r"\bU\.(\w+)", script)) <= words[group].keys()
+        if letter in ("U", "C", "T"):
+            assert set(re.findall(rf"\b{letter}\.(\w+)", script)) - CHART <= words[group].keys()
     assert words["define"].keys() >= {"speedup", "alpha", "tau", "ttft", "tpot", "dar", "c", "v"}
     said = set(re.findall(r"\bY\.(\w+)", script))
     assert said <= words["say"].keys() | words["foot"].keys()
@@ -135,7 +230,10 @@ def test_every_string_the_player_asks_for_exists():
 
 def test_every_reason_and_kind_has_words():
     words = text.strings("page")
-    assert set(request.DRAFTERS) == words["settings"]["drafters"].keys()
+    settings, told = words["settings"], text.strings("player")
+    assert menu.WEIGHTS.keys() == settings["drafters"].keys() == settings["drafter_lines"].keys()
+    assert set(menu.RULES) == settings["rules"].keys() == settings["rule_lines"].keys()
+    assert {*menu.WEIGHTS, "other"} == told["drafter"].keys() == told["say"]["start"].keys()
     assert text.prompts().keys() == words["settings"]["examples"].keys()
     assert text.paragraph("reading").strip()
     assert set(typing.get_args(events.FinishReason)) - {"length", "failed"} == text.strings("player")["reason"].keys()
@@ -211,14 +309,14 @@ def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
 
 @pytest.mark.parametrize("error", [RuntimeError("secret /path"), ValueError("Too long; shorten it.")])
 def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error):
-    def broken(*_):
+    def broken(*_, **__):
         raise error
         yield
 
-    monkeypatch.setattr(session, "_engine", lambda: (None, broken))
-    monkeypatch.setattr(session, "live_header", lambda *_: toyrun.header("live"))
+    monkeypatch.setattr(session, "_engine", lambda: (Family(), broken))
     last = list(session.run(request.check("Hi")))[-1]
-    assert last.kind == "error" and "secret" not in last.text
+    told = str(error) if isinstance(error, ValueError) else text.strings("page")["notice"]["broken"]
+    assert (last.kind, last.text) == ("error", told)
     assert not session._machine.locked()
 
 
@@ -268,7 +366,8 @@ def test_the_players_arithmetic(tmp_path):
     if node is None:
         pytest.skip("node is not installed")
     toyrun.trace().save(tmp_path / "toy.jsonl")
-    environment = {**os.environ, "TRACE": str(tmp_path / "toy.jsonl")}
+    toyrun.tree_trace().save(tmp_path / "tree.jsonl")
+    environment = {**os.environ, "TRACE": str(tmp_path / "toy.jsonl"), "TREE": str(tmp_path / "tree.jsonl")}
     command = [node, "--test", str(ROOT / "tests" / "js" / "player.test.cjs")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout[-4000:]

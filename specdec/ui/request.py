@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..types import MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
+from .menu import ADAPTIVE, CHAINS_ONLY, drafters, RULES, TREE
 from .text import strings
 
-DRAFTERS = ("draft_model", "prompt_lookup", "none")
 MAX_PROMPT, MAX_K, MAX_NEW = 4_000, 16, 256
 MAX_TEMPERATURE, MAX_TOP_K, MAX_SEED = 2.0, 1_000, 2**31 - 1
 
@@ -24,6 +24,7 @@ class RunRequest:
     drafter: str
     k: int
     params: SamplingParams
+    rule: str = "rejection"
 
 
 def check(
@@ -36,10 +37,12 @@ def check(
     max_tokens: Any = 64,
     seed: Any = 0,
     stop: Any = "",
+    rule: Any = "rejection",
 ) -> RunRequest:
     """The request, or an InputError for the first thing that is wrong with it."""
-    if not isinstance(drafter, str) or drafter not in DRAFTERS:
-        raise InputError(say("drafter", names=", ".join(DRAFTERS)))
+    drafter, rule = known_drafter(drafter), known_rule(rule)
+    if rule in CHAINS_ONLY and drafter.endswith(TREE):
+        raise InputError(say("chains_only"))
     params = SamplingParams(
         temperature=number("temperature", temperature, MAX_TEMPERATURE),
         top_k=whole("top_k", top_k, 0, MAX_TOP_K),
@@ -48,7 +51,22 @@ def check(
         seed=whole("seed", seed, 0, MAX_SEED),
         stop=stops(stop),
     )
-    return RunRequest(readable(prompt), drafter, whole("k", k, 0, MAX_K), params)
+    return RunRequest(readable(prompt), drafter, whole("k", k, 0, MAX_K), params, rule)
+
+
+def known_drafter(name: Any) -> str:
+    """One of the menu, or `adaptive:NAME`: that one, with a depth chosen anew every cycle."""
+    names = drafters()
+    fixed = [name for name in names if name not in ("adaptive", "none")]
+    if not isinstance(name, str) or name not in [*names, *(ADAPTIVE + one for one in fixed)]:
+        raise InputError(say("drafter", names=", ".join(names)))
+    return name
+
+
+def known_rule(name: Any) -> str:
+    if not isinstance(name, str) or name not in RULES:
+        raise InputError(say("rule", names=", ".join(RULES)))
+    return name
 
 
 def readable(prompt: Any) -> str:

@@ -98,7 +98,8 @@ def _live(request: RunRequest) -> Iterator[News]:
     yield News("notice", _notice("running"))
     started = time.monotonic()
     try:
-        with contextlib.closing(race(family, request.prompt, request.drafter, request.k, request.params)) as events:
+        running = race(family, request.prompt, request.drafter, request.k, request.params, rule=request.rule)
+        with contextlib.closing(running) as events:
             yield News("lines", live_header(request.prompt, family.describe(), kind_of(request.prompt)).line())
             for event in events:
                 yield News("lines", line(event))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gradio as gr
 
-from .. import session
+from .. import menu, session
 from ..components.notice import notice, tell
 from ..components.player import pack, player
-from ..request import check, DRAFTERS, InputError, MAX_K, MAX_NEW, MAX_TEMPERATURE
+from ..request import check, InputError, MAX_K, MAX_NEW, MAX_TEMPERATURE
 from ..text import paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 20, 1_000_000  # past this length a log is sent less often
@@ -43,8 +43,7 @@ def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
             for kind, label in words["examples"].items():
                 pill = gr.Button(label, size="sm", elem_classes="sd-pill")
                 pill.click(None, prompt, prompt, js=next_example(prompts()[kind]), **PRIVATE)
-    names = [(words["drafters"][name], name) for name in DRAFTERS]
-    drafter = gr.Dropdown(names, value="draft_model", label=words["drafter"], filterable=False)
+    drafter = dropdown("drafter", menu.drafters(), menu.drafter_lines("rejection"))
     k = gr.Slider(0, MAX_K, value=3, step=1, label=words["k"], buttons=[])
     temperature = gr.Slider(0, MAX_TEMPERATURE, value=0.8, step=0.1, label=words["temperature"], buttons=[])
     seed = gr.Number(7, label=words["seed"], precision=None, elem_classes="sd-inline-number")
@@ -53,14 +52,35 @@ def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
         stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
     line = notice()
     with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
+        rule = dropdown("rule", menu.RULES, words["rule_lines"])
         max_tokens = gr.Slider(1, MAX_NEW, value=64, step=1, label=words["max_tokens"], buttons=[])
         top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
         top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
         stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
     recordings(screen, line)
+    explain(drafter, rule)
     prompt.focus(session.warm, **PRIVATE, queue=False)
-    fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings]
+    fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings, rule]
     return fields, run_button, stop_button, line
+
+
+def dropdown(name: str, choices: Sequence[str], lines: dict[str, str]) -> gr.Dropdown:
+    """A menu whose first entry is the default, with a line below it about the chosen one."""
+    words = strings("page")["settings"]
+    names = [(words[f"{name}s"][choice], choice) for choice in choices]
+    return gr.Dropdown(names, value=choices[0], label=words[name], info=lines[choices[0]], filterable=False)
+
+
+def explain(drafter: gr.Dropdown, rule: gr.Dropdown) -> None:
+    """The lines follow the choices, in the browser: whether a drafter is lossless depends on the rule, too."""
+    drafters = {name: menu.drafter_lines(name) for name in menu.RULES}
+    lines = json.dumps([drafters, strings("page")["settings"]["rule_lines"]])
+    tell = f"""(drafter, rule) => {{
+        const [drafters, rules] = {lines}, info = (text) => ({{ __type__: "update", info: text }});
+        return [info(drafters[rule][drafter]), info(rules[rule])];
+    }}"""
+    for chosen in (drafter, rule):
+        chosen.change(None, [drafter, rule], [drafter, rule], js=tell, **PRIVATE)
 
 
 def recordings(screen: gr.HTML, line: gr.HTML) -> None:
@@ -149,13 +169,15 @@ def run(
     max_tokens: int = 64,
     seed: int = 0,
     stop: str = "",
+    rule: str = "rejection",
 ) -> Iterator[str]:
     """Run a prompt live, speculatively and plainly; streams the run as NDJSON: a header, then one event a line.
 
+    The names of drafters and rules are those that a wrong name is answered with; `adaptive:NAME` adapts any drafter.
     A refused input gives the one line {"error": "what to do"}; a run cut at its deadline ends with {"notice": "why"}.
     """
     try:
-        request = check(prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop)
+        request = check(prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop, rule)
     except InputError as error:
         yield json.dumps({"error": str(error)})
         return
