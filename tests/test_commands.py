@@ -78,7 +78,7 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
     assert {"suite", "machine", "rows", "peers"} <= set(report)
     assert {(r["drafter"], r["domain"], r["temperature"]) for r in report["rows"]} == {
         (drafter, domain, temperature)
-        for drafter in ("draft_model", "prompt_lookup")
+        for drafter in ("draft_model", "prompt_lookup", "adaptive")
         for domain in ("story", "code", "facts")
         for temperature in (0.0, 0.8)
     }
