@@ -518,7 +518,7 @@ function mount(element, props, watch) {
       ["alpha", U.alpha, F.alpha == null ? "–" : fixed(F.alpha), F.a.judged ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged }) : ""],
       ["tau", U.tau, F.tau == null ? "–" : fixed(F.tau), U.tau_unit],
     ];
-    if (!part.figures.children.length) part.figures.append(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label), lossyTag(name)), h("dd", {}))));
+    if (!part.figures.children.length) part.figures.append(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label), cls ? h("span", { class: "sd-tag" }, W.lossy) : null), h("dd", {}))));
     rows.forEach(([, label, value, unit], i) => {
       const [dt, dd] = part.figures.children[i].children;
       dt.firstChild.textContent = label;
@@ -528,8 +528,6 @@ function mount(element, props, watch) {
     part.clock0.replaceChildren(...clock(speculative(run), F.a.written));
     part.clock1.replaceChildren(...clock(plain(run), F.b.written));
   }
-
-  const lossyTag = (name) => (["speedup", "speculative", "alpha", "tau"].includes(name) ? h("span", { class: "sd-tag" }, W.lossy) : null);
 
   function paintTransport(F, end) {
     const label = S.playing ? "❚❚ " + W.transport.pause : "▶ " + W.transport.play;

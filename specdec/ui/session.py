@@ -95,7 +95,7 @@ def _live(request: RunRequest) -> Iterator[News]:
         log.exception("the models cannot be loaded")
         yield News("error", _notice("no_engine"))
         return
-    yield News("notice", _notice("running"))
+    yield News("notice", _notice("probing" if request.drafter.startswith("adaptive") else "running"))
     started = time.monotonic()
     try:
         running = race(family, request.prompt, request.drafter, request.k, request.params, rule=request.rule)
