@@ -78,15 +78,21 @@ def best(report: Any, name: str, temperature: float) -> str:
 def models(provenance: Any) -> str:
     head = ["", "shape", "parameters", "tokens seen", "bits per byte, held out (story · code · facts)"]
     table = [line(head), line("---" for _ in head)]
-    for name, label in (("target", "target"), ("draft_model", "draft model")):
-        facts = provenance[name]
-        layers, width = facts["shape"]["num_hidden_layers"], facts["shape"]["hidden_size"]
-        bits = " · ".join(f"{facts['bits_per_byte_held_out'][domain]:.2f}" for domain in ("story", "code", "facts"))
-        shape = f"{layers} {'layer' if layers == 1 else 'layers'} × {width}"
-        table.append(
-            line([label, shape, f"{facts['parameters'] / 1e6:.2f} M", f"{facts['tokens_seen'] / 1e6:.0f} M", bits])
-        )
+    for name, facts in provenance.items():
+        if "tokens_seen" not in facts:
+            continue
+        bits = facts.get("bits_per_byte_held_out")
+        scores = " · ".join(f"{bits[domain]:.2f}" for domain in ("story", "code", "facts")) if bits else "–"
+        size, seen = f"{facts['parameters'] / 1e6:.2f} M", f"{facts['tokens_seen'] / 1e6:.0f} M"
+        table.append(line([name.replace("_", " "), shape(facts), size, seen, scores]))
     return "\n".join(table)
+
+
+def shape(facts: Any) -> str:
+    if "shape" not in facts:
+        return "heads"
+    layers, width = facts["shape"]["num_hidden_layers"], facts["shape"]["hidden_size"]
+    return f"{layers} {'layer' if layers == 1 else 'layers'} × {width}"
 
 
 def cell(name: str, value: Any) -> str:

@@ -228,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--eagle3-tokens", type=int, default=20_000_000, help="tokens the EAGLE-3 head sees")
     parser.add_argument("--own-tokens", type=int, default=1_500_000, help="tokens the target writes for its drafters")
     parser.add_argument("--lesson-tokens", type=int, default=2_500_000, help="tokens of text it reads for them")
-    parser.add_argument("--widths", type=int, nargs="+", default=[128], help="widths of the draft (default 128)")
+    parser.add_argument("--widths", type=int, nargs="+", default=[192], help="widths of the draft (default 192)")
     parser.add_argument("--stories", type=int, default=1000, help="sampled stories to search for blocked words")
     parser.add_argument("--batch-tokens", type=int, default=8192)
     parser.add_argument("--length", type=int, default=256, help="window; the last part of a run sees twice as much")
