@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     defaults = {field.name: field.default for field in fields(SamplingParams)}
     parse = argparse.ArgumentParser("python -m specdec", description=__doc__)
     parse.add_argument("prompt", help="the text to continue")
-    parse.add_argument("--drafter", default="draft_model", help="draft_model, prompt_lookup or none")
+    parse.add_argument("--drafter", help="its name; default draft_model, or what --draft brings")
     parse.add_argument(
         "--rule", default="rejection", help="rejection, shared_noise, block or typical (lossy); default rejection"
     )
@@ -42,6 +42,12 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument(
         "--family", default="embedded", help="'embedded', or a folder with target/, tokenizer/, draft_model/"
     )
+    parse.add_argument("--target", metavar="MODEL", help="instead of a family: a folder, or a name on the Hub")
+    parse.add_argument(
+        "--draft", action="append", default=[], metavar="MODEL",
+        help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated",
+    )  # fmt: skip
+    parse.add_argument("--exit-layer", type=int, default=0, help="offer early_exit of --target at this layer")
     parse.add_argument("--dtype", choices=("bfloat16", "float32"), help="default: what is fastest here")
     parse.add_argument("--json", action="store_true", help="print the trace, one JSON object a line")
     parse.add_argument("--save", type=Path, metavar="FILE", help="also keep the run as a recorded trace (.jsonl)")
@@ -61,8 +67,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         params = SamplingParams(
             options.temperature, options.top_k, options.top_p, options.max_tokens, options.seed, tuple(options.stop)
         )
-        family = zoo.load(options.family, getattr(torch, options.dtype) if options.dtype else None)
-        events = race(family, options.prompt, options.drafter, options.k, params, rule=options.rule)
+        dtype = getattr(torch, options.dtype) if options.dtype else None
+        if options.target:
+            family = zoo.load_pair(
+                options.target, *options.draft, exit_layer=options.exit_layer, dtype=dtype, pickles=True
+            )
+        elif options.draft or options.exit_layer:
+            raise ValueError("--draft and --exit-layer belong to a --target")
+        else:
+            family = zoo.load(options.family, dtype)
+        trained = (name for name in family.drafters if name not in ("none", "prompt_lookup"))
+        drafter = options.drafter or next(trained, "prompt_lookup")
+        events = race(family, options.prompt, drafter, options.k, params, rule=options.rule)
     except ValueError as error:
         print(f"specdec: {error}", file=sys.stderr)
         return 2

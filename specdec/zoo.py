@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from . import machine
+from . import machine, published
 from .drafters import (
     AdaptiveDrafter,
     Drafter,
@@ -116,7 +116,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None) -> Family:
     with _lock:
         if (name, dtype) not in _loaded:
             folder = EMBEDDED if name == "embedded" else Path(name)
-            _loaded[name, dtype] = read(folder, name, dtype or fastest_dtype(folder))
+            _loaded[name, dtype] = read(folder, name, dtype or fastest_dtype(folder / "target"))
         return _loaded[name, dtype]
 
 
@@ -141,18 +141,72 @@ def read(folder: Path, name: str, dtype: torch.dtype) -> Family:
 
 def heads(folder: Path, target: Transformer) -> dict[str, Method]:
     """The drafters that are small parts trained on the target's own states."""
-    methods = {}
+    methods: dict[str, Method] = {}
     if (folder / "medusa").is_dir():
-        medusa = MedusaHeads.load(folder / "medusa", target)
-        last = (len(target.layers),)
-        methods["medusa"] = Method(lambda view, capacity: MedusaDrafter(view, medusa), medusa.parameters, last)
-        methods["medusa:tree"] = Method(lambda view, capacity: MedusaTreeDrafter(view, medusa), medusa.parameters, last)
+        methods |= medusa_methods(MedusaHeads.load(folder / "medusa", target))
     if (folder / "eagle3").is_dir():
-        eagle = Eagle3Head.load(folder / "eagle3", target)
-        facts = eagle.parameters, eagle.taps
-        methods["eagle3"] = Method(lambda view, capacity: Eagle3Drafter(view, eagle, capacity), *facts)
-        methods["eagle3:tree"] = Method(lambda view, capacity: Eagle3TreeDrafter(view, eagle, capacity), *facts)
+        methods |= eagle3_methods(Eagle3Head.load(folder / "eagle3", target))
     return methods
+
+
+def medusa_methods(heads: MedusaHeads) -> dict[str, Method]:
+    facts = heads.parameters, (len(heads.target.layers),)
+    return {
+        "medusa": Method(lambda view, capacity: MedusaDrafter(view, heads), *facts),
+        "medusa:tree": Method(lambda view, capacity: MedusaTreeDrafter(view, heads), *facts),
+    }
+
+
+def eagle3_methods(head: Eagle3Head) -> dict[str, Method]:
+    facts = head.parameters, head.taps
+    return {
+        "eagle3": Method(lambda view, capacity: Eagle3Drafter(view, head, capacity), *facts),
+        "eagle3:tree": Method(lambda view, capacity: Eagle3TreeDrafter(view, head, capacity), *facts),
+    }
+
+
+def load_pair(
+    target: str | Path, *drafts: str | Path, exit_layer: int = 0, dtype: torch.dtype | None = None,
+    pickles: bool = False,
+) -> Family:  # fmt: skip
+    """A target in the Hub's layout and any number of drafters for it, each told by its tensors.
+
+    Folders, or names on the Hub. `exit_layer` offers early exit there: LayerSkip's files do not say where their models
+    were trained to exit. `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter
+    of a kind bears its folder's name. ValueError, with one reason, for what cannot be loaded.
+    """
+    folder = published.find(target)
+    try:
+        model = Transformer.load(folder, dtype or fastest_dtype(folder))
+        tokenizer = published.read_tokenizer(folder)
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from error
+    published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
+    if not 0 <= exit_layer < len(model.layers):
+        raise ValueError(f"the exit layer must lie between 1 and {len(model.layers) - 1}, not {exit_layer}")
+    family = Family(str(target), model, tokenizer, None)
+    family.begin, family.end_tokens = published.boundaries(folder, tokenizer)
+    if exit_layer:
+        family.drafters["early_exit"] = Method(lambda view, capacity: EarlyExitDrafter(view), exit_layer=exit_layer)
+    for source in drafts:
+        place = published.find(source, pickles)
+        part = published.load_drafter(place, model, tokenizer, pickles)
+        if isinstance(part, Transformer):
+            family.draft = family.draft or part
+        for name, method in methods_of(part).items():
+            family.drafters[f"{name}:{place.name}" if name in family.drafters else name] = method
+    family.threads = tune_threads(family)
+    if model.dtype != torch.float32:
+        tune_padding(family)
+    return family
+
+
+def methods_of(part: published.Drafting) -> dict[str, Method]:
+    if isinstance(part, MedusaHeads):
+        return medusa_methods(part)
+    if isinstance(part, Eagle3Head):
+        return eagle3_methods(part)
+    return {"draft_model": Method(lambda view, capacity: DraftModelDrafter(part, capacity), part.parameters)}
 
 
 def fastest_dtype(folder: Path) -> torch.dtype:
@@ -161,7 +215,7 @@ def fastest_dtype(folder: Path) -> torch.dtype:
     Large matrices cost what their bytes cost. Small ones cost what a call costs, and a bfloat16 call costs
     several times a float32 one (27 against 6 µs at 192 × 576 on the CPU this was measured on).
     """
-    stored = sum(shard.stat().st_size for shard in (folder / "target").glob("*.safetensors"))
+    stored = sum(shard.stat().st_size for shard in folder.glob("*.safetensors"))
     supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
     return torch.bfloat16 if stored > SMALL and supported() else torch.float32
 

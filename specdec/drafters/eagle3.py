@@ -43,9 +43,18 @@ class Eagle3Head:
     `fc` is [features · hidden, hidden], input-first. It knows only the tokens `ids` [draft vocabulary] of the target.
     """
 
-    def __init__(self, config: Config, weights: Mapping[str, Tensor], target: Transformer, taps: Sequence[int]) -> None:
-        """`weights` under the names of the authors' checkpoints. ValueError where they fit no head for `target`."""
-        needed = ("fc.weight", "norm.weight", "lm_head.weight", "midlayer.hidden_norm.weight")
+    def __init__(
+        self, config: Config, weights: Mapping[str, Tensor], target: Transformer, taps: Sequence[int],
+        norm_before_residual: bool = False,
+    ) -> None:  # fmt: skip
+        """`weights` under the names of the authors' checkpoints. ValueError where they fit no head for `target`.
+
+        With `norm_before_residual` (`speculators`) the stream begins with the normed feature, not the feature.
+        """
+        needed = (
+            "fc.weight", "norm.weight", "lm_head.weight", "midlayer.hidden_norm.weight",
+            "midlayer.input_layernorm.weight",
+        )  # fmt: skip
         if lacking := [name for name in needed if name not in weights]:
             raise ValueError(f"this is no EAGLE-3 head: it lacks {', '.join(lacking)}")
         width, fc = target.embedding.shape[1], weights["fc.weight"]
@@ -59,6 +68,8 @@ class Eagle3Head:
             config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context, windows={}
         )
         self.decoder = Transformer(shape, lean(weights, target.embedding), target.dtype, target.device)
+        hidden_norm = weights["midlayer.hidden_norm.weight"].float() * width**0.5
+        self.stream_norm = hidden_norm.to(target.device, target.dtype) if norm_before_residual else None
         self.fc = fc.float().t().contiguous().to(target.device, target.dtype)
         self.vocabulary, self.taps = target.vocabulary, tuple(taps)
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
@@ -85,8 +96,10 @@ class Eagle3Head:
         That is the next feature, as far as the head can tell. `parents` makes the last pairs a tree.
         """
         start, words = cache.length, F.embedding(torch.tensor(tokens, device=self.fc.device), self.decoder.embedding)
-        pairs = torch.cat((self.decoder.divided(words), self.decoder.divided(features)), -1)
-        states = self.decoder.through(features, cache, start, parents=parents, read=pairs)
+        normed = self.decoder.divided(features)
+        pairs = torch.cat((self.decoder.divided(words), normed), -1)
+        stream = features if self.stream_norm is None else normed * self.stream_norm
+        states = self.decoder.through(stream, cache, start, parents=parents, read=pairs)
         cache.keep(start + len(tokens))
         return states
 

@@ -32,26 +32,31 @@ TREE: Tree = ((0,), (1,), (2,), (0, 0), (0, 1), (1, 0), (0, 0, 0))
 
 
 class MedusaHeads:
-    """x + SiLU(W x + b) for every head at once, then an output matrix: the target's, or one a head.
+    """x + SiLU(W x + b), once or more, for every head at once, then an output matrix: the target's, or one a head.
 
-    `weight` is [heads, hidden, hidden], `output` [heads, hidden, V], both input-first.
+    `blocks` are weights [heads, hidden, hidden] and biases, `output` is [heads, hidden, V]; all input-first.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], target: Transformer, tree: Tree = TREE) -> None:
         def stacked(part: str) -> Tensor:
-            tensors = [weights[f"{head}.{part}"].float() for head in range(count)]
+            names = [f"{head}.{part}" for head in range(count)]
+            if lacking := [name for name in names if name not in weights]:
+                raise ValueError(f"the Medusa heads lack {', '.join(lacking)}")
+            tensors = [weights[name].float() for name in names]
             return torch.stack(tensors).to(target.device, target.dtype)
 
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
         if not count:
             raise ValueError("these are no Medusa heads: there is no tensor 0.0.linear.weight")
-        if "0.1.linear.weight" in weights:
-            raise ValueError("Medusa heads of more than one residual block are not supported")
+        layers = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
         self.target, self.count, self.tree = target, count, sorted(tree, key=lambda path: (len(path), path))
         self.parameters = sum(tensor.numel() for tensor in weights.values())
-        self.weight = stacked("0.linear.weight").transpose(1, 2).contiguous()
-        self.bias = stacked("0.linear.bias")[:, None]
-        self.output = stacked("1.weight").transpose(1, 2).contiguous() if "0.1.weight" in weights else None
+        self.blocks = [
+            (stacked(f"{i}.linear.weight").transpose(1, 2).contiguous(), stacked(f"{i}.linear.bias")[:, None])
+            for i in range(layers)
+        ]
+        own = f"{layers}.weight"
+        self.output = stacked(own).transpose(1, 2).contiguous() if f"0.{own}" in weights else None
 
     @classmethod
     def load(cls, folder: Path, target: Transformer) -> MedusaHeads:
@@ -67,7 +72,8 @@ class MedusaHeads:
         """
         states = cache.states[len(self.target.layers)]
         x = self.target.normed(states[cache.length - 1 : cache.length]).expand(count, 1, -1)
-        x = x + F.silu(torch.baddbmm(self.bias[:count], x, self.weight[:count]))
+        for weight, bias in self.blocks:
+            x = x + F.silu(torch.baddbmm(bias[:count], x, weight[:count]))
         if self.output is not None:
             return torch.bmm(x, self.output[:count])[:, 0]
         return (x[:, 0] / self.target.norm) @ self.target.head  # that matrix holds the norm already
