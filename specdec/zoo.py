@@ -173,7 +173,7 @@ def load_pair(
 
     Folders, or names on the Hub. `exit_layer` offers early exit there: LayerSkip's files do not say where their models
     were trained to exit. `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter
-    of a kind bears its folder's name. ValueError, with one reason, for what cannot be loaded.
+    of a kind bears its source's last name. ValueError, with one reason, for what cannot be loaded.
     """
     folder = published.find(target)
     try:
@@ -189,12 +189,11 @@ def load_pair(
     if exit_layer:
         family.drafters["early_exit"] = Method(lambda view, capacity: EarlyExitDrafter(view), exit_layer=exit_layer)
     for source in drafts:
-        place = published.find(source, pickles)
-        part = published.load_drafter(place, model, tokenizer, pickles)
+        part = published.load_drafter(published.find(source, pickles), model, tokenizer, pickles)
         if isinstance(part, Transformer):
             family.draft = family.draft or part
         for name, method in methods_of(part).items():
-            family.drafters[f"{name}:{place.name}" if name in family.drafters else name] = method
+            family.drafters[f"{name}:{Path(source).name}" if name in family.drafters else name] = method
     family.threads = tune_threads(family)
     if model.dtype != torch.float32:
         tune_padding(family)
