@@ -74,6 +74,10 @@ def test_provenance_is_complete() -> None:
     assert set(record["samples"]["samples"]) == {"story", "code", "facts"}
 
 
+def drafting(family: Family) -> list[str]:
+    return [*(name for name in family.drafters if name != "none"), "adaptive"]
+
+
 def greedy_ids(family: Family, prompt: str, drafter: str, k: int) -> list[int]:
     params = SamplingParams(max_tokens=40, ignore_end=True)
     return ids(list(generate(tasks(family, prompt, drafter, k, params, details=False)["speculative"])))
@@ -82,7 +86,7 @@ def greedy_ids(family: Family, prompt: str, drafter: str, k: int) -> list[int]:
 @pytest.mark.parametrize("prompt", [prompts[i] for prompts in PROMPTS.values() for i in (0, 1)])
 def test_greedy_text_is_plain_text_for_every_drafter_and_k(exact: Family, prompt: str) -> None:
     plain = greedy_ids(exact, prompt, "none", 0)
-    for drafter in ("draft_model", "prompt_lookup"):
+    for drafter in drafting(exact):
         for k in (0, 1, 2, 3, 5, 8):
             assert greedy_ids(exact, prompt, drafter, k) == plain, (drafter, k)
 
@@ -91,7 +95,7 @@ def test_greedy_text_is_plain_text_for_every_drafter_and_k(exact: Family, prompt
 def test_greedy_text_is_plain_text_for_every_prompt(exact: Family) -> None:
     for prompt in (prompt for prompts in PROMPTS.values() for prompt in prompts):
         plain = greedy_ids(exact, prompt, "none", 0)
-        for drafter in ("draft_model", "prompt_lookup"):
+        for drafter in drafting(exact):
             for k in (1, 2, 3, 4, 5, 6, 8, 16):
                 assert greedy_ids(exact, prompt, drafter, k) == plain, (prompt, drafter, k)
 

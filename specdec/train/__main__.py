@@ -202,7 +202,9 @@ def train_eagle3(shop: Workshop) -> None:
 
 def write_report(shop: Workshop) -> None:
     """Samples of what the target says, and a search for words that it must not say."""
-    model = LlamaForCausalLM.from_pretrained(shop.out / "target", dtype=torch.float32).to(shop.options.device)
+    model = LlamaForCausalLM.from_pretrained(
+        shop.out / "target", dtype=torch.float32, attn_implementation="eager"
+    ).to(shop.options.device)  # fmt: skip
     shop.note("samples", report.examine(model, shop.tokenizer, shop.texts, shop.options.stories, shop.options.seed))
 
 
