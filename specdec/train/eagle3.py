@@ -121,7 +121,8 @@ def build(teacher: LlamaForCausalLM, taps: tuple[int, ...], ids: Tensor, seed: i
     torch.manual_seed(seed)
     config = copy.deepcopy(teacher.config)
     config.num_hidden_layers, config.num_key_value_heads = 1, config.num_attention_heads
-    config.architectures, config.tie_word_embeddings = ["LlamaForCausalLMEagle3"], False
+    # Files that name an architecture count the outputs of layers in `eagle_config`; this one counts inputs.
+    config.architectures, config.tie_word_embeddings = None, False
     config.draft_vocab_size = len(ids)
     config.eagle_config = {"eagle_aux_hidden_state_layer_ids": list(taps), "use_aux_hidden_state": True}
     return config, Eagle3(config, teacher, ids).bfloat16()
