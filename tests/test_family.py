@@ -74,6 +74,12 @@ def test_provenance_is_complete() -> None:
     assert set(record["samples"]["samples"]) == {"story", "code", "facts"}
 
 
+def test_no_file_tells_where_it_was_made() -> None:
+    for path in EMBEDDED.rglob("*.json"):
+        if path.name != "tokenizer.json":
+            assert '": "/' not in path.read_text(encoding="utf-8")
+
+
 def drafting(family: Family) -> list[str]:
     return [*(name for name in family.drafters if name != "none"), "adaptive"]
 
