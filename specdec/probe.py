@@ -7,14 +7,13 @@ from statistics import median
 from .engine import generate, Task
 from .stats import Comparison, LaneStats
 from .types import Costs, SamplingParams
-from .zoo import DEFAULT, Family
+from .zoo import Family
 
 DEPTHS, TOKENS, ROUNDS = (1, 3, 7), 25, 3
 
 
 def probe(family: Family, name: str) -> Costs:
     """Costs of drafting with `name`, in plain steps. Measured once, then frozen for this family."""
-    name = name or DEFAULT
     if name not in family.costs:
         seen: dict[int, list[Comparison]] = {depth: [] for depth in DEPTHS}
         for _ in range(ROUNDS):

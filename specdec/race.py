@@ -15,7 +15,7 @@ from .events import Committed, Event, Finished
 from .probe import probe
 from .types import SamplingParams
 from .verify import RejectionSampling, Rule
-from .zoo import ADAPTIVE, Family
+from .zoo import adapted, Family
 
 SPECULATIVE, PLAIN = "speculative", "plain"
 
@@ -32,9 +32,8 @@ def tasks(
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)
-    kind, _, inner = drafter.partition(":")
-    if kind == ADAPTIVE:
-        probe(family, inner)
+    if wrapped := adapted(drafter):
+        probe(family, wrapped)
 
     def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:
         target, drafter = family.lane(drafter_name, capacity)

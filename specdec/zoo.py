@@ -70,26 +70,20 @@ class Family:
             "prompt_lookup": Method(lambda view, capacity: PromptLookupDrafter()),
         }
         if draft is not None:
-            self.drafters["draft_model"] = Method(
-                lambda view, capacity: DraftModelDrafter(draft, capacity), draft.parameters
-            )
+            self.drafters |= methods_of(draft)
         if target.config.exit_layers:
-            self.drafters["early_exit"] = Method(
-                lambda view, capacity: EarlyExitDrafter(view), exit_layer=target.config.exit_layers[0]
-            )
+            self.drafters |= early_exit(target.config.exit_layers[0])
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """The target and a fresh drafter for one run of at most `capacity` tokens. ValueError names the choices."""
-        kind, _, inner = name.partition(":")
-        adaptive = kind == ADAPTIVE
-        if adaptive:
-            name = inner or DEFAULT
+        wrapped = adapted(name)
+        name = wrapped or name
         if name not in self.drafters:
             raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
         method = self.drafters[name]
         view = TargetView(self.target, method.taps, method.exit_layer)
         drafter = method.make(view, capacity)
-        return view, AdaptiveDrafter(drafter, self.costs[name]) if adaptive else drafter
+        return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
 
     def encode(self, text: str) -> list[int]:
         begin = [] if self.begin is None else [self.begin]
@@ -105,6 +99,12 @@ class Family:
             "device": self.target.device,
             "threads": self.threads,
         }
+
+
+def adapted(name: str) -> str:
+    """The drafter that `adaptive` or `adaptive:NAME` wraps; "" for any other name."""
+    kind, _, inner = name.partition(":")
+    return (inner or DEFAULT) if kind == ADAPTIVE else ""
 
 
 def facts_of(model: Transformer) -> dict[str, int]:
@@ -133,36 +133,17 @@ def read(folder: Path, name: str, dtype: torch.dtype) -> Family:
         Transformer.load(draft, dtype) if draft.is_dir() else None,
     )
     family.drafters |= heads(folder, family.target)
-    family.threads = tune_threads(family)
-    if dtype != torch.float32:
-        tune_padding(family)
-    return family
+    return tuned(family)
 
 
 def heads(folder: Path, target: Transformer) -> dict[str, Method]:
     """The drafters that are small parts trained on the target's own states."""
     methods: dict[str, Method] = {}
     if (folder / "medusa").is_dir():
-        methods |= medusa_methods(MedusaHeads.load(folder / "medusa", target))
+        methods |= methods_of(MedusaHeads.load(folder / "medusa", target))
     if (folder / "eagle3").is_dir():
-        methods |= eagle3_methods(Eagle3Head.load(folder / "eagle3", target))
+        methods |= methods_of(Eagle3Head.load(folder / "eagle3", target))
     return methods
-
-
-def medusa_methods(heads: MedusaHeads) -> dict[str, Method]:
-    facts = heads.parameters, (len(heads.target.layers),)
-    return {
-        "medusa": Method(lambda view, capacity: MedusaDrafter(view, heads), *facts),
-        "medusa:tree": Method(lambda view, capacity: MedusaTreeDrafter(view, heads), *facts),
-    }
-
-
-def eagle3_methods(head: Eagle3Head) -> dict[str, Method]:
-    facts = head.parameters, head.taps
-    return {
-        "eagle3": Method(lambda view, capacity: Eagle3Drafter(view, head, capacity), *facts),
-        "eagle3:tree": Method(lambda view, capacity: Eagle3TreeDrafter(view, head, capacity), *facts),
-    }
 
 
 def load_pair(
@@ -187,25 +168,44 @@ def load_pair(
     family = Family(str(target), model, tokenizer, None)
     family.begin, family.end_tokens = published.boundaries(folder, tokenizer)
     if exit_layer:
-        family.drafters["early_exit"] = Method(lambda view, capacity: EarlyExitDrafter(view), exit_layer=exit_layer)
+        family.drafters |= early_exit(exit_layer)
     for source in drafts:
         part = published.load_drafter(published.find(source, pickles), model, tokenizer, pickles)
         if isinstance(part, Transformer):
             family.draft = family.draft or part
         for name, method in methods_of(part).items():
             family.drafters[f"{name}:{Path(source).name}" if name in family.drafters else name] = method
-    family.threads = tune_threads(family)
-    if model.dtype != torch.float32:
-        tune_padding(family)
-    return family
+    return tuned(family)
 
 
 def methods_of(part: published.Drafting) -> dict[str, Method]:
+    """The ways of drafting that a trained part serves."""
     if isinstance(part, MedusaHeads):
-        return medusa_methods(part)
+        facts = part.parameters, (len(part.target.layers),)
+        return {
+            "medusa": Method(lambda view, capacity: MedusaDrafter(view, part), *facts),
+            "medusa:tree": Method(lambda view, capacity: MedusaTreeDrafter(view, part), *facts),
+        }
     if isinstance(part, Eagle3Head):
-        return eagle3_methods(part)
+        return {
+            "eagle3": Method(lambda view, capacity: Eagle3Drafter(view, part, capacity), part.parameters, part.taps),
+            "eagle3:tree": Method(
+                lambda view, capacity: Eagle3TreeDrafter(view, part, capacity), part.parameters, part.taps
+            ),
+        }
     return {"draft_model": Method(lambda view, capacity: DraftModelDrafter(part, capacity), part.parameters)}
+
+
+def early_exit(layer: int) -> dict[str, Method]:
+    return {"early_exit": Method(lambda view, capacity: EarlyExitDrafter(view), exit_layer=layer)}
+
+
+def tuned(family: Family) -> Family:
+    """With the settings that are fastest on this machine."""
+    family.threads = tune_threads(family)
+    if family.target.dtype != torch.float32:
+        tune_padding(family)
+    return family
 
 
 def fastest_dtype(folder: Path) -> torch.dtype:

@@ -18,7 +18,7 @@ import pandas
 from tqdm import tqdm
 
 from .. import __version__, machine
-from ..zoo import ADAPTIVE, DEFAULT, Family, load
+from ..zoo import adapted, ADAPTIVE, DEFAULT, Family, load
 from . import peers
 from .measure import pairs, Row, row, Setting
 from .prompts import PROMPTS
@@ -62,7 +62,7 @@ def measure(family: Family, options: argparse.Namespace) -> list[Row]:
 
 
 def parameters_of(drafter: str, family: Family) -> int:
-    return family.drafters[DEFAULT if drafter == ADAPTIVE else drafter].parameters
+    return family.drafters[adapted(drafter) or drafter].parameters
 
 
 def speedup_of(entry: Row) -> float:

@@ -26,9 +26,8 @@ Weights = dict[str, Tensor]
 class Layer:
     """The weights of one block, arranged for few and flat operations.
 
-    Matrices are stored input-first: `x @ W` then costs about the same for one row as for five, which is what
-    makes verification cheap on a CPU. Query, key and value are one matrix, gate and up another. The weights of
-    the norms and the scale of the attention scores are multiplied into the matrices behind them.
+    Matrices are stored input-first. Query, key and value are one matrix, gate and up another. The weights of the
+    norms and the scale of the attention scores are multiplied into the matrices behind them.
     """
 
     qkv: Tensor  # [hidden, (heads + 2 kv_heads) · head_dim]
