@@ -50,8 +50,13 @@ class ChainDrafter:
         """Read the tokens not read yet; logits behind the last of them.  # [1, V]"""
         raise NotImplementedError
 
-    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor]:
-        """A token, and the very law that it was drawn from: warped as the target's will be.  # [1, V] -> [V]"""
+    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor | None]:
+        """A token, and the very law that it was drawn from: warped as the target's will be.  # [1, V] -> [V]
+
+        Greedy decoding draws nothing: the token is a point mass, which needs no law.
+        """
+        if params.temperature == 0.0:
+            return int(logits.argmax()), None
         law = probabilities(logits, params)[0]
         return chooser.categorical(law, ("draft", index)), law
 
@@ -65,7 +70,8 @@ class ChainDrafter:
             logits = self.step(pending)
             token, law = self.draw(logits, params, chooser, len(drafted))
             drafted.append(token)
-            laws.append(law)
+            if law is not None:
+                laws.append(law)
             pending = [token]
             now = time.perf_counter()
             seconds.append(now - started)
@@ -74,4 +80,4 @@ class ChainDrafter:
                 confidence = float((logits[0, token] - logits.logsumexp(-1)).exp())
                 if self.enough(confidence, len(drafted) - 1):
                     break
-        return Proposal.chain(drafted, torch.stack(laws), tuple(seconds)) if drafted else Proposal()
+        return Proposal.chain(drafted, torch.stack(laws) if laws else None, tuple(seconds))
