@@ -39,7 +39,6 @@ def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     patch.setattr(corpus, "standard_library", lambda: whole[::20])
     small = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 1}
     patch.setattr(target, "SHAPE", {"num_hidden_layers": 6, **small})
-    patch.setattr(target, "STEM", {"num_hidden_layers": 3, **small})
     arguments = [
         "all", "--corpus", str(books), "--out", str(out), "--tokens", "6000", "--draft-tokens", "4000",
         "--own-tokens", "1024", "--lesson-tokens", "2048", "--widths", "64", "--batch-tokens", "1024",

@@ -76,8 +76,6 @@ class ChainDrafter:
             now = time.perf_counter()
             seconds.append(now - started)
             started = now
-            if self.enough is not None:
-                confidence = float((logits[0, token] - logits.logsumexp(-1)).exp())
-                if self.enough(confidence, len(drafted) - 1):
-                    break
+            if self.enough is not None and self.enough(float(logits[0].softmax(-1)[token]), len(drafted) - 1):
+                break
         return Proposal.chain(drafted, torch.stack(laws) if laws else None, tuple(seconds))
