@@ -46,7 +46,7 @@ class AdaptiveDrafter:
         self.inner, self.costs = inner, costs
         self.acceptance = Share(0.6)  # of any drafted token
         # A distilled draft is kept more often than it is sure, a greedy one far more often.
-        self.by_confidence = [Share(((i + 0.5) / self.BINS) ** 0.25) for i in range(self.BINS)]
+        self.by_confidence = [Share(((i + 0.5) / self.BINS) ** (1 / 3), 2.0) for i in range(self.BINS)]
         self.tokens = self.spent = 0.0  # of late, with and without drafts: the rate that a draft must beat
         self.resting = self.rest = 0
         self._before: tuple[int, Proposal, list[int]] | None = None  # length of the text, draft, bins

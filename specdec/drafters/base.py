@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from ..sampling import Chooser, probabilities
+from ..sampling import Chooser, favourites, probabilities
 from ..types import Proposal, SamplingParams
 
 # Asked behind each drafted token, with the draft's confidence in it and its place from 0: is that enough?
@@ -56,7 +56,7 @@ class ChainDrafter:
         Greedy decoding draws nothing: the token is a point mass, which needs no law.
         """
         if params.temperature == 0.0:
-            return int(logits.argmax()), None
+            return int(favourites(logits)), None
         law = probabilities(logits, params)[0]
         return chooser.categorical(law, ("draft", index)), law
 
