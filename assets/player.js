@@ -404,7 +404,8 @@ function mount(element, props, watch) {
     const source = head.source === "live" ? "live" : "recorded";
     part.source.textContent = W.source[source];
     root.dataset.source = source;
-    const target = models.target && size(models.target.parameters), draft = started.drafter === "draft_model" && models.draft_model && size(models.draft_model.parameters);
+    const total = models.target && size(models.target.parameters), target = total && models.family === "tuned" ? words(W.meta.tuned, { target: total }) : total;
+    const drafting = /^draft_model/.test(started.drafter) && Object.hasOwn(models, started.drafter) && models[started.drafter], draft = drafting && size(drafting.parameters);
     const pair = target && draft ? words(W.meta.pair, { target, draft }) : target ? words(W.meta.target_only, { target }) : "";
     const device = (/^cuda/.test(models.device) && machine.gpu) || (machine.cores ? (machine.cores === 1 ? W.meta.one_core : words(W.meta.cores, { n: machine.cores })) : "");
     const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });

@@ -40,8 +40,9 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument("--seed", type=int, default=defaults["seed"])
     parse.add_argument("--stop", action="append", default=[], help="a string that ends the text; may be repeated")
     parse.add_argument(
-        "--family", default="embedded", help="'embedded', or a folder with target/, tokenizer/, draft_model/"
-    )
+        "--family", default="embedded",
+        help="'embedded', 'tuned' (its target tuned on code), or a folder with target/, tokenizer/, draft_model/",
+    )  # fmt: skip
     parse.add_argument("--target", metavar="MODEL", help="instead of a family: a folder, or a name on the Hub")
     parse.add_argument(
         "--draft", action="append", default=[], metavar="MODEL",

@@ -35,6 +35,7 @@ from .text import Pieces
 from .types import Costs
 
 EMBEDDED = Path(__file__).resolve().parent.parent / "assets" / "family"
+FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}
 ADAPTIVE, DEFAULT = "adaptive", "draft_model"
 SMALL = 100_000_000  # bytes of weights as stored
 _loaded: dict[tuple[str, torch.dtype | None], Family] = {}
@@ -57,8 +58,8 @@ class Family:
     `adaptive:NAME` is the drafter of that name with a depth chosen anew every cycle.
     """
 
-    def __init__(self, name: str, target: Transformer, tokenizer: Tokenizer, draft: Transformer | None) -> None:
-        self.name, self.target, self.draft = name, target, draft
+    def __init__(self, name: str, target: Transformer, tokenizer: Tokenizer, drafts: dict[str, Transformer]) -> None:
+        self.name, self.target, self.drafts = name, target, dict(drafts)
         tokenizer.encode_special_tokens = True  # text from people never becomes a control token
         self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
         self.begin = tokenizer.token_to_id("<|endoftext|>")
@@ -69,10 +70,13 @@ class Family:
             "none": Method(lambda view, capacity: NoDrafter()),
             "prompt_lookup": Method(lambda view, capacity: PromptLookupDrafter()),
         }
-        if draft is not None:
-            self.drafters |= methods_of(draft)
+        self.drafters |= {draft_name: draft_method(draft) for draft_name, draft in drafts.items()}
         if target.config.exit_layers:
             self.drafters |= early_exit(target.config.exit_layers[0])
+
+    @property
+    def draft(self) -> Transformer | None:
+        return self.drafts.get(DEFAULT)
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """The target and a fresh drafter for one run of at most `capacity` tokens. ValueError names the choices."""
@@ -83,6 +87,7 @@ class Family:
         method = self.drafters[name]
         view = TargetView(self.target, method.taps, method.exit_layer)
         drafter = method.make(view, capacity)
+        drafter.name = name  # one class may serve several names
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
 
     def encode(self, text: str) -> list[int]:
@@ -92,8 +97,7 @@ class Family:
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts for labels."""
         facts: dict[str, Any] = {"family": self.name, "target": facts_of(self.target)}
-        if self.draft is not None:
-            facts["draft_model"] = facts_of(self.draft)
+        facts |= {name: facts_of(draft) for name, draft in self.drafts.items()}
         return facts | {
             "dtype": str(self.target.dtype).removeprefix("torch."),
             "device": self.target.device,
@@ -115,25 +119,37 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None) -> Family:
     """The family of that name or folder, loaded at the first call. `dtype` None picks what is fastest here."""
     with _lock:
         if (name, dtype) not in _loaded:
-            folder = EMBEDDED if name == "embedded" else Path(name)
+            folder = FOLDERS.get(name) or Path(name)
             _loaded[name, dtype] = read(folder, name, dtype or fastest_dtype(folder / "target"))
         return _loaded[name, dtype]
 
 
 def read(folder: Path, name: str, dtype: torch.dtype) -> Family:
-    """A folder with `target/`, `tokenizer/` and perhaps `draft_model/`, `medusa/`, `eagle3/`."""
+    """A folder with `target/`, `tokenizer/` and perhaps `draft_model/`, `draft_model_NAME/`, `medusa/`, `eagle3/`.
+
+    Without a tokenizer it holds a tuned target, which shares the tokenizer and the draft of the family around it.
+    """
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer" / "tokenizer.json"))
-    draft = folder / "draft_model"
-    family = Family(
-        name,
-        Transformer.load(folder / "target", dtype),
-        tokenizer,
-        Transformer.load(draft, dtype) if draft.is_dir() else None,
-    )
+    tuned = not (folder / "tokenizer").is_dir()
+    tokenizer = Tokenizer.from_file(str((folder.parent if tuned else folder) / "tokenizer" / "tokenizer.json"))
+    drafts = {draft: Transformer.load(path, dtype) for draft, path in draft_folders(folder, tuned).items()}
+    family = Family(name, Transformer.load(folder / "target", dtype), tokenizer, drafts)
     family.drafters |= heads(folder, family.target)
-    return tuned(family)
+    return at_its_fastest(family)
+
+
+def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
+    """Draft models by name: `draft_model`, and `draft_model:NAME` for every folder draft_model_NAME.
+
+    Beside a tuned target `draft_model` is the one from before, and what was distilled anew is called after the folder.
+    """
+    if tuned:
+        found = {DEFAULT: folder.parent / DEFAULT, f"{DEFAULT}:{folder.name}": folder / DEFAULT}
+    else:
+        folders = folder / DEFAULT, *sorted(folder.glob(f"{DEFAULT}_*"))
+        found = {path.name.replace(f"{DEFAULT}_", f"{DEFAULT}:", 1): path for path in folders}
+    return {name: path for name, path in found.items() if path.is_dir()}
 
 
 def heads(folder: Path, target: Transformer) -> dict[str, Method]:
@@ -165,17 +181,18 @@ def load_pair(
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
     if not 0 <= exit_layer < len(model.layers):
         raise ValueError(f"the exit layer must lie between 1 and {len(model.layers) - 1}, not {exit_layer}")
-    family = Family(str(target), model, tokenizer, None)
+    family = Family(str(target), model, tokenizer, {})
     family.begin, family.end_tokens = published.boundaries(folder, tokenizer)
     if exit_layer:
         family.drafters |= early_exit(exit_layer)
     for source in drafts:
         part = published.load_drafter(published.find(source, pickles), model, tokenizer, pickles)
-        if isinstance(part, Transformer):
-            family.draft = family.draft or part
         for name, method in methods_of(part).items():
-            family.drafters[f"{name}:{Path(source).name}" if name in family.drafters else name] = method
-    return tuned(family)
+            name = f"{name}:{Path(source).name}" if name in family.drafters else name
+            family.drafters[name] = method
+            if isinstance(part, Transformer):
+                family.drafts[name] = part
+    return at_its_fastest(family)
 
 
 def methods_of(part: published.Drafting) -> dict[str, Method]:
@@ -193,14 +210,18 @@ def methods_of(part: published.Drafting) -> dict[str, Method]:
                 lambda view, capacity: Eagle3TreeDrafter(view, part, capacity), part.parameters, part.taps
             ),
         }
-    return {"draft_model": Method(lambda view, capacity: DraftModelDrafter(part, capacity), part.parameters)}
+    return {DEFAULT: draft_method(part)}
+
+
+def draft_method(draft: Transformer) -> Method:
+    return Method(lambda view, capacity: DraftModelDrafter(draft, capacity), draft.parameters)
 
 
 def early_exit(layer: int) -> dict[str, Method]:
     return {"early_exit": Method(lambda view, capacity: EarlyExitDrafter(view), exit_layer=layer)}
 
 
-def tuned(family: Family) -> Family:
+def at_its_fastest(family: Family) -> Family:
     """With the settings that are fastest on this machine."""
     family.threads = tune_threads(family)
     if family.target.dtype != torch.float32:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import toyrun
 
-from specdec.ui import session
+from specdec.events import Started
+from specdec.ui import menu, session
 from specdec.ui.text import ASSETS
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -225,6 +227,55 @@ def test_a_menus_line_follows_the_choice(open_page):
     page.get_by_text("Copies what followed").wait_for()
 
 
+@pytest.fixture
+def page_with_a_choice(browser, tmp_path, monkeypatch):
+    """A page of its own, whose family also holds a tuned target; nothing of it is loaded."""
+    from specdec.ui.build import build
+    from specdec.ui.theme import launch_settings
+
+    for name in {*menu.TARGETS.values(), *menu.WEIGHTS.values()}:
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    monkeypatch.setattr(menu, "FAMILY", tmp_path)
+    monkeypatch.setattr(session, "_loaded", lambda *_: True)
+    demo = build()
+    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto(url)
+    yield page
+    page.close()
+    demo.close()
+
+
+def test_another_target_brings_its_own_drafters(page_with_a_choice, monkeypatch):
+    page, asked = page_with_a_choice, []
+
+    class Tuned:
+        def describe(self):
+            return {"family": "tuned", "target": {"parameters": 10**6}, "draft_model:tuned": {"parameters": 10**5}}
+
+        def race(self, _, prompt, drafter, *__, **___):
+            asked.append(drafter)
+            for event in toyrun.events():
+                yield replace(event, drafter=drafter) if isinstance(event, Started) else event
+
+    engine = Tuned()
+    monkeypatch.setattr(session, "_engine", lambda family: (asked.append(family), (engine, engine.race))[1])
+    page.get_by_role("button", name="Advanced").click()
+    page.get_by_label("Target", exact=True).click()
+    page.get_by_role("option", name="Tuned on code").click()
+    page.get_by_text("as it was before tuning").wait_for()
+    page.get_by_label("Drafter").click()
+    assert page.get_by_role("option", name="Medusa").count() == 0
+    page.get_by_role("option", name="Draft model, distilled anew").click()
+    page.get_by_text("distilled anew from the tuned target").wait_for()
+    page.click("#run")
+    page.wait_for_selector("[data-source=live]")
+    assert asked == ["tuned", "draft_model:tuned"]
+    assert "code-tuned target" in page.inner_text("[data-part=meta]")
+    assert "draft model" in page.inner_text("[data-part=meta]")
+
+
 def test_reduced_motion_opens_at_the_first_rejection_and_stands_still(open_page):
     page = open_page(reduced_motion="reduce")
     assert "first rejection" in say(page)
@@ -283,7 +334,7 @@ class SlowEngine:
 
 def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     engine = SlowEngine()
-    monkeypatch.setattr(session, "_engine", lambda: (engine, engine.race))
+    monkeypatch.setattr(session, "_engine", lambda *_: (engine, engine.race))
     page = open_page(reduced_motion="reduce")
     page.click("#run")
     page.wait_for_selector("[data-source=live]")
@@ -304,7 +355,7 @@ def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
         yield from toyrun.events()[:20]
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(session, "_engine", lambda: (SlowEngine(), broken))
+    monkeypatch.setattr(session, "_engine", lambda *_: (SlowEngine(), broken))
     page = open_page(reduced_motion="reduce")
     page.click("#run")
     page.wait_for_selector(".sd-notice.sd-wrong")

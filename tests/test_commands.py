@@ -88,6 +88,15 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
     assert len(table) > 12
 
 
+def test_the_bench_measures_the_family_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str) -> None:
+        raise LookupError(f"asked for {name}")
+
+    monkeypatch.setattr(bench, "load", load)
+    with pytest.raises(LookupError, match="asked for tuned"):
+        bench.main(["--family", "tuned"])
+
+
 def test_headlines_leave_looping_rows_out() -> None:
     def row(domain: str, speedup: float, repetition: float) -> dict[str, object]:
         return {

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
 from specdec import zoo
+from specdec.bench import __main__ as bench
 from specdec.bench.prompts import PROMPTS
+from specdec.drafters import AdaptiveDrafter
 from specdec.engine import generate
-from specdec.events import Committed, Event, Finished, Verified
+from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.race import race, tasks
 from specdec.stats import Comparison
 from specdec.trace import Trace
-from specdec.types import SamplingParams
+from specdec.types import Costs, SamplingParams
 from specdec.zoo import EMBEDDED, Family
 
 PROMPT = "The old captain looked at the sea and"
@@ -188,6 +191,49 @@ def test_every_decision_of_the_recorded_traces_can_be_recomputed() -> None:
 def test_an_unknown_drafter_is_refused_with_the_choices(exact: Family) -> None:
     with pytest.raises(ValueError, match="choose from none, prompt_lookup, draft_model"):
         race(exact, PROMPT, drafter="telepathy")
+
+
+@pytest.fixture
+def crowded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The embedded family with further drafts and a tuned target, all of the same weights."""
+    monkeypatch.setattr(zoo, "tune_threads", lambda family: torch.get_num_threads())
+    (tmp_path / "tuned").mkdir()
+    for name in ("target", "tokenizer", "draft_model", "tuned/target"):
+        (tmp_path / name).symlink_to(EMBEDDED / Path(name).name)
+    for name in ("draft_model_story", "draft_model_of_mine", "tuned/draft_model"):
+        (tmp_path / name).symlink_to(EMBEDDED / "draft_model")
+    (tmp_path / "draft_models").mkdir()
+    return tmp_path
+
+
+def test_every_further_draft_is_a_drafter_of_its_own_name(crowded: Path) -> None:
+    family = zoo.load(str(crowded), torch.float32)
+    drafts = ["draft_model", "draft_model:of_mine", "draft_model:story"]
+    assert list(family.drafters) == ["none", "prompt_lookup", *drafts, "early_exit"]
+    assert [name for name in family.describe() if name.startswith("draft")] == drafts
+    family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
+    _, drafter = family.lane("adaptive:draft_model:story", 64)
+    assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
+    params = SamplingParams(0.8, max_tokens=16, seed=3)
+    started = {
+        e.lane: e.drafter for e in race(family, PROMPT, "draft_model:story", 3, params) if isinstance(e, Started)
+    }
+    assert started == {"speculative": "draft_model:story", "plain": "none"}
+    assert "draft_model:story" in bench.drafters_of("methods", family)
+    assert bench.drafters_of("embedded", family) == ["prompt_lookup", "draft_model", "adaptive"]
+
+
+def test_a_tuned_target_shares_the_tokenizer_and_the_draft_around_it(
+    crowded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zoo, "_loaded", {})
+    monkeypatch.setitem(zoo.FOLDERS, "tuned", crowded / "tuned")
+    family = zoo.load("tuned", torch.float32)
+    assert list(family.drafters) == ["none", "prompt_lookup", "draft_model", "draft_model:tuned", "early_exit"]
+    assert family.describe()["family"] == "tuned"
+    assert family.encode(PROMPT) == zoo.load(str(crowded), torch.float32).encode(PROMPT)
+    (crowded / "draft_model").unlink()
+    assert "draft_model:tuned" in zoo.read(crowded / "tuned", "tuned", torch.float32).drafters
 
 
 def test_a_folder_without_a_target_is_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from specdec import zoo
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Failed
 from specdec.train import __main__ as train
-from specdec.train import corpus, facts, loop, target
+from specdec.train import corpus, data, draft, facts, loop, target
 from specdec.types import SamplingParams
 
 WORDS = "the a boat sea king old young went came said saw and but then home night morning".split()
@@ -30,25 +31,35 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def arguments(stage: str, books: Path, out: Path) -> list[str]:
+    return [
+        stage, "--corpus", str(books), "--out", str(out), "--tokens", "6000", "--draft-tokens", "4000",
+        "--own-tokens", "1024", "--lesson-tokens", "2048", "--widths", "64", "--batch-tokens", "1024",
+        "--length", "64", "--stories", "4", "--medusa-tokens", "4000", "--eagle3-tokens", "4000",
+        "--tuned-tokens", "4000", "--no-compile", "--device", "cpu",
+    ]  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("family")
     patch = pytest.MonkeyPatch()
-    # The standard library stays real, but a twentieth of it is enough here.
-    whole = corpus.standard_library()
-    patch.setattr(corpus, "standard_library", lambda: whole[::20])
+    # The standard library and the questions stay real, but a few of them are enough here.
+    code, questions = corpus.standard_library()[::60], facts.documents(200, 0)
+    patch.setattr(corpus, "standard_library", lambda: code)
+    patch.setattr(facts, "documents", lambda *_: questions)
     small = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 1}
     patch.setattr(target, "SHAPE", {"num_hidden_layers": 6, **small})
-    arguments = [
-        "all", "--corpus", str(books), "--out", str(out), "--tokens", "6000", "--draft-tokens", "4000",
-        "--own-tokens", "1024", "--lesson-tokens", "2048", "--widths", "64", "--batch-tokens", "1024",
-        "--length", "64", "--stories", "4", "--medusa-tokens", "4000", "--eagle3-tokens", "4000", "--no-compile",
-        "--device", "cpu",
-    ]  # fmt: skip
-    assert train.main(arguments) == 0
-    assert train.main(arguments) == 0  # everything is there already: nothing is trained twice
+    assert train.main(arguments("all", books, out)) == 0
+    trained = weights(out)
+    assert train.main(arguments("all", books, out)) == 0  # everything is there already: nothing is trained twice
+    assert weights(out) == trained
     patch.undo()
     return out
+
+
+def weights(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*.safetensors")}
 
 
 def test_transformers_loads_what_was_saved_and_agrees_with_us(family: Path) -> None:
@@ -65,27 +76,127 @@ def test_transformers_loads_what_was_saved_and_agrees_with_us(family: Path) -> N
 
 def test_provenance_tells_where_it_came_from(family: Path) -> None:
     record = json.loads((family / "provenance.json").read_text())
-    assert set(record) == {"tokenizer", "target", "draft_model", "medusa", "eagle3", "samples"}
+    controls = {"draft_model_scratch", "draft_model_story", "draft_model_large"}
+    tuned = {"tuned/target", "tuned/draft_model"}
+    assert set(record) == {"tokenizer", "target", "draft_model", "medusa", "eagle3", "samples"} | controls | tuned
     assert record["target"]["tokens_seen"] >= 6000
     assert record["target"]["losses"] == [] or record["target"]["losses"][0][0] > 0
     assert set(record["target"]["bits_per_byte_held_out"]) == set(corpus.DOMAINS)
     assert record["target"]["exit_layers"] == [2, 3]
     assert len(record["tokenizer"]["stories_sha256"]) == 3
     assert all(len(texts) == 3 for texts in record["samples"]["samples"].values())
+    for path in family.rglob("config.json"):
+        assert str(family) not in path.read_text()
+
+
+def test_the_controls_differ_from_the_draft_in_one_thing_each(family: Path) -> None:
+    record = json.loads((family / "provenance.json").read_text())
+    plain, scratch, story, large = (record[f"draft_model{name}"] for name in ("", "_scratch", "_story", "_large"))
+    assert plain["shape"] == scratch["shape"] == story["shape"] != large["shape"]
+    assert plain["parameters"] == scratch["parameters"] == story["parameters"]
+    assert 2 <= large["parameters"] / plain["parameters"] <= 3
+    assert "distilled_from" not in scratch and scratch["mixture"] == data.MIXTURE
+    assert {one["distilled_from"] for one in (plain, story, large)} == {"target"}
+    assert story["mixture"] == {"story": 1.0} and large["mixture"] == plain["mixture"] == draft.MIXTURE
+    assert all(one["tokens_seen"] >= 4000 for one in (plain, scratch, story, large))
+
+
+@pytest.mark.parametrize("width", [64, 128])
+def test_twice_the_width_is_two_to_three_times_the_size(width: int) -> None:
+    def size(width: int) -> int:
+        return sum(p.numel() for p in target.build(draft.shape(width), 0).parameters())
+
+    assert 2 <= size(draft.LARGER * width) / size(width) <= 3
+
+
+@pytest.mark.parametrize("width", [32, 64, 96])
+def test_a_student_begins_with_the_words_of_its_teacher(width: int) -> None:
+    """However wide it is: words that are alike to the teacher are alike to it."""
+    teacher, student = (
+        target.build(draft.shape(64), 0),
+        target.build(draft.shape(width) | {"num_attention_heads": 1}, 1),
+    )
+    with torch.no_grad():
+        teacher.model.embed_tokens.weight.mul_(10.0)
+    draft.inherit(student, teacher)
+    theirs, ours = (model.model.embed_tokens.weight.detach().float()[:200] for model in (teacher, student))
+    pairs = torch.stack([(theirs @ theirs.T).flatten(), (ours @ ours.T).flatten()])
+    assert torch.corrcoef(pairs)[0, 1] > 0.6  # half of the dimensions are lost at 32; by chance it is 0.2
+
+
+def test_next_tokens_are_learned_without_a_teacher(tmp_path: Path) -> None:
+    ids = torch.arange(33)[None] % 7
+    student = target.build(draft.shape(64), 0)
+    loss = draft.NextTokenLoss(student, compiled=False)
+    with torch.no_grad():
+        laws = student(input_ids=ids[:, :-1]).logits.float().log_softmax(-1)
+        assert loss((ids,), 0).item() == pytest.approx(-laws[0, range(32), ids[0, 1:]].mean().item(), rel=1e-3)
+
+
+def test_one_domain_gives_nothing_of_the_others(family: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(family / "tokenizer")
+    texts = {
+        name: corpus.Split([word * 200], [word]) for name, word in (("story", "sea "), ("code", "x"), ("facts", "Q"))
+    }
+    streams = data.TokenStreams(texts, tokenizer, 0)
+
+    def said(source: data.TokenStreams) -> str:
+        return "".join(tokenizer.batch_decode(source.batch(64, 16)[0], skip_special_tokens=True))
+
+    assert set(said(streams.only("code"))) == {"x"}
+    assert set(said(streams)) == set("sea xQ")
+    state = streams.only("code").state()
+    first = said(streams.only("code"))
+    streams.only("code").restore(state)
+    assert said(streams.only("code")) == first
+
+
+def test_a_tuned_target_is_drafted_for_by_the_old_draft_and_by_its_own(family: Path) -> None:
+    general, tuned = zoo.load(str(family), torch.float32), zoo.load(str(family / "tuned"), torch.float32)
+    assert list(tuned.drafters) == ["none", "prompt_lookup", "draft_model", "draft_model:tuned", "early_exit"]
+    assert general.draft is not None and tuned.draft is not None
+    assert torch.equal(tuned.draft.embedding, general.draft.embedding)
+    assert not torch.equal(tuned.drafts["draft_model:tuned"].embedding, general.draft.embedding)
+    assert not torch.equal(tuned.target.embedding, general.target.embedding)
+    assert tuned.encode("import os") == general.encode("import os")
+    record = json.loads((family / "provenance.json").read_text())
+    assert record["tuned/target"]["mixture"] == {"code": 1.0} and record["tuned/target"]["tuned_from"] == "target"
+    assert record["tuned/target"]["shape"] == record["target"]["shape"]
+    assert set(record["tuned/draft_model"]["mixture"]) == {"code", "own"}
+    check_texts(tuned)
+
+
+def test_heads_whose_lessons_are_there_need_no_texts(
+    family: Path, books: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(family, tmp_path / "family")
+    for name in ("medusa", "eagle3"):
+        shutil.rmtree(tmp_path / "family" / name)
+        (tmp_path / "family" / "checkpoints" / f"{name}.pt").unlink()
+    monkeypatch.setattr(corpus, "load", lambda *_: pytest.fail("the corpus was read"))
+    for name in ("medusa", "eagle3"):
+        assert train.main(arguments(name, books, tmp_path / "family")) == 0
+        assert (tmp_path / "family" / name / "model.safetensors").exists()
 
 
 def test_what_was_trained_drafts(family: Path) -> None:
     """Every method of the folder, on the model that it was trained for: the text is plain decoding's."""
     ours = zoo.load(str(family), torch.float32)
+    assert {"draft_model", "medusa", "medusa:tree", "eagle3", "eagle3:tree", "early_exit"} < set(ours.drafters)
+    assert {"draft_model:scratch", "draft_model:story", "draft_model:large"} < set(ours.drafters)
+    check_texts(ours)
+
+
+def check_texts(ours: zoo.Family) -> None:
     params, texts = SamplingParams(max_tokens=24, ignore_end=True), {}
     for name in ours.drafters:
         target, drafter = ours.lane(name, 48)
+        assert drafter.name == name
         events = list(generate(Task(target, ours.encode("the old king"), params, drafter, k=4)))
         assert not any(isinstance(event, Failed) for event in events)
         texts[name] = [token for event in events if isinstance(event, Committed) for token in event.tokens]
         if name not in ("none", "prompt_lookup"):
             assert any(isinstance(event, Drafted) for event in events)
-    assert {"medusa", "medusa:tree", "eagle3", "eagle3:tree", "early_exit"} < set(texts)
     assert all(text == texts["none"] for text in texts.values())
 
 

@@ -41,7 +41,9 @@ class Family:
 @pytest.fixture
 def engine(monkeypatch):
     """The toy run in place of models."""
-    monkeypatch.setattr(session, "_engine", lambda: (Family(), lambda *_, **__: (event for event in toyrun.events())))
+    monkeypatch.setattr(
+        session, "_engine", lambda *_: (Family(), lambda *_, **__: (event for event in toyrun.events()))
+    )
 
 
 # ---- input ----
@@ -63,11 +65,16 @@ BAD = [
     ({"drafter": "adaptive:none"}, "drafter"),
     ({"drafter": "adaptive:adaptive"}, "drafter"),
     ({"drafter": "Draft_Model"}, "drafter"),
+    ({"drafter": "draft_model:tuned"}, "drafter"),
     ({"rule": "magic"}, "rule"),
     ({"rule": ""}, "rule"),
     ({"rule": None}, "rule"),
     ({"rule": ["block"]}, "rule"),
     ({"rule": "__class__"}, "rule"),
+    ({"family": "magic"}, "target"),
+    ({"family": None}, "target"),
+    ({"family": ["embedded"]}, "target"),
+    ({"family": "../family"}, "target"),
     ({"k": 17}, "16"),
     ({"k": -1}, "K must"),
     ({"k": 2.5}, "whole"),
@@ -118,25 +125,81 @@ def test_good_input_passes_as_sliders_send_it():
 @pytest.fixture
 def family(tmp_path, monkeypatch):
     """A folder with every kind of weights, 6 parameters in each."""
-    for name in ("draft_model", "medusa", "eagle3"):
-        (tmp_path / name).mkdir()
+    for name in set(menu.WEIGHTS.values()) - {""}:
+        (tmp_path / name).mkdir(parents=True)
         tensors = {"w": {"dtype": "BF16", "shape": [2, 3]}, "d2t": {"dtype": "I64", "shape": [99]}, "__metadata__": {}}
         head = json.dumps(tensors).encode()
         (tmp_path / name / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + b"\0" * 8)
-    (tmp_path / "target").mkdir()
-    (tmp_path / "target" / "config.json").write_text('{"exit_layers": [2]}', encoding="utf-8")
+    for name in menu.TARGETS.values():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text('{"exit_layers": [2]}', encoding="utf-8")
     monkeypatch.setattr(menu, "FAMILY", tmp_path)
     return tmp_path
 
 
 def test_the_menu_offers_what_the_family_holds(family):
-    assert menu.drafters() == list(menu.WEIGHTS)
-    assert request.check("Hi", "adaptive:medusa:tree").drafter == "adaptive:medusa:tree"
-    shutil.rmtree(family / "medusa")
+    assert menu.drafters() == [name for name in menu.WEIGHTS if name != "draft_model:tuned"]
+    for name in ("adaptive:medusa:tree", "adaptive:draft_model:story"):
+        assert request.check("Hi", name).drafter == name
+    for name in ("medusa", "draft_model_scratch", "draft_model_story", "draft_model_large"):
+        shutil.rmtree(family / name)
     (family / "target" / "config.json").write_text("{", encoding="utf-8")
-    assert set(menu.WEIGHTS) - set(menu.drafters()) == {"medusa", "medusa:tree", "early_exit"}
-    with pytest.raises(request.InputError, match="eagle3:tree"):
-        request.check("Hi", "medusa")
+    controls = {"draft_model:scratch", "draft_model:story", "draft_model:large"}
+    assert (
+        menu.WEIGHTS.keys() - menu.drafters() == {"medusa", "medusa:tree", "early_exit", "draft_model:tuned"} | controls
+    )
+    for gone in ("medusa", "draft_model:story", "adaptive:draft_model:story"):
+        with pytest.raises(request.InputError, match="eagle3:tree"):
+            request.check("Hi", gone)
+
+
+def test_a_tuned_target_has_drafters_of_its_own(family):
+    assert menu.families() == ["embedded", "tuned"]
+    assert set(menu.drafters("tuned")) == menu.FOR_TUNED
+    general, tuned = (menu.drafter_lines("rejection", name)["draft_model"] for name in menu.families())
+    assert "before tuning" in tuned and "before tuning" not in general
+    assert request.check("Hi", "draft_model:tuned", family="tuned").family == "tuned"
+    with pytest.raises(request.InputError, match="draft_model:tuned"):  # its states are not those that Medusa learned
+        request.check("Hi", "medusa", family="tuned")
+    shutil.rmtree(family / "tuned")
+    assert menu.families() == ["embedded"]
+    with pytest.raises(request.InputError, match="The target must be one of: embedded"):
+        request.check("Hi", family="tuned")
+
+
+def switch_of(demo):
+    (found,) = (block for block in demo.blocks.values() if getattr(block, "label", None) == "Target")
+    return found
+
+
+def test_the_switch_of_the_target_is_shown_where_there_is_a_choice(family, traces):
+    from specdec.ui.build import build
+
+    assert switch_of(build()).visible
+    shutil.rmtree(family / "tuned")
+    assert not switch_of(build()).visible
+
+
+def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(family):
+    def switched(*chosen):
+        told, drafters = race.switch(*chosen)
+        assert told["info"] == text.strings("page")["settings"]["target_lines"][chosen[0]]
+        assert drafters["info"] == menu.drafter_lines(chosen[2], chosen[0])[drafters["value"]]
+        assert [value for _, value in drafters["choices"]] == menu.drafters(chosen[0])
+        return drafters["value"]
+
+    assert switched("tuned", "prompt_lookup", "rejection") == "prompt_lookup"
+    assert switched("tuned", "medusa", "typical") == "draft_model"
+    assert switched("embedded", "draft_model:tuned", "block") == "draft_model"
+
+
+def test_a_run_has_the_family_that_was_asked_for(family, monkeypatch):
+    asked = []
+    engine = Family(), lambda *_, **__: (event for event in toyrun.events())
+    monkeypatch.setattr(session, "_engine", lambda name: (asked.append(name), engine)[1])
+    list(race.run("Hi"))
+    list(race.start("Hi", "draft_model:tuned", 3, 0.8, 1, 0, 24, 7, "", "rejection", "tuned"))
+    assert asked == ["embedded", "tuned"]
 
 
 def test_a_drafter_says_what_it_costs_as_its_weights_tell(family):
@@ -175,8 +238,9 @@ def test_the_menus_know_the_engines_names():
     assert words["card"]["without_coin"].keys() - {"other"} < names
     script = (text.ASSETS / "player.js").read_text(encoding="utf-8")
     assert set(re.findall(r'\b(?:BLOCK|NOISE) = "([^"]+)"', script)) < names
-    if (text.ASSETS / "family" / "target").is_dir():
-        assert set(menu.drafters()) - {"adaptive"} <= zoo.load("embedded").drafters.keys()
+    assert menu.TARGETS.keys() == zoo.FOLDERS.keys()
+    for name in menu.families() if (text.ASSETS / "family" / "target").is_dir() else ():
+        assert set(menu.drafters(name)) - {"adaptive"} <= zoo.load(name).drafters.keys()
 
 
 def test_a_run_is_told_its_rule(monkeypatch):
@@ -186,7 +250,7 @@ def test_a_run_is_told_its_rule(monkeypatch):
         asked.update(options)
         yield from toyrun.events()
 
-    monkeypatch.setattr(session, "_engine", lambda: (Family(), engine))
+    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), engine))
     list(race.run("Hi", rule="block"))
     assert asked == {"rule": "block"}
 
@@ -233,6 +297,8 @@ def test_every_reason_and_kind_has_words():
     settings, told = words["settings"], text.strings("player")
     assert menu.WEIGHTS.keys() == settings["drafters"].keys() == settings["drafter_lines"].keys()
     assert set(menu.RULES) == settings["rules"].keys() == settings["rule_lines"].keys()
+    assert menu.TARGETS.keys() == settings["targets"].keys() == settings["target_lines"].keys()
+    assert settings["tuned_lines"].keys() < menu.FOR_TUNED < menu.WEIGHTS.keys()
     assert {*menu.WEIGHTS, "other"} == told["drafter"].keys() == told["say"]["start"].keys()
     assert text.prompts().keys() == words["settings"]["examples"].keys()
     assert text.paragraph("reading").strip()
@@ -313,7 +379,7 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
         raise error
         yield
 
-    monkeypatch.setattr(session, "_engine", lambda: (Family(), broken))
+    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), broken))
     last = list(session.run(request.check("Hi")))[-1]
     told = str(error) if isinstance(error, ValueError) else text.strings("page")["notice"]["broken"]
     assert (last.kind, last.text) == ("error", told)

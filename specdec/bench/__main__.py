@@ -118,13 +118,14 @@ def provenance(family: Family) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m specdec.bench", description=__doc__)
     parser.add_argument("--suite", choices=("embedded", "methods"), default="embedded")
+    parser.add_argument("--family", default="embedded", help="'embedded', 'tuned', or a folder")
     parser.add_argument("--tokens", type=int, default=96, help="new tokens per run (default 96)")
     parser.add_argument("--repeats", type=int, default=5, help="measured rounds, after one to warm up (default 5)")
     parser.add_argument("-k", type=int, nargs="+", default=[2, 4, 6], help="draft lengths to try (default 2 4 6)")
     parser.add_argument("--no-peers", action="store_true", help="leave transformers' own generation out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the JSON to a file")
     options = parser.parse_args(arguments)
-    family = load("embedded")
+    family = load(options.family)
     rows = measure(family, options)
     print(table(rows))
     headlines = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
@@ -132,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"\n{name}: measured speed-up {figures['speedup']}, the median of {figures['domains']}", end="")
         print(f"; looping, left out: {', '.join(figures['looping'])}" if figures["looping"] else "")
     rivals = None
-    if not options.no_peers:
+    if options.family == "embedded" and not options.no_peers:
         rivals = peers.measure(family, best_settings(rows), options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
     report = {

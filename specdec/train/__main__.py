@@ -1,6 +1,8 @@
 """`python -m specdec.train all --corpus DIR --out DIR`: the embedded family from plain text files.
 
-Stages: tokenizer, target, draft, medusa, eagle3, report. A stage whose checkpoint exists goes on where it stopped.
+Stages: tokenizer, target, draft, its controls draft:scratch, draft:story and draft:large, medusa, eagle3, tuned (the
+target trained further on code, and a draft distilled anew from it), report. A stage whose checkpoint exists goes on
+where it stopped.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import platform
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,6 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 from .. import machine
 from . import corpus, data, draft, eagle3, lessons, loop, medusa, report, target
 
-STAGES = ("tokenizer", "target", "draft", "medusa", "eagle3", "report")
 SHARD = "8MB"
 
 
@@ -33,9 +35,10 @@ class Workshop:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.out = options, options.out
         self.out.mkdir(parents=True, exist_ok=True)
-        self.texts = corpus.load(options.corpus, options.seed)
-        self._streams: data.TokenStreams | None = None
-        self._teacher: LlamaForCausalLM | None = None
+
+    @cached_property
+    def texts(self) -> dict[str, corpus.Split]:
+        return corpus.load(self.options.corpus, self.options.seed)
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerFast:
@@ -44,26 +47,34 @@ class Workshop:
             data.train_tokenizer(self.texts, folder)
         return PreTrainedTokenizerFast.from_pretrained(folder)
 
-    @property
+    @cached_property
     def streams(self) -> data.TokenStreams:
-        if self._streams is None:
-            self._streams = data.TokenStreams(self.texts, self.tokenizer, self.options.seed)
-        return self._streams
+        return data.TokenStreams(self.texts, self.tokenizer, self.options.seed)
 
-    @property
+    @cached_property
     def teacher(self) -> LlamaForCausalLM:
-        """The target, frozen. Eager attention, so that it compiles with its students."""
-        if self._teacher is None:
-            self._teacher = LlamaForCausalLM.from_pretrained(
-                self.out / "target", dtype=torch.bfloat16, attn_implementation="eager"
-            ).to(self.options.device)
-            self._teacher.eval().requires_grad_(False)
-        return self._teacher
+        """The target, frozen."""
+        return self.saved("target").eval().requires_grad_(False)
+
+    def saved(self, name: str) -> LlamaForCausalLM:
+        """A model that an earlier stage left. Eager attention, so that a teacher compiles with its students."""
+        return LlamaForCausalLM.from_pretrained(
+            self.out / name, dtype=torch.bfloat16, attn_implementation="eager"
+        ).to(self.options.device)  # fmt: skip
 
     @property
     def few_rows(self) -> int:
         """At once, for losses that compare whole laws: on a CPU these then stay in its cache, and cost a third less."""
         return 2 if self.options.device == "cpu" else 16
+
+    def lessons_on_code(self, teacher: LlamaForCausalLM) -> lessons.Lessons:
+        """As much code as in the general lessons, and what this teacher writes when it is given code."""
+        options, share = self.options, data.MIXTURE["code"]
+        tokens = {"code": int(share * options.lesson_tokens), "own": int(share * options.own_tokens)}
+        return lessons.prepare(
+            self.out / "checkpoints" / "tuned_lessons", teacher, lambda: self.streams.only("code"), tokens, (),
+            options.seed, self.lesson_length,
+        )  # fmt: skip
 
     @property
     def lessons(self) -> lessons.Lessons:
@@ -71,9 +82,13 @@ class Workshop:
         options = self.options
         tokens = {name: int(share * options.lesson_tokens) for name, share in data.MIXTURE.items()}
         return lessons.prepare(
-            self.out / "checkpoints" / "lessons", self.teacher, self.streams, tokens | {"own": options.own_tokens},
-            target.feature_layers(self.teacher), options.seed, min(lessons.LENGTH, options.length),
+            self.out / "checkpoints" / "lessons", self.teacher, lambda: self.streams,
+            tokens | {"own": options.own_tokens}, target.feature_layers(self.teacher), options.seed, self.lesson_length,
         )  # fmt: skip
+
+    @property
+    def lesson_length(self) -> int:
+        return min(lessons.LENGTH, self.options.length)
 
     def fit(
         self, model: nn.Module, loss: Callable[..., Tensor], source: loop.Source, tokens: int, share: float, name: str,
@@ -118,6 +133,11 @@ class Workshop:
             },
         )
 
+    def keep(self, name: str, model: LlamaForCausalLM, result: loop.Result, **facts: Any) -> None:
+        """A model in the Hub's layout, and its provenance under the folder's name."""
+        model.save_pretrained(self.out / name, max_shard_size=SHARD)
+        self.trained(name, result, model, **facts)
+
     def publish(self, name: str, model: nn.Module, config: dict[str, Any]) -> None:
         """A head under the tensor names of its authors, with a config.json."""
         (self.out / name).mkdir(exist_ok=True)
@@ -142,26 +162,64 @@ def train_target(shop: Workshop) -> None:
     options = shop.options
     model = target.build(target.SHAPE, options.seed).to(options.device)
     loss = target.TargetLoss(model, options.compile)
-    result = shop.fit(model, loss, shop.streams, options.tokens, 0.7, "target")
+    result = shop.fit(model, loss, shop.streams, options.tokens, 0.55, "target")
     model.config.exit_layers = target.exit_layers(model)
-    model.save_pretrained(shop.out / "target", max_shard_size=SHARD)
-    shop.trained("target", result, model, shape=target.SHAPE, exit_layers=target.exit_layers(model))
+    shop.keep("target", model, result, shape=target.SHAPE, exit_layers=target.exit_layers(model))
 
 
 def train_draft(shop: Workshop) -> None:
     """One width makes `draft_model`; several make a folder each, to choose from by measured speed-up."""
-    options, teacher, lessons = shop.options, shop.teacher, shop.lessons
-    models = [target.build(draft.shape(width), options.seed + width).to(options.device) for width in options.widths]
-    for student in models:
-        draft.inherit(student, teacher)
-    students = nn.ModuleList(models)
-    lessons.mixture = draft.MIXTURE
-    loss = draft.DistillationLoss(teacher, students, options.compile)
-    result = shop.fit(students, loss, lessons, options.draft_tokens, 0.15, "draft", micro_rows=shop.few_rows)
-    for width, student in zip(options.widths, models, strict=True):
-        name = "draft_model" if len(models) == 1 else f"draft_model_{width}"
-        student.save_pretrained(shop.out / name, max_shard_size=SHARD)
-        shop.trained(name, result, student, shape=draft.shape(width), distilled_from="target", mixture=draft.MIXTURE)
+    widths = shop.options.widths
+    names = ["draft_model"] if len(widths) == 1 else [f"draft_model_{width}" for width in widths]
+    distil(shop, "draft", {name: beginner(shop, width) for name, width in zip(names, widths, strict=True)})
+
+
+def train_scratch(shop: Workshop) -> None:
+    """The control for distillation: the draft's shape and as many tokens, but the corpus' and no teacher's."""
+    options, width = shop.options, shop.options.widths[0]
+    student = target.build(draft.shape(width), options.seed + width).to(options.device)
+    loss = draft.NextTokenLoss(student, options.compile)
+    result = shop.fit(student, loss, shop.streams, options.draft_tokens, 0.08, "draft_scratch")
+    shop.keep("draft_model_scratch", student, result, shape=draft.shape(width), mixture=data.MIXTURE)
+
+
+def train_story(shop: Workshop) -> None:
+    """The control for the domain: the same draft, taught on stories alone."""
+    student = beginner(shop, shop.options.widths[0])
+    distil(shop, "draft_story", {"draft_model_story": student}, {"story": 1.0})
+
+
+def train_large(shop: Workshop) -> None:
+    """The control for the size: a draft must balance its time against its acceptance."""
+    student = beginner(shop, draft.LARGER * shop.options.widths[0])
+    distil(shop, "draft_large", {"draft_model_large": student})
+
+
+def beginner(shop: Workshop, width: int) -> LlamaForCausalLM:
+    student = target.build(draft.shape(width), shop.options.seed + width).to(shop.options.device)
+    draft.inherit(student, shop.teacher)
+    return student
+
+
+def distil(
+    shop: Workshop, stage: str, students: dict[str, LlamaForCausalLM], mixture: dict[str, float] = draft.MIXTURE
+) -> None:
+    """The target teaches students, named by their folders, all at once."""
+    lessons = shop.lessons
+    lessons.mixture = mixture
+    teach(shop, stage, students, shop.teacher, lessons, shop.options.draft_tokens, 0.08, distilled_from="target")
+
+
+def teach(
+    shop: Workshop, stage: str, students: dict[str, LlamaForCausalLM], teacher: LlamaForCausalLM,
+    lessons: lessons.Lessons, tokens: int, share: float, **facts: Any,
+) -> None:  # fmt: skip
+    models = nn.ModuleList(students.values())
+    loss = draft.DistillationLoss(teacher, models, shop.options.compile)
+    result = shop.fit(models, loss, lessons, tokens, share, stage, micro_rows=shop.few_rows)
+    for name, student in students.items():
+        shape = draft.shape(student.config.hidden_size)
+        shop.keep(name, student, result, shape=shape, mixture=lessons.mixture, **facts)
 
 
 def train_medusa(shop: Workshop) -> None:
@@ -169,7 +227,7 @@ def train_medusa(shop: Workshop) -> None:
     heads = medusa.build(teacher.config.hidden_size).to(options.device)
     lessons.mixture = draft.MIXTURE
     loss = medusa.MedusaLoss(teacher, heads, options.compile)
-    result = shop.fit(heads, loss, lessons, options.medusa_tokens, 0.05, "medusa", micro_rows=shop.few_rows)
+    result = shop.fit(heads, loss, lessons, options.medusa_tokens, 0.03, "medusa", micro_rows=shop.few_rows)
     lessons.mixture = {"own": 1.0}  # drafts are for the target's own writing
     accuracy = loss.accuracy(lessons.batch(32, options.length)[1].to(options.device))
     config = {
@@ -189,9 +247,25 @@ def train_eagle3(shop: Workshop) -> None:
     head.to(options.device)
     lessons.mixture, lessons.wanted = draft.MIXTURE, ("last", *taps)
     loss = eagle3.Eagle3Loss(teacher, head, config, options.compile)
-    result = shop.fit(head, loss, lessons, options.eagle3_tokens, 0.1, "eagle3", micro_rows=shop.few_rows)
+    result = shop.fit(head, loss, lessons, options.eagle3_tokens, 0.06, "eagle3", micro_rows=shop.few_rows)
     shop.publish("eagle3", head, config.to_dict())
     shop.trained("eagle3", result, head, taps=taps, draft_vocabulary=len(ids), mixture=draft.MIXTURE)
+
+
+def train_tuned(shop: Workshop) -> None:
+    """The target goes on with code alone; then the draft that it had is distilled anew from what it has become."""
+    options, model = shop.options, shop.saved("target")
+    loss, code = target.TargetLoss(model, options.compile), shop.streams.only("code")
+    result = shop.fit(model, loss, code, options.tuned_tokens, 0.02, "tuned_target", rate=target.TUNING_RATE)
+    shape = {name: getattr(model.config, name) for name in target.SHAPE}
+    shop.keep("tuned/target", model, result, shape=shape, tuned_from="target", mixture=code.mixture)
+    teacher = model.eval().requires_grad_(False)
+    lessons = shop.lessons_on_code(teacher)
+    lessons.mixture = draft.TUNED_MIXTURE
+    teach(
+        shop, "tuned_draft", {"tuned/draft_model": shop.saved("draft_model")}, teacher, lessons, options.tuned_tokens,
+        0.02, tuned_from="draft_model", distilled_from="tuned/target",
+    )  # fmt: skip
 
 
 def write_report(shop: Workshop) -> None:
@@ -199,7 +273,7 @@ def write_report(shop: Workshop) -> None:
     model = LlamaForCausalLM.from_pretrained(
         shop.out / "target", dtype=torch.float32, attn_implementation="eager"
     ).to(shop.options.device)  # fmt: skip
-    shop.note("samples", report.examine(model, shop.tokenizer, shop.texts, shop.options.stories, shop.options.seed))
+    shop.note("samples", report.examine(model, shop.tokenizer, shop.options.stories, shop.options.seed))
 
 
 def thinned(losses: list[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -210,18 +284,31 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
+STAGES: dict[str, Callable[[Workshop], None]] = {
+    "tokenizer": train_tokenizer,
+    "target": train_target,
+    "draft": train_draft,
+    "draft:scratch": train_scratch,
+    "draft:story": train_story,
+    "draft:large": train_large,
+    "medusa": train_medusa,
+    "eagle3": train_eagle3,
+    "tuned": train_tuned,
+    "report": write_report,
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m specdec.train", description=__doc__)
     parser.add_argument("stage", choices=(*STAGES, "all"))
     parser.add_argument("--corpus", type=Path, required=True, help="a folder of .txt files: the stories")
     parser.add_argument("--out", type=Path, required=True, help="the family's folder")
-    parser.add_argument("--minutes", type=float, help="stop after about so many minutes (70 %% for the target)")
+    parser.add_argument("--minutes", type=float, help="stop after about so many minutes (55 %% for the target)")
     parser.add_argument("--tokens", type=int, default=40_000_000, help="tokens the target sees (default 40 million)")
-    parser.add_argument(
-        "--draft-tokens", type=int, default=60_000_000, help="tokens the draft sees (default 60 million)"
-    )
+    parser.add_argument("--draft-tokens", type=int, default=60_000_000, help="tokens a draft sees (default 60 million)")
     parser.add_argument("--medusa-tokens", type=int, default=8_000_000, help="tokens the Medusa heads see")
     parser.add_argument("--eagle3-tokens", type=int, default=20_000_000, help="tokens the EAGLE-3 head sees")
+    parser.add_argument("--tuned-tokens", type=int, default=6_000_000, help="tokens of code for the tuned target")
     parser.add_argument("--own-tokens", type=int, default=1_500_000, help="tokens the target writes for its drafters")
     parser.add_argument("--lesson-tokens", type=int, default=2_500_000, help="tokens of text it reads for them")
     parser.add_argument("--widths", type=int, nargs="+", default=[128], help="widths of the draft (default 128)")
@@ -235,12 +322,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     shop = Workshop(options)
-    work = {
-        "tokenizer": train_tokenizer, "target": train_target, "draft": train_draft, "medusa": train_medusa,
-        "eagle3": train_eagle3, "report": write_report,
-    }  # fmt: skip
     for stage in STAGES if options.stage == "all" else (options.stage,):
-        work[stage](shop)
+        STAGES[stage](shop)
     return 0
 
 

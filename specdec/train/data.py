@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,11 +51,18 @@ class TokenStreams:
         for name in tqdm(corpus, desc="encoding", unit="domain"):
             self.train[name] = encode(backend, corpus[name].train)
             self.held_out[name] = (encode(backend, corpus[name].held_out), byte_count(corpus[name].held_out))
+        self.mixture = MIXTURE
         self.random = np.random.default_rng(seed)
 
-    def batch(self, rows: int, length: int, mixture: dict[str, float] = MIXTURE) -> tuple[torch.Tensor]:
+    def only(self, name: str) -> TokenStreams:
+        """The stream of one domain."""
+        streams = copy.copy(self)
+        streams.mixture = {name: 1.0}
+        return streams
+
+    def batch(self, rows: int, length: int) -> tuple[torch.Tensor]:
         """`rows` windows of `length` + 1 ids, so that inputs and next tokens both fit.  # [rows, length + 1]"""
-        names = self.random.choice(list(mixture), size=rows, p=list(mixture.values()))
+        names = self.random.choice(list(self.mixture), size=rows, p=list(self.mixture.values()))
         windows = []
         for name in names:
             stream = self.train[name]

@@ -1,9 +1,10 @@
-"""The draft model: one layer, distilled from the target, so that it learns what the target would say."""
+"""The draft model: one layer, distilled from the target, so that it learns what the target would say; its controls."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn, Tensor
+from torch.nn.functional import cross_entropy
 from transformers import LlamaForCausalLM
 
 # Sharper than what it was trained on: people decode greedily or below temperature 1.
@@ -11,6 +12,8 @@ TEMPERATURE = 0.7
 CLOSENESS = 1.0
 # More than half of what the draft learns on is the target's own writing: that is what it will be asked to foresee.
 MIXTURE = {"story": 0.16, "code": 0.16, "facts": 0.08, "own": 0.6}
+TUNED_MIXTURE = {"code": 0.4, "own": 0.6}  # for the draft of the target that was tuned on code
+LARGER = 2  # times the width: two to three times the parameters, because attention is a small part of them
 
 
 def shape(width: int) -> dict[str, int]:
@@ -23,13 +26,16 @@ def shape(width: int) -> dict[str, int]:
 
 
 def inherit(student: LlamaForCausalLM, teacher: LlamaForCausalLM) -> None:
-    """Start from the target's embedding: its principal directions, where the student is narrower."""
+    """Start from the target's embedding: its principal directions, where the student is narrower.
+
+    What a wider student has beside them stays as it was drawn.
+    """
     with torch.no_grad():
         words = teacher.model.embed_tokens.weight.float()
         width = student.config.hidden_size
         if width < words.shape[1]:
             words = words @ torch.linalg.svd(words, full_matrices=False).Vh[:width].T
-        student.model.embed_tokens.weight.copy_(words[:, :width])
+        student.model.embed_tokens.weight[:, : words.shape[1]].copy_(words)
 
 
 def divergence(p: Tensor, q: Tensor) -> Tensor:
@@ -65,3 +71,19 @@ class DistillationLoss:
         for student in self.students:
             total = total + divergence(p, log_law(student(input_ids=ids, use_cache=False).logits))
         return total
+
+
+class NextTokenLoss:
+    """What the corpus says next. No teacher: the control for distillation."""
+
+    def __init__(self, student: LlamaForCausalLM, compiled: bool = True) -> None:
+        self.student = student
+        self.run = torch.compile(self.forward, dynamic=False) if compiled else self.forward
+
+    def __call__(self, batch: tuple[Tensor, ...], step: int) -> Tensor:
+        (ids,) = batch  # [rows, length + 1]
+        return self.run(ids[:, :-1].contiguous(), ids[:, 1:].contiguous())
+
+    def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        logits = self.student(input_ids=inputs, use_cache=False).logits
+        return cross_entropy(logits.float().flatten(0, 1), targets.flatten())

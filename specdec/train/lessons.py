@@ -7,6 +7,7 @@ dearest part of distillation, are paid for once. The last state times the output
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +61,13 @@ class Lessons:
 
 
 def prepare(
-    folder: Path, teacher: LlamaForCausalLM, streams: TokenStreams, tokens: dict[str, int], taps: tuple[int, ...],
-    seed: int, length: int = LENGTH,
+    folder: Path, teacher: LlamaForCausalLM, streams: Callable[[], TokenStreams], tokens: dict[str, int],
+    taps: tuple[int, ...], seed: int, length: int = LENGTH,
 ) -> Lessons:  # fmt: skip
-    """`tokens` of every domain and, under "own", of the target's own writing. Parts that are there are kept."""
+    """`tokens` of every domain and, under "own", of the target's own writing.
+
+    Parts that are there are kept; if all are, nobody asks for the `streams`.
+    """
     for name, count in tokens.items():
         part = folder / name
         if (part / "ids.npy").exists():
@@ -71,9 +75,9 @@ def prepare(
         part.mkdir(parents=True, exist_ok=True)
         if name == "own":
             short = min(length, OWN_LENGTH)
-            ids = own_writing(teacher, streams, max(1, count // short), short, seed)
+            ids = own_writing(teacher, streams(), max(1, count // short), short, seed)
         else:
-            ids = streams.batch(max(1, count // length), length - 1, {name: 1.0})[0].numpy().astype(np.uint16)
+            ids = streams().only(name).batch(max(1, count // length), length - 1)[0].numpy().astype(np.uint16)
         study(part, teacher, ids, taps)
         np.save(part / "ids.npy", ids)
     return Lessons(folder, seed)
@@ -95,7 +99,7 @@ def study(folder: Path, teacher: LlamaForCausalLM, ids: np.ndarray, taps: tuple[
 def own_writing(
     teacher: LlamaForCausalLM, streams: TokenStreams, rows: int, length: int, seed: int, at_once: int = 128
 ) -> np.ndarray:
-    """What the target writes itself, from short beginnings of every domain.  # [rows, length]"""
+    """What the target writes itself, from short beginnings.  # [rows, length]"""
     torch.manual_seed(seed)
     written: list[np.ndarray] = []
     for batch in tqdm(range(-(-rows // at_once)), desc="target writes", unit="batch"):

@@ -8,7 +8,7 @@ import torch
 from tqdm import tqdm
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from .corpus import blocked_words, Split
+from .corpus import blocked_words
 
 BEGINNINGS = {
     "story": ("Once upon a time", "The old captain", "“What is that?” said the girl."),
@@ -39,9 +39,7 @@ def sample(
     return texts
 
 
-def examine(
-    model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, texts: dict[str, Split], stories: int, seed: int
-) -> dict[str, Any]:
+def examine(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, stories: int, seed: int) -> dict[str, Any]:
     samples = {name: sample(model, tokenizer, list(prompts), 100, seed) for name, prompts in BEGINNINGS.items()}
     blocked, found = blocked_words(), []
     for text in tqdm(many_stories(model, tokenizer, stories, seed), total=stories, desc="reading", unit="story"):

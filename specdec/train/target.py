@@ -14,6 +14,7 @@ from .data import VOCABULARY
 # tried: it wrote no better, and every drafted row cost more.
 SHAPE = {"num_hidden_layers": 12, "hidden_size": 192, "intermediate_size": 512, "num_attention_heads": 3}
 EXIT_WEIGHT = 0.3
+TUNING_RATE = 1e-3
 
 
 def build(shape: dict[str, int], seed: int) -> LlamaForCausalLM:

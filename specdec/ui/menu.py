@@ -16,6 +16,7 @@ FAMILY = ASSETS / "family"
 # Every way of drafting, in the menu's order, and the folder that holds its weights.
 WEIGHTS = {
     "draft_model": "draft_model",
+    "draft_model:tuned": "tuned/draft_model",
     "adaptive": "draft_model",
     "early_exit": "",
     "medusa": "medusa",
@@ -23,30 +24,45 @@ WEIGHTS = {
     "eagle3": "eagle3",
     "eagle3:tree": "eagle3",
     "prompt_lookup": "",
+    "draft_model:scratch": "draft_model_scratch",
+    "draft_model:story": "draft_model_story",
+    "draft_model:large": "draft_model_large",
     "none": "",
 }
+# The families that share this folder: the general target, and the one tuned on code with what can draft for it.
+EMBEDDED, TUNED = "embedded", "tuned"
+TARGETS = {EMBEDDED: "target", TUNED: "tuned/target"}
+FOR_TUNED = {"draft_model", "draft_model:tuned", "adaptive", "early_exit", "prompt_lookup", "none"}
 ADAPTIVE, TREE = "adaptive:", ":tree"
 RULES = ("rejection", "shared_noise", "block", "typical")
 CHAINS_ONLY, LOSSY = {"block"}, {"typical"}
 MAX_HEADER = 1_000_000  # bytes
 
 
-def drafters() -> list[str]:
+def families() -> list[str]:
+    """Those whose target is there; without any, the engine says what is missing."""
+    return [name for name in TARGETS if name == EMBEDDED or (FAMILY / TARGETS[name]).is_dir()]
+
+
+def drafters(family: str = EMBEDDED) -> list[str]:
     """Those whose weights are there. The oldest are always named: without weights the engine says what is missing."""
-    return [name for name in WEIGHTS if name in ("draft_model", "prompt_lookup", "none") or is_there(name)]
+    served = FOR_TUNED if family == TUNED else WEIGHTS.keys() - {"draft_model:tuned"}
+    always = ("draft_model", "prompt_lookup", "none")
+    return [name for name in WEIGHTS if name in served and (name in always or is_there(name, family))]
 
 
-def is_there(name: str) -> bool:
+def is_there(name: str, family: str) -> bool:
     if name == "early_exit":
-        return bool(read_json(FAMILY / "target" / "config.json").get("exit_layers"))
+        return bool(read_json(FAMILY / TARGETS[family] / "config.json").get("exit_layers"))
     return (FAMILY / WEIGHTS[name]).is_dir()
 
 
-def drafter_lines(rule: str) -> dict[str, str]:
+def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
     """Each drafter in one line: what it is, what it costs, and whether the text stays the target's under this rule."""
     words = strings("page")["settings"]
+    lines = words["drafter_lines"] | (words["tuned_lines"] if family == TUNED else {})
     verdict = words["lossy" if rule in LOSSY else "lossless"]
-    return {name: f"{words['drafter_lines'][name]} {cost(name)} {verdict}" for name in drafters()}
+    return {name: f"{lines[name]} {cost(name)} {verdict}" for name in drafters(family)}
 
 
 def cost(name: str) -> str:

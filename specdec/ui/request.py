@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..types import MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
-from .menu import ADAPTIVE, CHAINS_ONLY, drafters, RULES, TREE
+from .menu import ADAPTIVE, CHAINS_ONLY, drafters, EMBEDDED, families, RULES, TREE
 from .text import strings
 
 MAX_PROMPT, MAX_K, MAX_NEW = 4_000, 16, 256
@@ -25,6 +25,7 @@ class RunRequest:
     k: int
     params: SamplingParams
     rule: str = "rejection"
+    family: str = EMBEDDED
 
 
 def check(
@@ -38,9 +39,11 @@ def check(
     seed: Any = 0,
     stop: Any = "",
     rule: Any = "rejection",
+    family: Any = EMBEDDED,
 ) -> RunRequest:
     """The request, or an InputError for the first thing that is wrong with it."""
-    drafter, rule = known_drafter(drafter), known_rule(rule)
+    family, rule = known_family(family), known_rule(rule)
+    drafter = known_drafter(drafter, family)
     if rule in CHAINS_ONLY and drafter.endswith(TREE):
         raise InputError(say("chains_only"))
     params = SamplingParams(
@@ -51,12 +54,19 @@ def check(
         seed=whole("seed", seed, 0, MAX_SEED),
         stop=stops(stop),
     )
-    return RunRequest(readable(prompt), drafter, whole("k", k, 0, MAX_K), params, rule)
+    return RunRequest(readable(prompt), drafter, whole("k", k, 0, MAX_K), params, rule, family)
 
 
-def known_drafter(name: Any) -> str:
+def known_family(name: Any) -> str:
+    names = families()
+    if not isinstance(name, str) or name not in names:
+        raise InputError(say("family", names=", ".join(names)))
+    return name
+
+
+def known_drafter(name: Any, family: str) -> str:
     """One of the menu, or `adaptive:NAME`: that one, with a depth chosen anew every cycle."""
-    names = drafters()
+    names = drafters(family)
     fixed = [name for name in names if name not in ("adaptive", "none")]
     if not isinstance(name, str) or name not in [*names, *(ADAPTIVE + one for one in fixed)]:
         raise InputError(say("drafter", names=", ".join(names)))

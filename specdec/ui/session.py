@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..trace import line, live_header, MAX_BYTES, Trace, TraceError
+from .menu import EMBEDDED
 from .request import RunRequest
 from .text import ASSETS, kind_of, strings
 
@@ -39,7 +40,7 @@ def run(request: RunRequest) -> Iterator[News]:
     """A live run, both lanes. Closing the iterator stops it within one cycle."""
     yield from _wait_for_machine()
     try:
-        yield News("notice", _notice("loading" if not _loaded() else "running"))
+        yield News("notice", _notice("loading" if not _loaded(request.family) else "running"))
         yield from _live(request)
     finally:
         _machine.release()
@@ -73,7 +74,7 @@ def recorded_names() -> list[str]:
 
 def warm() -> None:
     """Load the models in the background, so that the first live run starts at once."""
-    if not _loaded():
+    if not _loaded(EMBEDDED):
         threading.Thread(target=_load_quietly, name="warm", daemon=True).start()
 
 
@@ -90,7 +91,7 @@ def _wait_for_machine() -> Iterator[News]:
 def _live(request: RunRequest) -> Iterator[News]:
     """The run itself, once the machine is ours."""
     try:
-        family, race = _engine()
+        family, race = _engine(request.family)
     except Exception:
         log.exception("the models cannot be loaded")
         yield News("error", _notice("no_engine"))
@@ -116,23 +117,23 @@ def _live(request: RunRequest) -> Iterator[News]:
     yield News("notice", _notice("done"))
 
 
-def _engine() -> tuple[Any, Any]:
+def _engine(family: str) -> tuple[Any, Any]:
     from .. import zoo
     from ..race import race
 
-    return zoo.load("embedded"), race
+    return zoo.load(family), race
 
 
-def _loaded() -> bool:
+def _loaded(family: str) -> bool:
     import sys
 
     zoo = sys.modules.get("specdec.zoo")
-    return bool(getattr(zoo, "_loaded", None))
+    return any(name == family for name, _ in tuple(getattr(zoo, "_loaded", ())))  # another thread may be loading
 
 
 def _load_quietly() -> None:
     try:
-        _engine()
+        _engine(EMBEDDED)
     except Exception as error:  # the run itself will say so
         log.warning("the models cannot be loaded: %s", error)
 

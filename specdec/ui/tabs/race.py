@@ -52,35 +52,51 @@ def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
         stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
     line = notice()
     with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
+        family = dropdown("target", menu.families(), words["target_lines"], visible=len(menu.families()) > 1)
         rule = dropdown("rule", menu.RULES, words["rule_lines"])
         max_tokens = gr.Slider(1, MAX_NEW, value=64, step=1, label=words["max_tokens"], buttons=[])
         top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
         top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
         stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
     recordings(screen, line)
-    explain(drafter, rule)
+    explain(drafter, rule, family)
+    family.change(switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
     prompt.focus(session.warm, **PRIVATE, queue=False)
-    fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings, rule]
+    fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings, rule, family]
     return fields, run_button, stop_button, line
 
 
-def dropdown(name: str, choices: Sequence[str], lines: dict[str, str]) -> gr.Dropdown:
+def dropdown(name: str, choices: Sequence[str], lines: dict[str, str], visible: bool = True) -> gr.Dropdown:
     """A menu whose first entry is the default, with a line below it about the chosen one."""
-    words = strings("page")["settings"]
-    names = [(words[f"{name}s"][choice], choice) for choice in choices]
-    return gr.Dropdown(names, value=choices[0], label=words[name], info=lines[choices[0]], filterable=False)
+    named, first = labels(name, choices), choices[0]
+    label = strings("page")["settings"][name]
+    return gr.Dropdown(named, value=first, label=label, info=lines[first], filterable=False, visible=visible)
 
 
-def explain(drafter: gr.Dropdown, rule: gr.Dropdown) -> None:
+def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
+    words = strings("page")["settings"][f"{name}s"]
+    return [(words[choice], choice) for choice in choices]
+
+
+def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown) -> None:
     """The lines follow the choices, in the browser: whether a drafter is lossless depends on the rule, too."""
-    drafters = {name: menu.drafter_lines(name) for name in menu.RULES}
+    drafters = {one: {name: menu.drafter_lines(name, one) for name in menu.RULES} for one in menu.families()}
     lines = json.dumps([drafters, strings("page")["settings"]["rule_lines"]])
-    tell = f"""(drafter, rule) => {{
+    tell = f"""(drafter, rule, family) => {{
         const [drafters, rules] = {lines}, info = (text) => ({{ __type__: "update", info: text }});
-        return [info(drafters[rule][drafter]), info(rules[rule])];
+        return [info(drafters[family][rule][drafter]), info(rules[rule])];
     }}"""
     for chosen in (drafter, rule):
-        chosen.change(None, [drafter, rule], [drafter, rule], js=tell, **PRIVATE)
+        chosen.change(None, [drafter, rule, family], [drafter, rule], js=tell, **PRIVATE)
+
+
+def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
+    """Another target has other drafters; the one that was chosen stays if it can."""
+    names, words = menu.drafters(family), strings("page")["settings"]
+    chosen = drafter if drafter in names else names[0]
+    line = menu.drafter_lines(rule, family)[chosen]
+    drafters = gr.update(choices=labels("drafter", names), value=chosen, info=line)
+    return gr.update(info=words["target_lines"][family]), drafters
 
 
 def recordings(screen: gr.HTML, line: gr.HTML) -> None:
@@ -170,14 +186,16 @@ def run(
     seed: int = 0,
     stop: str = "",
     rule: str = "rejection",
+    family: str = "embedded",
 ) -> Iterator[str]:
     """Run a prompt live, speculatively and plainly; streams the run as NDJSON: a header, then one event a line.
 
-    The names of drafters and rules are those that a wrong name is answered with; `adaptive:NAME` adapts any drafter.
+    The names of drafters, rules and families are those that a wrong name is answered with; `adaptive:NAME` adapts any
+    drafter.
     A refused input gives the one line {"error": "what to do"}; a run cut at its deadline ends with {"notice": "why"}.
     """
     try:
-        request = check(prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop, rule)
+        request = check(prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop, rule, family)
     except InputError as error:
         yield json.dumps({"error": str(error)})
         return
