@@ -23,7 +23,8 @@ def filled(text: str, root: Path) -> str:
     """`text` with what stands between <!-- name --> and <!-- /name --> made anew from the files below `root`."""
     report = read(root / "assets" / "results" / "embedded.json")
     provenance = read(root / "assets" / "family" / "provenance.json")
-    for name, block in (("measured", measured(report)), ("models", models(provenance))):
+    every = read(root / "assets" / "results" / "methods.json")
+    for name, block in (("measured", measured(report)), ("methods", methods(every)), ("models", models(provenance))):
         before, opening, rest = text.partition(f"<!-- {name} -->\n")
         _, closing, after = rest.partition(f"<!-- /{name} -->\n")
         if not closing:
@@ -56,6 +57,23 @@ def measured(report: Any) -> str:
             f"({speculative:.0f} against {assisted:.0f} tokens/s, {rivals['transformers_assisted_best']}).",
         ]
     )
+
+
+def methods(report: Any) -> str:
+    """A line a drafter: measured speed-up, α and τ at its best K, by temperature and domain."""
+    places = list(dict.fromkeys((row["temperature"], row["domain"]) for row in report["rows"]))
+    places.sort(key=lambda place: place[0])
+    cells = {(row["drafter"], row["temperature"], row["domain"]): row for row in report["rows"]}
+    table = [line(["drafter", *(f"{domain}, T = {temperature:g}" for temperature, domain in places)])]
+    table.append(line("---" for _ in range(len(places) + 1)))
+    for drafter in dict.fromkeys(row["drafter"] for row in report["rows"]):
+        rows = [cells[(drafter, *place)] for place in places]
+        table.append(line([f"`{drafter}`", *(" · ".join(map(str, brief(row))) for row in rows)]))
+    return "\n".join(table)
+
+
+def brief(row: Any) -> tuple[str, str, str]:
+    return cell("measured_speedup", row["measured_speedup"]), cell("alpha", row["alpha"]), cell("tau", row["tau"])
 
 
 def best(report: Any, name: str, temperature: float) -> str:
