@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
 import sys
@@ -28,6 +29,7 @@ def describe() -> dict[str, str | int]:
     torch = sys.modules.get("torch")  # a page that only replays has not loaded it
     if torch is not None:
         facts["torch"] = str(torch.__version__)
+        facts["transformers"] = importlib.metadata.version("transformers")
         if torch.cuda.is_available():
             facts["gpu"] = torch.cuda.get_device_name(0)
     return facts

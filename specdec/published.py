@@ -185,6 +185,7 @@ def draft_model(
     """A smaller model, its vocabulary cut to the target's."""
     check_same_tokens(tokenizer, read_tokenizer(folder), target.vocabulary)
     draft = Transformer(Config.read(config), weights, target.dtype, target.device)
+    draft.source = folder
     cut_vocabulary(draft, target.vocabulary)
     return draft
 

@@ -1,7 +1,7 @@
-"""Two lanes on one device: speculative and plain decoding of one prompt, each with its own clock.
+"""Lanes on one device: speculative and plain decoding of one prompt, perhaps a peer, each with its own clock.
 
-The lane whose clock is behind runs next, so both advance in the same time and a reader of the events sees the
-true speed-up grow. Neither lane ever waits for the other on its own clock.
+The lane whose clock is behind runs next, so all advance in the same time and a reader of the events sees the
+true speed-up grow. No lane ever waits for another on its own clock.
 """
 
 from __future__ import annotations
@@ -12,20 +12,22 @@ from collections.abc import Generator
 from . import rules
 from .engine import check_prompt, generate, PromptError, Task
 from .events import Committed, Event, Finished
+from .peer import assisted
 from .probe import probe
 from .types import SamplingParams
 from .verify import RejectionSampling, Rule
 from .zoo import adapted, Family
 
-SPECULATIVE, PLAIN = "speculative", "plain"
+SPECULATIVE, PEER, PLAIN = "speculative", "transformers", "plain"
 
 
 def tasks(
-    family: Family, prompt: str, drafter: str, k: int, params: SamplingParams, details: bool, rule: str = "rejection"
-) -> dict[str, Task]:
+    family: Family, prompt: str, drafter: str, k: int, params: SamplingParams, details: bool, rule: str = "rejection",
+    peer: bool = False,
+) -> dict[str, Task]:  # fmt: skip
     """One task a lane, alike but for the drafter. The rule decides the noise, too, so plain decoding has the same.
 
-    Only a lossy rule is not the plain lane's: without a draft nothing is lossy.
+    Only a lossy rule is not the plain lane's: without a draft nothing is lossy. The peer knows one rule.
     """
     if not prompt.strip():
         raise PromptError("The prompt is empty. Type a few words to start from.")
@@ -43,7 +45,8 @@ def tasks(
         )  # fmt: skip
 
     plain = judge if judge.lossless else RejectionSampling()
-    return {SPECULATIVE: task(SPECULATIVE, drafter, k, judge), PLAIN: task(PLAIN, "none", 0, plain)}
+    beside = {PEER: task(PEER, drafter, k, RejectionSampling())} if peer else {}
+    return {SPECULATIVE: task(SPECULATIVE, drafter, k, judge), **beside, PLAIN: task(PLAIN, "none", 0, plain)}
 
 
 def race(
@@ -54,15 +57,17 @@ def race(
     params: SamplingParams | None = None,
     details: bool = True,
     rule: str = "rejection",
+    peer: bool = False,
 ) -> Generator[Event, None, None]:
-    """Run both lanes; their events come interleaved by the lanes' clocks.
+    """Run all lanes; their events come interleaved by the lanes' clocks. `peer` adds transformers' own generation.
 
-    PromptError for a prompt that is empty or too long, ValueError for an unknown drafter or rule.
+    PromptError for a prompt that is empty or too long, ValueError for an unknown drafter or rule, and for a peer that
+    has no such drafter.
     """
-    lanes = tasks(family, prompt, drafter, k, params or SamplingParams(), details, rule)
+    lanes = tasks(family, prompt, drafter, k, params or SamplingParams(), details, rule, peer)
     for task in lanes.values():
         check_prompt(task)
-    return interleave({lane: generate(task) for lane, task in lanes.items()})
+    return interleave({lane: (assisted if lane == PEER else generate)(task) for lane, task in lanes.items()})
 
 
 def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Event, None, None]:

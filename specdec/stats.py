@@ -20,6 +20,7 @@ class LaneStats:
 
     cycles: int = 0
     tokens: int = 0
+    first: int = 1  # tokens of cycle 0; a peer may draft before it has read the prompt
     drafted: int = 0
     drafting_cycles: int = 0
     accepted_at: list[int] = field(default_factory=list)  # by depth in the draft
@@ -42,6 +43,8 @@ class LaneStats:
             if event.lane != lane:
                 continue
             if isinstance(event, Drafted):
+                if event.cycle == 0:
+                    continue
                 parents = event.parents
                 stats.drafted += len(event.tokens)
                 stats.drafting_cycles += 1
@@ -52,12 +55,12 @@ class LaneStats:
                     passes = stats.verify_seconds if parents else stats.step_seconds
                     passes.append(event.end - event.start)
             elif isinstance(event, Committed):
-                if verified is not None:
+                if verified is not None and event.cycle > 0:
                     stats._judge(verified, event, parents)
                 stats.ids += event.tokens
                 stats.tokens, stats.seconds = event.total, event.at
                 if event.cycle == 0:
-                    stats.prefill_seconds = event.at
+                    stats.prefill_seconds, stats.first = event.at, event.total
                 else:
                     stats.cycles += 1
                 parents = ()
@@ -109,7 +112,7 @@ class LaneStats:
     @property
     def tau(self) -> float | None:
         """Tokens per cycle, the target's own included, without the first token, which the prefill gives."""
-        return (self.tokens - 1) / self.cycles if self.cycles else None
+        return (self.tokens - self.first) / self.cycles if self.cycles else None
 
     @property
     def decode_seconds(self) -> float:
@@ -118,7 +121,7 @@ class LaneStats:
     @property
     def seconds_per_token(self) -> float | None:
         """TPOT: time per output token behind the first."""
-        return self.decode_seconds / (self.tokens - 1) if self.tokens > 1 else None
+        return self.decode_seconds / (self.tokens - self.first) if self.tokens > self.first else None
 
     @property
     def tokens_per_second(self) -> float | None:

@@ -76,11 +76,13 @@ class Trace:
         return cls.loads(path.read_text(encoding="utf-8"))
 
 
-def live_header(prompt: str, models: dict[str, Any], kind: str = "") -> Header:
+def live_header(
+    prompt: str, models: dict[str, Any], kind: str = "", lanes: tuple[str, ...] = ("speculative", "plain")
+) -> Header:
     """The header of a run that starts now, on this machine."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return Header(
-        run=uuid.uuid4().hex[:12], source="live", prompt=prompt, lanes=("speculative", "plain"), kind=kind,
+        run=uuid.uuid4().hex[:12], source="live", prompt=prompt, lanes=lanes, kind=kind,
         models=models, machine=machine.describe(), created=now,
     )  # fmt: skip
 

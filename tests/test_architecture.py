@@ -28,7 +28,8 @@ ALLOWED = {
     "published": {"models", "drafters", "text"},
     "zoo": {"types", "models", "drafters", "text", "machine", "published"},
     "probe": {"types", "engine", "stats", "zoo"},
-    "race": {"types", "events", "verify", "rules", "engine", "zoo", "probe"},
+    "peer": {"types", "events", "sampling", "describe", "engine", "models", "drafters"},
+    "race": {"types", "events", "verify", "rules", "engine", "zoo", "probe", "peer"},
     "train": {"models", "drafters", "machine", "train"},
     "bench": {"engine", "events", "race", "zoo", "stats", "theory", "types", "machine", "bench", ""},
 }

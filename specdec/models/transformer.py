@@ -46,6 +46,7 @@ class Transformer:
 
     def __init__(self, config: Config, weights: Weights, dtype: torch.dtype, device: str = "cpu") -> None:
         self.config, self.dtype, self.device = config, dtype, device
+        self.source: Path | None = None  # the folder that it was read from
         self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
         self.heads, self.kv_heads, self.head_dim = (
             config.num_attention_heads, config.num_key_value_heads, config.head_dim,
@@ -117,7 +118,9 @@ class Transformer:
     def load(cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Transformer:
         """Read a checkpoint folder in the Hub's layout (config.json, *.safetensors, sharded or not)."""
         folder = Path(folder)
-        return cls(Config.load(folder), read_weights(folder), dtype or torch.float32, device)
+        model = cls(Config.load(folder), read_weights(folder), dtype or torch.float32, device)
+        model.source = folder
+        return model
 
     def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> StaticCache:
         """`taps` are layers whose input is kept beside the keys and values; `exit_layer` is where `begin` stops."""
