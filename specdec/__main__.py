@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import __version__
 from .events import Committed, Event, Failed, Started, Verified
-from .stats import Comparison
+from .stats import Comparison, LaneStats
 from .types import SamplingParams
 
 # Background colours of the page's palette, always with a mark: colour is never the only sign.
@@ -50,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parse.add_argument("--exit-layer", type=int, default=0, help="offer early_exit of --target at this layer")
     parse.add_argument("--dtype", choices=("bfloat16", "float32"), help="default: what is fastest here")
+    parse.add_argument("--peer", choices=("transformers",), help="one more lane: its own assisted generation")
     parse.add_argument("--json", action="store_true", help="print the trace, one JSON object a line")
     parse.add_argument("--save", type=Path, metavar="FILE", help="also keep the run as a recorded trace (.jsonl)")
     parse.add_argument("--kind", default="", help="with --save: what the prompt is (story, code, facts, …)")
@@ -79,13 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             family = zoo.load(options.family, dtype)
         trained = (name for name in family.drafters if name not in ("none", "prompt_lookup"))
         drafter = options.drafter or next(trained, "prompt_lookup")
-        events = race(family, options.prompt, drafter, options.k, params, rule=options.rule)
+        events = race(family, options.prompt, drafter, options.k, params, rule=options.rule, peer=bool(options.peer))
     except ValueError as error:
         print(f"specdec: {error}", file=sys.stderr)
         return 2
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     kept: list[Event] = []
-    header = trace.live_header(options.prompt, family.describe(), options.kind)
+    header = trace.live_header(options.prompt, family.describe(), options.kind, bool(options.peer))
     if options.json:
         sys.stdout.write(header.line())
     else:
@@ -147,6 +148,11 @@ def report(events: Sequence[Event]) -> str:
         ("time per token", None if spec.seconds_per_token is None else spec.seconds_per_token * 1e3, "ms", 2),
         ("time to first token", spec.prefill_seconds * 1e3, f"ms (plain {plain.prefill_seconds * 1e3:.1f})", 1),
     ]
+    if peer := next((e.lane for e in events if e.lane not in ("speculative", "plain")), None):
+        rate = LaneStats.of(events, peer).tokens_per_second
+        failure = next((f"failed: {e.reason}" for e in events if isinstance(e, Failed) and e.lane == peer), "tokens/s")
+        against = rate / plain.tokens_per_second if rate and plain.tokens_per_second else None
+        rows[2:2] = [(f"{peer}, assisted", rate, failure, 0), ("  against plain decoding", against, "×", 2)]
     lines = [
         f"{name:<28}{'–' if value is None else f'{value:.{digits}f}'} {unit}" for name, value, unit, digits in rows
     ]

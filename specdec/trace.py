@@ -76,10 +76,9 @@ class Trace:
         return cls.loads(path.read_text(encoding="utf-8"))
 
 
-def live_header(
-    prompt: str, models: dict[str, Any], kind: str = "", lanes: tuple[str, ...] = ("speculative", "plain")
-) -> Header:
+def live_header(prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False) -> Header:
     """The header of a run that starts now, on this machine."""
+    lanes = ("speculative", "transformers", "plain") if peer else ("speculative", "plain")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return Header(
         run=uuid.uuid4().hex[:12], source="live", prompt=prompt, lanes=lanes, kind=kind,

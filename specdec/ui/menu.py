@@ -36,6 +36,7 @@ FOR_TUNED = {"draft_model", "draft_model:tuned", "adaptive", "early_exit", "prom
 ADAPTIVE, TREE = "adaptive:", ":tree"
 RULES = ("rejection", "shared_noise", "block", "typical")
 CHAINS_ONLY, LOSSY = {"block"}, {"typical"}
+PEERED = ("draft_model", "prompt_lookup")  # what transformers drafts with, too
 MAX_HEADER = 1_000_000  # bytes
 
 
@@ -71,6 +72,17 @@ def cost(name: str) -> str:
         return words["nothing"]
     count = parameters(FAMILY / WEIGHTS[name])
     return words["weights"].format(size=size(count)) if count else words["some"]
+
+
+def has_peer(drafter: str) -> bool:
+    """Whether transformers can run it, too; `draft_model:NAME` is a draft model like any other."""
+    return drafter.partition(":")[0] in PEERED
+
+
+def peer_lines() -> dict[str, str]:
+    """Of each drafter, what the lane of transformers would be, or why there is none."""
+    words = strings("page")["settings"]["peer_lines"]
+    return {name: words[name.partition(":")[0] if has_peer(name) else "other"] for name in WEIGHTS}
 
 
 def parameters(folder: Path) -> int:

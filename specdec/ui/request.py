@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..types import MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
-from .menu import ADAPTIVE, CHAINS_ONLY, drafters, EMBEDDED, families, RULES, TREE
+from .menu import ADAPTIVE, CHAINS_ONLY, drafters, EMBEDDED, families, has_peer, RULES, TREE
 from .text import strings
 
 MAX_PROMPT, MAX_K, MAX_NEW = 4_000, 16, 256
@@ -26,6 +26,7 @@ class RunRequest:
     params: SamplingParams
     rule: str = "rejection"
     family: str = EMBEDDED
+    peer: bool = False
 
 
 def check(
@@ -40,12 +41,15 @@ def check(
     stop: Any = "",
     rule: Any = "rejection",
     family: Any = EMBEDDED,
+    peer: Any = False,
 ) -> RunRequest:
-    """The request, or an InputError for the first thing that is wrong with it."""
+    """The request, or an InputError for the first thing that is wrong with it. A peer that cannot be has no lane."""
     family, rule = known_family(family), known_rule(rule)
     drafter = known_drafter(drafter, family)
     if rule in CHAINS_ONLY and drafter.endswith(TREE):
         raise InputError(say("chains_only"))
+    if not isinstance(peer, bool):
+        raise InputError(say("peer"))
     params = SamplingParams(
         temperature=number("temperature", temperature, MAX_TEMPERATURE),
         top_k=whole("top_k", top_k, 0, MAX_TOP_K),
@@ -54,7 +58,8 @@ def check(
         seed=whole("seed", seed, 0, MAX_SEED),
         stop=stops(stop),
     )
-    return RunRequest(readable(prompt), drafter, whole("k", k, 0, MAX_K), params, rule, family)
+    k = whole("k", k, 0, MAX_K)
+    return RunRequest(readable(prompt), drafter, k, params, rule, family, peer and has_peer(drafter) and k > 0)
 
 
 def known_family(name: Any) -> str:

@@ -20,7 +20,7 @@ from .menu import EMBEDDED
 from .request import RunRequest
 from .text import ASSETS, kind_of, strings
 
-DEADLINE = 60.0  # seconds of one run, both lanes
+DEADLINE = 60.0  # seconds of one run, all lanes
 TRACES = ASSETS / "traces"
 FIRST = "story"
 
@@ -37,7 +37,7 @@ class News:
 
 
 def run(request: RunRequest) -> Iterator[News]:
-    """A live run, both lanes. Closing the iterator stops it within one cycle."""
+    """A live run, all lanes. Closing the iterator stops it within one cycle."""
     yield from _wait_for_machine()
     try:
         yield News("notice", _notice("loading" if not _loaded(request.family) else "running"))
@@ -96,12 +96,16 @@ def _live(request: RunRequest) -> Iterator[News]:
         log.exception("the models cannot be loaded")
         yield News("error", _notice("no_engine"))
         return
-    yield News("notice", _notice("probing" if request.drafter.startswith("adaptive") else "running"))
+    slow_start = "peer" if request.peer else "probing" if request.drafter.startswith("adaptive") else "running"
+    yield News("notice", _notice(slow_start))
     started = time.monotonic()
     try:
-        running = race(family, request.prompt, request.drafter, request.k, request.params, rule=request.rule)
+        running = race(
+            family, request.prompt, request.drafter, request.k, request.params, rule=request.rule, peer=request.peer
+        )
         with contextlib.closing(running) as events:
-            yield News("lines", live_header(request.prompt, family.describe(), kind_of(request.prompt)).line())
+            kind = kind_of(request.prompt)
+            yield News("lines", live_header(request.prompt, family.describe(), kind, request.peer).line())
             for event in events:
                 yield News("lines", line(event))
                 if time.monotonic() - started > DEADLINE:

@@ -54,15 +54,16 @@ def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
     with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
         family = dropdown("target", menu.families(), words["target_lines"], visible=len(menu.families()) > 1)
         rule = dropdown("rule", menu.RULES, words["rule_lines"])
+        peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
         max_tokens = gr.Slider(1, MAX_NEW, value=64, step=1, label=words["max_tokens"], buttons=[])
         top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
         top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
         stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
     recordings(screen, line)
-    explain(drafter, rule, family)
+    explain(drafter, rule, family, peer)
     family.change(switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
     prompt.focus(session.warm, **PRIVATE, queue=False)
-    fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings, rule, family]
+    fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings, rule, family, peer]
     return fields, run_button, stop_button, line
 
 
@@ -78,16 +79,16 @@ def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
     return [(words[choice], choice) for choice in choices]
 
 
-def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown) -> None:
+def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
     """The lines follow the choices, in the browser: whether a drafter is lossless depends on the rule, too."""
     drafters = {one: {name: menu.drafter_lines(name, one) for name in menu.RULES} for one in menu.families()}
-    lines = json.dumps([drafters, strings("page")["settings"]["rule_lines"]])
+    lines = json.dumps([drafters, strings("page")["settings"]["rule_lines"], menu.peer_lines()])
     tell = f"""(drafter, rule, family) => {{
-        const [drafters, rules] = {lines}, info = (text) => ({{ __type__: "update", info: text }});
-        return [info(drafters[family][rule][drafter]), info(rules[rule])];
+        const [drafters, rules, peers] = {lines}, info = (text) => ({{ __type__: "update", info: text }});
+        return [info(drafters[family][rule][drafter]), info(rules[rule]), info(peers[drafter])];
     }}"""
     for chosen in (drafter, rule):
-        chosen.change(None, [drafter, rule, family], [drafter, rule], js=tell, **PRIVATE)
+        chosen.change(None, [drafter, rule, family], [drafter, rule, peer], js=tell, **PRIVATE)
 
 
 def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
@@ -187,15 +188,17 @@ def run(
     stop: str = "",
     rule: str = "rejection",
     family: str = "embedded",
+    peer: bool = False,
 ) -> Iterator[str]:
     """Run a prompt live, speculatively and plainly; streams the run as NDJSON: a header, then one event a line.
 
+    `peer` adds transformers' own assisted generation as a lane, where it has such a drafter and k is 1 or more.
     The names of drafters, rules and families are those that a wrong name is answered with; `adaptive:NAME` adapts any
     drafter.
     A refused input gives the one line {"error": "what to do"}; a run cut at its deadline ends with {"notice": "why"}.
     """
     try:
-        request = check(prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop, rule, family)
+        request = check(prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop, rule, family, peer)
     except InputError as error:
         yield json.dumps({"error": str(error)})
         return
