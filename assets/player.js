@@ -1,4 +1,4 @@
-/* Plays one run: a growing NDJSON log of events in, two lanes of text, a timeline and charts out.
+/* Plays one run: a growing NDJSON log of events in, two lanes of text or three, a timeline and charts out.
  *
  * First the pure part, `fold` and what is read off it: no document, so that Node can test it. Then the drawing. Text
  * from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. Times inside are
@@ -51,6 +51,7 @@ function commit(lane, event) {
   if (lane.zero === null) {
     lane.zero = event.at;
     lane.first = { pieces: event.pieces, tokens: event.tokens, law: open.verified && open.verified.law, p: open.verified && open.verified.p };
+    if (open.drafted) lane.first.cycle = { ...newCycle(lane, open, event), number: 0 }; // a peer may draft before it reads the prompt
     return;
   }
   const cycle = newCycle(lane, open, event);
@@ -118,6 +119,7 @@ function addUp(sum, cycle) {
 
 const speculative = (run) => run.lanes[run.names[0]];
 const plain = (run) => run.lanes[run.names[run.names.length - 1]];
+const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
 const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
 const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
@@ -149,23 +151,23 @@ function figuresAt(run, t) {
     const sum = last ? last.sum : NOTHING;
     return { k, last, ...sum, written: written(lane, k), time: last ? last.at : 0, rate: last && last.at > 0 ? (sum.tokens / last.at) * 1000 : 0 };
   };
-  const a = laneAt(speculative(run)), b = laneAt(plain(run));
+  const a = laneAt(speculative(run)), b = laneAt(plain(run)), peer = peerOf(run) && laneAt(peerOf(run));
   const pass = b.k ? b.time / b.k : 0;
   const perPass = (ms, n) => (pass && n ? ms / n / pass : null);
   return {
-    a, b, speedup: a.rate && b.rate ? a.rate / b.rate : null,
+    a, b, peer, speedup: a.rate && b.rate ? a.rate / b.rate : null, against: peer && peer.rate && b.rate ? peer.rate / b.rate : null,
     alpha: a.judged ? a.accepted / a.judged : null, tau: a.k ? a.tokens / a.k : null,
-    dar: a.drafted ? a.accepted / a.drafted : null,
+    dar: a.drafted ? a.accepted / a.drafted : null, perPass,
     c: perPass(a.drafting, a.drafted), v: perPass(a.checking, a.checks), cost: perPass(a.time, a.k), draftCost: perPass(a.drafting, a.k), passCost: perPass(a.passing, a.k),
   };
 }
 
 const firstRejection = (run) => speculative(run).cycles.find((cycle) => cycle.own && cycle.own.state === "res") || null;
 
-/* Where do the lanes part? -1 if nowhere among the tokens that both have: greedy ones must agree. */
-function partAt(run) {
+/* Where does a lane part from the plain one? -1 if nowhere among the tokens that both have: greedy ones must agree. */
+function partAt(run, lane = speculative(run)) {
   const ids = (lane) => (lane.first ? lane.first.tokens : []).concat(...lane.cycles.map((cycle) => cycle.tokens));
-  const a = ids(speculative(run)), b = ids(plain(run)), n = Math.min(a.length, b.length);
+  const a = ids(lane), b = ids(plain(run)), n = Math.min(a.length, b.length);
   for (let i = 0; i < n; i++) if (a[i] !== b[i]) return { at: i, of: n };
   return { at: -1, of: n };
 }
@@ -321,6 +323,7 @@ function mount(element, props, watch) {
     chips = [];
     trees = [];
     built = run.names.map(() => -1);
+    part.peer.hidden = !peerOf(run);
     laneBoxes().forEach((box) => {
       box.replaceChildren(h("span", { class: "sd-prompt" }, clip(run.header.prompt || "")));
       box.style.minHeight = "";
@@ -342,14 +345,16 @@ function mount(element, props, watch) {
   }
 
   const clip = (prompt) => visible(prompt.length > 260 ? "… " + prompt.slice(-240) : prompt).replace(/↵/g, "↵\n");
-  const laneBoxes = () => [part.lane0, part.lane1];
-  const shownLanes = () => [speculative(run), plain(run)];
+  const laneBoxes = () => [part.lane0, part.lane1, part.lane2];
+  const shownLanes = () => [speculative(run), plain(run), peerOf(run)].filter(Boolean);
+  const isDrafting = (l) => l !== 1; // all lanes but the plain one
 
-  /* Both lanes are built as their cycles arrive; time only changes classes. */
+  /* The lanes are built as their cycles arrive; time only changes classes. */
   function build() {
     shownLanes().forEach((lane, l) => {
       if (built[l] < 0 && lane.first) {
-        lane.first.pieces.forEach((piece) => put(l, laneBoxes()[l], piece, "pla", 0, 0, { own: lane.first, place: "first" }));
+        if (lane.first.cycle) buildCycle(l, lane.first.cycle);
+        else lane.first.pieces.forEach((piece) => put(l, laneBoxes()[l], piece, "pla", 0, 0, { own: lane.first, place: "first" }));
         laneBoxes()[l].append(h("span", { class: "sd-gap" }));
         built[l] = 0;
       }
@@ -364,7 +369,7 @@ function mount(element, props, watch) {
     cycle.drafts.forEach((draft, i) => put(l, place(i, draft.parent), draft.piece, draft.state, draft.ready, judged, { cycle, draft, i }));
     if (cycle.own) put(l, place(cycle.drafts.length, tipOf(cycle)), cycle.own.piece, cycle.own.state, cycle.at, cycle.at, { cycle, own: cycle.own });
     box.append(group);
-    if (l === 0) box.append(h("span", { class: "sd-gap" }), " ");
+    if (isDrafting(l)) box.append(h("span", { class: "sd-gap" }), " ");
   }
 
   /* A draft with siblings: they hang below each other, and what follows a token stands right of it. Says where a token goes. */
@@ -411,12 +416,18 @@ function mount(element, props, watch) {
     const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
     part.meta.textContent = [W.kind[head.kind || ""] || head.kind, pair, device, pace].filter(Boolean).join(" · ");
     root.toggleAttribute("data-lossy", started.lossless === false);
+    if (peerOf(run)) part.sub2.textContent = peerWords(peerOf(run), machine.transformers);
     part.legend.late.data = W.status[started.rule === BLOCK ? "late" : "dis"];
     part.sub0.textContent = words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : "");
   }
 
+  function peerWords(lane, version) {
+    const failure = lane.failures.find((one) => one.fatal), P = W.peer, about = { k: lane.started ? lane.started.k : "K", version: version || "" };
+    return failure ? words(P.failed, { reason: failure.reason }) : words(pick(P, lane.started ? lane.started.drafter : "other"), about);
+  }
+
   function furniture() {
-    const named = { name0: W.lane.speculative, name1: W.lane.plain, sub1: W.lane.plain_sub, time: W.time.title, timesub: W.time.sub, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
+    const named = { name0: W.lane.speculative, name1: W.lane.plain, name2: W.lane.peer, sub1: W.lane.plain_sub, time: W.time.title, timesub: W.time.sub, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
     for (const [name, words] of Object.entries(named)) part[name].textContent = words;
     part.card.id = clipId + "-card";
     part.stage.setAttribute("aria-label", W.transport.stage);
@@ -516,10 +527,11 @@ function mount(element, props, watch) {
       ["speedup", final ? U.speedup : U.so_far, F.speedup ? fixed(F.speedup) + "×" : "–", "", "sd-hero"],
       ["speculative", U.speculative, F.a.rate ? fixed(F.a.rate, 0) : "–", U.rate_unit],
       ["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit],
+      ...(F.peer ? [["peer", U.peer, F.peer.rate ? fixed(F.peer.rate, 0) : "–", F.against ? words(U.against, { times: fixed(F.against) }) : U.rate_unit]] : []),
       ["alpha", U.alpha, F.alpha == null ? "–" : fixed(F.alpha), F.a.judged ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged }) : ""],
       ["tau", U.tau, F.tau == null ? "–" : fixed(F.tau), U.tau_unit],
     ];
-    if (!part.figures.children.length) part.figures.append(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label), cls ? h("span", { class: "sd-tag" }, W.lossy) : null), h("dd", {}))));
+    if (part.figures.children.length !== rows.length) part.figures.replaceChildren(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label), cls ? h("span", { class: "sd-tag" }, W.lossy) : null), h("dd", {}))));
     rows.forEach(([, label, value, unit], i) => {
       const [dt, dd] = part.figures.children[i].children;
       dt.firstChild.textContent = label;
@@ -528,6 +540,7 @@ function mount(element, props, watch) {
     const clock = (lane, n) => [h("b", {}, n === 1 ? W.lane.one_token : words(W.lane.clock, { tokens: n })), h("span", {}, "")];
     part.clock0.replaceChildren(...clock(speculative(run), F.a.written));
     part.clock1.replaceChildren(...clock(plain(run), F.b.written));
+    if (F.peer) part.clock2.replaceChildren(...clock(peerOf(run), F.peer.written));
   }
 
   function paintTransport(F, end) {
@@ -549,7 +562,7 @@ function mount(element, props, watch) {
   const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece));
 
   function sentence(F, end) {
-    const Y = W.say, lane = speculative(run), fatal = run.names.map((name) => run.lanes[name].failures.find((f) => f.fatal)).find(Boolean);
+    const Y = W.say, lane = speculative(run), fatal = [lane, plain(run)].map((one) => one.failures.find((f) => f.fatal)).find(Boolean);
     const drafter = lane.started ? lane.started.drafter : "", over = isOver(run);
     if (over && atEnd(end)) return fatal ? [words(Y.failed, { reason: fatal.reason })] : lastWords(F, drafter);
     if (lane.finished && F.a.k === lane.cycles.length && F.a.k) return [Y.spec_done];
@@ -595,12 +608,17 @@ function mount(element, props, watch) {
     if (!F.a.drafted) return [words(drafter === "prompt_lookup" ? Y.inactive_lookup : Y.inactive, told), ...endings()];
     const rest = Math.max(0, F.cost - F.draftCost - F.passCost);
     Object.assign(told, { cost: fixed(F.cost), drafting: fixed(F.draftCost), checking: fixed(F.passCost), rest: fixed(rest) });
-    return [words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told), ...endings()];
+    return [words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told), ...peerSays(F), ...endings()];
+  }
+
+  /* How the peer did; if it failed, its lane says so. */
+  function peerSays(F) {
+    return F.against && peerOf(run).finished ? [" ", words(W.peer.done, { n: F.peer.written, time: duration(F.peer.time), times: fixed(F.against) })] : [];
   }
 
   /* Why a lane wrote fewer tokens than it was asked for. */
   function endings() {
-    const [a, b] = shownLanes().map((lane) => lane.finished.reason), one = (who, reason) => (W.reason[reason] ? [" ", words(W.reason[reason], { who })] : []);
+    const [a, b] = [speculative(run), plain(run)].map((lane) => lane.finished.reason), one = (who, reason) => (W.reason[reason] ? [" ", words(W.reason[reason], { who })] : []);
     return a === b ? one(W.lane.both, a) : [...one(W.lane.speculative, a), ...one(W.lane.plain, b)];
   }
 
@@ -617,25 +635,32 @@ function mount(element, props, watch) {
     if (sampled && lossless === false) return words(Y.lossy, about);
     if (sampled && rule === NOISE) return words(at >= 0 ? Y.noise_part : over ? Y.noise : Y.noise_so_far, about);
     if (sampled) return words(at >= 0 ? Y.sampled : Y.sampled_same, about);
-    return words(at >= 0 ? Y.part : over ? Y.same : Y.same_so_far, about);
+    return words(at >= 0 ? Y.part : over ? Y.same : Y.same_so_far, about) + (over ? peerAgrees() : "");
+  }
+
+  function peerAgrees() {
+    const lane = peerOf(run), { at, of } = lane ? partAt(run, lane) : {};
+    return of ? " " + words(at < 0 ? W.peer.same : W.peer.part, { n: at + 1 }) : "";
   }
 
   /* -- charts: every one takes its width from the page, so that its text stays 12 px -- */
 
   function drawGantt(end) {
-    const box = part.gantt, width = box.clientWidth, [A, B] = shownLanes();
+    const box = part.gantt, width = box.clientWidth, [A, B, P] = shownLanes(), down = P ? 70 : 0; // a third row pushes the plain one down
     if (!width || !A.first) return box.replaceChildren();
     const close = S.zoom === "close", span = Math.max(close ? closeSpan(A, B, width) : axisEnd(end), EPS), from = close ? clamp(S.t - span * 0.78, 0, Math.max(0, axisEnd(end) - span)) : 0;
     const x = (v) => ((v - from) / span) * width, inside = (a, b) => b >= from && a <= from + span, tone = (v) => (v <= S.t + EPS ? 1 : 0.28);
-    const bars = s("g", { "clip-path": `url(#${clipId})` }), height = 142;
+    const bars = s("g", { "clip-path": `url(#${clipId})` }), height = 142 + down;
     const g = svg(width, height, W.time.aria, s("clipPath", { id: clipId }, rect(0, 0, width, height)), bars);
-    for (const cycle of A.cycles) if (inside(cycle.start, cycle.at)) bars.append(...draftBars(cycle, x, close, tone), ...passBar(cycle, 22, x, close, tone, true));
-    for (const cycle of B.cycles) if (inside(cycle.start, cycle.at)) bars.append(...passBar(cycle, 92, x, close, tone, false));
-    g.append(text(0, close ? 66 : 82, W.time.plain_row));
+    for (const cycle of A.cycles) if (inside(cycle.start, cycle.at)) bars.append(...draftBars(cycle, 22, x, close, tone), ...passBar(cycle, 22, x, close, tone, true));
+    if (P) for (const cycle of P.cycles) if (inside(cycle.start, cycle.at)) bars.append(...draftBars(cycle, 92, x, close, tone), ...passBar(cycle, 92, x, close, tone, true));
+    for (const cycle of B.cycles) if (inside(cycle.start, cycle.at)) bars.append(...passBar(cycle, 92 + down, x, close, tone, false));
+    if (P) g.append(text(0, 66, W.peer.row));
+    g.append(text(0, (close ? 66 : 82) + down, W.time.plain_row));
     if (!close && A.finished && S.t >= A.end && A.end < B.end * 0.8) g.append(line(x(A.end) + 4, 35, x(Math.min(S.t, end)), 35, "sd-ax", { "stroke-dasharray": "2 3" }), text(x(A.end) + 12, 29, words(W.time.done, { time: duration(A.end) }), "sd-b"));
-    g.append(line(0, 122, width, 122, "sd-ax"));
-    axis(g, from, span, x, width, 139, 122);
-    g.append(line(x(S.t), 2, x(S.t), 122, "sd-now"));
+    g.append(line(0, 122 + down, width, 122 + down, "sd-ax"));
+    axis(g, from, span, x, width, 139 + down, 122 + down);
+    g.append(line(x(S.t), 2, x(S.t), 122 + down, "sd-now"));
     box.replaceChildren(g);
   }
 
@@ -648,13 +673,13 @@ function mount(element, props, watch) {
     }
   }
 
-  function draftBars(cycle, x, close, tone) {
+  function draftBars(cycle, y, x, close, tone) {
     if (!cycle.draft) return [];
     const ends = cycle.draft.steps.length ? cycle.draft.steps : [cycle.draft.end];
-    if (!close) return [rect(x(cycle.draft.start), 22, x(cycle.draft.end) - x(cycle.draft.start), 26, { class: "sd-f-draft", opacity: tone(cycle.draft.end) })];
+    if (!close) return [rect(x(cycle.draft.start), y, x(cycle.draft.end) - x(cycle.draft.start), 26, { class: "sd-f-draft", opacity: tone(cycle.draft.end) })];
     let from = cycle.draft.start;
     return ends.map((end) => {
-      const bar = rect(x(from), 22, x(end) - x(from) - 0.5, 26, { class: "sd-f-draft sd-s-draft", "stroke-width": 0.5, opacity: tone(end) });
+      const bar = rect(x(from), y, x(end) - x(from) - 0.5, 26, { class: "sd-f-draft sd-s-draft", "stroke-width": 0.5, opacity: tone(end) });
       from = end;
       return bar;
     });
@@ -681,10 +706,10 @@ function mount(element, props, watch) {
 
   /* The whole time axis; while a run goes on, as long as it will probably be. */
   function axisEnd(end) {
-    const [A, B] = shownLanes(), known = Math.max(end, A.end, B.end, EPS);
-    if (isOver(run) || !B.started || !B.cycles.length) return known;
-    const wanted = (B.started.params && B.started.params.max_tokens) || 0, got = B.cycles[B.cycles.length - 1].sum.tokens + 1;
-    return Math.max(known, (B.end * wanted) / got);
+    const [A, ...others] = shownLanes(), known = Math.max(end, A.end, ...others.map((lane) => lane.end), EPS);
+    if (isOver(run)) return known;
+    const wanted = (lane) => (lane.started && lane.started.params && lane.started.params.max_tokens) || 0;
+    return Math.max(known, ...others.filter((lane) => lane.cycles.length && !lane.finished).map((lane) => (lane.end * wanted(lane)) / written(lane, lane.cycles.length)));
   }
 
   function columns(box, right) {
@@ -738,18 +763,25 @@ function mount(element, props, watch) {
   }
 
   function drawCurve(F, end) {
-    const box = part.curve, width = box.clientWidth, height = 224, left = 28, bottom = 26, [A, B] = shownLanes();
+    const box = part.curve, width = box.clientWidth, height = 224, left = 28, bottom = 26, [A, B, P] = shownLanes();
     if (!width) return;
     const tokens = (lane) => written(lane, lane.cycles.length), wanted = (B.started && B.started.params && B.started.params.max_tokens) || 0;
-    const last = axisEnd(end), most = Math.max(4, tokens(A), tokens(B), isOver(run) ? 0 : wanted);
+    const last = axisEnd(end), most = Math.max(4, ...shownLanes().map(tokens), isOver(run) ? 0 : wanted);
     const x = (v) => left + (v / last) * (width - left - 10), y = (n) => height - bottom - (n / most) * (height - bottom - 18), g = svg(width, height, W.charts.curve_aria);
     const step = niceStep(most, 4);
     for (let n = 0; n <= most + EPS; n += step) g.append(line(left, y(n), width, y(n), "sd-grid"), text(left - 6, y(n) + 4, String(n), "", "end"));
     axis(g, 0, last, x, width, height - 8, null);
-    for (const [lane, cls] of [[B, "sd-line-b"], [A, "sd-line-a"]]) g.append(s("path", { d: stairs(lane, last, x, y), class: "sd-ghost-line" }), s("path", { d: stairs(lane, S.t, x, y), class: cls }));
-    if (isOver(run) && atEnd(end)) finishLabels(g, F, A, B, x, y, width);
+    for (const [lane, cls] of [[B, "sd-line-b"], [P, "sd-line-c"], [A, "sd-line-a"]]) if (lane) g.append(s("path", { d: stairs(lane, last, x, y), class: "sd-ghost-line" }), s("path", { d: stairs(lane, S.t, x, y), class: cls }));
+    if (P) curveKey(g, left, x, y);
+    else if (isOver(run) && atEnd(end)) finishLabels(g, F, A, B, x, y, width);
     else if (F.a.tokens + F.b.tokens) nowLabels(g, F, x, y, width);
     box.replaceChildren(g);
+  }
+
+  /* Three lines are told apart by a key: names beside them would run into each other. */
+  function curveKey(g, left) {
+    const rows = [["sd-line-a", W.charts.speculative], ["sd-line-c", W.charts.peer], ["sd-line-b", W.charts.plain]];
+    rows.forEach(([cls, name], i) => g.append(line(left + 8, 14 + i * 17, left + 32, 14 + i * 17, cls), text(left + 38, 18 + i * 17, name)));
   }
 
   function stairs(lane, until, x, y) {
@@ -786,25 +818,24 @@ function mount(element, props, watch) {
   }
 
   function paintAccount(F) {
-    const U = W.figures, [A, B] = shownLanes(), ms = (v) => (v ? duration(v) : "–"), ratio = (v) => (v == null ? "–" : fixed(v) + " " + U.passes_unit);
+    const U = W.figures, [A, B, P] = shownLanes(), p = F.peer, ms = (v) => (v ? duration(v) : "–"), ratio = (v) => (v == null ? "–" : fixed(v) + (P ? "" : " " + U.passes_unit));
+    const tpot = (at) => (at.tokens ? ms(at.time / at.tokens) : "–"), drafting = (at) => (at.time ? fixed((at.drafting / at.time) * 100, 0) + " %" : "–");
+    const kept = (at) => (at.drafted ? fixed(at.accepted / at.drafted) + (P ? "" : ` (${at.accepted}/${at.drafted})`) : "–");
     const rows = [
-      ["ttft", ms(A.zero * 1000), ms(B.zero * 1000)],
-      ["tpot", F.a.tokens ? ms(F.a.time / F.a.tokens) : "–", F.b.tokens ? ms(F.b.time / F.b.tokens) : "–"],
-      ["passes", String(F.a.k), String(F.b.k)],
-      ["dar", F.dar == null ? "–" : `${fixed(F.dar)} (${F.a.accepted}/${F.a.drafted})`, ""],
-      ["c", ratio(F.c), ""],
-      ["v", ratio(F.v), F.b.k ? "1" : ""],
-      ["drafting", F.a.time ? fixed((F.a.drafting / F.a.time) * 100, 0) + " %" : "–", ""],
-    ];
-    if (!part.account.rows.length) {
-      part.account.append(h("thead", {}, h("tr", {}, h("td"), h("th", { scope: "col" }, W.lane.speculative), h("th", { scope: "col" }, W.lane.plain))),
-        h("tbody", {}, rows.map(([name]) => h("tr", {}, h("th", { scope: "row" }, term(name, U[name])), h("td"), h("td")))));
+      ["ttft", ms(A.zero * 1000), P && ms(P.zero * 1000), ms(B.zero * 1000)],
+      ["tpot", tpot(F.a), p && tpot(p), tpot(F.b)],
+      ["passes", String(F.a.k), p && String(p.k), String(F.b.k)],
+      ["dar", kept(F.a), p && kept(p), ""],
+      ["c", ratio(F.c), p && ratio(F.perPass(p.drafting, p.drafted)), ""],
+      ["v", ratio(F.v), p && ratio(F.perPass(p.checking, p.checks)), F.b.k ? "1" : ""],
+      ["drafting", drafting(F.a), p && drafting(p), ""],
+    ].map((row) => row.filter((cell) => cell != null));
+    const heads = [W.lane.speculative, ...(P ? [W.lane.peer] : []), W.lane.plain];
+    if (!part.account.rows.length || part.account.rows[0].cells.length !== heads.length + 1) {
+      part.account.replaceChildren(h("thead", {}, h("tr", {}, h("td"), heads.map((head) => h("th", { scope: "col" }, head)))),
+        h("tbody", {}, rows.map(([name]) => h("tr", {}, h("th", { scope: "row" }, term(name, U[name])), heads.map(() => h("td"))))));
     }
-    rows.forEach(([, a, b], i) => {
-      const cells = part.account.tBodies[0].rows[i].cells;
-      cells[1].textContent = a;
-      cells[2].textContent = b;
-    });
+    rows.forEach(([, ...values], i) => values.forEach((value, j) => { part.account.tBodies[0].rows[i].cells[j + 1].textContent = value; }));
   }
 
   /* -- the card: a token's numbers, or what a figure means -- */
@@ -838,19 +869,20 @@ function mount(element, props, watch) {
   const cardHead = (item, place) => [h("div", { class: "sd-cardhead" }, chip(W, item.piece, item.now, "span"), h("b", {}, statusOf(item.now, item))), h("p", { class: "sd-sub" }, place)];
 
   function draftCard(item) {
-    const { draft, cycle, i } = item, C = W.card, test = testOf(draft), at = { cycle: cycle.number, i: i + 1, n: cycle.drafts.length, level: draft.level, levels: depthOf(cycle) };
+    const { draft, cycle, i } = item, C = W.card, test = testOf(item), at = { cycle: cycle.number, i: i + 1, n: cycle.drafts.length, level: draft.level, levels: depthOf(cycle) };
     const head = cardHead(item, words(cycle.tree ? C.tree_place : C.place, at));
     if (item.now === "pen") return head;
     const rows = [[C.p, chance(draft.p)], [C.q, chance(draft.q)]];
-    if (test.label) rows.push([test.label, chance(test.stay)], [C.u, test.u == null ? C.not_drawn : chance(test.u)]);
+    if (test.label) rows.push([test.label, chance(test.stay)], [C.u, test.u != null ? chance(test.u) : item.lane === 2 && draft.status !== "discarded" ? C.untold : C.not_drawn]);
     if (draft.overlap != null) rows.push([C.beta, chance(draft.overlap)]);
     const notes = [test.note, item.state === "cut" ? C.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null];
     return [...head, h("div", { class: "sd-kv" }, rows.map(([name, value]) => [h("span", {}, name), h("b", {}, value)])), test.label ? coin(test) : null, notes.map((note) => note && h("p", { class: "sd-sub" }, note)), laws(draft)].flat().filter(Boolean);
   }
 
   /* What decided: a coin against a chance, or no coin at all. */
-  function testOf(draft) {
-    const C = W.card, rule = ruleName(), judged = draft.status !== "discarded", { u } = draft;
+  function testOf({ draft, lane }) {
+    const C = W.card, rule = ruleName(lane), judged = draft.status !== "discarded", { u } = draft;
+    if (lane === 2) return { label: C.chance, stay: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1, words: judged ? C.untold : C.never };
     if (draft.h != null) return { label: C.block, stay: draft.h, u, words: C.not_needed, note: u == null ? C.longer : null };
     const without = Object.hasOwn(C.without_coin, rule) ? C.without_coin[rule] : judged && u == null && C.without_coin.other;
     if (without) return { note: judged ? without : null };
@@ -864,10 +896,10 @@ function mount(element, props, watch) {
     return !up || up.state === "acc" ? C.dis_beside : C.dis_branch;
   }
 
-  const ruleName = () => { const started = speculative(run).started; return started ? started.rule : ""; };
+  const ruleName = (l) => { const { started } = shownLanes()[l]; return started ? started.rule : ""; };
 
   function ownCard(item) {
-    const C = W.card, greedy = isGreedy(), straight = Object.hasOwn(C.without_coin, ruleName()), place = item.place === "first" ? C.first_place : item.lane ? words(C.plain_place, { i: item.cycle.number + 1 }) : words(C.own_place, { cycle: item.cycle.number });
+    const C = W.card, greedy = isGreedy(), straight = Object.hasOwn(C.without_coin, ruleName(item.lane)), place = item.place === "first" ? C.first_place : item.lane === 1 ? words(C.plain_place, { i: item.cycle.number + 1 }) : words(C.own_place, { cycle: item.cycle.number });
     const told = item.state === "res" && greedy ? C.res_greedy : item.state === "res" && straight ? C.res_straight : C[item.state] || C.pla, own = item.own;
     const parts = [...cardHead(item, place), h("p", { class: "sd-sub sd-told" }, told)];
     if (own.p != null) parts.push(h("div", { class: "sd-kv" }, h("span", {}, C.own_p), h("b", {}, chance(own.p))));

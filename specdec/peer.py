@@ -41,6 +41,7 @@ def assisted(task: Task) -> Generator[Event, None, None]:
     ValueError for a drafter that assisted generation has no counterpart of.
     """
     draft = counterpart(task)
+    checkpoint(task.target)
     return in_turns(lambda tell: Run(task, tell).generate(draft))
 
 
@@ -51,17 +52,18 @@ def counterpart(task: Task) -> Path | None:
     if isinstance(task.drafter, PromptLookupDrafter):
         return None
     if isinstance(task.drafter, DraftModelDrafter):
-        return folder_of(task.drafter.model)
+        return checkpoint(task.drafter.model)[1]
     raise ValueError(
         f"transformers' assisted generation is raced with a draft model or prompt lookup, not with {task.drafter.name}."
     )
 
 
-def folder_of(model: object) -> Path:
+def checkpoint(model: object) -> tuple[Transformer, Path]:
+    """The model itself, and the folder that it was read from."""
     model = model.model if isinstance(model, TargetView) else model
     if not isinstance(model, Transformer) or model.source is None:
         raise ValueError("transformers can run only models that come from a folder of files.")
-    return model.source
+    return model, model.source
 
 
 @lru_cache(maxsize=8)
@@ -81,7 +83,7 @@ class Run:
     def __init__(self, task: Task, tell: Tell) -> None:
         self.task, self.tell = task, tell
         self.transcript = Transcript(task)
-        self.clock = Clock(task.params.seed, getattr(task.target, "model", task.target).device)
+        self.clock = Clock(task.params.seed, checkpoint(task.target)[0].device)
         self.cycle = 0
         self.start = self.drafted = 0.0
         self.candidates: tuple[Tensor, Tensor | None]
@@ -117,10 +119,9 @@ class Run:
         """
         from transformers import GenerationConfig
 
-        task, params, view = self.task, self.task.params, self.task.target
-        model = view.model if isinstance(view, TargetView) else view
-        assert isinstance(model, Transformer)
-        target = copy.copy(load(folder_of(model), model.dtype, model.device))
+        task, params = self.task, self.task.params
+        model, folder = checkpoint(task.target)
+        target = copy.copy(load(folder, model.dtype, model.device))
         sampling = {"temperature": params.temperature, "top_k": params.top_k, "top_p": params.top_p}
         ends = [] if params.ignore_end else sorted(task.end_tokens)
         settings = GenerationConfig(
