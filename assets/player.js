@@ -416,6 +416,7 @@ function mount(element, props, watch) {
     const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
     part.meta.textContent = [W.kind[head.kind || ""] || head.kind, pair, device, pace].filter(Boolean).join(" · ");
     root.toggleAttribute("data-lossy", started.lossless === false);
+    root.toggleAttribute("data-peer", Boolean(peerOf(run)));
     if (peerOf(run)) part.sub2.textContent = peerWords(peerOf(run), machine.transformers);
     part.legend.late.data = W.status[started.rule === BLOCK ? "late" : "dis"];
     part.sub0.textContent = words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : "");
@@ -772,16 +773,16 @@ function mount(element, props, watch) {
     for (let n = 0; n <= most + EPS; n += step) g.append(line(left, y(n), width, y(n), "sd-grid"), text(left - 6, y(n) + 4, String(n), "", "end"));
     axis(g, 0, last, x, width, height - 8, null);
     for (const [lane, cls] of [[B, "sd-line-b"], [P, "sd-line-c"], [A, "sd-line-a"]]) if (lane) g.append(s("path", { d: stairs(lane, last, x, y), class: "sd-ghost-line" }), s("path", { d: stairs(lane, S.t, x, y), class: cls }));
-    if (P) curveKey(g, left, x, y);
+    if (P) curveKey(g, width - 112, height - bottom - 56);
     else if (isOver(run) && atEnd(end)) finishLabels(g, F, A, B, x, y, width);
     else if (F.a.tokens + F.b.tokens) nowLabels(g, F, x, y, width);
     box.replaceChildren(g);
   }
 
   /* Three lines are told apart by a key: names beside them would run into each other. */
-  function curveKey(g, left) {
+  function curveKey(g, x, y) {
     const rows = [["sd-line-a", W.charts.speculative], ["sd-line-c", W.charts.peer], ["sd-line-b", W.charts.plain]];
-    rows.forEach(([cls, name], i) => g.append(line(left + 8, 14 + i * 17, left + 32, 14 + i * 17, cls), text(left + 38, 18 + i * 17, name)));
+    rows.forEach(([cls, name], i) => g.append(line(x, y + 10 + i * 17, x + 24, y + 10 + i * 17, cls), text(x + 31, y + 14 + i * 17, name)));
   }
 
   function stairs(lane, until, x, y) {

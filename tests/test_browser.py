@@ -36,6 +36,7 @@ def address(tmp_path_factory):
         toyrun.trace().save(session.TRACES / "story.jsonl")
         toyrun.tree_trace().save(session.TRACES / "facts.jsonl")
         toyrun.tree_trace("typical acceptance", lossless=False).save(session.TRACES / "code.jsonl")
+        toyrun.peer_trace().save(session.TRACES / "repetitive.jsonl")
         demo = build()
         _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
         yield url
@@ -216,6 +217,27 @@ def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
     assert "No coin" in card and "Lossy" in card and "Coin u" not in card
 
 
+@pytest.mark.parametrize("width", [375, 1280])
+def test_a_peer_has_its_lane_its_figure_and_its_time(open_page, width):
+    page = open_page(width, reduced_motion="reduce")
+    assert page.locator("[data-part=peer]").is_hidden() and page.locator("[data-part=figures] > div").count() == 5
+    page.locator(".sd-recorded .sd-pill", has_text="Repetitive").click()
+    page.wait_for_selector("[data-part=peer]:visible")
+    page.focus("[data-part=stage]")
+    page.keyboard.press("End")
+    assert visible_tokens(page, 2) == 12
+    assert page.locator("[data-part=lane2] .sd-bon:not(.sd-fut)").first.inner_text().endswith("+1")
+    assert "× plain" in page.inner_text("[data-part=figures]") or width == 375
+    assert page.locator("[data-part=figures] > div").count() == 6
+    assert page.locator("[data-part=account] tr").first.locator("th").count() == 3
+    assert "The transformers library took" in say(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("[data-part=lane2] .sd-rej:not(.sd-fut)").first.click()
+    assert "not told" in page.inner_text("[data-part=card]")
+    page.locator(".sd-recorded .sd-pill", has_text="Story").click()
+    page.wait_for_selector("[data-part=peer]", state="hidden")
+
+
 def test_a_menus_line_follows_the_choice(open_page):
     page = open_page(reduced_motion="reduce")
     page.get_by_role("button", name="Advanced").click()
@@ -225,6 +247,7 @@ def test_a_menus_line_follows_the_choice(open_page):
     page.get_by_label("Drafter").click()
     page.get_by_role("option", name="Prompt lookup").click()
     page.get_by_text("Copies what followed").wait_for()
+    page.get_by_text("A third lane: the prompt lookup").wait_for()
 
 
 @pytest.fixture

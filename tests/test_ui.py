@@ -101,6 +101,8 @@ BAD = [
     ({"stop": "x" * 65}, "stop"),
     ({"stop": "x" * 10_000_000}, "stop"),
     ({"stop": {}}, "stop"),
+    ({"peer": "yes"}, "true or false"),
+    ({"peer": 1}, "true or false"),
 ]
 
 
@@ -252,7 +254,24 @@ def test_a_run_is_told_its_rule(monkeypatch):
 
     monkeypatch.setattr(session, "_engine", lambda *_: (Family(), engine))
     list(race.run("Hi", rule="block"))
-    assert asked == {"rule": "block"}
+    assert asked == {"rule": "block", "peer": False}
+
+
+def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
+    lines, words = menu.peer_lines(), text.strings("page")["settings"]["peer_lines"]
+    for drafter in menu.drafters():
+        with_lane = request.check("Hi", drafter, peer=True).peer
+        assert with_lane is (drafter.partition(":")[0] in ("draft_model", "prompt_lookup"))
+        assert (lines[drafter] == words["other"]) is not with_lane
+    assert menu.has_peer("draft_model:story") and not menu.has_peer("adaptive:draft_model")
+    assert not request.check("Hi", k=0, peer=True).peer and not request.check("Hi").peer
+
+    def engine(*_, peer, **__):
+        yield from toyrun.peer_trace().events if peer else toyrun.events()
+
+    monkeypatch.setattr(session, "_engine", lambda: (Family(), engine))
+    live = trace.Trace.loads("".join(race.run("Hi", peer=True)))
+    assert live.header.lanes == ("speculative", "transformers", "plain") and live.events == toyrun.peer_trace().events
 
 
 def test_every_example_prompt_is_good_input():
@@ -281,7 +300,8 @@ CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also 
 def test_every_string_the_player_asks_for_exists():
     words = text.strings("player")
     script = (text.ASSETS / "player.js").read_text(encoding="utf-8")
-    for group in ("figures", "define", "say", "transport", "charts", "foot", "card", "time", "lane", "meta", "tree"):
+    groups = "figures define say transport charts foot card time lane meta tree peer"
+    for group in groups.split():
         letter = {"figures": "U", "say": "Y", "card": "C", "tree": "T"}.get(group)
         names = set(re.findall(rf"\bW\.{group}\.(\w+)", script))
         assert names <= words[group].keys(), group
@@ -299,6 +319,7 @@ def test_every_reason_and_kind_has_words():
     assert set(menu.RULES) == settings["rules"].keys() == settings["rule_lines"].keys()
     assert menu.TARGETS.keys() == settings["targets"].keys() == settings["target_lines"].keys()
     assert settings["tuned_lines"].keys() < menu.FOR_TUNED < menu.WEIGHTS.keys()
+    assert {*menu.PEERED, "other"} == settings["peer_lines"].keys() < told["peer"].keys()
     assert {*menu.WEIGHTS, "other"} == told["drafter"].keys() == told["say"]["start"].keys()
     assert text.prompts().keys() == words["settings"]["examples"].keys()
     assert text.paragraph("reading").strip()
@@ -433,7 +454,9 @@ def test_the_players_arithmetic(tmp_path):
         pytest.skip("node is not installed")
     toyrun.trace().save(tmp_path / "toy.jsonl")
     toyrun.tree_trace().save(tmp_path / "tree.jsonl")
-    environment = {**os.environ, "TRACE": str(tmp_path / "toy.jsonl"), "TREE": str(tmp_path / "tree.jsonl")}
+    toyrun.peer_trace().save(tmp_path / "peer.jsonl")
+    files = {name: str(tmp_path / f"{name.lower()}.jsonl") for name in ("TOY", "TREE", "PEER")}
+    environment = {**os.environ, **files, "TRACE": files["TOY"]}
     command = [node, "--test", str(ROOT / "tests" / "js" / "player.test.cjs")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout[-4000:]

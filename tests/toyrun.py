@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from specdec.events import Candidate, Committed, Drafted, Event, Finished, Law, Position, Started, Verified
 from specdec.trace import Header, Trace
@@ -82,6 +83,26 @@ def plain(tokens: int = 15, params: SamplingParams = PARAMS) -> Iterator[Event]:
         t += PASS
         yield committed(lane, cycle, (f" p{cycle}",), 0, "bonus", cycle + 1, t)
     yield Finished(lane, "length", tokens, "", t, PREFILL, 0.0, PASS * tokens, 0.0)
+
+
+def peer(cycles: int = 4) -> Iterator[Event]:
+    """Drafts before it has read the prompt; every pass costs twice ours; the last cycle accepts nothing."""
+    lane, t, total = "transformers", 0.0, 0
+    yield Started(lane, "draft_model", 2, PARAMS, 5)
+    for cycle in range(cycles):
+        pieces, accepted = (f" d{cycle}", " <b>"), 0 if cycle == cycles - 1 else 2 - cycle % 2
+        yield Drafted(lane, cycle, (0, 1), pieces, (-1, 0), t, t + DRAFT)
+        judged = tuple(replace(position(i, piece, accepted), u=None) for i, piece in enumerate(pieces))
+        yield Verified(lane, cycle, judged, t + DRAFT, t + DRAFT + 2 * PASS, law(" own"), 0.4)
+        t, total = t + DRAFT + 2 * PASS, total + accepted + 1
+        kind = "bonus" if accepted == 2 else "resampled"
+        yield committed(lane, cycle, (*pieces[:accepted], f" t{cycle}"), accepted, kind, total, t)
+    yield Finished(lane, "length", total, "", t, DRAFT + 2 * PASS, DRAFT * 3, 2 * PASS * 3, 0.0)
+
+
+def peer_trace() -> Trace:
+    lanes = ("speculative", "transformers", "plain")
+    return Trace(replace(header(), lanes=lanes), (*events(), *peer()))
 
 
 def position(i: int, piece: str, accepted: int) -> Position:

@@ -122,6 +122,28 @@ test("one check costs what passes over a draft cost; a pass without one is no ch
   assert.ok(Math.abs(F.passCost - (6 * 4 + 1000) / 6 / 4) < 1e-6);
 });
 
+test("a third lane has its own text and clock, and counts from its first commit on", () => {
+  const raced = player.fold(fs.readFileSync(process.env.PEER, "utf8").trim().split("\n").map((line) => JSON.parse(line)));
+  const peer = raced.lanes.transformers, F = player.figuresAt(raced, player.horizon(raced));
+  assert.deepEqual(peer.first.cycle.drafts.map((draft) => draft.state), ["acc", "acc"]);
+  assert.deepEqual([peer.first.cycle.number, peer.first.cycle.own.state, peer.cycles.length], [0, "bon", 3]);
+  assert.deepEqual([F.peer.written, F.peer.tokens, F.peer.accepted, F.peer.judged], [9, 6, 3, 5]);
+  assert.ok(Math.abs(F.against - 6 / 27 / (14 / 56)) < 1e-6);
+  assert.ok(Math.abs(F.perPass(F.peer.checking, F.peer.checks) - 2) < 1e-6);
+  assert.equal(F.speedup, player.figuresAt(run, player.horizon(run)).speedup, "the other lanes do not notice");
+  assert.equal(player.figuresAt(run, 5).peer, null);
+});
+
+test("a third lane that goes on holds the others back, and one that failed does not", () => {
+  const all = fs.readFileSync(process.env.PEER, "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  const going = player.fold(all.filter((line) => line.lane !== "transformers" || (line.cycle || 0) <= 1).filter((line) => line.event !== "finished"));
+  assert.equal(player.horizon(going), going.lanes.transformers.end);
+  const failed = [...all.filter((line) => line.lane !== "transformers"), { event: "failed", lane: "transformers", reason: "x", fatal: true, cycle: 0 }, { event: "finished", lane: "transformers", reason: "failed" }];
+  const over = player.fold(failed), F = player.figuresAt(over, player.horizon(over));
+  assert.deepEqual([F.against, F.peer.written, player.wasStopped(over)], [null, 0, false]);
+  assert.equal(player.horizon(over), player.horizon(run));
+});
+
 test("unknown events, lanes and half-known cycles do no harm", () => {
   const odd = [{ event: "news" }, { event: "news", lane: "speculative" }, { event: "committed", lane: "third", tokens: [] }];
   assert.doesNotThrow(() => player.fold([lines[0], ...odd, ...lines.slice(1)]));
