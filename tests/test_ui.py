@@ -269,7 +269,7 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
     def engine(*_, peer, **__):
         yield from toyrun.peer_trace().events if peer else toyrun.events()
 
-    monkeypatch.setattr(session, "_engine", lambda: (Family(), engine))
+    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), engine))
     live = trace.Trace.loads("".join(race.run("Hi", peer=True)))
     assert live.header.lanes == ("speculative", "transformers", "plain") and live.events == toyrun.peer_trace().events
 
