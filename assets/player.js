@@ -423,8 +423,7 @@ function mount(element, props, watch) {
   }
 
   function peerWords(lane, version) {
-    const failure = lane.failures.find((one) => one.fatal), P = W.peer, about = { k: lane.started ? lane.started.k : "K", version: version || "" };
-    return failure ? words(P.failed, { reason: failure.reason }) : words(pick(P, lane.started ? lane.started.drafter : "other"), about);
+    return words(pick(W.peer, lane.started ? lane.started.drafter : "other"), { k: lane.started ? lane.started.k : "K", version: version || "" });
   }
 
   function furniture() {
@@ -625,7 +624,12 @@ function mount(element, props, watch) {
 
   function footnote() {
     const Y = W.foot, failure = speculative(run).failures.find((f) => !f.fatal);
-    return [agreement(Y), failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }), Y.keys].filter(Boolean).join(" ");
+    return [agreement(Y), failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }), peerFailed(), Y.keys].filter(Boolean).join(" ");
+  }
+
+  function peerFailed() {
+    const failure = peerOf(run) && peerOf(run).failures.find((one) => one.fatal);
+    return failure && words(W.peer.failed, { reason: failure.reason });
   }
 
   /* What the two texts have in common: the same words, the same odds, or neither. */

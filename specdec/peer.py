@@ -74,7 +74,10 @@ def load(folder: Path, dtype: torch.dtype, device: str) -> Any:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True).to(device).eval()
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False
+    )
+    return model.to(device).eval()
 
 
 class Run:

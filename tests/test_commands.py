@@ -39,6 +39,14 @@ def test_the_terminal_prints_events(capsys: pytest.CaptureFixture[str], tmp_path
     assert trace.events == tuple(events)
 
 
+def test_the_terminal_races_a_peer(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    saved = tmp_path / "run.jsonl"
+    assert terminal.main(["Once", "--peer", "transformers", "--max-tokens", "8", "--save", str(saved)]) == 0
+    out = capsys.readouterr().out
+    assert "transformers, assisted" in out and "against plain decoding" in out and "failed" not in out
+    assert Trace.load(saved).header.lanes == ("speculative", "transformers", "plain")
+
+
 def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     """Drafts reach further than the stop string; what they guessed behind it is not shown."""
     assert (
@@ -57,6 +65,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--temperature", "-1"], "temperature must lie between"),
         (["x", "-k", "-2"], "k must be 0 or more"),
         (["x", "--drafter", "magic"], "choose from"),
+        (["x", "--drafter", "medusa", "--peer", "transformers"], "raced with a draft model"),
         (["x", "--family", "/nowhere"], "no folder 'target'"),
     ],
 )
