@@ -168,7 +168,7 @@ def test_a_fault_of_its_own_harms_no_other_lane(family, monkeypatch, fails_at):
 
 
 @needs_family
-@pytest.mark.parametrize(("drafter", "k"), [("medusa", 3), ("adaptive", 3), ("none", 3), ("draft_model", 0)])
+@pytest.mark.parametrize(("drafter", "k"), [("medusa", 3), ("early_exit", 3), ("none", 3), ("draft_model", 0)])
 def test_what_it_has_no_counterpart_of_is_refused_in_a_sentence(family, drafter, k):
     with pytest.raises(ValueError, match=r"ssisted generation .*\."):
         race(family, PROMPT, drafter, k, GREEDY, peer=True)
