@@ -76,6 +76,7 @@ function newCycle(lane, open, event) {
   const reached = [...new Set(drafts.filter((one) => one.state === "acc" || one.state === "rej").map((one) => one.level))];
   const cycle = {
     number: lane.cycles.length + 1, draft, check, drafts, own, at: ms(event.at), gained: kept, tokens: event.tokens, pieces: event.pieces,
+    bonus: verified && verified.bonus,
     start: draft ? draft.start : check ? check.start : before ? before.at : 0, tree: new Set(parents).size < parents.length,
     accepted: reached.filter((level) => drafts.some((one) => one.level === level && one.state === "acc")).length, judged: reached.length,
   };
@@ -300,6 +301,7 @@ function mount(element, props, watch) {
     build();
     if (calm && run.header.source === "live") S.t = horizon(run);
     draw();
+    root.dispatchEvent(new Event("sd-run"));
   }
 
   /* The stream is over, by its end, by Stop or by a failure: what is there may be played to its end. */
@@ -598,7 +600,19 @@ function mount(element, props, watch) {
   function numbersOf(draft) {
     const more = h("button", { type: "button", class: "sd-link sd-inline" }, W.say.numbers);
     more.onclick = () => { touch(); const item = chips.find((c) => c.draft === draft); item && showToken(item, true); };
-    return more;
+    const apart = h("button", { type: "button", class: "sd-link sd-inline" }, W.say.apart);
+    apart.onclick = () => takeApart(draft);
+    return h("span", {}, more, " · ", apart);
+  }
+
+  /* Hands the decision to the page that takes cycles apart; it may not have been opened before. */
+  function takeApart(draft) {
+    touch();
+    const cycle = doneBy(speculative(run).cycles, S.t);
+    root.wanted = { cycle, node: speculative(run).cycles[cycle - 1].drafts.indexOf(draft) };
+    const tab = document.getElementById("step-button");
+    if (tab) tab.click();
+    root.dispatchEvent(new Event("sd-apart"));
   }
 
   function lastWords(F, drafter) {
@@ -1093,6 +1107,7 @@ function mount(element, props, watch) {
     new ResizeObserver(() => { if (run && part.stage.clientWidth) { drawn = null; draw(); } }).observe(root);
   }
 
+  Object.assign(root, { kit: KIT, words: W, run: () => run }); // for the other views of the same run
   furniture();
   listen();
   pull();
@@ -1100,5 +1115,9 @@ function mount(element, props, watch) {
   watch("ended", ended);
 }
 
-if (typeof module !== "undefined" && module.exports) module.exports = { fold, apply, read, newReader, figuresAt, horizon, firstRejection, tipOf, partAt, fill, shown, visible, chance, duration, niceStep, doneBy, wasStopped };
+const KIT = {
+  fold, apply, read, newReader, figuresAt, horizon, firstRejection, tipOf, partAt, doneBy, wasStopped, speculative,
+  fill, words, shown, visible, chance, duration, fixed, clamp, niceStep, pick, h, s, text, line, rect, svg, hatch, chip,
+};
+if (typeof module !== "undefined" && module.exports) module.exports = KIT;
 else mount(element, props, watch);

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .events import Candidate, Law, Position
-from .sampling import entropy, overlap, residual
+from .sampling import block_chance, Chooser, entropy, overlap, residual
 from .types import Proposal, Status, Verdict
 
-TOP = 8
+TOP = 6
 
 
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
@@ -23,41 +24,62 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 
 
 def verification(
-    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], full: bool
+    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Chooser | None
 ) -> dict[str, Any]:
-    """What `Verified` tells beside its times; the laws only if `full`."""
-    told: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, full)}
-    if full:
+    """What `Verified` tells beside its times; the laws only if there is noise to draw examples with."""
+    told: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
+    if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
-        told["law"] = law(rows[last + 1] if verdict.law is None else verdict.law, piece)
+        told["law"] = law(rows[last + 1] if verdict.law is None else verdict.law, piece, [verdict.token])
         told["p"] = float(rows[last + 1][verdict.token])
+        if len(proposal) and is_chain(proposal):
+            told["bonus"] = drawn(law(rows[-1], piece), rows[-1], piece, noise, len(proposal))
     return told
 
 
 def positions(
-    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], full: bool
+    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Chooser | None
 ) -> tuple[Position, ...]:
-    """One entry a drafted token. `full` adds the laws; without it, only what the walk itself looked at."""
+    """One entry a drafted token. Without noise, only what the walk itself looked at."""
     trials = {trial.node: trial for trial in verdict.trials}
     tossed = {trial.node for trial in verdict.trials if trial.u is not None}  # no coin, no residual
     described, weight = [], 1.0
+    chances = block_chances(proposal, rows) if noise is not None else iter(())
     for node, status in enumerate(statuses(proposal, verdict)):
         token, trial = proposal.tokens[node], trials.get(node)
         told: dict[str, Any] = {"node": node, "token": token, "piece": piece(token), "status": status}
         if trial is not None:
             told |= {"p": trial.p, "q": trial.q, "u": trial.u, "h": trial.h}
-        if full or trial is None:
+        if noise is not None or trial is None:
             p, q = row_under_test(proposal, rows, node, tossed), drafted_law(proposal, node, rows)
             told = {"p": float(p[token]), "q": float(q[token]), "u": None} | told
-            if full:
-                told["overlap"] = round(overlap(p, q), 6)
-                told |= {"target": law(p, piece), "draft": law(q, piece)}
+            if noise is not None:
+                level, shown = proposal.depth(node) - 1, {*likeliest(p), *likeliest(q), token}
+                own = {verdict.token} if status == "rejected" else set()
+                told |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
+                told["target"] = drawn(law(p, piece, shown | own), p, piece, noise, level)
+                told["draft"] = law(q, piece, shown | own)
                 if tossed:
-                    told["residual"] = law(residual(weight * p, q, token), piece)
+                    left = residual(weight * p, q, token)
+                    told["residual"] = drawn(law(left, piece, own), left, piece, noise, level)
         if trial is not None and trial.h is not None:
-            weight = min(1.0, weight * trial.p / trial.q)
+            weight, told["block"] = min(1.0, weight * trial.p / trial.q), None
         described.append(Position(**told))
     return tuple(described)
+
+
+def is_chain(proposal: Proposal) -> bool:
+    return proposal.parents == tuple(range(-1, len(proposal) - 1))
+
+
+def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
+    """Block verification's h at each token of a chain."""
+    if not is_chain(proposal):
+        return
+    weight, last = 1.0, len(proposal) - 1
+    for node, token in enumerate(proposal.tokens):
+        weight = min(1.0, weight * float(rows[node][token]) / float(drafted_law(proposal, node, rows)[token]))
+        yield weight if node == last else block_chance(weight, rows[node + 1], drafted_law(proposal, node + 1, rows))
 
 
 def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]) -> Tensor:
@@ -80,11 +102,19 @@ def drafted_law(proposal: Proposal, node: int, rows: Tensor) -> Tensor:
     return point
 
 
-def law(probs: Tensor, piece: Callable[[int], str]) -> Law:
-    values, tokens = probs.topk(min(TOP, len(probs)))
-    top = tuple(
-        Candidate(token, piece(token), round(value, 7))
-        for value, token in zip(values.tolist(), tokens.tolist(), strict=True)
-        if value > 0.0
-    )
+def likeliest(probs: Tensor) -> list[int]:
+    return probs.topk(min(TOP, len(probs))).indices.tolist()
+
+
+def law(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int] = ()) -> Law:
+    """Its likeliest tokens, and `tokens`."""
+    shown = list({*likeliest(probs), *tokens})
+    pairs = sorted(zip((-probs[shown]).tolist(), shown, strict=True))
+    top = tuple(Candidate(token, piece(token), round(-value, 7)) for value, token in pairs if value < 0.0)
     return Law(top, round(max(0.0, 1.0 - sum(c.prob for c in top)), 7), round(max(0.0, entropy(probs)), 5))
+
+
+def drawn(law: Law, probs: Tensor, piece: Callable[[int], str], noise: Chooser, level: int) -> Law:
+    """The same, with what the noise draws from `probs` behind `level` drafted tokens."""
+    token = noise.categorical(probs, ("own", level - 1))
+    return replace(law, sample=Candidate(token, piece(token), round(float(probs[token]), 7)))

@@ -25,7 +25,7 @@ from . import describe
 from .drafters.base import Drafter, NoDrafter
 from .events import Committed, Drafted, Event, Failed, Finished, FinishReason, Started, Verified
 from .models.base import LanguageModel
-from .sampling import Chooser, probabilities
+from .sampling import Chooser, probabilities, SharedNoiseChooser
 from .text import TextStream
 from .types import Proposal, SamplingParams
 from .verify import RejectionSampling, Rule
@@ -146,11 +146,13 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
     cache = target.new_cache(transcript.limit + MAX_NODES)
     spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
     cycle = failures = 0
+    noise = SharedNoiseChooser(params.seed)
     costs = getattr(drafter, "costs", None)
     yield Started(lane, drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless, costs)
 
     while transcript.reason is None:
         chooser.at(len(tokens))
+        noise.at(len(tokens))
         # Draft: never more than is still wanted, less the token that the target adds itself.
         k = min(task.k, transcript.wanted - 1) if cycle else 0
         with watch, torch.inference_mode():
@@ -189,7 +191,7 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
         if transcript.reason == "failed":
             yield Failed(lane, cycle, "target", str(failure), True, verified)
             break
-        details = describe.verification(proposal, rows, verdict, task.piece, task.details)
+        details = describe.verification(proposal, rows, verdict, task.piece, noise if task.details else None)
         yield Verified(lane, cycle, start=start, end=verified, **details)
         yield Committed(
             lane, cycle, committed, tuple(map(task.piece, committed)), min(len(verdict.path), len(committed)),

@@ -31,11 +31,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """The head of a distribution: its most probable tokens, what is left, and its entropy in nats."""
+    """The head of a distribution: its most probable tokens, what is left, and its entropy in nats.
+
+    `sample` is what the noise of this place draws from it (`SharedNoiseChooser`), whatever the run itself drew with.
+    """
 
     top: tuple[Candidate, ...]
     rest: float
     entropy: float
+    sample: Candidate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Position:
 
     `h` is the chance of block verification to keep the block up to here, once no longer one was kept.
     `p` and `q` are the exact probabilities in the test: in a tree, those behind the rejected siblings.
+    `target` and `draft` list the same tokens, except those that have no probability at all.
     """
 
     node: int
@@ -58,6 +63,7 @@ class Position:
     draft: Law | None = None
     residual: Law | None = None
     h: float | None = None
+    block: float | None = None  # what h would be, where another rule judged a chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,7 @@ class Verified:
     end: float
     law: Law | None = None  # what the target's own token was drawn from
     p: float | None = None  # the target's own token under the target, before any rejection
+    bonus: Law | None = None  # the target's row behind the whole chain, whether or not it was reached
 
 
 @dataclass(frozen=True, slots=True)

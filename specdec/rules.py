@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .sampling import Chooser, entropy, residual, SharedNoiseChooser
+from .sampling import block_chance, Chooser, entropy, residual, SharedNoiseChooser
 from .types import Kind, Proposal, Trial, Verdict
 from .verify import RejectionSampling, Rule
 
@@ -87,9 +87,7 @@ class BlockVerification(Rule):
         return min(1.0, before * p / q)
 
     def enough(self, weight: float, p: Tensor, q: Tensor) -> float:
-        """h_i = Σ max(0, w p - q) / (Σ max(0, w p - q) + 1 - w)."""
-        mass = float((weight * p - q).clamp(min=0.0).sum())
-        return mass / (mass + 1.0 - weight) if weight < 1.0 else 1.0
+        return block_chance(weight, p, q)
 
     def residual(self, weight: float, p: Tensor, q: Tensor, token: int) -> Tensor:
         return residual(weight * p, q, token)

@@ -137,6 +137,12 @@ def residual(p: Tensor, q: Tensor | None, token: int) -> Tensor:
     return left / mass if mass > 0.0 else p
 
 
+def block_chance(weight: float, p: Tensor, q: Tensor) -> float:
+    """h of block verification behind a prefix of this weight: m / (m + 1 - w), where m = Σ max(0, w p - q)."""
+    mass = float((weight * p - q).clamp(min=0.0).sum())
+    return mass / (mass + 1.0 - weight) if weight < 1.0 else 1.0
+
+
 def overlap(p: Tensor, q: Tensor) -> float:
     """β = Σ min(p, q) = 1 - total variation: the chance that a draft drawn from q is kept."""
     return float(torch.minimum(p, q).sum())

@@ -6,7 +6,6 @@ import importlib.util
 import itertools
 import json
 import math
-import os
 import re
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ import threading
 import typing
 from pathlib import Path
 
+import nodejs
 import pytest
 import toyrun
 
@@ -289,7 +289,7 @@ def leaves(node):
     return [leaf for value in node.values() for leaf in (leaves(value) if isinstance(value, dict) else [value])]
 
 
-@pytest.mark.parametrize("name", ["page", "player"])
+@pytest.mark.parametrize("name", ["page", "player", "step"])
 def test_every_string_is_a_string(name):
     assert all(isinstance(leaf, str) for leaf in leaves(text.strings(name)))
 
@@ -436,27 +436,14 @@ def test_the_page_needs_no_torch():
 
 
 def test_nothing_is_fetched_from_outside():
-    for name in ("player.js", "player.html", "style.css"):
+    for name in ("player.js", "player.html", "style.css", "step.js", "step.html", "step.css"):
         source = (text.ASSETS / name).read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|@import|url\(['\"]?//", source), name
 
 
-def find_node() -> str | None:
-    """The machine's, else the one inside playwright."""
-    playwright = importlib.util.find_spec("playwright")
-    bundled = Path(playwright.origin).parent / "driver" / "node" if playwright and playwright.origin else None
-    return shutil.which("node") or (str(bundled) if bundled and bundled.exists() else None)
-
-
 def test_the_players_arithmetic(tmp_path):
-    node = find_node()
-    if node is None:
-        pytest.skip("node is not installed")
     toyrun.trace().save(tmp_path / "toy.jsonl")
     toyrun.tree_trace().save(tmp_path / "tree.jsonl")
     toyrun.peer_trace().save(tmp_path / "peer.jsonl")
-    files = {name: str(tmp_path / f"{name.lower()}.jsonl") for name in ("TOY", "TREE", "PEER")}
-    environment = {**os.environ, **files, "TRACE": files["TOY"]}
-    command = [node, "--test", str(ROOT / "tests" / "js" / "player.test.cjs")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout[-4000:]
+    files = {name: tmp_path / f"{name.lower()}.jsonl" for name in ("TOY", "TREE", "PEER")}
+    nodejs.check("player.test.cjs", **files, TRACE=files["TOY"])

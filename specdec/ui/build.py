@@ -6,7 +6,7 @@ import html
 
 import gradio as gr
 
-from .tabs import race
+from .tabs import race, step
 from .text import strings
 
 THEME_SWITCH = """
@@ -19,8 +19,11 @@ def build() -> gr.Blocks:
     words = strings("page")
     with gr.Blocks(title=words["title"], analytics_enabled=False, delete_cache=(600, 1800)) as demo:
         head(words)
-        with gr.Tabs(elem_classes="sd-tabs"), gr.Tab(words["tabs"]["race"], id="race"):
-            race.build()
+        with gr.Tabs(elem_classes="sd-tabs"):
+            with gr.Tab(words["tabs"]["race"], id="race"):
+                race.build()
+            with gr.Tab(words["tabs"]["step"], id="step", elem_id="step"):
+                step.build()
     demo.queue(max_size=24, default_concurrency_limit=1, api_open=False)
     return demo
 

@@ -1,0 +1,9 @@
+"""The tab Step through: the run of the tab Race, one decision at a time. All of it happens in the browser."""
+
+from __future__ import annotations
+
+from ..components.stepper import stepper
+
+
+def build() -> None:
+    stepper()

@@ -1,0 +1,30 @@
+"""Runs the JavaScript tests where there is a Node: the machine's, else the one inside playwright."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent / "js"
+
+
+def find_node() -> str | None:
+    playwright = importlib.util.find_spec("playwright")
+    bundled = Path(playwright.origin).parent / "driver" / "node" if playwright and playwright.origin else None
+    return shutil.which("node") or (str(bundled) if bundled and bundled.exists() else None)
+
+
+def check(name: str, **files: Path) -> None:
+    """`files` reach the tests as environment variables."""
+    node = find_node()
+    if node is None:
+        pytest.skip("node is not installed")
+    environment = {**os.environ, **{key: str(path) for key, path in files.items()}}
+    command = [node, "--test", str(TESTS / name)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-4000:]
