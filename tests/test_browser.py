@@ -299,6 +299,66 @@ def test_another_target_brings_its_own_drafters(page_with_a_choice, monkeypatch)
     assert "draft model" in page.inner_text("[data-part=meta]")
 
 
+def tells(page):
+    return page.inner_text(".sd-step [data-part=say]")
+
+
+def sub_step(page):
+    return page.inner_text(".sd-steps [aria-current]")
+
+
+def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.get_by_role("button", name="Take this decision apart").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
+    assert page.inner_text(".sd-step [data-part=title]") == "Cycle 2 of 6"
+    assert sub_step(page) == "Judge 3" and "0.30" in tells(page) and "reject" in tells(page)
+    page.locator(".sd-step [data-part=next]").click()
+    assert sub_step(page) == "Replace" and "fills the gap" in tells(page)
+    page.locator(".sd-steps button", has_text="Judge 3").click()
+    page.locator(".sd-step [data-part=coin]").fill("0.1")
+    assert tells(page).startswith("What if:") and "keep" in tells(page)
+    assert "Bonus" in page.inner_text(".sd-steps") and page.locator(".sd-part.sd-grey").count() == 4
+    page.locator(".sd-step [data-part=k]").fill("2")
+    assert "1 fewer to draft" in page.inner_text(".sd-step [data-part=kanswer]")
+    page.get_by_role("button", name="Back to what really happened").click()
+    assert page.locator(".sd-part.sd-grey").count() == 0 and "Replace" in page.inner_text(".sd-steps")
+    assert page.locator(".sd-step option:disabled").count() == 2  # no draws of the target's, and no h
+    assert "too old for shared noise" in page.inner_text(".sd-step [data-part=ruleanswer]")
+
+
+def test_keys_and_words_lead_from_decision_to_decision(open_page):
+    page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
+    page.get_by_role("tab", name="Step through").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
+    page.focus(".sd-step [data-part=grid]")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text(".sd-step [data-part=title]") == "Cycle 3 of 6" and sub_step(page) == "Draft"
+    for name in ("Check all", "Judge 1", "Judge 2", "Never judged", "Replace", "Commit", "Draft"):
+        page.keyboard.press(" ")
+        assert sub_step(page) == name and page.inner_text(".sd-step [data-part=announce]") == tells(page)
+    page.locator(".sd-word", has_text="own1").click()
+    assert page.inner_text(".sd-step [data-part=title]") == "Cycle 1 of 6" and sub_step(page) == "Bonus"
+    page.keyboard.press("End")
+    assert "<script>alert(1)</script>" in page.inner_text(".sd-whole") and "${alert(1)}" in page.inner_text(".sd-whole")
+    page.locator(".sd-step [data-name=chen]").click()
+    assert "min(1, q(x)/p(x))" not in page.inner_text(".sd-asks") and "p and q swap" in page.inner_text(".sd-asks")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_a_tree_is_taken_apart_sibling_by_sibling(open_page):
+    page = open_page(reduced_motion="reduce")
+    play_recorded(page, "Facts")
+    page.get_by_role("tab", name="Step through").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
+    assert page.inner_text(".sd-step [data-part=title]") == "Cycle 2 of 3"
+    assert page.inner_text(".sd-steps").split("\n") == [
+        "Draft", "Check all", "Judge 1", "Judge 2", "Judge 3", "Judge 4", "Never judged", "Replace", "Commit"
+    ]  # fmt: skip
+    assert page.locator(".sd-whole .sd-tok.sd-acc").count() == 1
+    assert "chains only" in page.inner_text(".sd-step [data-part=ruleanswer]")
+
+
 def test_reduced_motion_opens_at_the_first_rejection_and_stands_still(open_page):
     page = open_page(reduced_motion="reduce")
     assert "first rejection" in say(page)

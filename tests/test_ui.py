@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import functools
 import itertools
 import json
 import math
@@ -310,6 +310,38 @@ def test_every_string_the_player_asks_for_exists():
     assert words["define"].keys() >= {"speedup", "alpha", "tau", "ttft", "tpot", "dar", "c", "v"}
     said = set(re.findall(r"\bY\.(\w+)", script))
     assert said <= words["say"].keys() | words["foot"].keys()
+
+
+def test_every_string_that_the_step_page_asks_for_exists():
+    words = text.strings("step")
+    script = (text.ASSETS / "step.js").read_text(encoding="utf-8")
+    asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script))
+    groups = {"Y": ("say", "judge", "own_says"), "P": ("position",), "A": ("what_if",), "O": ("own",), "G": ("grid",)}
+    groups |= {"N": ("notation.plain", "notation.lev", "notation.chen")}
+    assert len(asked) > 30
+    for name in asked:
+        group, _, key = name.partition(".")
+        assert group in words and (not key or key in words[group]), name
+
+    def group(name):
+        return functools.reduce(lambda node, key: node[key], name.split("."), words)
+
+    for letter, names in groups.items():
+        said = set(re.findall(rf"\b{letter}\.([a-z]\w*)", script))
+        assert said, letter
+        if letter == "N":
+            assert all(said <= group(name).keys() for name in names)
+        else:
+            assert said <= {key for name in names for key in group(name)}, letter
+    notations = list(map(group, groups["N"]))
+    assert all(one.keys() == notations[0].keys() for one in notations)
+    from specdec import rules
+
+    page = {*re.findall(r'"(.*?)"', re.search(r"const REJECTION = .*", script)[0])} - {"first choice"}
+    assert page == {rule.name for rule in rules.RULES.values()}
+    assert words["what_if"]["rules"].keys() == words["what_if"]["names"].keys() == page | {"first choice"}
+    typical = rules.TypicalAcceptance
+    assert f"EPSILON = {typical.epsilon}, DELTA = {typical.delta}" in script
 
 
 def test_every_reason_and_kind_has_words():

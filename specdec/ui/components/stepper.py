@@ -1,4 +1,4 @@
-"""One cycle taken apart. It draws the run that the player on the page holds; everything it does is in `assets/step.js`."""
+"""One cycle taken apart: it draws the run that the page's player holds. Everything it does is in `assets/step.js`."""
 
 from __future__ import annotations
 
