@@ -245,7 +245,7 @@ function mount(element, props) {
     run = next;
     built = 0;
     spans = [];
-    part.text.replaceChildren(h("span", { class: "sd-prompt" }, visible(run.header.prompt || "")), ...(speculative(run).first ? speculative(run).first.pieces.map((piece) => h("span", { class: "sd-word" }, visible(piece))) : []));
+    part.text.replaceChildren(h("span", { class: "sd-prompt" }, visible(run.header.prompt || "")), ...(speculative(run).first ? speculative(run).first.pieces.map(visible) : []));
     const cycle = firstRejection(run), rejected = cycle ? recorded(cycle, rule()).order.find((node) => cycle.drafts[node].state === "rej") : null;
     go(cycle ? cycle.number - 1 : 0, rejected ?? "draft", false);
   }
@@ -333,18 +333,21 @@ function mount(element, props) {
     }
   }
 
-  /* What a cycle gave, as words to click. */
+  /* What a cycle gave, as words to click. They are no buttons, because lines would break at each: inside words, too. */
   function plainPart(i) {
     const cycle = cycles()[i];
     spans[i].replaceChildren(...cycle.pieces.map((piece, j) => {
-      const node = h("button", { type: "button", class: "sd-word", tabindex: -1, "aria-label": words(W.word, { piece: shown(piece), cycle: i + 1 }) }, visible(piece)), steps = recorded(cycle, rule()).path;
-      node.onclick = () => byHand(() => go(i, j < steps.length ? judgedAt(cycle, steps[j]) : "own"));
+      const node = h("span", { role: "button", class: "sd-word", tabindex: -1, "aria-label": words(W.word, { piece: shown(piece), cycle: i + 1 }) }, visible(piece));
+      node.onclick = () => byHand(() => go(i, judgedAt(cycle, j)));
       return node;
     }));
   }
 
-  /* In a block that was kept whole only its last token had a coin. */
-  const judgedAt = (cycle, node) => (recorded(cycle, rule()).order.includes(node) ? node : recorded(cycle, rule()).order.slice(-1)[0] ?? "own");
+  /* Where the j-th token of a cycle was decided. Of a block that was kept, only the last token had a coin. */
+  function judgedAt(cycle, j) {
+    const { path, order } = recorded(cycle, rule());
+    return j >= path.length ? "own" : order.includes(path[j]) ? path[j] : order[order.length - 1];
+  }
 
   function paintText() {
     if (S.open !== undefined && S.open !== S.cycle && spans[S.open]) plainPart(S.open);
@@ -632,7 +635,7 @@ function mount(element, props) {
   function paintNotation() {
     for (const node of part.notation.children) node.setAttribute("aria-pressed", String(node.dataset.name === S.notation));
     part.notes.textContent = W.notation[S.notation].hint;
-    part.klabel.textContent = words(W.what_if.k, { k: W.notation[S.notation].k });
+    part.klabel.textContent = W.notation[S.notation].k;
   }
 
   const enable = (input, on) => { input.disabled = !on; input.closest(".sd-ask").toggleAttribute("data-off", !on); };
