@@ -488,7 +488,7 @@ function mount(element, props) {
     const { cycle, verdict } = now, draft = cycle.drafts[node], trial = verdict.trials[node], told = { n: node + 1, level: draft.level, x: shown(draft.piece) };
     if (!trial) return part.position.replaceChildren();
     const left = h("div", { class: "sd-draw" }), right = h("div", { class: "sd-draw" }), N = W.notation[S.notation];
-    part.position.replaceChildren(section(words(verdict.rule === BLOCK ? P.title_block : cycle.tree ? P.title_tree : P.title, told), isGreedy() ? P.lead_greedy : draft.q === 1 ? P.lead_point : P.lead,
+    part.position.replaceChildren(section(words(verdict.rule === BLOCK ? P.title_block : cycle.tree ? P.title_tree : P.title, told), isGreedy() ? P.lead_greedy : verdict.rule === REJECTION && headOf(cycle.drafts, draft) !== draft ? P.lead_sibling : draft.q === 1 ? P.lead_point : P.lead,
       column(P.bars, key(["sd-i-target", N.p_name], ["sd-i-draft", N.q_name]), left), column(trial.u == null ? P.test : P.coin, right)));
     left.append(draft.target ? bars(lawsOf(draft), draft, left.clientWidth) : h("p", { class: "sd-sub" }, W.no_laws));
     right.append(...(trial.u != null ? coinTest(draft, trial, right.clientWidth) : plainTest(draft, trial, right.clientWidth)));
@@ -535,8 +535,8 @@ function mount(element, props) {
   }
 
   function plainTest(draft, trial, width) {
-    const P = W.position, so = h("p", { class: "sd-so" }, h("mark", { class: trial.kept ? "sd-acc" : "sd-rej" }, shown(draft.piece)), " ", h("b", {}, trial.kept ? P.stays : P.goes));
-    if (trial.limit != null) return [threshold(trial, width), so, h("div", { class: "sd-formula" }, words(P.formula_typical, { p: figure(trial.p), sign: trial.kept ? "≥" : "<", limit: figure(trial.limit) })), h("p", { class: "sd-sub sd-gapped" }, P.note_typical)];
+    const P = W.position, N = W.notation[S.notation], so = h("p", { class: "sd-so" }, h("mark", { class: trial.kept ? "sd-acc" : "sd-rej" }, shown(draft.piece)), " ", h("b", {}, trial.kept ? P.stays : P.goes));
+    if (trial.limit != null) return [threshold(trial, width), so, h("div", { class: "sd-formula" }, words(P.formula_typical, { name: N.p_short, p: figure(trial.p), sign: trial.kept ? "≥" : "<", limit: figure(trial.limit) })), h("p", { class: "sd-sub sd-gapped" }, P.note_typical)];
     const first = now.verdict.rule === FIRST, wanted = trial.sample ? h("p", { class: "sd-so" }, ...fill(first ? P.first : P.sample, { x: h("mark", { class: trial.kept ? "sd-acc" : "sd-res" }, shown(trial.sample.piece)) })) : null;
     return [wanted, so, h("p", { class: "sd-sub sd-gapped" }, first ? P.note_first : P.note_noise)].filter(Boolean);
   }
@@ -544,7 +544,7 @@ function mount(element, props) {
   function threshold(trial, width) {
     const most = Math.max(trial.p, trial.limit) * 1.25, x = (v) => (v / most) * width, H = hatch(), g = svg(width, 96, W.position.test, H.defs), at = x(trial.limit);
     g.append(rect(0, 44, at, 26, { fill: H.fill, class: "sd-s-rej" }), rect(at, 44, width - at, 26, { class: "sd-f-acc sd-o-acc" }), text(0, 88, "0"), text(at, 88, figure(trial.limit), "sd-b", "middle"), text(width, 88, figure(most), "", "end"));
-    g.append(line(x(trial.p), 22, x(trial.p), 74, "sd-pin"), s("circle", { cx: x(trial.p), cy: 19, r: 5, class: "sd-dot-a" }), text(clamp(x(trial.p), 34, width - 34), 8, "p = " + figure(trial.p), "sd-b", "middle"));
+    g.append(line(x(trial.p), 22, x(trial.p), 74, "sd-pin"), s("circle", { cx: x(trial.p), cy: 19, r: 5, class: "sd-dot-a" }), text(clamp(x(trial.p), 34, width - 34), 8, W.notation[S.notation].p_short + " " + figure(trial.p), "sd-b", "middle"));
     return g;
   }
 
@@ -638,6 +638,7 @@ function mount(element, props) {
     part.klabel.textContent = W.notation[S.notation].k;
   }
 
+  const tokens = (n) => (n === 1 ? W.what_if.one : words(W.what_if.many, { n }));
   const enable = (input, on) => { input.disabled = !on; input.closest(".sd-ask").toggleAttribute("data-off", !on); };
 
   function paintCoin() {
@@ -651,7 +652,7 @@ function mount(element, props) {
     S.coin = node;
     part.coin.value = trial.u;
     part.coinvalue.textContent = trial.u.toFixed(2);
-    const x = "“" + shown(cycle.drafts[node].piece) + "”", r = figure(trial.chance), moved = touched && S.choice.coins && S.choice.coins[node] != null, told = { x, r, n: now.gained };
+    const x = "“" + shown(cycle.drafts[node].piece) + "”", r = figure(trial.chance), moved = touched && S.choice.coins && S.choice.coins[node] != null, told = { x, r, tokens: tokens(now.gained) };
     part.coinanswer.textContent = words(trial.chance >= 1 ? A.coin_sure : trial.chance <= 0 ? A.coin_never : !moved ? (trial.kept ? A.coin_below : A.coin_above) : trial.kept ? (isNextFresh(node) ? A.coin_next : A.coin_stays) : A.coin_goes, told);
   }
 
@@ -666,7 +667,7 @@ function mount(element, props) {
     part.k.max = Math.max(1, deep);
     part.k.value = k || 1;
     part.kvalue.textContent = String(k || "–");
-    const saved = cycle.drafts.filter((draft) => draft.level > k).length, told = { k, n: gained, was: cycle.gained, saved };
+    const saved = cycle.drafts.filter((draft) => draft.level > k).length, told = { tokens: tokens(gained), was: cycle.gained, saved };
     part.kanswer.textContent = deep < 2 ? A.k_short : why ? W.lacks[why] : S.choice.k == null ? A.k_same : words(now.own && now.own.state === "bon" ? A.k_bonus : gained === cycle.gained ? A.k_equal : A.k_other, told);
   }
 
@@ -679,7 +680,7 @@ function mount(element, props) {
     }
     part.rule.value = verdict.rule;
     enable(part.rule, cycle.drafts.length > 0);
-    const told = S.choice.rule == null ? A.rule_same : words(A.rule_gives, { n: gained, was: cycle.gained }) + " " + A.rules[verdict.rule];
+    const told = S.choice.rule == null ? A.rule_same : words(A.rule_gives, { tokens: tokens(gained), was: cycle.gained }) + " " + A.rules[verdict.rule];
     part.ruleanswer.textContent = [told, ...missing.map((why) => W.lacks[why])].join(" ");
   }
 

@@ -103,7 +103,9 @@ def drafted_law(proposal: Proposal, node: int, rows: Tensor) -> Tensor:
 
 
 def likeliest(probs: Tensor) -> list[int]:
-    return probs.topk(min(TOP, len(probs))).indices.tolist()
+    """Those of no probability are not likely, even where nothing else is left."""
+    values, tokens = probs.topk(min(TOP, len(probs)))
+    return tokens[values > 0.0].tolist()
 
 
 def law(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int] = ()) -> Law:
