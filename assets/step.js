@@ -268,6 +268,7 @@ function mount(element, props) {
 
   function draw(byHand) {
     if (!run || !root.clientWidth) return;
+    const held = root.contains(document.activeElement), onRail = part.rail.contains(document.activeElement);
     now = look();
     if (!now.steps.includes(S.step)) S.step = now.own ? "own" : "commit";
     now.at = now.steps.indexOf(S.step);
@@ -281,6 +282,8 @@ function mount(element, props) {
     paintOwn();
     paintQuestions();
     paintTransport();
+    // What had the focus may have been drawn anew; the keys must go on working.
+    if (held && !root.contains(document.activeElement)) (onRail ? part.rail.querySelector("[aria-current] button") : part.grid).focus({ preventScroll: true });
   }
 
   /* -- moving -- */

@@ -339,7 +339,7 @@ def test_keys_and_words_lead_from_decision_to_decision(open_page):
         assert sub_step(page) == name and page.inner_text(".sd-step [data-part=announce]") == tells(page)
     page.locator(".sd-word", has_text="own1").click()
     assert page.inner_text(".sd-step [data-part=title]") == "Cycle 1 of 6" and sub_step(page) == "Bonus"
-    page.keyboard.press("End")
+    page.keyboard.press("End")  # a click on a word takes no key away
     assert "<script>alert(1)</script>" in page.inner_text(".sd-whole") and "${alert(1)}" in page.inner_text(".sd-whole")
     page.locator(".sd-step [data-name=chen]").click()
     assert "min(1, q(x)/p(x))" not in page.inner_text(".sd-asks") and "p and q swap" in page.inner_text(".sd-asks")
