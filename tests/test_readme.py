@@ -20,3 +20,17 @@ def test_the_files_that_it_names_exist() -> None:
     named = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
     assert named
     assert all((ROOT / Path(name)).exists() for name in named)
+
+
+def test_a_line_a_drafter() -> None:
+    row = {
+        "drafter": "eagle3",
+        "temperature": 0.0,
+        "domain": "story",
+        "measured_speedup": 1.5,
+        "alpha": 0.8,
+        "tau": None,
+    }
+    table = readme.methods({"rows": [{**row, "domain": "code", "temperature": 0.8}, row]})
+    assert table.splitlines()[0] == "| drafter | story, T = 0 | code, T = 0.8 |"
+    assert table.splitlines()[2] == "| `eagle3` | 1.50× · 0.80 · – | 1.50× · 0.80 · – |"

@@ -50,6 +50,7 @@ def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     patch.setattr(facts, "documents", lambda *_: questions)
     small = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 1}
     patch.setattr(target, "SHAPE", {"num_hidden_layers": 6, **small})
+    patch.setattr(target, "STEM", {"num_hidden_layers": 3, **small})
     assert train.main(arguments("all", books, out)) == 0
     trained = weights(out)
     assert train.main(arguments("all", books, out)) == 0  # everything is there already: nothing is trained twice

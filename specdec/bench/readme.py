@@ -21,10 +21,14 @@ def main() -> None:
 
 def filled(text: str, root: Path) -> str:
     """`text` with what stands between <!-- name --> and <!-- /name --> made anew from the files below `root`."""
-    report = read(root / "assets" / "results" / "embedded.json")
-    provenance = read(root / "assets" / "family" / "provenance.json")
-    every = read(root / "assets" / "results" / "methods.json")
-    for name, block in (("measured", measured(report)), ("methods", methods(every)), ("models", models(provenance))):
+    results = root / "assets" / "results"
+    blocks = {
+        "measured": measured(read(results / "embedded.json")),
+        "models": models(read(root / "assets" / "family" / "provenance.json")),
+    }
+    if (results / "methods.json").exists():
+        blocks["methods"] = methods(read(results / "methods.json"))
+    for name, block in blocks.items():
         before, opening, rest = text.partition(f"<!-- {name} -->\n")
         _, closing, after = rest.partition(f"<!-- /{name} -->\n")
         if not closing:
@@ -68,7 +72,7 @@ def methods(report: Any) -> str:
     table.append(line("---" for _ in range(len(places) + 1)))
     for drafter in dict.fromkeys(row["drafter"] for row in report["rows"]):
         rows = [cells[(drafter, *place)] for place in places]
-        table.append(line([f"`{drafter}`", *(" · ".join(map(str, brief(row))) for row in rows)]))
+        table.append(line([f"`{drafter}`", *(" · ".join(brief(row)) for row in rows)]))
     return "\n".join(table)
 
 

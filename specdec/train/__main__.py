@@ -159,12 +159,18 @@ def train_tokenizer(shop: Workshop) -> None:
 
 
 def train_target(shop: Workshop) -> None:
+    """A stem of half the depth first, then the whole: the second half of the tokens sees all layers."""
     options = shop.options
-    model = target.build(target.SHAPE, options.seed).to(options.device)
+    stem = target.build(target.STEM, options.seed).to(options.device)
+    early = shop.fit(stem, target.TargetLoss(stem, options.compile), shop.streams, options.tokens // 2, 0.2, "stem")
+    model = target.deepened(stem)
     loss = target.TargetLoss(model, options.compile)
-    result = shop.fit(model, loss, shop.streams, options.tokens, 0.55, "target")
+    result = shop.fit(model, loss, shop.streams, options.tokens // 2, 0.35, "target", rate=target.DEEP_RATE)
     model.config.exit_layers = target.exit_layers(model)
-    shop.keep("target", model, result, shape=target.SHAPE, exit_layers=target.exit_layers(model))
+    shop.keep(
+        "target", model, result, shape=target.SHAPE, exit_layers=target.exit_layers(model),
+        tokens_seen=early.tokens + result.tokens, stem_tokens=early.tokens, stem_losses=thinned(early.losses),
+    )  # fmt: skip
 
 
 def train_draft(shop: Workshop) -> None:
@@ -311,7 +317,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tuned-tokens", type=int, default=6_000_000, help="tokens of code for the tuned target")
     parser.add_argument("--own-tokens", type=int, default=1_500_000, help="tokens the target writes for its drafters")
     parser.add_argument("--lesson-tokens", type=int, default=2_500_000, help="tokens of text it reads for them")
-    parser.add_argument("--widths", type=int, nargs="+", default=[128], help="widths of the draft (default 128)")
+    parser.add_argument("--widths", type=int, nargs="+", default=[192], help="widths of the draft (default 192)")
     parser.add_argument("--stories", type=int, default=1000, help="sampled stories to search for blocked words")
     parser.add_argument("--batch-tokens", type=int, default=8192)
     parser.add_argument("--length", type=int, default=256, help="window; the last part of a run sees twice as much")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -10,11 +12,12 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 from ..drafters.eagle3 import default_taps
 from .data import VOCABULARY
 
-# Deep and narrow: one draft layer is then a small part of a target pass, as it is for large models. Twice the depth was
-# tried: it wrote no better, and every drafted row cost more.
-SHAPE = {"num_hidden_layers": 12, "hidden_size": 192, "intermediate_size": 512, "num_attention_heads": 3}
+# Deep and narrow: one draft layer is then a small part of a target pass, as it is for large models.
+SHAPE = {"num_hidden_layers": 24, "hidden_size": 192, "intermediate_size": 512, "num_attention_heads": 3}
+# The first part of the training happens at half the depth, where a token costs half as much.
+STEM = {**SHAPE, "num_hidden_layers": 12}
 EXIT_WEIGHT = 0.3
-TUNING_RATE = 1e-3
+DEEP_RATE, TUNING_RATE = 2.5e-3, 1e-3
 
 
 def build(shape: dict[str, int], seed: int) -> LlamaForCausalLM:
@@ -25,8 +28,32 @@ def build(shape: dict[str, int], seed: int) -> LlamaForCausalLM:
         max_position_embeddings=512, tie_word_embeddings=True, bos_token_id=0, eos_token_id=0, pad_token_id=None,
         attn_implementation="eager", dtype="bfloat16",
     )  # fmt: skip
+    return made(config)
+
+
+def made(config: LlamaConfig) -> LlamaForCausalLM:
     # Not `.bfloat16()`: that would round the rotary frequencies, which every reader of the checkpoint computes in fp32.
     return AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+
+
+@torch.no_grad()
+def deepened(model: LlamaForCausalLM) -> LlamaForCausalLM:
+    """Twice the layers and, as yet, the same function: each layer is followed by a copy that adds nothing.
+
+    A copy starts with zero output matrices (the idea of Net2Net, arXiv 1511.05641). The exits stay where they are,
+    as shares of the depth.
+    """
+    config = copy.deepcopy(model.config)
+    config.num_hidden_layers *= 2
+    deep = made(config).to(model.device)
+    deep.model.embed_tokens.load_state_dict(model.model.embed_tokens.state_dict())
+    deep.model.norm.load_state_dict(model.model.norm.state_dict())
+    for i, layer in enumerate(deep.model.layers):
+        layer.load_state_dict(model.model.layers[i // 2].state_dict())
+        if i % 2:
+            layer.self_attn.o_proj.weight.zero_()
+            layer.mlp.down_proj.weight.zero_()
+    return deep
 
 
 def exit_layers(model: LlamaForCausalLM) -> tuple[int, int]:
