@@ -29,7 +29,7 @@ from .engine import Stopwatch, Task, Transcript
 from .events import Committed, Drafted, Event, Failed, Finished, Started, Verified
 from .models.transformer import Transformer
 from .models.view import TargetView
-from .sampling import probabilities, residual
+from .sampling import probabilities, residual, SharedNoiseChooser
 from .types import Kind, Proposal, Trial, Verdict
 
 Tell = Callable[[Event], None]
@@ -87,6 +87,7 @@ class Run:
         self.task, self.tell = task, tell
         self.transcript = Transcript(task)
         self.clock = Clock(task.params.seed, checkpoint(task.target)[0].device)
+        self.noise = SharedNoiseChooser(task.params.seed)  # for the examples that people see
         self.cycle = 0
         self.start = self.drafted = 0.0
         self.candidates: tuple[Tensor, Tensor | None]
@@ -176,8 +177,9 @@ class Run:
         length = len(self.transcript.tokens)
         emitted, tokens = text[0, length:].tolist(), self.candidates[0][0, length:].tolist()
         proposal, rows, verdict = self.judgement(tokens, emitted, logits[0])
+        self.noise.at(length)
         committed, readable = self.transcript.commit(emitted)
-        details = describe.verification(proposal, rows, verdict, task.piece, task.details)
+        details = describe.verification(proposal, rows, verdict, task.piece, self.noise if task.details else None)
         if len(emitted) == len(verdict.path):  # the text ended with a draft: the target added nothing
             details |= {"law": None, "p": None}
         if cycle:
