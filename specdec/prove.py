@@ -319,9 +319,8 @@ class UserRule(Rule):
     def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
         if not proposal.tokens:
             return Verdict((), chooser.categorical(rows[0], ("own", -1)), "bonus", ())
-        assert proposal.probs is not None
         try:
-            out = [int(t) for t in self._verify(list(proposal.tokens), rows, proposal.probs, chooser)]
+            out = [int(t) for t in self._verify(list(proposal.tokens), rows, proposal.laws(rows), chooser)]
             if not out:
                 raise ValueError("verify returned no token")
         except Exception as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from .sampling import block_chance, Chooser, entropy, residual, SharedNoiseChooser
@@ -60,10 +59,7 @@ class BlockVerification(Rule):
         n, tokens = len(proposal), proposal.tokens
         if proposal.parents != tuple(range(-1, n - 1)):
             raise ValueError("Block verification judges chains only, and this draft is a tree. Choose another rule.")
-        laws = proposal.probs
-        if laws is None:
-            laws = torch.zeros_like(rows[:n])
-            laws[range(n), tokens] = 1.0
+        laws = proposal.laws(rows)
         p = [float(rows[i, token]) for i, token in enumerate(tokens)]
         q = [float(laws[i, token]) for i, token in enumerate(tokens)]
         weights = [1.0]

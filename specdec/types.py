@@ -65,6 +65,14 @@ class Proposal:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def laws(self, rows: Tensor) -> Tensor:
+        """What each token was drawn from, point masses as one-hot rows of the kind of `rows`.  # [n, V]"""
+        if self.probs is not None:
+            return self.probs
+        laws = rows.new_zeros((len(self), rows.shape[1]))
+        laws[range(len(self)), self.tokens] = 1.0
+        return laws
+
     def children(self, node: int) -> list[int]:
         return [child for child, parent in enumerate(self.parents) if parent == node]
 
