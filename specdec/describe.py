@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from .events import Candidate, Law, Position
@@ -32,7 +31,7 @@ def verification(
         last = verdict.path[-1] if verdict.path else -1
         told["law"] = law(rows[last + 1] if verdict.law is None else verdict.law, piece, [verdict.token])
         told["p"] = float(rows[last + 1][verdict.token])
-        if len(proposal) and is_chain(proposal):
+        if len(proposal) and proposal.is_chain:
             told["bonus"] = drawn(law(rows[-1], piece), rows[-1], piece, noise, len(proposal))
     return told
 
@@ -43,7 +42,7 @@ def positions(
     """One entry a drafted token. Without noise, only what the walk itself looked at."""
     trials = {trial.node: trial for trial in verdict.trials}
     tossed = {trial.node for trial in verdict.trials if trial.u is not None}  # no coin, no residual
-    described, weight = [], 1.0
+    described, weight, laws = [], 1.0, proposal.laws(rows)
     chances = block_chances(proposal, rows) if noise is not None else iter(())
     for node, status in enumerate(statuses(proposal, verdict)):
         token, trial = proposal.tokens[node], trials.get(node)
@@ -51,7 +50,7 @@ def positions(
         if trial is not None:
             told |= {"p": trial.p, "q": trial.q, "u": trial.u, "h": trial.h}
         if noise is not None or trial is None:
-            p, q = row_under_test(proposal, rows, node, tossed), drafted_law(proposal, node, rows)
+            p, q = row_under_test(proposal, rows, node, tossed), laws[node]
             told = {"p": float(p[token]), "q": float(q[token]), "u": None} | told
             if noise is not None:
                 level, shown = proposal.depth(node) - 1, {*likeliest(p), *likeliest(q), token}
@@ -68,18 +67,14 @@ def positions(
     return tuple(described)
 
 
-def is_chain(proposal: Proposal) -> bool:
-    return proposal.parents == tuple(range(-1, len(proposal) - 1))
-
-
 def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
     """Block verification's h at each token of a chain."""
-    if not is_chain(proposal):
+    if not proposal.is_chain:
         return
-    weight, last = 1.0, len(proposal) - 1
+    weight, last, laws = 1.0, len(proposal) - 1, proposal.laws(rows)
     for node, token in enumerate(proposal.tokens):
-        weight = min(1.0, weight * float(rows[node][token]) / float(drafted_law(proposal, node, rows)[token]))
-        yield weight if node == last else block_chance(weight, rows[node + 1], drafted_law(proposal, node + 1, rows))
+        weight = min(1.0, weight * float(rows[node][token]) / float(laws[node][token]))
+        yield weight if node == last else block_chance(weight, rows[node + 1], laws[node + 1])
 
 
 def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]) -> Tensor:
@@ -92,14 +87,6 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
             q = None if proposal.probs is None else proposal.probs[sibling]
             p = residual(p, q, proposal.tokens[sibling])
     return p
-
-
-def drafted_law(proposal: Proposal, node: int, rows: Tensor) -> Tensor:
-    if proposal.probs is not None:
-        return proposal.probs[node]
-    point = torch.zeros_like(rows[0])
-    point[proposal.tokens[node]] = 1.0
-    return point
 
 
 def likeliest(probs: Tensor) -> list[int]:

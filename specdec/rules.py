@@ -57,7 +57,7 @@ class BlockVerification(Rule):
 
     def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
         n, tokens = len(proposal), proposal.tokens
-        if proposal.parents != tuple(range(-1, n - 1)):
+        if not proposal.is_chain:
             raise ValueError("Block verification judges chains only, and this draft is a tree. Choose another rule.")
         laws = proposal.laws(rows)
         p = [float(rows[i, token]) for i, token in enumerate(tokens)]

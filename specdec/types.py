@@ -65,6 +65,10 @@ class Proposal:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    @property
+    def is_chain(self) -> bool:
+        return self.parents == tuple(range(-1, len(self) - 1))
+
     def laws(self, rows: Tensor) -> Tensor:
         """What each token was drawn from, point masses as one-hot rows of the kind of `rows`.  # [n, V]"""
         if self.probs is not None:

@@ -76,7 +76,7 @@ def verdicts(proposal: Proposal, rows: Tensor, coins: list[float]) -> Iterator[t
     for k in range(1, deepest + 1):
         part, seen = shorter(proposal, rows, k)
         for rule in (kind() for kind in RULES.values()):
-            if rule.trees or describe.is_chain(proposal):
+            if rule.trees or proposal.is_chain:
                 yield rule.name, k, part, rule.verify(part, seen, Scripted(coins))
         first = torch.nn.functional.one_hot(seen.argmax(-1), seen.shape[-1]).double()
         chosen = replace(part, probs=None)
@@ -107,7 +107,7 @@ def case(proposal: Proposal, rows: Tensor, coins: list[float], rule: str) -> dic
     wanted, real = [], None
     for name, k, part, verdict in verdicts(proposal, rows, coins):
         states = describe.statuses(part, verdict)
-        by_place = describe.is_chain(proposal) or name in ("shared noise", "first choice")
+        by_place = proposal.is_chain or name in ("shared noise", "first choice")
         token = verdict.token if by_place else None  # in a tree the other rules name noise by the node
         wanted.append(
             {"rule": name, "k": k, "path": verdict.path, "kind": verdict.kind, "states": states, "token": token}
