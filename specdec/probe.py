@@ -13,14 +13,22 @@ DEPTHS, TOKENS, ROUNDS = (1, 3, 7), 25, 3
 
 
 def probe(family: Family, name: str) -> Costs:
-    """Costs of drafting with `name`, in plain steps. Measured once, then frozen for this family."""
+    """Costs of drafting with `name`, in plain steps. Measured once, then frozen for this family.
+
+    Medians of single passes: one hiccup of the machine must not make a depth look dear for ever.
+    """
     if name not in family.costs:
+        compare(family, name, max(DEPTHS))  # first calls are slow ones
         seen: dict[int, list[Comparison]] = {depth: [] for depth in DEPTHS}
         for _ in range(ROUNDS):
             for depth, runs in seen.items():
                 runs.append(compare(family, name, depth))
-        passes = {depth + 1: median(run.verify_cost or 1.0 for run in runs) for depth, runs in seen.items()}
         everything = [run for runs in seen.values() for run in runs]
+        step = median(run.step or 0.0 for run in everything)
+        passes = {
+            depth + 1: median(seconds for run in runs for seconds in run.speculative.verify_seconds) / step
+            for depth, runs in seen.items()
+        }
         family.costs[name] = Costs(
             round(median(run.draft_cost or 0.0 for run in everything), 4),
             tuple(round(value, 4) for value in interpolated(passes, max(DEPTHS) + 1)),

@@ -132,7 +132,10 @@ def read(folder: Path, name: str, dtype: torch.dtype) -> Family:
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
     tuned = not (folder / "tokenizer").is_dir()
-    tokenizer = Tokenizer.from_file(str((folder.parent if tuned else folder) / "tokenizer" / "tokenizer.json"))
+    words = (folder.parent if tuned else folder) / "tokenizer" / "tokenizer.json"
+    if not words.is_file():
+        raise ValueError(f"{folder} has no tokenizer: {words} is missing")
+    tokenizer = Tokenizer.from_file(str(words))
     drafts = {draft: Transformer.load(path, dtype) for draft, path in draft_folders(folder, tuned).items()}
     family = Family(name, Transformer.load(folder / "target", dtype), tokenizer, drafts)
     family.drafters |= heads(folder, family.target)

@@ -236,6 +236,9 @@ def test_a_tuned_target_shares_the_tokenizer_and_the_draft_around_it(
     assert "draft_model:tuned" in zoo.read(crowded / "tuned", "tuned", torch.float32).drafters
 
 
-def test_a_folder_without_a_target_is_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_folder_without_a_target_or_a_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no folder 'target'"):
         zoo.load(str(tmp_path))
+    (tmp_path / "family" / "target").mkdir(parents=True)
+    with pytest.raises(ValueError, match="has no tokenizer"):
+        zoo.read(tmp_path / "family", "family", torch.float32)

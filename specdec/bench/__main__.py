@@ -125,7 +125,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-peers", action="store_true", help="leave transformers' own generation out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the JSON to a file")
     options = parser.parse_args(arguments)
-    family = load(options.family)
+    try:
+        family = load(options.family)
+    except ValueError as error:
+        parser.error(str(error))
     rows = measure(family, options)
     print(table(rows))
     headlines = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
