@@ -155,7 +155,7 @@ function mount(element, props) {
   const W = props.words, { machines, models, read, models_source } = props.hardware, reports = props.results, player = document.querySelector(".sd-player");
   const root = element.querySelector(".sd-theory"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
-  const S = { ...EXAMPLE, grows: false, mine: false, touched: false, machine: "h100", target: "llama8", draft: "llama1", bits: 16, batch: 1, context: 1024 };
+  const S = { ...EXAMPLE, grows: true, mine: false, touched: false, machine: "h100", target: "llama8", draft: "llama1", bits: 16, batch: 1, context: 512 };
   const SLIDERS = { alpha: 2, k: 0, c: 3, v: 2, o: 3 }; // and the digits that they show
   let here = null;
 
@@ -180,7 +180,7 @@ function mount(element, props) {
 
   function goHere() {
     const { alpha, k, c, v, o } = here;
-    Object.assign(S, { alpha, c, v, o, k: clamp(k, 1, LARGEST), mine: true });
+    Object.assign(S, { alpha, c, v, o, k: clamp(k, 1, LARGEST), grows: S.mine ? S.grows : true, mine: true });
     draw();
   }
 
@@ -231,18 +231,18 @@ function mount(element, props) {
   }
 
   /* Speed-ups upwards from 0, with what is slower than plain decoding shaded. */
-  function speedAxis(A, most) {
+  function speedAxis(A, most, aside) {
     const y = (value) => A.floor - (value / most) * A.tall, step = niceStep(most, 5);
     A.g.append(rect(A.left, y(1), A.wide, A.floor - y(1), { class: "sd-th-shade" }));
     for (let v = 0; v <= most + 1e-9; v += step) A.g.append(line(A.left, y(v), A.left + A.wide, y(v), "sd-grid"), text(A.left - 8, y(v) + 4, fixed(v, step < 1 ? 1 : 0) + "×", "", "end"));
     A.g.append(line(A.left, y(1), A.left + A.wide, y(1), "sd-th-one"));
-    if (A.floor - y(1) > 26) A.g.append(text(A.left + 10, A.floor - 9, W.slower));
+    if (A.floor - y(1) > 26) A.g.append(text(aside ? A.left + A.wide - 10 : A.left + 10, A.floor - 9, W.slower, "", aside ? "end" : "start"));
     return y;
   }
 
   function paintCurves() {
     const roomy = part.curves.clientWidth > 560, A = frame(part.curves, 372, W.curves.aria, { right: roomy ? 62 : 40 }), { g } = A, ks = range(1, LARGEST);
-    const top = Math.max(...ks.map((k) => gain(k)), S.mine ? here.measured : 0), y = speedAxis(A, Math.max(2.4, top * 1.1)), x = (k) => A.left + ((k - 1) / (LARGEST - 1)) * A.wide;
+    const own = Math.max(...ks.map((k) => gain(k)), S.mine ? here.measured : 0), highest = Math.max(...ks.map((k) => gain(k, BENDS[BENDS.length - 1]))), y = speedAxis(A, Math.max(2, own * 1.1, Math.min(highest * 1.06, own * 2.2)), S.k < 9), x = (k) => A.left + ((k - 1) / (LARGEST - 1)) * A.wide;
     for (const k of ks) if (roomy || k % 2 || k === S.k) g.append(text(x(k), A.floor + 20, String(k), k === S.k ? "sd-b" : "", "middle"));
     g.append(text(A.left + A.wide / 2, A.height - 4, W.curves.axis, "", "middle"));
     const label = (alpha) => (roomy ? "α " : "") + fixed(alpha, alpha === S.alpha ? 2 : 1), taken = [y(gain(LARGEST))];
@@ -259,14 +259,15 @@ function mount(element, props) {
     part.curves.replaceChildren(g);
   }
 
+  /* Past the best K the curve falls away to the right of the point, before it to the left: there is room for words. */
   function paintPoints({ g, floor, left, wide }, x, y) {
-    const k = best(), now = gain(S.k), at = x(S.k), low = y(now), name = S.mine ? words(W.curves.here, { times: times(now) }) : times(now), anchor = at > left + wide * 0.25 ? "end" : "start", side = anchor === "end" ? -10 : 12;
+    const k = best(), now = gain(S.k), at = x(S.k), low = y(now), name = S.mine ? words(W.curves.here, { times: times(now) }) : times(now), rising = S.k < k && at > left + 130, side = rising ? -12 : 12;
     if (k) g.append(dot(x(k), y(gain(k)), 4.5, "sd-dot-b"));
-    if (k && Math.abs(k - S.k) > 1) g.append(text(clamp(x(k), left + 40, left + wide - 36), y(gain(k)) - 12, words(W.curves.best, { k }), "sd-k", "middle"));
-    g.append(line(at, low, at, floor, "sd-th-drop"), dot(at, low, 7, "sd-th-you"), text(at + side, low - 12, name, "sd-th-mine sd-b", anchor));
+    if (k && Math.abs(k - S.k) > 1) g.append(text(clamp(x(k), left + 40, left + wide - 36), y(gain(k)) - 12, words(W.curves.best, { k }), "sd-b", "middle"));
+    g.append(line(at, low, at, floor, "sd-th-drop"), dot(at, low, 7, "sd-th-you"), text(at + side, low - 12, name, "sd-th-mine sd-b", rising ? "end" : "start"));
     if (!S.mine) return;
-    const real = y(here.measured), apart = real > low ? Math.max(20, real - low + 4) : real - low + 4;
-    g.append(s("path", { d: `M${at} ${real - 7}l7 7l-7 7l-7-7z`, class: "sd-th-real" }), text(at + 13, low + (Math.abs(apart) < 20 ? 20 : apart), words(W.curves.measured, { times: times(here.measured) }), "sd-th-mine"));
+    const real = y(here.measured), below = Math.max(real, low) + 22, over = !rising && at > left + 130;
+    g.append(s("path", { d: `M${at} ${real - 7}l7 7l-7 7l-7-7z`, class: "sd-th-real" }), text(at + (over ? -12 : 12), below, words(W.curves.measured, { times: times(here.measured) }), "sd-th-mine", over ? "end" : "start"));
   }
 
   /* -- which K -- */
@@ -332,7 +333,7 @@ function mount(element, props) {
     g.append(line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"));
     chances.forEach((chance, n) => {
       g.append(rect(x(n) - wide / 2, y(chance), wide, A.floor - y(chance), { class: n === S.k ? "sd-f-bon sd-o-bon" : "sd-f-acc sd-o-acc" }), text(x(n), A.floor + 17, String(n), n === S.k ? "sd-b" : "", "middle"));
-      if (step > 30) g.append(text(x(n), y(chance) - 6, fixed(chance), "", "middle"));
+      if (step > 30) g.append(text(x(n), y(Math.max(chance, seen ? seen[n] : 0)) - 7, fixed(chance), "", "middle"));
       if (seen) g.append(line(x(n) - wide / 2 - 2, y(seen[n]), x(n) + wide / 2 + 2, y(seen[n]), "sd-th-seen"));
     });
     g.append(text(A.left + A.wide / 2, A.height - 4, W.kept.axis, "", "middle"));
@@ -342,15 +343,16 @@ function mount(element, props) {
   }
 
   function paintRecursion() {
-    const R = W.recursion, shown = range(Math.max(0, S.k - 3), S.k).reverse().map((j) => `E${small(j)} = ${fixed(expectedAccepted(S.alpha, S.k, j))}`), first = expectedAccepted(S.alpha, S.k), told = { n: S.k, p: fixed(S.alpha), first: fixed(first), tokens: fixed(first + 1) };
-    const chain = shown.join("  →  ") + (S.k > 3 ? "  →  …  →  E₀ = " + fixed(first) : ""), ms = here ? here.passMs : null, unit = ms ? ms / 1000 : 1;
+    const R = W.recursion, shown = range(Math.max(0, S.k - 3), S.k).reverse().map((j) => `E_${j} = ${fixed(expectedAccepted(S.alpha, S.k, j))}`), first = expectedAccepted(S.alpha, S.k), told = { n: S.k, p: fixed(S.alpha), first: fixed(first), tokens: fixed(first + 1) };
+    const chain = shown.join("  →  ") + (S.k > 3 ? "  →  …  →  E_0 = " + fixed(first) : ""), ms = here ? here.passMs : null, unit = ms ? ms / 1000 : 1;
     const rate = throughput(S.alpha, S.k, S.c * unit, (S.v + S.o) * unit), speeds = { ...told, draft: ms ? duration(S.c * ms) : fixed(S.c, 3), verify: ms ? duration((S.v + S.o) * ms) : fixed(S.v + S.o), rate: ms ? words(R.per_second, { rate: fixed(rate, 0) }) : words(R.per_pass, { rate: fixed(rate) }) };
-    part.recursion.replaceChildren(...[words(R.rule, told), chain, words(R.closed, told), words(R.throughput, speeds)].map((row) => h("p", {}, row)));
+    part.recursion.replaceChildren(...[words(R.rule, told), chain, words(R.closed, told), words(R.tokens, told), words(R.throughput, speeds)].map((row) => h("p", {}, lowered(row))));
     const v = cost(1), need = breakEven(S.c, v, S.o), B = W.break_even, about = { c: fixed(S.c, 3), v: fixed(v), o: fixed(S.o, 3), need: fixed(need), alpha: fixed(S.alpha) };
     part.breakeven.textContent = words(need > 1 ? B.never : S.alpha > need ? B.pays : B.loses, about) + " " + words(B.free, about);
   }
 
-  const small = (n) => String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
+  /* What stands behind an underscore is an index. */
+  const lowered = (row) => row.split(/_(\d+|\w(?:\+1)?)/).map((piece, i) => (i % 2 ? h("sub", {}, piece) : piece));
 
   /* -- acceptance by position, and the cost of a check -- */
 
@@ -381,7 +383,7 @@ function mount(element, props) {
     g.append(line(x(1), y(1), x(last), y(1), "sd-th-one"), text(x(last), y(1) - 6, W.checks.free, "", "end"));
     if (bench.length) g.append(path([[x(1), y(1)], ...bench.map((one) => [x(one.rows), y(one.cost)])], "sd-line-b"));
     for (const one of bench) g.append(dot(x(one.rows), y(one.cost), 4, "sd-dot-b"));
-    for (const one of mine) g.append(s("path", { d: `M${x(one.rows)} ${y(one.cost) - 7}l7 7l-7 7l-7-7z`, class: "sd-th-you" }), text(x(one.rows), y(one.cost) - 12, fixed(one.cost), "sd-th-mine", "middle"));
+    for (const one of mine) g.append(s("path", { d: `M${x(one.rows)} ${y(one.cost) - 7}l7 7l-7 7l-7-7z`, class: "sd-th-you" }), text(x(one.rows) + 13, y(one.cost) + 11, fixed(one.cost), "sd-th-mine"));
     g.append(text(A.left + A.wide / 2, A.height - 4, W.checks.axis, "", "middle"));
     part.checks.replaceChildren(g);
     part.checkssub.textContent = [here ? W.checks.mine : "", bench.length ? words(W.checks.bench, { cores: reports[0].machine.cores }) : ""].filter(Boolean).join(" ");
@@ -434,8 +436,8 @@ function mount(element, props) {
     for (let rows = 1; rows <= last; rows *= 4) g.append(text(x(rows), A.floor + 18, String(rows), "", "middle"), line(x(rows), A.floor, x(rows), A.floor + 4, "sd-ax"));
     g.append(line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"), text(A.left + A.wide / 2, A.height - 4, W.roof.axis, "", "middle"));
     const points = range(0, 120).map((i) => B * (last / B) ** (i / 120));
-    g.append(path(points.map((rows) => [x(rows), y(time(rows))]), "sd-line-a"), text(A.left - 6, y(plain) + 4, milliseconds(plain), "sd-k", "end"));
-    if (y(plain) - y(time(last)) > 18) g.append(text(A.left - 6, y(time(last)) + 4, milliseconds(time(last)), "sd-k", "end"));
+    g.append(path(points.map((rows) => [x(rows), y(time(rows))]), "sd-line-a"), text(A.left - 9, y(plain) + 4, milliseconds(plain), "sd-k", "end"));
+    if (y(plain) - y(time(last)) > 18) g.append(text(A.left - 9, y(time(last)) + 4, milliseconds(time(last)), "sd-k", "end"));
     const check = B * (S.k + 1), right = x(check) > A.left + A.wide - 150;
     g.append(dot(x(B), y(plain), 5, "sd-dot-b"), dot(x(check), y(time(check)), 6.5, "sd-th-you"), text(x(B) + 2, y(plain) + 22, words(W.roof.plain, { rows: B }), "sd-k", x(B) > A.left + A.wide - 90 ? "end" : "start"));
     g.append(text(x(check) + (right ? -12 : 0), y(time(check)) - 13, words(W.roof.check, { rows: check, times: fixed(time(check) / plain) }), "sd-th-mine sd-b", right ? "end" : "start"));
@@ -519,8 +521,16 @@ function mount(element, props) {
     part.target.append(...options(models));
     part.draft.append(...options(models));
     part.bits.append(...[16, 8, 4].map((bits) => h("option", { value: bits }, words(W.wall.bits, { bits }))));
-    part.sources.append(plainTable(W.sources.heads, machines.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name, h("span", { class: "sd-sub" }, one.source)), h("td", {}, String(one.tflops)), h("td", {}, String(one.gbps)), h("td", {}, String(one.gb))))), h("p", { class: "sd-sub" }, words(W.sources.models, { source: models_source, read })));
+    buildSources();
     buildClaims();
+  }
+
+  function buildSources() {
+    const cells = (values) => values.map((value) => h("td", {}, String(value))), { active, experts } = W.sources;
+    part.sources.append(plainTable(W.sources.heads, machines.map(({ name, source, tflops, gbps, gb }) => h("tr", {}, h("th", { scope: "row" }, name, h("span", { class: "sd-sub" }, source)), cells([tflops, gbps, gb])))));
+    part.sources.append(plainTable(W.sources.model_heads, models.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name),
+      cells([one.active ? words(active, { all: one.parameters, active: one.active }) : one.parameters, one.layers, one.heads + " × " + one.head_dim, one.kv_heads, one.experts ? words(experts, { all: one.experts, chosen: one.chosen }) : "–"])))));
+    part.sources.append(h("p", { class: "sd-sub" }, words(W.sources.models, { source: models_source, read })));
   }
 
   function listen() {

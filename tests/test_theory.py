@@ -137,7 +137,7 @@ def test_rows_are_free_until_computing_takes_as_long_as_reading() -> None:
 def test_a_mixture_wakes_its_active_part_for_one_row_and_all_of_it_for_many() -> None:
     model = MODELS["moe30"]
     assert theory.weights_read(model, 1) == pytest.approx(model.active)
-    assert theory.weights_read(model, 2) > 1.7 * model.active
+    assert theory.weights_read(model, 2) > 1.5 * model.active
     assert theory.weights_read(model, 5000) == pytest.approx(model.parameters)
     assert theory.weights_read(MODELS["llama8"], 1) == MODELS["llama8"].parameters
 
