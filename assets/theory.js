@@ -157,6 +157,7 @@ function mount(element, props) {
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const S = { ...EXAMPLE, grows: true, mine: false, touched: false, machine: "h100", target: "llama8", draft: "llama1", bits: 16, batch: 1, context: 512 };
   const SLIDERS = { alpha: 2, k: 0, c: 3, v: 2, o: 3 }; // and the digits that they show
+  const CHARTS = ["curves", "measured", "kept", "positions", "checks", "roof", "batches"], room = {}; // their widths, read only when the page's changes
   let here = null;
 
   const cost = (k) => (S.grows ? growing(S.v, S.k)(k) : S.v);
@@ -197,8 +198,13 @@ function mount(element, props) {
 
   /* -- everything from the state -- */
 
+  function measure() {
+    for (const name of CHARTS) room[name] = part[name].clientWidth;
+    pull();
+  }
+
   function draw() {
-    if (!root.clientWidth) return;
+    if (!room.curves) return;
     paintSliders();
     paintCurves();
     paintTable();
@@ -225,8 +231,8 @@ function mount(element, props) {
 
   /* -- the curves -- */
 
-  function frame(box, height, label, { left = 34, right = 14, top = 14, bottom = 44 } = {}) {
-    const width = box.clientWidth;
+  function frame(name, height, label, { left = 34, right = 14, top = 14, bottom = 44 } = {}) {
+    const width = room[name];
     return { width, height, left, right, top, wide: width - left - right, tall: height - top - bottom, floor: height - bottom, g: svg(width, height, label) };
   }
 
@@ -241,7 +247,7 @@ function mount(element, props) {
   }
 
   function paintCurves() {
-    const roomy = part.curves.clientWidth > 560, A = frame(part.curves, 372, W.curves.aria, { right: roomy ? 62 : 40 }), { g } = A, ks = range(1, LARGEST);
+    const roomy = room.curves > 560, A = frame("curves", 372, W.curves.aria, { right: roomy ? 62 : 40 }), { g } = A, ks = range(1, LARGEST);
     const own = Math.max(...ks.map((k) => gain(k)), S.mine ? here.measured : 0), highest = Math.max(...ks.map((k) => gain(k, BENDS[BENDS.length - 1]))), y = speedAxis(A, Math.max(2, own * 1.1, Math.min(highest * 1.06, own * 2.2)), S.k < 9), x = (k) => A.left + ((k - 1) / (LARGEST - 1)) * A.wide;
     for (const k of ks) if (roomy || k % 2 || k === S.k) g.append(text(x(k), A.floor + 20, String(k), k === S.k ? "sd-b" : "", "middle"));
     g.append(text(A.left + A.wide / 2, A.height - 4, W.curves.axis, "", "middle"));
@@ -261,12 +267,12 @@ function mount(element, props) {
 
   /* Past the best K the curve falls away to the right of the point, before it to the left: there is room for words. */
   function paintPoints({ g, floor, left, wide }, x, y) {
-    const k = best(), now = gain(S.k), at = x(S.k), low = y(now), name = S.mine ? words(W.curves.here, { times: times(now) }) : times(now), rising = S.k < k && at > left + 130, side = rising ? -12 : 12;
+    const k = best(), now = gain(S.k), at = x(S.k), low = y(now), name = S.mine ? words(W.curves.here, { times: times(now) }) : times(now), rising = at > left + 130 && (S.k < k || at > left + wide - 130), side = rising ? -12 : 12;
     if (k) g.append(dot(x(k), y(gain(k)), 4.5, "sd-dot-b"));
     if (k && Math.abs(k - S.k) > 1) g.append(text(clamp(x(k), left + 40, left + wide - 36), y(gain(k)) - 12, words(W.curves.best, { k }), "sd-b", "middle"));
     g.append(line(at, low, at, floor, "sd-th-drop"), dot(at, low, 7, "sd-th-you"), text(at + side, low - 12, name, "sd-th-mine sd-b", rising ? "end" : "start"));
     if (!S.mine) return;
-    const real = y(here.measured), below = Math.max(real, low) + 22, over = !rising && at > left + 130;
+    const real = y(here.measured), below = Math.max(real, low) + 22, over = !rising && at > left + 96;
     g.append(s("path", { d: `M${at} ${real - 7}l7 7l-7 7l-7-7z`, class: "sd-th-real" }), text(at + (over ? -12 : 12), below, words(W.curves.measured, { times: times(here.measured) }), "sd-th-mine", over ? "end" : "start"));
   }
 
@@ -296,19 +302,19 @@ function mount(element, props) {
       [M.formula, formula, words(M.formula_note, costs), "sd-f-target", [low, high]],
       ...(other ? [[M.predicted, other.value, words(M.predicted_note, { k: other.row.k, t: fixed(other.row.temperature, 1) }), "sd-f-target"]] : []),
       [M.accounted, here.accounted, words(M.accounted_note, { tau: fixed(here.tau) }), "sd-f-target"],
-      [M.measured, here.measured, M.measured_note, "sd-th-you", null],
+      [M.measured, here.measured, M.measured_note, "sd-th-you"],
     ];
     part.measured.replaceChildren(measuredBars(bars));
     part.measuredsay.textContent = explain(formula, low, high, other);
   }
 
   function measuredBars(bars) {
-    const high = 54, width = part.measured.clientWidth, g = svg(width, bars.length * high + 18, W.measured.aria), most = Math.max(...bars.map(([, value, , , reach]) => (reach ? reach[1] : value))), x = (v) => (v / most) * (width - 62);
+    const high = 54, width = room.measured, g = svg(width, bars.length * high + 18, W.measured.aria), most = Math.max(...bars.map(([, value, , , reach]) => (reach ? reach[1] : value))), x = (v) => (v / most) * (width - 62);
     bars.forEach(([name, value, note, cls, reach], i) => {
       const y = i * high, low = y + 21;
-      g.append(text(0, y + 14, name, i === bars.length - 1 ? "sd-b" : "sd-k"), rect(0, low, x(value), 17, { class: cls }), text(x(reach ? reach[1] : value) + 8, y + 34, times(value), "sd-b"));
+      g.append(text(0, y + 14, name, i === bars.length - 1 ? "sd-b" : "sd-k"), rect(0, low, x(value), 17, { class: cls }), text(x(value) + 8, y + 34, times(value), "sd-b"));
       if (width > 420) g.append(text(width, y + 14, note, "", "end"));
-      if (reach) g.append(line(x(reach[0]), low + 8.5, x(reach[1]), low + 8.5, "sd-th-reach"), ...reach.map((v) => line(x(v), low + 3, x(v), low + 14, "sd-th-reach")));
+      if (reach) g.append(line(x(reach[0]), low + 23, x(reach[1]), low + 23, "sd-th-whisker"), ...reach.map((v) => line(x(v), low + 19, x(v), low + 27, "sd-th-whisker")));
       g.append(line(x(1), low - 2, x(1), low + 19, "sd-th-plain"));
     });
     g.append(text(x(1), bars.length * high + 10, W.measured.plain, "", "middle"));
@@ -328,7 +334,7 @@ function mount(element, props) {
   /* -- how many drafts are kept -- */
 
   function paintKept() {
-    const A = frame(part.kept, 210, W.kept.aria, { left: 30, bottom: 40, top: 20 }), { g } = A, chances = acceptedDistribution(S.alpha, S.k), seen = S.mine && here.keptOf.length ? chances.map((_, n) => here.keptOf.filter((kept) => kept === n).length / here.keptOf.length) : null;
+    const A = frame("kept", 210, W.kept.aria, { left: 30, bottom: 40, top: 20 }), { g } = A, chances = acceptedDistribution(S.alpha, S.k), seen = S.mine && here.keptOf.length ? chances.map((_, n) => here.keptOf.filter((kept) => kept === n).length / here.keptOf.length) : null;
     const most = Math.max(...chances, ...(seen || [])), step = A.wide / chances.length, x = (n) => A.left + (n + 0.5) * step, y = (v) => A.floor - (v / most) * A.tall, wide = Math.min(44, step * 0.68);
     g.append(line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"));
     chances.forEach((chance, n) => {
@@ -359,7 +365,7 @@ function mount(element, props) {
   function paintPositions() {
     part.positionssub.textContent = here ? (here.tree ? W.positions.sub_tree : W.positions.sub) : W.measured.none;
     if (!here) return part.positions.replaceChildren();
-    const A = frame(part.positions, 190, W.positions.aria, { left: 30, bottom: 40, right: 66 }), { g } = A, n = here.alphas.length, step = A.wide / Math.max(n, 3), x = (i) => A.left + (i + 0.5) * step, y = (v) => A.floor - v * A.tall;
+    const A = frame("positions", 190, W.positions.aria, { left: 30, bottom: 40, right: 66 }), { g } = A, n = here.alphas.length, step = A.wide / Math.max(n, 3), x = (i) => A.left + (i + 0.5) * step, y = (v) => A.floor - v * A.tall;
     for (const v of [0, 0.5, 1]) g.append(line(A.left, y(v), A.left + A.wide, y(v), v ? "sd-grid" : "sd-ax"), text(A.left - 8, y(v) + 4, v === 0.5 ? "0.5" : String(v), "", "end"));
     g.append(line(A.left, y(here.alpha), A.left + A.wide, y(here.alpha), "sd-dots"), text(A.left + A.wide + 6, y(here.alpha) + 4, "α " + fixed(here.alpha), "sd-b"));
     here.alphas.forEach((alpha, i) => {
@@ -376,7 +382,7 @@ function mount(element, props) {
   function paintChecks() {
     const mine = here ? here.checks.filter((one) => one.n > 1 || here.checks.length === 1) : [], bench = benchChecks();
     if (!mine.length && !bench.length) { part.checkssub.textContent = W.checks.none; return part.checks.replaceChildren(); }
-    const A = frame(part.checks, 200, W.checks.aria, { left: 38, bottom: 40, top: 20 }), { g } = A, all = [...mine, ...bench], last = Math.max(6, ...all.map((one) => one.rows)), most = Math.max(2, ...all.map((one) => one.cost)) * 1.08;
+    const A = frame("checks", 200, W.checks.aria, { left: 38, bottom: 40, top: 20 }), { g } = A, all = [...mine, ...bench], last = Math.max(6, ...all.map((one) => one.rows)), most = Math.max(2, ...all.map((one) => one.cost)) * 1.08;
     const x = (rows) => A.left + ((rows - 1) / (last - 1)) * (A.wide - 20) + 6, y = (v) => A.floor - (v / most) * A.tall, step = niceStep(most, 4), every = niceStep(last, 8);
     for (let v = 0; v <= most; v += step) g.append(line(A.left, y(v), A.left + A.wide, y(v), "sd-grid"), text(A.left - 8, y(v) + 4, fixed(v, 1), "", "end"));
     for (const rows of range(1, last)) if (rows === 1 || rows % every === 0) g.append(text(x(rows), A.floor + 17, String(rows), "", "middle"));
@@ -418,7 +424,7 @@ function mount(element, props) {
   }
 
   const milliseconds = (seconds) => duration(seconds * 1000);
-  const gigabytes = (bytes) => (bytes >= 1e11 ? fixed(bytes / 1e9, 0) : bytes >= 1e9 ? fixed(bytes / 1e9, 1) : fixed(bytes / 1e9, 2)) + " GB";
+  const gigabytes = (bytes) => (bytes >= 1e13 ? fixed(bytes / 1e12, 1) + " TB" : fixed(bytes / 1e9, bytes >= 1e11 ? 0 : bytes >= 1e9 ? 1 : 2) + " GB");
 
   function paintWallWords({ machine, target, draft, plain, c, v, free }) {
     const B = W.wall, now = speedup(S.alpha, S.k, c, v), bytes = readingSeconds(machine, target, S.bits, S.batch, 1, S.context) * machine.bandwidth;
@@ -428,7 +434,7 @@ function mount(element, props) {
   }
 
   function paintRoof({ machine, target, plain, free }) {
-    const A = frame(part.roof, 270, W.roof.aria, { left: 62, bottom: 40, top: 30 }), { g } = A, B = S.batch, last = Math.max(4096, B * 16), time = (rows) => passSeconds(machine, target, S.bits, B, rows / B, S.context);
+    const A = frame("roof", 270, W.roof.aria, { left: 62, bottom: 40, top: 30 }), { g } = A, B = S.batch, last = Math.max(4096, B * 16), time = (rows) => passSeconds(machine, target, S.bits, B, rows / B, S.context);
     const span = Math.log2(last), x = (rows) => A.left + (Math.log2(rows) / span) * A.wide, high = Math.log(time(last) * 1.2), low = Math.log(plain / 2), y = (v) => A.floor - ((Math.log(v) - low) / (high - low)) * A.tall, ridge = free * B;
     if (ridge > B && target.experts === 1) g.append(rect(x(B), A.top, x(Math.min(ridge, last)) - x(B), A.tall, { class: "sd-th-shade" }));
     if (ridge > B && ridge < last) g.append(line(x(ridge), A.top, x(ridge), A.floor, "sd-dots"), text(clamp(x(ridge), A.left + 40, A.width - 40), A.top - 8, words(W.roof.ridge, { rows: fixed(ridge, ridge < 10 ? 1 : 0) }), "sd-b", "middle"));
@@ -440,12 +446,13 @@ function mount(element, props) {
     if (y(plain) - y(time(last)) > 18) g.append(text(A.left - 9, y(time(last)) + 4, milliseconds(time(last)), "sd-k", "end"));
     const check = B * (S.k + 1), right = x(check) > A.left + A.wide - 150;
     g.append(dot(x(B), y(plain), 5, "sd-dot-b"), dot(x(check), y(time(check)), 6.5, "sd-th-you"), text(x(B) + 2, y(plain) + 22, words(W.roof.plain, { rows: B }), "sd-k", x(B) > A.left + A.wide - 90 ? "end" : "start"));
-    g.append(text(x(check) + (right ? -12 : 0), y(time(check)) - 13, words(W.roof.check, { rows: check, times: fixed(time(check) / plain) }), "sd-th-mine sd-b", right ? "end" : "start"));
+    const steep = check > ridge, aside = right ? -12 : steep ? 12 : 0; // right of a rising line there is room below it
+    g.append(text(x(check) + aside, y(time(check)) + (steep && !right ? 16 : -13), words(W.roof.check, { rows: check, times: fixed(time(check) / plain) }), "sd-th-mine sd-b", right ? "end" : "start"));
     part.roof.replaceChildren(g);
   }
 
   function paintBatches({ machine, target, draft }) {
-    const A = frame(part.batches, 270, W.batches.aria, { bottom: 40 }), { g } = A, at = (batch) => batchSpeedup(machine, target, draft, S.bits, S.alpha, S.k, batch, S.context), batches = range(0, 72).map((i) => 2 ** (i / 8));
+    const A = frame("batches", 270, W.batches.aria, { bottom: 40 }), { g } = A, at = (batch) => batchSpeedup(machine, target, draft, S.bits, S.alpha, S.k, batch, S.context), batches = range(0, 72).map((i) => 2 ** (i / 8));
     const y = speedAxis(A, Math.max(2.2, ...batches.map(at)) * 1.12), x = (batch) => A.left + (Math.log2(batch) / 9) * A.wide, now = at(S.batch), loses = batches.find((batch) => at(batch) < 1), right = S.batch > 64;
     for (const batch of [1, 4, 16, 64, 256]) g.append(text(x(batch), A.floor + 18, String(batch), "", "middle"));
     g.append(text(A.left + A.wide / 2, A.height - 4, W.batches.axis, "", "middle"), path(batches.map((batch) => [x(batch), y(at(batch))]), "sd-line-a"));
@@ -544,13 +551,13 @@ function mount(element, props) {
     for (const name of ["machine", "target", "draft"]) part[name].onchange = () => choose({ [name]: part[name].value });
     part.bits.onchange = () => choose({ bits: +part.bits.value });
     for (const name of ["batch", "context"]) part[name].oninput = () => choose({ [name]: 2 ** part[name].value });
-    player.addEventListener("sd-run", () => root.clientWidth && pull());
-    new ResizeObserver(() => root.clientWidth && pull()).observe(root);
+    player.addEventListener("sd-run", () => room.curves && pull());
+    new ResizeObserver(measure).observe(root);
   }
 
   furniture();
   listen();
-  pull();
+  measure();
 }
 
 if (typeof module !== "undefined" && module.exports) {
