@@ -113,7 +113,7 @@ function ofRun(run) {
   const o = F.perPass(Math.max(0, a.time - a.drafting - a.passing), a.k), step = F.perPass(a.passing - a.checking, a.k - a.checks) ?? 1;
   const k = tree ? asked : Math.max(1, Math.round(mean)), c = tree ? F.perPass(a.drafting, drafting.length * k) : F.c;
   return {
-    drafter, k, c, v: F.v, o, share, tree, tau: F.tau, alpha: F.alpha, alphas, judgedAt, acceptedAt, judged: a.judged, accepted: a.accepted, measured: F.speedup,
+    drafter, k, c, v: F.v, o, share, tree, varied: !tree && Math.abs(mean - k) > 0.1, tau: F.tau, alpha: F.alpha, alphas, judgedAt, acceptedAt, judged: a.judged, accepted: a.accepted, measured: F.speedup,
     accounted: accountedSpeedup(alphas, mean, F.c, F.v, o, share, step), temperature: params ? params.temperature : 0, kind: run.header.kind || "",
     family: (run.header.models || {}).family, passMs: F.b.time / F.b.k, keptOf: drafting.filter((cycle) => cycle.own && deep(cycle) === k).map((cycle) => cycle.accepted), checks: checksOf(cycles, F.perPass),
   };
@@ -136,7 +136,7 @@ function checksOf(cycles, perPass) {
 function predicted(reports, here) {
   if (here.family !== "embedded") return null;
   const rows = reports.flatMap(({ rows, machine }) => rows.map((row) => ({ ...row, machine })));
-  const fit = rows.filter((row) => row.drafter === here.drafter && row.domain === here.kind && row.alpha_by_position.length && row.draft_cost != null && row.verify_cost != null);
+  const fit = rows.filter((row) => row.drafter === here.drafter && row.domain === here.kind && row.alpha_by_position && row.alpha_by_position.length && row.draft_cost != null && row.verify_cost != null);
   const row = fit.sort((x, y) => Math.abs(x.temperature - here.temperature) - Math.abs(y.temperature - here.temperature) || Math.abs(x.k - here.k) - Math.abs(y.k - here.k))[0];
   if (!row) return null;
   const drafted = (row.tau - 1) / row.draft_acceptance_rate, adaptive = row.drafter.startsWith("adaptive"); // tokens per cycle
@@ -247,7 +247,7 @@ function mount(element, props) {
   }
 
   function paintCurves() {
-    const roomy = room.curves > 560, A = frame("curves", 372, W.curves.aria, { right: roomy ? 62 : 40 }), { g } = A, ks = range(1, LARGEST);
+    const roomy = room.curves > 560, A = frame("curves", roomy ? 420 : 372, W.curves.aria, { right: roomy ? 62 : 40 }), { g } = A, ks = range(1, LARGEST);
     const own = Math.max(...ks.map((k) => gain(k)), S.mine ? here.measured : 0), highest = Math.max(...ks.map((k) => gain(k, BENDS[BENDS.length - 1]))), y = speedAxis(A, Math.max(2, own * 1.1, Math.min(highest * 1.06, own * 2.2)), S.k < 9), x = (k) => A.left + ((k - 1) / (LARGEST - 1)) * A.wide;
     for (const k of ks) if (roomy || k % 2 || k === S.k) g.append(text(x(k), A.floor + 20, String(k), k === S.k ? "sd-b" : "", "middle"));
     g.append(text(A.left + A.wide / 2, A.height - 4, W.curves.axis, "", "middle"));
@@ -325,7 +325,7 @@ function mount(element, props) {
   function explain(formula, low, high, other) {
     const M = W.measured, inside = here.measured >= low && here.measured <= high, gap = here.accounted - here.measured, told = { measured: times(here.measured), low: fixed(low), high: fixed(high), n: here.judged };
     const positions = here.accounted - formula, parts = [words(inside ? M.inside : M.outside, told)];
-    parts.push(words(Math.abs(positions) < 0.02 ? M.even : here.share < 0.98 ? M.shorter : M.uneven, { by: times(Math.abs(positions)), way: positions < 0 ? M.less : M.more, share: fixed(here.share * 100, 0) }));
+    parts.push(words(Math.abs(positions) < 0.02 ? M.even : here.share < 0.98 ? M.shorter : here.varied ? M.varied : M.uneven, { by: times(Math.abs(positions)), way: positions < 0 ? M.less : M.more, share: fixed(here.share * 100, 0) }));
     parts.push(words(Math.abs(gap) < 0.02 * here.measured ? M.closes : M.open, { by: times(Math.abs(gap)), way: gap > 0 ? M.slower_than : M.faster_than }));
     if (other) parts.push(words(M.machine, { cores: other.row.machine.cores, measured: times(other.row.measured_speedup) }));
     return parts.join(" ");

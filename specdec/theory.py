@@ -71,9 +71,7 @@ def growing(v: float, at: int) -> Callable[[int], float]:
     return lambda k: 1.0 + (v - 1.0) * k / at
 
 
-def best_k(
-    alpha: float, c: float, v: float | Callable[[int], float] = 1.0, o: float = 0.0, largest: int = 32
-) -> int:
+def best_k(alpha: float, c: float, v: float | Callable[[int], float] = 1.0, o: float = 0.0, largest: int = 32) -> int:
     """The k of the greatest speed-up; 0 where speculation does not pay."""
     cost = v if callable(v) else lambda _: v
     best = max(range(1, largest + 1), key=lambda k: speedup(alpha, k, c, cost(k), o))

@@ -19,7 +19,9 @@ from specdec.trace import Trace
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
 HARDWARE = json.loads((ASSETS / "hardware.json").read_text(encoding="utf-8"))
 SHAPE = ("layers", "heads", "kv_heads", "head_dim", "experts", "chosen")
-MACHINES = {one["id"]: Machine(one["tflops"] * 1e12, one["gbps"] * 1e9, one["gb"] * 1e9) for one in HARDWARE["machines"]}
+MACHINES = {
+    one["id"]: Machine(one["tflops"] * 1e12, one["gbps"] * 1e9, one["gb"] * 1e9) for one in HARDWARE["machines"]
+}
 MODELS = {
     one["id"]: Model(
         one["parameters"] * 1e9,

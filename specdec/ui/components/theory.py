@@ -9,8 +9,10 @@ import gradio as gr
 
 from ..text import ASSETS, strings
 
-COLUMNS = ("drafter", "domain", "temperature", "k", "alpha", "alpha_by_position", "draft_acceptance_rate", "tau")
-COLUMNS += ("draft_cost", "verify_cost", "overhead", "measured_speedup")
+COLUMNS = (
+    "drafter domain temperature k alpha alpha_by_position draft_acceptance_rate tau draft_cost verify_cost overhead"
+    " measured_speedup"
+).split()
 
 
 def theory() -> gr.HTML:
@@ -30,6 +32,9 @@ def results() -> list[dict[str, Any]]:
     """What the bench measured: of every report the machine and the rows."""
     reports = (json.loads(path.read_text(encoding="utf-8")) for path in sorted((ASSETS / "results").glob("*.json")))
     return [
-        {"machine": report["machine"], "rows": [{name: row[name] for name in COLUMNS} for row in report["rows"]]}
-        for report in reports
+        {
+            "machine": one.get("machine", {}),
+            "rows": [{name: row.get(name) for name in COLUMNS} for row in one.get("rows", [])],
+        }
+        for one in reports
     ]
