@@ -1,4 +1,4 @@
-"""Closed forms: what acceptance, costs and a machine's peak figures predict. No model, no run.
+"""Closed forms: what acceptance, costs and a machine's peak figures predict. No model, no run; `math` only.
 
 Letters follow Leviathan et al. 2022 (arXiv 2211.17192): α acceptance rate, k = γ drafted tokens per cycle, c the
 cost of one draft token, v of one verification pass, o the overhead of a cycle; costs are in plain steps.
