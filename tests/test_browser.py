@@ -359,12 +359,14 @@ def test_a_tree_is_taken_apart_sibling_by_sibling(open_page):
     assert "chains only" in page.inner_text(".sd-step [data-part=ruleanswer]")
 
 
-SLIDE = """(names) => names.flatMap((name) => Array.from({ length: 12 }, (_, i) => {
-    const input = document.querySelector(`.sd-theory [data-part=${name}]`), began = performance.now();
-    input.value = +input.min + ((input.max - input.min) * (i + 1)) / 13;
-    input.dispatchEvent(new Event("input"));
-    return performance.now() - began;
-}))"""
+SLIDE = """async (names) => {
+    for (const name of names) for (let i = 1; i <= 10; i++) {
+        const input = document.querySelector(`.sd-theory [data-part=${name}]`);
+        input.value = +input.min + ((input.max - input.min) * i) / 11;
+        input.dispatchEvent(new Event("input"));
+        await new Promise(requestAnimationFrame);
+    }
+}"""
 
 
 def open_theory(page):
@@ -414,8 +416,15 @@ def test_the_memory_wall_and_the_claims_are_worked_out(open_page):
 def test_a_slider_of_the_formulas_moves_within_a_frame(open_page):
     page = open_page(reduced_motion="reduce")
     open_theory(page)
-    spent = sorted(page.evaluate(SLIDE, ["alpha", "k", "c", "v", "o", "batch", "context"]))
-    assert spent[len(spent) // 2] < 50, spent  # of script; 10 on a machine that is not busy
+    tools = page.context.new_cdp_session(page)
+    tools.send("Performance.enable", {"timeDomain": "threadTicks"})  # of the processor: others may be at work here
+
+    def spent():
+        return next(m["value"] for m in tools.send("Performance.getMetrics")["metrics"] if m["name"] == "TaskDuration")
+
+    before, names = spent(), ["alpha", "k", "c", "v", "o", "batch", "context"]
+    page.evaluate(SLIDE, names)
+    assert 0 < (spent() - before) / (10 * len(names)) < 0.05  # seconds a frame, layout and painting and all
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
