@@ -359,6 +359,82 @@ def test_a_tree_is_taken_apart_sibling_by_sibling(open_page):
     assert "chains only" in page.inner_text(".sd-step [data-part=ruleanswer]")
 
 
+SLIDE = """async (names) => {
+    for (const name of names) for (let i = 1; i <= 10; i++) {
+        const input = document.querySelector(`.sd-theory [data-part=${name}]`);
+        input.value = +input.min + ((input.max - input.min) * i) / 11;
+        input.dispatchEvent(new Event("input"));
+        await new Promise(requestAnimationFrame);
+    }
+}"""
+
+
+def open_theory(page):
+    page.get_by_role("tab", name="Theory").click()
+    page.wait_for_selector(".sd-theory [data-part=headline]:not(:empty)")
+    return lambda name: page.inner_text(f".sd-theory [data-part={name}]")
+
+
+def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_page):
+    page = open_page(reduced_motion="reduce")
+    part = open_theory(page)
+    assert [part(name) for name in ("alphavalue", "kvalue", "cvalue", "vvalue")] == ["0.67", "3", "0.250", "1.00"]
+    assert "you are here" in part("curves") and "measured 1.44×" in part("curves")
+    assert "Measured 1.44× lies inside" in part("measuredsay") and "1.44×" in part("measured")
+    assert "1 (5)" in part("positions") and "your run" in part("table")
+    page.get_by_role("button", name="α .8, K 4, c .1").click()
+    assert "2.40× by the formula: 3.36 tokens per cycle, and each cycle costs 1.40 passes" in part("headline")
+    assert part("announce") == part("headline") and "you are here" not in part("curves")
+    assert "E4 = 0.00" in part("recursion") and "E0 = 2.36" in part("recursion").replace("\n", "")
+    assert "α must exceed 0.10: 0.80 does." in part("breakeven")
+    page.locator(".sd-theory [data-part=alpha]").fill("0.05")
+    assert "slower than plain decoding" in part("headline") and "no K pays" in part("tablesub")
+    page.locator(".sd-theory [data-part=k]").focus()
+    page.keyboard.press("ArrowRight")
+    assert part("kvalue") == "5"
+    page.get_by_role("button", name="Your last run").click()
+    assert part("kvalue") == "3" and "you are here" in part("curves")
+
+
+def test_the_memory_wall_and_the_claims_are_worked_out(open_page):
+    page = open_page(reduced_motion="reduce")
+    part = open_theory(page)
+    claims = part("claims")
+    assert "2.40× if c is the cost of one" in claims and "3.06×" in claims and "2.86×" in claims and "141 GB" in claims
+    page.get_by_role("button", name="Set the machine").click()
+    assert "reads 141 GB" in part("wallsay") and "costs as much as one" in part("wallsay")
+    assert "Too much for one H200" in part("memory")
+    page.locator(".sd-theory [data-part=batch]").fill("9")
+    assert part("batchvalue") == "512" and "bound by computing" in part("wallsay")
+    page.locator(".sd-theory [data-part=target]").select_option("moe30")
+    page.locator(".sd-theory [data-part=batch]").fill("0")
+    assert "wakes other experts" in part("wallsay")
+    page.get_by_role("button", name="Set the sliders").first.click()
+    assert part("headline").startswith("2.40×") and part("vvalue") == "1.25"
+
+
+def test_a_slider_of_the_formulas_moves_within_a_frame(open_page):
+    page = open_page(reduced_motion="reduce")
+    open_theory(page)
+    tools = page.context.new_cdp_session(page)
+    tools.send("Performance.enable", {"timeDomain": "threadTicks"})  # of the processor: others may be at work here
+
+    def spent():
+        return next(m["value"] for m in tools.send("Performance.getMetrics")["metrics"] if m["name"] == "TaskDuration")
+
+    before, names = spent(), ["alpha", "k", "c", "v", "o", "batch", "context"]
+    page.evaluate(SLIDE, names)
+    assert 0 < (spent() - before) / (10 * len(names)) < 0.05  # seconds a frame, layout and painting and all
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_the_formulas_need_no_sideways_scrolling(open_page, width):
+    page = open_page(width, reduced_motion="reduce")
+    open_theory(page)
+    page.locator(".sd-theory summary").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_reduced_motion_opens_at_the_first_rejection_and_stands_still(open_page):
     page = open_page(reduced_motion="reduce")
     assert "first rejection" in say(page)

@@ -289,7 +289,7 @@ def leaves(node):
     return [leaf for value in node.values() for leaf in (leaves(value) if isinstance(value, dict) else [value])]
 
 
-@pytest.mark.parametrize("name", ["page", "player", "step"])
+@pytest.mark.parametrize("name", ["page", "player", "step", "theory"])
 def test_every_string_is_a_string(name):
     assert all(isinstance(leaf, str) for leaf in leaves(text.strings(name)))
 
@@ -310,6 +310,22 @@ def test_every_string_the_player_asks_for_exists():
     assert words["define"].keys() >= {"speedup", "alpha", "tau", "ttft", "tpot", "dar", "c", "v"}
     said = set(re.findall(r"\bY\.(\w+)", script))
     assert said <= words["say"].keys() | words["foot"].keys()
+
+
+def test_every_string_that_the_theory_page_asks_for_exists():
+    words, script = text.strings("theory"), (text.ASSETS / "theory.js").read_text(encoding="utf-8")
+    asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script)) - {"claims.list"}
+    assert len(asked) > 40
+    for name in asked:
+        group, _, key = name.partition(".")
+        assert group in words and (not key or key in words[group]), name
+    for letter, group in {"M": "measured", "R": "recursion", "B": "wall"}.items():
+        said = set(re.findall(rf"\b{letter}\.([a-z]\w*)", script))
+        assert said <= words[group].keys() | words["memory"].keys() | words["break_even"].keys(), letter
+    markup = (text.ASSETS / "theory.html").read_text(encoding="utf-8")
+    assert words["labels"].keys() <= set(re.findall(r'data-part="(\w+)"', markup))
+    answers = re.search(r"const ANSWERS = {(.*?)\n  };", script, re.DOTALL)[1]
+    assert set(re.findall(r"^    (\w+): \(\)", answers, re.MULTILINE)) == words["claims"]["list"].keys()
 
 
 def test_every_string_that_the_step_page_asks_for_exists():
