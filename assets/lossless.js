@@ -174,7 +174,7 @@ function mount(element, props, watch, trigger) {
     part.draws.setAttribute("aria-valuetext", count(S.draws));
     part.run.disabled = S.running;
     part.stop.disabled = !S.running;
-    const now = S.running && isLive() && S.live.sampled.length ? S.live.sampled[S.live.sampled.length - 1][0] : 0;
+    const now = S.running && isLive() ? S.live.done : 0;
     part.progress.hidden = !S.running;
     part.progress.value = S.asked ? now / S.asked.draws : 0;
     if (now) say(words(W.sampled.progress, { done: count(now), draws: count(S.asked.draws) }));
@@ -207,7 +207,7 @@ function mount(element, props, watch, trigger) {
   function over() {
     if (!S.running) return;
     S.running = false;
-    const done = S.live && S.live.sampled.length ? S.live.sampled[S.live.sampled.length - 1][0] : 0;
+    const done = S.live ? S.live.done : 0;
     if (props.wrong) say(props.said, true);
     else if (done < S.asked.draws) say(words(W.rail.stopped, { done: count(done) }));
     draw();

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,14 @@ from .mistakes import Mistake, MISTAKES
 from .models.base import LanguageModel
 from .models.transformer import Transformer
 from .prove import ByPrefix, Law, output_law, paths, run_loop, TableModel, total_variation
-from .sampling import Chooser, favourites, overlap, probabilities, RandomChooser
+from .sampling import Chooser, favourites, overlap, probabilities
 from .types import SamplingParams
 
 LENGTH = 3  # tokens of the joint law
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # where a sample is looked at
 SIGMAS, FALSE_ALARM = 6.0, 1e-9  # red beyond it; plain decoding would be as rarely
 LOSSLESS = 1e-9  # the largest error that closed form forgives
-NEWS = 0.25  # seconds between two looks at a growing sample
+NEWS = 0.25  # seconds between two words about a growing sample
 SHOWN = 6  # tokens in the closed form, all others in one
 GREEDY_K, TOY_GREEDY, GREEDY, WINDOW = 4, 24, 48, 14
 TOY_WORDS = (" sun", " sea", " sky", " fog", " ice")
@@ -127,8 +128,8 @@ def drafter_of(mistake: Mistake | None, draft: LanguageModel[Any]) -> DraftModel
 @functools.lru_cache(1)
 def toy() -> Pair:
     """Five words and a random table: small enough to walk every random path."""
-    target = TableModel(len(TOY_WORDS), seed=4)
-    draft = TableModel(len(TOY_WORDS), seed=10_004, base=target)
+    target = TableModel(len(TOY_WORDS), seed=1262)
+    draft = TableModel(len(TOY_WORDS), seed=11_262, base=target)
     return Pair("toy", target, draft, (0, 1), SamplingParams(temperature=0.8), TOY_WORDS.__getitem__, TOY_GREEDY)
 
 
@@ -229,6 +230,49 @@ def behind(pair: Pair, mistake: Mistake | None) -> Callable[[Chooser], tuple[int
     """The shipped loop behind the text, as a function of its randomness: the next three tokens, none if it failed."""
     run = run_loop(lambda: pair.task(mistake, pair.k, LENGTH))
     return lambda chooser: run(Given(chooser, pair.text[-1]))[1:]
+
+
+class Crowd(Chooser):
+    """Many draws at once, each as `RandomChooser` draws: at a question they part, and who answers alike walks on.
+
+    `script` is what this group of `count` has answered so far, `left` the groups that it parted from.
+    """
+
+    def __init__(self, dice: torch.Generator, count: int, script: tuple[int, ...] = ()) -> None:
+        self.dice, self.count, self.script = dice, count, script
+        self.left: list[tuple[tuple[int, ...], int]] = []
+        self._asked = 0
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        cumulative = probs.double().cumsum(0)
+        last = int(probs.nonzero()[-1])
+        return self._answer(lambda u: torch.searchsorted(cumulative, u * cumulative[-1], right=True).clamp(max=last))
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        accepted = bool(self._answer(lambda u: (u * q < p).long()))
+        return accepted, 0.0 if accepted else 1.0
+
+    def _answer(self, answers: Callable[[Tensor], Tensor]) -> int:
+        if self._asked == len(self.script):
+            u = torch.rand(self.count, dtype=torch.float64, generator=self.dice)
+            groups = [(answer, n) for answer, n in enumerate(answers(u).bincount().tolist()) if n]
+            answer, self.count = groups.pop()
+            self.left += [((*self.script, other), n) for other, n in groups]
+            self.script += (answer,)
+        self._asked += 1
+        return self.script[self._asked - 1]
+
+
+def sample(
+    pair: Pair, mistake: Mistake | None, draws: int, dice: torch.Generator
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Texts and how many of `draws` independent draws gave them. The shipped loop walks each path once, for all."""
+    run, groups = behind(pair, mistake), [((), draws)]
+    while groups:
+        script, count = groups.pop()
+        crowd = Crowd(dice, count, script)
+        yield run(crowd), crowd.count
+        groups += crowd.left
 
 
 def distances(pair: Pair, counts: Counter[tuple[int, ...]]) -> list[list[float | None]]:
@@ -369,7 +413,7 @@ def beside_plain(pair: Pair, mistake: Mistake | None, models: tuple[LanguageMode
 
 
 def certify(pair: Pair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    """The certificate as it grows: JSON-ready, with the sample as it stood at each of `DRAWS`, and as it stands now."""
+    """The certificate as it grows: JSON-ready, with the sample as it stood at each of `DRAWS` up to `draws`."""
     told: dict[str, Any] = {
         "pair": pair.name,
         "mistake": mistake.key if mistake else "",
@@ -378,18 +422,18 @@ def certify(pair: Pair, mistake: Mistake | None, draws: int, seed: int) -> Itera
         "closed": closed_form(pair, mistake),
         "greedy": greedy(pair, mistake),
         "sampled": [],
+        "done": 0,
     }
     yield told
-    run, dice, counts = behind(pair, mistake), RandomChooser(seed), Counter[tuple[int, ...]]()
-    looks, last = {*DRAWS, draws}, time.monotonic()
-    for count in range(1, draws + 1):
-        counts[run(dice)] += 1
-        if count in looks:
-            told["sampled"] = [*told["sampled"], [count, distances(pair, counts)]]
-            yield told
-        elif time.monotonic() - last > NEWS:
-            yield {**told, "sampled": [*told["sampled"], [count, distances(pair, counts)]]}
-            last = time.monotonic()
+    dice, counts, last = torch.Generator().manual_seed(seed), Counter[tuple[int, ...]](), time.monotonic()
+    for before, until in pairwise((0, *(n for n in DRAWS if n <= draws))):
+        for text, n in sample(pair, mistake, until - before, dice):
+            counts[text] += n
+            if time.monotonic() - last > NEWS:
+                last = time.monotonic()
+                yield {**told, "done": counts.total()}
+        told = {**told, "done": until, "sampled": [*told["sampled"], [until, distances(pair, counts)]]}
+        yield told
 
 
 def record(pairs: Sequence[Pair], seed: int = 11) -> dict[str, Any]:

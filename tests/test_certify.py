@@ -31,7 +31,7 @@ from specdec.certify import (
     toy,
 )
 from specdec.mistakes import Mistake, MISTAKES
-from specdec.prove import TableModel, total_variation
+from specdec.prove import output_law, TableModel, total_variation
 from specdec.sampling import RandomChooser
 from specdec.types import SamplingParams
 from specdec.ui import request, session
@@ -80,8 +80,24 @@ def test_a_residual_of_nothing_is_no_law() -> None:
 
 
 def sampled(pair: Pair, mistake: Mistake | None, draws: int, seed: int = 3) -> list[list[float | None]]:
-    run, dice = behind(pair, mistake), RandomChooser(seed)
-    return certify.distances(pair, Counter(run(dice) for _ in range(draws)))
+    counts: Counter[tuple[int, ...]] = Counter()
+    for text, n in certify.sample(pair, mistake, draws, torch.Generator().manual_seed(seed)):
+        counts[text] += n
+    assert counts.total() == draws
+    return certify.distances(pair, counts)
+
+
+def test_a_crowd_draws_as_one_by_one() -> None:
+    """Both samplers against the law of a broken loop, which is not the target's."""
+    pair, mistake = tiny(), MISTAKES["from_target"]
+    law, _ = output_law(behind(pair, mistake))
+    run, dice = behind(pair, mistake), RandomChooser(5)
+    alone, together = Counter(run(dice) for _ in range(800)), Counter[tuple[int, ...]]()
+    for text, n in certify.sample(pair, mistake, 20_000, torch.Generator().manual_seed(5)):
+        together[text] += n
+    for counts in (alone, together):
+        statistic, degrees = chi_square(counts, law)
+        assert degrees > 15 and statistic < limit(degrees)
 
 
 def test_the_shipped_rule_stays_green_and_inside_the_band() -> None:
