@@ -66,7 +66,7 @@ function mount(element, props, watch, trigger) {
     part.badge.hidden = !told;
     root.dataset.source = isLive() ? "live" : "recorded";
     if (!told) return paintNothing();
-    part.place.textContent = words(W.place[S.pair], { text: visible(told.text.join("").trim()) });
+    part.place.textContent = words(W.place[S.pair], { ...told, text: visible(told.text.join("").trim()) });
     paintVerdict(told);
     paintClosed(told);
     paintSampled(told);
@@ -157,8 +157,8 @@ function mount(element, props, watch, trigger) {
 
   function paintGreedy(told) {
     const G = W.greedy, { equal, of, start, gap, coarse } = told.greedy, passed = equal === of, at = passed ? -1 : equal - start, notes = [];
-    const row = (pieces, spoken) => h("div", { class: "sd-chips" }, pieces.map((piece, i) => chip(PW, piece, spoken && i === at ? "rej" : "pla", "span", !spoken ? G.plain : at < 0 || i < at ? G.same : i === at ? G.other : G.behind)));
-    if (!passed && gap !== null) notes.push(words(G.gap, { gap: figure(gap) }), gap > NEAR ? G.far : G.near);
+    const row = (pieces, spoken) => h("div", { class: "sd-chips" }, start ? "… " : null, pieces.map((piece, i) => chip(PW, piece, spoken && i === at ? "rej" : "pla", "span", !spoken ? G.plain : at < 0 || i < at ? G.same : i === at ? G.other : G.behind)));
+    if (gap !== null) notes.push(words(G.gap, { gap: figure(gap) }), told.mistake ? "" : gap > NEAR ? G.far : G.near);
     if (passed && coarse) notes.push(...(coarse.equal === coarse.of ? [words(G.coarse_equal, coarse)] : [words(G.coarse_differs, { n: coarse.equal + 1, gap: figure(coarse.gap ?? 0) }), G.coarse_why]));
     level("greedy", passed, G.title, words(passed ? G.equal : G.differs, { of, n: equal + 1 }), G.lead,
       h("div", { class: "sd-diff" }, h("span", { class: "sd-sub" }, G.plain), row(told.greedy.plain, false), h("span", { class: "sd-sub" }, G.speculative), row(told.greedy.speculative, true)), note(notes.join(" ")));

@@ -547,9 +547,11 @@ def test_a_certificate_can_be_stopped(open_page):
     certificate(page)
     page.locator(".sd-proof [data-part=run]").click()
     page.wait_for_selector(".sd-proof[data-source=live]")
-    page.wait_for_function("document.querySelector('.sd-proof [data-part=said]').textContent.includes(' of 20,000')")
+    page.locator(".sd-proof [data-part=said]", has_text=" of 20,000").wait_for()
     page.locator(".sd-proof [data-part=stop]").click()
-    page.wait_for_function("document.querySelector('.sd-proof [data-part=said]').textContent.startsWith('Stopped after')")
+    page.wait_for_function(
+        "document.querySelector('.sd-proof [data-part=said]').textContent.startsWith('Stopped after')"
+    )
     deadline = time.monotonic() + 10
     while session._machine.locked() and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The certificate: three checks, the mistakes that break them, and the wish to sample anew. All in `assets/lossless.js`.
+"""The certificate: three checks, the mistakes that break them, and the wish to sample anew. See `assets/lossless.js`.
 
 Its value is the live certificate as JSON; `recorded` holds those that need no model. It asks for a live one by the
 event `submit`, with the request as data, and ends it by `stop`.
