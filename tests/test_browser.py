@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -542,16 +543,23 @@ def test_a_live_certificate_of_a_broken_loop_turns_red(open_page):
     assert page.inner_text(".sd-proof [data-part=badge]") == "Recorded"
 
 
-def test_a_certificate_can_be_stopped(open_page):
+def slow_certificate(request):
+    """One that somebody will want to stop."""
+    told = json.loads(session.recorded_certificates())["toy"][request.mistake]
+    for done in range(1, 2000):
+        yield {**told, "sampled": [], "done": done}
+        time.sleep(0.05)
+
+
+def test_a_certificate_can_be_stopped(open_page, monkeypatch):
+    monkeypatch.setattr(session, "_certificate", slow_certificate)
     page = open_page(reduced_motion="reduce")
     certificate(page)
     page.locator(".sd-proof [data-part=run]").click()
     page.wait_for_selector(".sd-proof[data-source=live]")
     page.locator(".sd-proof [data-part=said]", has_text=" of 20,000").wait_for()
     page.locator(".sd-proof [data-part=stop]").click()
-    page.wait_for_function(
-        "document.querySelector('.sd-proof [data-part=said]').textContent.startsWith('Stopped after')"
-    )
+    page.locator(".sd-proof [data-part=said]", has_text="Stopped after").wait_for()
     deadline = time.monotonic() + 10
     while session._machine.locked() and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -144,9 +144,8 @@ def _live(request: RunRequest) -> Iterator[News]:
 
 
 def _certify(request: CertificateRequest) -> Iterator[News]:
-    started = time.monotonic()
     try:
-        certificate = _certificate(request)
+        certificate, started = _certificate(request), time.monotonic()
         yield News("notice", _notice("certifying"))
         with contextlib.closing(certificate) as states:
             for state in states:
