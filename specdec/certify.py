@@ -216,7 +216,7 @@ def closed_form(pair: Pair, mistake: Mistake | None) -> dict[str, Any]:
     shown.sort(key=lambda token: -float(p[token]))
     rows = [[pair.piece(token), brief(p[token]), brief(law[token])] for token in shown]
     rest = [brief((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, law)]
-    wrong = {(token,): chance for token, chance in enumerate(law.tolist()) if chance != 0.0}
+    wrong: Law = {(token,): chance for token, chance in enumerate(law.tolist()) if chance != 0.0}
     needed = None if error <= LOSSLESS else draws_needed(wrong, pair.exact[0])
     return {"error": brief(error), "overlap": brief(overlap(p, q)), "rows": rows, "rest": rest, "needed": needed}
 
@@ -270,7 +270,8 @@ def sample(
     pair: Pair, mistake: Mistake | None, draws: int, dice: torch.Generator
 ) -> Iterator[tuple[tuple[int, ...], int]]:
     """Texts and how many of `draws` independent draws gave them. The shipped loop walks each path once, for all."""
-    run, groups = behind(pair, mistake), [((), draws)]
+    run = behind(pair, mistake)
+    groups: list[tuple[tuple[int, ...], int]] = [((), draws)]
     while groups:
         script, count = groups.pop()
         crowd = Crowd(dice, count, script)

@@ -31,7 +31,7 @@ from specdec.certify import (
     toy,
 )
 from specdec.mistakes import Mistake, MISTAKES
-from specdec.prove import output_law, TableModel, total_variation
+from specdec.prove import Law, output_law, TableModel, total_variation
 from specdec.sampling import RandomChooser
 from specdec.types import SamplingParams
 from specdec.ui import request, session
@@ -119,13 +119,13 @@ def test_as_many_draws_as_it_says_turn_it_red(key: str) -> None:
 
 def test_the_number_of_draws_needed_is_that_of_the_chi_square() -> None:
     dice, cells = random.Random(1), 16
-    right = {(i,): 1 / cells for i in range(cells)}
-    wrong = {(i,): (1 + (0.2 if i % 2 else -0.2)) / cells for i in range(cells)}
+    right: Law = {(i,): 1 / cells for i in range(cells)}
+    wrong: Law = {(i,): (1 + (0.2 if i % 2 else -0.2)) / cells for i in range(cells)}
     needed = draws_needed(wrong, right)
     assert needed is not None
     statistics = []
     for _ in range(60):
-        counts = Counter(dice.choices(list(wrong), list(wrong.values()), k=needed))
+        counts: Counter[tuple[int, ...]] = Counter(dice.choices(list(wrong), list(wrong.values()), k=needed))
         statistics.append(chi_square(counts, right)[0])
     assert min(statistics) > limit(cells - 1) * 0.95  # 999 of 1,000 lie above the limit itself
     assert sum(statistics) / 60 == pytest.approx(cells - 1 + needed * 0.04, rel=0.05)
@@ -134,7 +134,8 @@ def test_the_number_of_draws_needed_is_that_of_the_chi_square() -> None:
 
 
 def test_the_band_is_what_plain_draws_do() -> None:
-    dice, exact = random.Random(2), {(i,): p for i, p in enumerate((0.5, 0.3, 0.1, 0.06, 0.03, 0.009, 0.001))}
+    dice = random.Random(2)
+    exact: Law = {(i,): p for i, p in enumerate((0.5, 0.3, 0.1, 0.06, 0.03, 0.009, 0.001))}
     seen = []
     for _ in range(400):
         counts = Counter(dice.choices(list(exact), list(exact.values()), k=500))
@@ -251,7 +252,7 @@ def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> No
     assert states[0]["sampled"] == [] and states[0]["closed"]["error"] > 0.01
     assert states[-1]["sampled"][-1][0] == 100 and states[-1]["mistake"] == "from_target"
     assert news[-1] == session.News("notice", strings("page")["notice"]["certified"])
-    growing = session.certify(request.check_certificate("toy", "", 20_000, 1))
+    growing: Any = session.certify(request.check_certificate("toy", "", 20_000, 1))
     assert sum(one.kind == "lines" for one in islice(growing, 6)) >= 2
     growing.close()
     assert not session._machine.locked()
