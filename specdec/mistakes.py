@@ -219,7 +219,7 @@ class Unwarped:
 
     def forward(self, tokens: Sequence[int], cache: Cache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
         logits = self._model.forward(tokens, cache, parents, rows)
-        return logits * self._params.temperature if len(parents) > 0 else logits
+        return logits * (self._params.temperature or 1.0) if len(parents) > 0 else logits
 
 
 def point_law(p: Tensor, q: Tensor | None, token: int) -> Tensor:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -37,6 +38,7 @@ from .types import Kind, Proposal, SamplingParams, Verdict
 from .verify import RejectionSampling, Rule
 
 Law = dict[tuple[int, ...], float]
+Outcome = TypeVar("Outcome")
 PROMPT = (0,)
 
 
@@ -75,7 +77,7 @@ class EnumeratingChooser(Chooser):
         return answer
 
 
-def paths(run: Callable[[Chooser], tuple[int, ...]], limit: int) -> Iterator[tuple[tuple[int, ...], float]]:
+def paths(run: Callable[[Chooser], Outcome], limit: int) -> Iterator[tuple[Outcome, float]]:
     """Every random path of `run`, as (outcome, probability). Depth first; TooManyPaths beyond `limit`."""
     script: list[int] = []
     opened: list[list[int]] = []
@@ -124,23 +126,18 @@ class TokenList:
         self.tokens = self.tokens[:length] + [self.tokens[length + i] for i in path]
 
 
-class TableModel:
-    """A toy language model: random float64 logits for every context, drawn once. Knows trees."""
+class ByPrefix:
+    """A model that is a function of the text before a token: a subclass gives the logits. Knows trees."""
 
-    def __init__(self, vocabulary: int, seed: int, base: TableModel | None = None, context: int = 64) -> None:
-        self.vocabulary, self.seed, self.base, self.context = vocabulary, seed, base, context
-        self._rows: dict[tuple[int, ...], Tensor] = {}
+    vocabulary: int
+    context: int
+
+    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+        """[V]"""
+        raise NotImplementedError
 
     def new_cache(self, capacity: int) -> TokenList:
         return TokenList([])
-
-    def logits(self, prefix: tuple[int, ...]) -> Tensor:
-        """A draft resembles its base: 0.6 of the base's logits plus noise.  # [V]"""
-        if prefix not in self._rows:
-            rng = random.Random(f"{self.seed}:{prefix}")
-            noise = torch.tensor([rng.gauss(0.0, 1.2) for _ in range(self.vocabulary)], dtype=torch.float64)
-            self._rows[prefix] = noise if self.base is None else 0.6 * self.base.logits(prefix) + 0.75 * noise
-        return self._rows[prefix]
 
     def forward(self, tokens: Sequence[int], cache: TokenList, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
         first = len(tokens) - len(parents)
@@ -153,6 +150,22 @@ class TableModel:
             prefixes.append((*before, token))
         cache.tokens += tokens
         return torch.stack([self.logits(prefix) for prefix in prefixes[len(prefixes) - rows :]])
+
+
+class TableModel(ByPrefix):
+    """A toy language model: random float64 logits for every context, drawn once."""
+
+    def __init__(self, vocabulary: int, seed: int, base: TableModel | None = None, context: int = 64) -> None:
+        self.vocabulary, self.seed, self.base, self.context = vocabulary, seed, base, context
+        self._rows: dict[tuple[int, ...], Tensor] = {}
+
+    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+        """A draft resembles its base: 0.6 of the base's logits plus noise.  # [V]"""
+        if prefix not in self._rows:
+            rng = random.Random(f"{self.seed}:{prefix}")
+            noise = torch.tensor([rng.gauss(0.0, 1.2) for _ in range(self.vocabulary)], dtype=torch.float64)
+            self._rows[prefix] = noise if self.base is None else 0.6 * self.base.logits(prefix) + 0.75 * noise
+        return self._rows[prefix]
 
 
 class TreeDrafter:

@@ -27,13 +27,14 @@ ALLOWED = {
     "prove": {"types", "sampling", "verify", "rules", "events", "engine", "drafters"},
     "published": {"models", "drafters", "text"},
     "zoo": {"types", "models", "drafters", "text", "machine", "published"},
+    "certify": {"types", "sampling", "events", "engine", "models", "drafters", "mistakes", "prove", "zoo"},
     "probe": {"types", "engine", "stats", "zoo"},
     "peer": {"types", "events", "sampling", "describe", "engine", "models", "drafters"},
     "race": {"types", "events", "verify", "rules", "engine", "zoo", "probe", "peer"},
     "train": {"models", "drafters", "machine", "train"},
     "bench": {"engine", "events", "race", "zoo", "stats", "theory", "types", "machine", "bench", ""},
 }
-SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "types", "events", "machine", "ui"}
+SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "certify", "types", "events", "machine", "ui"}
 PAGE = {"events", "trace", "stats", "theory", "types", "ui"}
 NOBODY = {"ui", "train", "bench"}
 

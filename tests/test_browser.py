@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -550,3 +551,92 @@ def test_the_app_prints_its_address_within_seconds(tmp_path):
     finally:
         process.terminate()
         process.wait(10)
+
+
+def certificate(page):
+    page.get_by_role("tab", name="Lossless?").click()
+    page.wait_for_selector(".sd-proof [data-part=verdict] h2")
+
+
+def verdict(page):
+    return page.inner_text(".sd-proof [data-part=verdict]")
+
+
+def break_it(page, key):
+    page.locator(f".sd-bug[data-key={key}]").click()
+
+
+def test_the_certificate_is_green_until_it_is_broken(open_page):
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    assert "Lossless\n" in verdict(page) and page.inner_text(".sd-proof [data-part=badge]") == "Recorded"
+    assert page.locator(".sd-proof .sd-small.sd-good").count() == 3
+    break_it(page, "from_target")
+    assert verdict(page).count("Not lossless") == 1 and "two of three checks fail" in verdict(page)
+    assert "Greedy text still matches" in verdict(page) and page.locator(".sd-cross").count() == 3
+    break_it(page, "extra_bonus")
+    assert "The next token hides it" in verdict(page)
+    assert page.get_attribute(".sd-bug[data-key=from_target]", "aria-checked") == "false"
+    page.locator(".sd-proof [data-part=more]").click()
+    break_it(page, "ratio_epsilon")
+    assert "million" in verdict(page) and page.locator(".sd-cross").count() == 0
+    break_it(page, "ratio_epsilon")
+    assert "Lossless\n" in verdict(page)
+
+
+def test_fewer_draws_show_less(open_page):
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    break_it(page, "one_coin")
+    assert page.locator(".sd-cross").count() > 0
+    page.locator(".sd-proof [data-part=draws]").fill("0")
+    assert "100 times" in page.inner_text(".sd-proof [data-part=sampled]") and page.locator(".sd-cross").count() == 0
+
+
+def test_a_guess_is_compared_with_what_the_next_token_shows(open_page):
+    page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
+    certificate(page)
+    page.locator(".sd-guesses label", has_text="One coin").locator("input").check()
+    page.locator(".sd-guesses label", has_text="Resample from").locator("input").check()
+    page.get_by_role("button", name="Reveal").click()
+    assert page.inner_text(".sd-proof [data-part=score]") == "6 of 8 right."
+    guesses = page.inner_text(".sd-guesses")
+    assert guesses.count("hidden") == 2 and guesses.count("seen at once") == 6
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_a_live_certificate_of_a_broken_loop_turns_red(open_page):
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    break_it(page, "argmax_draft")
+    page.locator(".sd-proof [data-part=draws]").fill("1")
+    page.locator(".sd-proof [data-part=run]").click()
+    page.wait_for_selector(".sd-proof[data-source=live]")
+    page.wait_for_selector(".sd-proof [data-part=run]:enabled")
+    assert "1,000 times" in page.inner_text(".sd-proof [data-part=sampled]")
+    assert page.inner_text(".sd-proof [data-part=badge]") == "Live" and page.locator(".sd-cross").count() == 3
+    break_it(page, "argmax_draft")
+    assert page.inner_text(".sd-proof [data-part=badge]") == "Recorded"
+
+
+def slow_certificate(request):
+    """One that somebody will want to stop."""
+    told = json.loads(session.recorded_certificates())["toy"][request.mistake]
+    for done in range(1, 2000):
+        yield {**told, "sampled": [], "done": done}
+        time.sleep(0.05)
+
+
+def test_a_certificate_can_be_stopped(open_page, monkeypatch):
+    monkeypatch.setattr(session, "_certificate", slow_certificate)
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    page.locator(".sd-proof [data-part=run]").click()
+    page.wait_for_selector(".sd-proof[data-source=live]")
+    page.locator(".sd-proof [data-part=said]", has_text=" of 20,000").wait_for()
+    page.locator(".sd-proof [data-part=stop]").click()
+    page.locator(".sd-proof [data-part=said]", has_text="Stopped after").wait_for()
+    deadline = time.monotonic() + 10
+    while session._machine.locked() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not session._machine.locked() and page.is_enabled(".sd-proof [data-part=run]")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 import random
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
+from specdec.certify import chi_square, limit
 from specdec.engine import Task
 from specdec.mistakes import MISTAKES
 from specdec.prove import (
@@ -108,22 +108,6 @@ def sampled_law(task_of: Callable[[], Task], draws: int, seed: int) -> dict[tupl
     """A task, with its drafter, serves one run. A run that failed is the outcome (-1,), which no law holds."""
     run, seeds = run_loop(task_of), random.Random(seed)
     return dict(Counter(run(RandomChooser(seeds.getrandbits(60))) for _ in range(draws)))
-
-
-def chi_square(counts: dict[tuple[int, ...], int], exact: dict[tuple[int, ...], float]) -> tuple[float, int]:
-    """Pearson's statistic, cells below five expected pooled; infinite if an impossible outcome occurred."""
-    draws = sum(counts.values())
-    if any(tokens not in exact for tokens in counts):
-        return math.inf, 1
-    cells = [(counts.get(tokens, 0), draws * chance) for tokens, chance in exact.items()]
-    pooled = [sum(values) for values in zip(*[cell for cell in cells if cell[1] < 5], strict=True)]
-    large = [cell for cell in cells if cell[1] >= 5] + ([tuple(pooled)] if pooled and pooled[1] > 0 else [])
-    return sum((seen - wanted) ** 2 / wanted for seen, wanted in large), len(large) - 1
-
-
-def limit(degrees: int) -> float:
-    """Exceeded by chance about once in 1e9: Wilson and Hilferty's cube at 6 sigma."""
-    return degrees * (1 - 2 / (9 * degrees) + 6.0 * math.sqrt(2 / (9 * degrees))) ** 3
 
 
 DRAWS = 20_000

@@ -6,7 +6,7 @@ import html
 
 import gradio as gr
 
-from .tabs import race, step, theory
+from .tabs import lossless, race, step, theory
 from .text import strings
 
 THEME_SWITCH = """
@@ -24,6 +24,8 @@ def build() -> gr.Blocks:
                 race.build()
             with gr.Tab(words["tabs"]["step"], id="step", elem_id="step"):
                 step.build()
+            with gr.Tab(words["tabs"]["lossless"], id="lossless", elem_id="lossless"):
+                lossless.build()
             with gr.Tab(words["tabs"]["theory"], id="theory", elem_id="theory"):
                 theory.build()
     demo.queue(max_size=24, default_concurrency_limit=1, api_open=False)

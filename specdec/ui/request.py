@@ -12,6 +12,8 @@ from .text import strings
 
 MAX_PROMPT, MAX_K, MAX_NEW = 4_000, 16, 256
 MAX_TEMPERATURE, MAX_TOP_K, MAX_SEED = 2.0, 1_000, 2**31 - 1
+DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # of a certificate
+PAIRS = ("toy", "embedded")
 
 
 class InputError(ValueError):
@@ -60,6 +62,31 @@ def check(
     )
     k = whole("k", k, 0, MAX_K)
     return RunRequest(readable(prompt), drafter, k, params, rule, family, peer and has_peer(drafter) and k > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateRequest:
+    """`mistake` "" is the shipped rule; `text` is where the embedded pair is certified."""
+
+    pair: str
+    mistake: str
+    draws: int
+    seed: int
+    text: str = ""
+
+
+def check_certificate(
+    pair: Any = "toy", mistake: Any = "", draws: Any = 20_000, seed: Any = 0, text: Any = ""
+) -> CertificateRequest:
+    known = strings("lossless")["mistakes"]
+    if not isinstance(pair, str) or pair not in PAIRS:
+        raise InputError(say("pair", names=", ".join(PAIRS)))
+    if not isinstance(mistake, str) or mistake not in ("", *known):
+        raise InputError(say("mistake", names=", ".join(known)))
+    if not is_number(draws) or draws not in DRAWS:
+        raise InputError(say("draws", names=", ".join(f"{n:,}" for n in DRAWS)))
+    seed = whole("seed", seed, 0, MAX_SEED)
+    return CertificateRequest(pair, mistake, int(draws), seed, readable(text) if pair == "embedded" else "")
 
 
 def known_family(name: Any) -> str:

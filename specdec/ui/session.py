@@ -8,6 +8,7 @@ slot at once, while its thread still finishes a cycle.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import threading
 import time
@@ -17,11 +18,11 @@ from typing import Any, Literal
 
 from ..trace import line, live_header, MAX_BYTES, Trace, TraceError
 from .menu import EMBEDDED
-from .request import RunRequest
+from .request import CertificateRequest, RunRequest
 from .text import ASSETS, kind_of, strings
 
 DEADLINE = 60.0  # seconds of one run, all lanes
-TRACES = ASSETS / "traces"
+TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
 FIRST = "story"
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,27 @@ def run(request: RunRequest) -> Iterator[News]:
         yield from _live(request)
     finally:
         _machine.release()
+
+
+def certify(request: CertificateRequest) -> Iterator[News]:
+    """A live certificate: each of the lines is the whole of it so far, as JSON. Closing the iterator stops it."""
+    yield from _wait_for_machine()
+    try:
+        yield News("notice", _notice("loading" if request.pair == EMBEDDED and not _loaded(EMBEDDED) else "certifying"))
+        yield from _certify(request)
+    finally:
+        _machine.release()
+
+
+def recorded_certificates() -> str:
+    """What `python -m specdec.certify --record` wrote, as JSON; an empty object if it cannot be read."""
+    try:
+        text = CERTIFICATES.read_text(encoding="utf-8")
+        json.loads(text)
+    except (OSError, ValueError) as error:
+        log.warning("the recorded certificates cannot be read: %s", error)
+        return "{}"
+    return text
 
 
 def recorded(name: str) -> str:
@@ -119,6 +141,34 @@ def _live(request: RunRequest) -> Iterator[News]:
         yield News("error", _notice("broken"))
         return
     yield News("notice", _notice("done"))
+
+
+def _certify(request: CertificateRequest) -> Iterator[News]:
+    try:
+        certificate, started = _certificate(request), time.monotonic()
+        yield News("notice", _notice("certifying"))
+        with contextlib.closing(certificate) as states:
+            for state in states:
+                yield News("lines", json.dumps(state, ensure_ascii=False))
+                if time.monotonic() - started > DEADLINE:
+                    yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
+                    return
+    except ValueError as error:  # a text that is too long; its message is one sentence
+        yield News("error", str(error))
+        return
+    except Exception:
+        log.exception("a certificate broke off")
+        yield News("error", _notice("broken"))
+        return
+    yield News("notice", _notice("certified"))
+
+
+def _certificate(request: CertificateRequest) -> Any:
+    from .. import certify
+    from ..mistakes import MISTAKES
+
+    pair = certify.toy() if request.pair == "toy" else certify.embedded(request.text)
+    return certify.certify(pair, MISTAKES.get(request.mistake), request.draws, request.seed)
 
 
 def _engine(family: str) -> tuple[Any, Any]:

@@ -1,0 +1,42 @@
+"""The certificate: three checks, the mistakes that break them, and the wish to sample anew. See `assets/lossless.js`.
+
+Its value is the live certificate as JSON; `recorded` holds those that need no model. It asks for a live one by the
+event `submit`, with the request as data, and ends it by `stop`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from ..request import DRAWS
+from ..text import ASSETS, strings
+from .player import pack
+
+
+def certificate(recorded: str, text: str) -> gr.HTML:
+    """`text` is what the embedded pair is certified behind unless the visitor writes another."""
+    return gr.HTML(
+        "",
+        html_template=(ASSETS / "lossless.html").read_text(encoding="utf-8"),
+        js_on_load=(ASSETS / "lossless.js").read_text(encoding="utf-8"),
+        apply_default_css=False,
+        elem_id="certificate",
+        words=strings("lossless"),
+        recorded=pack(recorded),
+        text=text,
+        draws=list(DRAWS),
+        said="",
+        wrong=False,
+        ended="",
+    )
+
+
+def show(state: str) -> Any:
+    return gr.update(value=pack(state))
+
+
+def say(words: str, wrong: bool = False) -> Any:
+    """An update of the line beside the button."""
+    return gr.update(said=words, wrong=wrong)
