@@ -6,7 +6,7 @@ import html
 
 import gradio as gr
 
-from .tabs import race, step
+from .tabs import methods, race, step
 from .text import strings
 
 THEME_SWITCH = """
@@ -24,6 +24,8 @@ def build() -> gr.Blocks:
                 race.build()
             with gr.Tab(words["tabs"]["step"], id="step", elem_id="step"):
                 step.build()
+            with gr.Tab(words["tabs"]["methods"], id="methods", elem_id="methods") as tab:
+                methods.build(tab)
     demo.queue(max_size=24, default_concurrency_limit=1, api_open=False)
     return demo
 

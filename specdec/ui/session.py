@@ -11,10 +11,11 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from ..events import Event
 from ..trace import line, live_header, MAX_BYTES, Trace, TraceError
 from .menu import EMBEDDED
 from .request import RunRequest
@@ -36,14 +37,25 @@ class News:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Raced:
+    """A race that is over, with all its events."""
+
+    request: RunRequest
+    events: tuple[Event, ...]
+
+
+Told = TypeVar("Told")
+
+
 def run(request: RunRequest) -> Iterator[News]:
     """A live run, all lanes. Closing the iterator stops it within one cycle."""
-    yield from _wait_for_machine()
-    try:
-        yield News("notice", _notice("loading" if not _loaded(request.family) else "running"))
-        yield from _live(request)
-    finally:
-        _machine.release()
+    yield from _alone(request.family, lambda family, race: _live(request, family, race))
+
+
+def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
+    """Races one after the other, without details, as fast as they go. Closing the iterator stops within one cycle."""
+    yield from _alone(requests[0].family, lambda family, race: _races(requests, family, race))
 
 
 def recorded(name: str) -> str:
@@ -88,37 +100,58 @@ def _wait_for_machine() -> Iterator[News]:
             yield News("lines", "")  # a place where a cancelled visitor leaves
 
 
-def _live(request: RunRequest) -> Iterator[News]:
-    """The run itself, once the machine is ours."""
+def _alone(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Iterator[News | Told]:
+    """`work`, given the engine, while the machine is ours. Whatever breaks becomes one sentence."""
+    yield from _wait_for_machine()
     try:
-        family, race = _engine(request.family)
-    except Exception:
-        log.exception("the models cannot be loaded")
-        yield News("error", _notice("no_engine"))
-        return
-    slow_start = "peer" if request.peer else "probing" if request.drafter.startswith("adaptive") else "running"
-    yield News("notice", _notice(slow_start))
-    started = time.monotonic()
-    try:
-        running = race(
-            family, request.prompt, request.drafter, request.k, request.params, rule=request.rule, peer=request.peer
-        )
-        with contextlib.closing(running) as events:
-            kind = kind_of(request.prompt)
-            yield News("lines", live_header(request.prompt, family.describe(), kind, request.peer).line())
-            for event in events:
-                yield News("lines", line(event))
-                if time.monotonic() - started > DEADLINE:
-                    yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
-                    return
+        yield News("notice", _notice("loading" if not _loaded(name) else "running"))
+        try:
+            family, race = _engine(name)
+        except Exception:
+            log.exception("the models cannot be loaded")
+            yield News("error", _notice("no_engine"))
+            return
+        yield from work(family, race)
     except ValueError as error:  # a prompt that the engine refuses; its message is one sentence
         yield News("error", str(error))
-        return
     except Exception:
         log.exception("a run broke off")
         yield News("error", _notice("broken"))
-        return
+    finally:
+        _machine.release()
+
+
+def _live(request: RunRequest, family: Any, race: Any) -> Iterator[News]:
+    slow_start = "peer" if request.peer else "probing" if request.drafter.startswith("adaptive") else "running"
+    yield News("notice", _notice(slow_start))
+    started = time.monotonic()
+    running = race(
+        family, request.prompt, request.drafter, request.k, request.params, rule=request.rule, peer=request.peer
+    )
+    with contextlib.closing(running) as events:
+        kind = kind_of(request.prompt)
+        yield News("lines", live_header(request.prompt, family.describe(), kind, request.peer).line())
+        for event in events:
+            yield News("lines", line(event))
+            if time.monotonic() - started > DEADLINE:
+                yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
+                return
     yield News("notice", _notice("done"))
+
+
+def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[News | Raced]:
+    started = time.monotonic()
+    for request in requests:
+        told = []
+        running = race(family, request.prompt, request.drafter, request.k, request.params, details=False)
+        with contextlib.closing(running) as events:
+            for event in events:
+                told.append(event)
+                yield News("lines", "")  # a place where a cancelled visitor leaves
+                if time.monotonic() - started > DEADLINE:
+                    yield News("cut", strings("methods")["live"]["deadline"].format(seconds=round(DEADLINE)))
+                    return
+        yield Raced(request, tuple(told))
 
 
 def _engine(family: str) -> tuple[Any, Any]:
