@@ -383,7 +383,7 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     open_methods(page)
     assert sorted(cells(page, "arena"))[:3] == ["0.80", "0.90", "1.00"] and len(cells(page, "arena")) == 12
     assert page.locator(".sd-recorded-badge p").all_inner_texts()[0] == "Recorded"
-    assert "Draft model with 1.80×" in page.inner_text("#findings")
+    assert "Draft model on Story (1.80×)" in page.inner_text("#findings")
     page.get_by_label("Tokens per cycle τ").check()
     page.wait_for_function("document.querySelector('#arena-chart .heatmaplayer').textContent.includes('2.80')")
     assert cells(page, "position") == ["0.80", "0.70", "0.60"] * 3
@@ -395,12 +395,13 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
 def test_the_table_is_sorted_by_a_press_and_saved_as_a_file(open_page):
     page = open_page(reduced_motion="reduce")
     open_methods(page)
-    first = "#methods .sd-table tbody tr:first-child"
-    assert "Prompt lookup" in page.locator(first).last.inner_text()
-    heading = page.locator("#methods .sd-table th", has_text="Speed-up ×").last
+    table = page.get_by_role("grid", name="All figures")
+    assert "Prompt lookup" in table.get_by_role("row").nth(1).inner_text()
+    heading = table.get_by_role("columnheader", name="Speed-up ×")
     heading.click()
     heading.click()
-    page.wait_for_function("document.querySelector('#methods .sd-table tbody tr:last-child')")
+    page.wait_for_selector("[role=columnheader][aria-sort=descending]")
+    assert "1.80" in table.get_by_role("row").nth(1).inner_text()
     with page.expect_download() as saved:
         page.get_by_role("button", name="Download CSV").click()
     lines = saved.value.path().read_text(encoding="utf-8").splitlines()

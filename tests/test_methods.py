@@ -108,11 +108,9 @@ def test_the_report_of_all_methods_is_preferred_and_junk_is_none(folder):
 
 def test_findings_name_the_fastest_and_the_slow():
     first, second, slow, alpha = results.findings(toyreport.report()["rows"])
-    assert (
-        "T = 0: " in first and "Story is Draft model with 1.80×" in first and "Code is Medusa, tree with 1.50×" in first
-    )
-    assert "T = 0.8: " in second and "Code is Draft model with 1.25×" in second
-    assert slow.startswith("2 of 12") and "Prompt lookup on Story at T = 0.8 with 0.80×" in slow
+    assert first == "Fastest at T = 0: Draft model on Story (1.80×), Medusa tree on Code (1.50×)."
+    assert second == "Fastest at T = 0.8: Draft model on Story (1.20×), Draft model on Code (1.25×)."
+    assert slow.startswith("2 of 12") and "Prompt lookup on Story at T = 0.8, with 0.80×" in slow
     assert "each column" in alpha
     rows = [row for row in toyreport.report()["rows"] if row["drafter"] == "draft_model"]
     assert "None of the 4" in results.findings(rows)[2]
@@ -125,7 +123,7 @@ def test_the_table_and_the_files_hold_every_row():
     rows = toyreport.report()["rows"]
     table = results.frame(rows)
     assert len(table) == 12 and list(table.columns) == list(text.strings("methods")["table"]["columns"].values())
-    assert table["Speed-up ×"].max() == 1.8 and table["Method"].iloc[-1] == "Medusa, tree"
+    assert table["Speed-up ×"].max() == 1.8 and table["Method"].iloc[-1] == "Medusa tree"
     assert "–" in results.shown(rows).to_html()
     again = pandas.read_csv(io.StringIO(results.csv(rows)))
     assert len(again) == 12 and json.loads(again["alpha_by_kind"][0]) == toyreport.KINDS
@@ -293,7 +291,7 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
     page = cards.cards().html_template
     assert "1.0 M, 25 % of the target’s 4.0 M" in page and "2.5 M tokens in 9 minutes on one core." in page
     assert "the first 8 of the target’s 24 layers" in page and "its layers 8 and 12" in page
-    assert "Draft, stories only (1.0 M)" in page and "Draft, large" not in page
+    assert "Story-only draft (1.0 M)" in page and "Large draft" not in page
     assert "${" not in page and "{{" not in page and "\\" not in page and "`" not in page
 
 

@@ -60,7 +60,7 @@ def arena(tab: gr.Tab, report: dict[str, Any], rows: Rows) -> None:
         with gr.Column(scale=2, min_width=280):
             lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
     title(words["table"]["title"], words["table"]["lead"], "h3")
-    table(words["table"]["columns"], results.shown(rows))
+    table(words["table"]["title"], words["table"]["columns"], results.shown(rows))
     downloads("specdec-methods", {"csv": results.csv(rows), "json": json.dumps(report, ensure_ascii=False, indent=1)})
     where, shown = breakdown(rows)
     figure.change(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
@@ -96,12 +96,12 @@ def choice(name: str, choices: list[tuple[str, Any]], style: str = "") -> gr.Rad
     return gr.Radio(choices, value=choices[0][1], label=label, elem_classes=style or None)
 
 
-def table(columns: dict[str, str], value: Any = None, **more: str) -> gr.Dataframe:
+def table(label: str, columns: dict[str, str], value: Any = None, **more: str) -> gr.Dataframe:
     """Sorted by a press on a heading; `columns` are the headings by figure."""
     types: Any = ["str" if name in ("method", "domain") else "number" for name in columns]
     return gr.Dataframe(
-        value, headers=list(columns.values()), datatype=types, interactive=False, show_label=False, buttons=[],
-        max_height=430, pinned_columns=1, elem_classes="sd-table", **more,
+        value, headers=list(columns.values()), datatype=types, interactive=False, label=label, show_label=False,
+        buttons=[], max_height=430, pinned_columns=1, elem_classes="sd-table", **more,
     )  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def live(rows: Rows) -> None:
     with gr.Column(visible=False) as shown:
         lines([words["badge"], words["chart"]], elem_classes="sd-live-badge")
         chart = plot("live")
-        figures = table(words["columns"], elem_id="live-table")
+        figures = table(words["title"], words["columns"], elem_id="live-table")
         saved = downloads("specdec-methods-here")
     fields = [drafters, domain, temperature, k, texts]
     running = run.click(
