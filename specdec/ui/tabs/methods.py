@@ -97,7 +97,7 @@ def choice(name: str, choices: list[tuple[str, Any]], style: str = "") -> gr.Rad
 
 
 def table(label: str, columns: dict[str, str], value: Any = None, **more: str) -> gr.Dataframe:
-    """Sorted by a press on a heading; `columns` are the headings by figure."""
+    """Sorted from the menu of a heading; `columns` are the headings by figure."""
     types: Any = ["str" if name in ("method", "domain") else "number" for name in columns]
     return gr.Dataframe(
         value, headers=list(columns.values()), datatype=types, interactive=False, label=label, show_label=False,
