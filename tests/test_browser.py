@@ -419,7 +419,7 @@ def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_pa
     open_methods(page)
     assert "Nothing measured yet" in page.inner_text("#methods .sd-progress")
     page.click("#measure")
-    page.wait_for_selector("#live-chart .scatterlayer .point")
+    page.wait_for_selector("#live-chart .scatterlayer .point >> nth=-1", state="attached")
     assert page.locator(".sd-live-badge p").all_inner_texts()[0] == "Live"
     assert "races done" in page.inner_text("#methods .sd-progress")
     page.click("#halt")

@@ -52,7 +52,8 @@ def shown(rows: list[dict[str, Any]]) -> Any:
 
 def live_table(columns: dict[str, list[Any]], names: dict[str, str]) -> Any:
     digits = {name: 0 if column == "k_recorded" else 2 for column, name in names.items() if column != "method"}
-    return styled(pandas.DataFrame({names[column]: values for column, values in columns.items()}), digits)
+    table = pandas.DataFrame({names[column]: values for column, values in columns.items()})
+    return styled(table.astype({name: float for name in digits}), digits)  # None is no number to format
 
 
 def csv(rows: list[dict[str, Any]]) -> str:

@@ -220,14 +220,14 @@ def live(rows: Rows) -> None:
         run = gr.Button(words["run"], variant="primary", elem_id="measure")
         stop = gr.Button(words["stop"], interactive=False, elem_id="halt")
     line = progress(words["empty"])
-    with gr.Column(visible=False) as shown:
-        lines([words["badge"], words["chart"]], elem_classes="sd-live-badge")
-        chart = plot("live")
-        figures = table(words["title"], words["columns"], elem_id="live-table")
-        saved = downloads("specdec-methods-here")
+    badge = lines(elem_classes="sd-live-badge")
+    chart = plot("live")
+    old = compared(rows, offered, "story", TEMPERATURES[0], {})
+    figures = table(words["title"], words["columns"], results.live_table(old, words["columns"]), elem_id="live-table")
+    saved = downloads("specdec-methods-here")
     fields = [drafters, domain, temperature, k, texts]
     running = run.click(
-        lambda *asked: (yield from measured(rows, *asked)), fields, [line, shown, chart, figures, saved, run, stop],
+        lambda *asked: (yield from measured(rows, *asked)), fields, [line, badge, chart, figures, saved, run, stop],
         **ENGINE, **PRIVATE,
     )  # fmt: skip
     running.then(lambda: (gr.update(interactive=True), gr.update(interactive=False)), None, [run, stop], queue=False,
@@ -290,24 +290,29 @@ def fold(runs: dict[str, list[session.Raced]], per_method: int) -> dict[str, dic
 
 
 def beside(rows: Rows, request: RunRequest, figures: dict[str, dict[str, Any]]) -> tuple[Any, ...]:
-    """Live figures beside recorded ones: the block that holds them, chart, table and files."""
+    """Live figures beside recorded ones: label, chart, table and files."""
     words, domain = strings("methods")["live"], next(k for k, texts in prompts().items() if request.prompt in texts)
-    cells, temperature = results.by_place(rows), request.params.temperature
-    old = {drafter: cells.get((drafter, domain, temperature)) for drafter in figures}
-    names = [results.method(drafter) for drafter in figures]
-
-    def column(source: dict[str, Any], name: str) -> list[float | None]:
-        return [results.figure(source[drafter], name) for drafter in figures]
-
-    columns = {"method": names}
-    for short, name in (("", "measured_speedup"), ("alpha", "alpha"), ("tau", "tau")):
-        columns[short or "here"] = column(figures, name)
-        columns[f"{short}_recorded" if short else "recorded"] = column(old, name)
-    columns["k_recorded"] = column(old, "k")
+    temperature = request.params.temperature
+    columns = compared(rows, list(figures), domain, temperature, figures)
     live = [
         {"source": "live", "drafter": drafter, "domain": domain, "temperature": temperature, "k": request.k, **row}
         for drafter, row in figures.items()
     ]
-    chart = charts.side_by_side(names, columns["here"], columns["recorded"], words)
+    chart = charts.side_by_side(columns["method"], columns["here"], columns["recorded"], words)
     files = {"csv": results.csv(live), "json": json.dumps(live, ensure_ascii=False, indent=1)}
-    return gr.update(visible=True), chart, results.live_table(columns, words["columns"]), gr.update(value=files)
+    return [words["badge"], words["chart"]], chart, results.live_table(columns, words["columns"]), files
+
+
+def compared(
+    rows: Rows, drafters: list[str], domain: str, temperature: float, figures: dict[str, dict[str, Any]]
+) -> dict[str, list[Any]]:
+    """The columns of the live table: every figure here, then as recorded; None where there is none."""
+    cells = results.by_place(rows)
+    old = {drafter: cells.get((drafter, domain, temperature)) for drafter in drafters}
+    columns: dict[str, list[Any]] = {"method": [results.method(drafter) for drafter in drafters]}
+    for here, recorded, name in (
+        ("here", "recorded", "measured_speedup"), ("alpha", "alpha_recorded", "alpha"), ("tau", "tau_recorded", "tau"),
+    ):  # fmt: skip
+        columns[here] = [results.figure(figures.get(drafter), name) for drafter in drafters]
+        columns[recorded] = [results.figure(old[drafter], name) for drafter in drafters]
+    return columns | {"k_recorded": [results.figure(old[drafter], "k") for drafter in drafters]}
