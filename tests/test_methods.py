@@ -152,7 +152,8 @@ def test_a_heat_map_writes_its_figures_and_marks_the_best():
     plot = drawn(charts.heat_map(["a", "b"], ["x", "y"], [[0.8, 1.2], [1.5, None]], even=1.0))
     assert plot["data"][0]["text"] == [["0.80", "<b>1.20</b>"], ["<b>1.50</b>", ""]]
     trace = plot["data"][0]
-    assert trace["zmax"] - 1 == pytest.approx(1 - trace["zmin"]) and trace["colorscale"][1] == [0.5, charts.MIDDLE]
+    middle = (1 - trace["zmin"]) / (trace["zmax"] - trace["zmin"])
+    assert (trace["zmin"], trace["zmax"]) == (0.75, 1.5) and trace["colorscale"][1] == [middle, charts.MIDDLE]
     assert plot["config"]["displayModeBar"] is False and "http" not in json.dumps(plot)
 
 

@@ -58,18 +58,17 @@ def heat_map(
     figure = graph_objects.Figure(
         trace, layout(ROW * len(rows), 1 + max((column.count("<br>") for column in columns), default=0))
     )
-    figure.update_xaxes(side="top", tickangle=0, **AXIS)
-    figure.update_yaxes(autorange="reversed", automargin=True, ticksuffix="  ", **AXIS)
+    figure.update_xaxes(side="top", type="category", dtick=1, tickangle=0, **AXIS)
+    figure.update_yaxes(autorange="reversed", dtick=1, automargin=True, ticksuffix="  ", **AXIS)
     return packed(figure)
 
 
 def span(known: Sequence[float], even: float | None, most: float | None) -> tuple[float, float]:
-    """The values at which colours end; equal distances from `even` look equally strong."""
+    """The values at which colours end, on either side of `even`."""
     top = most if most is not None else max(known, default=1.0)
     if even is None:
         return 0.0, top or 1.0
-    reach = max(top - even, even - min(known, default=even), 0.25)
-    return even - reach, even + reach
+    return min([*known, even - 0.25]), max(top, even + 0.25)
 
 
 def side_by_side(
@@ -91,7 +90,7 @@ def side_by_side(
     figure.update_layout(legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"})
     figure.update_xaxes(rangemode="tozero", ticksuffix="×", title={"text": words["axis"], "standoff": 8}, **AXIS)
     figure.update_xaxes(showgrid=True, gridcolor="rgba(148, 163, 184, .25)", nticks=6)
-    figure.update_yaxes(autorange="reversed", automargin=True, ticksuffix="  ", **AXIS)
+    figure.update_yaxes(autorange="reversed", dtick=1, automargin=True, ticksuffix="  ", **AXIS)
     return packed(figure)
 
 
