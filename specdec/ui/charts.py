@@ -30,7 +30,7 @@ def heat_map(
 
     known = [value for line in values for value in line if value is not None]
     low, high = span(known, even, most)
-    best = [max((line[i] for line in values if line[i] is not None), default=None) for i in range(len(columns))]
+    best = [max((v for line in values if (v := line[i]) is not None), default=None) for i in range(len(columns))]
 
     def written(value: float | None, column: int) -> str:
         if value is None:
@@ -88,7 +88,9 @@ def side_by_side(
     figure = graph_objects.Figure(traces, layout(ROW * len(names), lines=2, below=48))
     figure.add_vline(x=1, line={"color": LINE, "width": 1.5, "dash": "dot"})
     figure.update_layout(legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"})
-    figure.update_xaxes(rangemode="tozero", ticksuffix="×", title={"text": words["axis"], "standoff": 8, "font": {"size": 12}}, **AXIS)
+    figure.update_xaxes(
+        rangemode="tozero", ticksuffix="×", title={"text": words["axis"], "standoff": 8, "font": {"size": 12}}, **AXIS
+    )
     figure.update_xaxes(showgrid=True, gridcolor="rgba(148, 163, 184, .25)", nticks=6)
     figure.update_yaxes(autorange="reversed", dtick=1, automargin=True, ticksuffix="  ", **AXIS)
     return packed(figure)

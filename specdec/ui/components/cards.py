@@ -62,7 +62,7 @@ def weights(name: str) -> str:
     whole = menu.parameters(menu.FAMILY / menu.TARGETS[menu.EMBEDDED])
     folder = menu.FAMILY / menu.WEIGHTS[name]
     config = menu.read_json(menu.FAMILY / menu.TARGETS[menu.EMBEDDED] / "config.json")
-    if name == "early_exit" and config.get("exit_layers"):
+    if name == "early_exit" and {"exit_layers", "num_hidden_layers"} <= config.keys():
         return words["exit_weights"].format(exit=config["exit_layers"][0], layers=config["num_hidden_layers"])
     count = menu.parameters(folder) if menu.WEIGHTS[name] else 0
     if not count or not whole:

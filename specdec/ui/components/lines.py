@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gradio as gr
 
 SHOW = """
@@ -15,7 +17,7 @@ watch("value", show);
 """
 
 
-def lines(value: list[str] | None = None, **more: str) -> gr.HTML:
+def lines(value: list[str] | None = None, **more: Any) -> gr.HTML:
     return gr.HTML(
         value or [], html_template='<div class="sd-lines"></div>', js_on_load=SHOW, apply_default_css=False, **more
     )

@@ -96,7 +96,7 @@ def choice(name: str, choices: list[tuple[str, Any]], style: str = "") -> gr.Rad
     return gr.Radio(choices, value=choices[0][1], label=label, elem_classes=style or None)
 
 
-def table(label: str, columns: dict[str, str], value: Any = None, **more: str) -> gr.Dataframe:
+def table(label: str, columns: dict[str, str], value: Any = None, **more: Any) -> gr.Dataframe:
     """Sorted from the menu of a heading; `columns` are the headings by figure."""
     types: Any = ["str" if name in ("method", "domain") else "number" for name in columns]
     return gr.Dataframe(
