@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 from .events import Committed, Drafted, Event, Finished, Verified
 from .theory import accounted_speedup
 
 if TYPE_CHECKING:
     import pandas
+
+TOKEN_KINDS = ("word_start", "continuation", "punctuation", "digit", "white_space")
 
 
 @dataclass
@@ -25,6 +27,8 @@ class LaneStats:
     drafting_cycles: int = 0
     accepted_at: list[int] = field(default_factory=list)  # by depth in the draft
     judged_at: list[int] = field(default_factory=list)
+    accepted_of: dict[str, int] = field(default_factory=dict)  # by the kind of token that came to stand there
+    judged_of: dict[str, int] = field(default_factory=dict)
     prefill_seconds: float = 0.0
     draft_seconds: float = 0.0
     verify_seconds: list[float] = field(default_factory=list)  # cycles with a draft
@@ -39,6 +43,7 @@ class LaneStats:
         stats = cls()
         parents: tuple[int, ...] = ()
         verified: Verified | None = None
+        before = ""  # the text's last token
         for event in events:
             if event.lane != lane:
                 continue
@@ -56,7 +61,8 @@ class LaneStats:
                     passes.append(event.end - event.start)
             elif isinstance(event, Committed):
                 if verified is not None and event.cycle > 0:
-                    stats._judge(verified, event, parents)
+                    stats._judge(verified, event, parents, before)
+                before = event.pieces[-1] if event.pieces else before
                 stats.ids += event.tokens
                 stats.tokens, stats.seconds = event.total, event.at
                 if event.cycle == 0:
@@ -68,7 +74,7 @@ class LaneStats:
                 stats.reason, stats.text = event.reason, event.text
         return stats
 
-    def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...]) -> None:
+    def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...], before: str) -> None:
         """Count levels of the draft: reached if one of its nodes was judged, passed if one was accepted.
 
         What stands behind the end of the text was judged, but is no part of it: it does not count.
@@ -90,6 +96,11 @@ class LaneStats:
                 self.accepted_at.append(0)
             self.judged_at[depth] += 1
             self.accepted_at[depth] += kept
+        for kept, piece in zip(passed, committed.pieces, strict=False):
+            kind = token_kind(piece, before)
+            self.judged_of[kind] = self.judged_of.get(kind, 0) + 1
+            self.accepted_of[kind] = self.accepted_of.get(kind, 0) + kept
+            before = piece
 
     @property
     def judged(self) -> int:
@@ -211,6 +222,63 @@ def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
         judged = sum(lane.judged_at[place] for lane in lanes if place < len(lane.judged_at))
         rates.append(sum(lane.accepted_at[place] for lane in lanes if place < len(lane.judged_at)) / judged)
     return rates
+
+
+def pooled_alpha_by_kind(lanes: Sequence[LaneStats]) -> dict[str, float]:
+    """Acceptance by kind of token over all runs, of the kinds that occurred."""
+    rates = {}
+    for kind in TOKEN_KINDS:
+        if judged := sum(lane.judged_of.get(kind, 0) for lane in lanes):
+            rates[kind] = sum(lane.accepted_of.get(kind, 0) for lane in lanes) / judged
+    return rates
+
+
+def token_kind(piece: str, before: str = "") -> str:
+    """One of TOKEN_KINDS, by the token's first visible character; `before` is the token in front of it.
+
+    A letter goes on with a word if a letter, a digit or an apostrophe (’) stands right in front of it.
+    """
+    visible = piece.lstrip()
+    if not visible:
+        return "white_space"
+    if visible[0].isdigit():
+        return "digit"
+    if not visible[0].isalpha():
+        return "punctuation"
+    inside = visible == piece and (before[-1:].isalnum() or before[-1:] == "’")
+    return "continuation" if inside else "word_start"
+
+
+def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
+    """Several races in figures: acceptance pooled over all cycles, medians of costs, rates and speed-ups.
+
+    Rates are tokens per second behind the first token; a figure that cannot be had is None.
+    """
+    lanes = [run.speculative for run in runs]
+    accepted = sum(lane.accepted for lane in lanes)
+    return {
+        "alpha": ratio(accepted, sum(lane.judged for lane in lanes)),
+        "alpha_by_position": [round(rate, 4) for rate in pooled_alpha(lanes)],
+        "alpha_by_kind": {kind: round(rate, 4) for kind, rate in pooled_alpha_by_kind(lanes).items()},
+        "draft_acceptance_rate": ratio(accepted, sum(lane.drafted for lane in lanes)),
+        "tau": ratio(sum(lane.tokens - lane.first for lane in lanes), sum(lane.cycles for lane in lanes)),
+        "draft_cost": middle(run.draft_cost for run in runs),
+        "verify_cost": middle(run.verify_cost for run in runs),
+        "overhead": middle(run.overhead for run in runs),
+        "plain_tokens_per_second": middle(run.plain.tokens_per_second for run in runs),
+        "tokens_per_second": middle(lane.tokens_per_second for lane in lanes),
+        "measured_speedup": middle(run.measured_speedup for run in runs),
+        "accounted_speedup": middle(run.accounted_speedup for run in runs),
+    }
+
+
+def middle(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(median(known), 4) if known else None
+
+
+def ratio(part: float, whole: float) -> float | None:
+    return round(part / whole, 4) if whole else None
 
 
 def repetition(ids: list[int], n: int = 8) -> float:

@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import toyreport
 import toyrun
 
 from specdec.events import Started
-from specdec.ui import menu, session
+from specdec.ui import menu, results, session
 from specdec.ui.text import ASSETS
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -38,6 +39,8 @@ def address(tmp_path_factory):
         toyrun.tree_trace().save(session.TRACES / "facts.jsonl")
         toyrun.tree_trace("typical acceptance", lossless=False).save(session.TRACES / "code.jsonl")
         toyrun.peer_trace().save(session.TRACES / "repetitive.jsonl")
+        patch.setattr(results, "RESULTS", tmp_path_factory.mktemp("results"))
+        toyreport.save(results.RESULTS)
         demo = build()
         _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
         yield url
@@ -434,6 +437,77 @@ def test_the_formulas_need_no_sideways_scrolling(open_page, width):
     open_theory(page)
     page.locator(".sd-theory summary").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def open_methods(page):
+    page.get_by_role("tab", name="Methods").click()
+    page.wait_for_selector("#arena-chart .heatmaplayer image")
+    page.wait_for_selector("#kind-chart .heatmaplayer image")
+
+
+def cells(page, chart):
+    return page.locator(f"#{chart}-chart .heatmaplayer text").all_text_contents()
+
+
+def no_engine(*_):
+    raise AssertionError("a model was asked for")
+
+
+def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeypatch):
+    monkeypatch.setattr(session, "_engine", no_engine)
+    page = open_page(reduced_motion="reduce")
+    assert page.evaluate("typeof window.Plotly") == "undefined"  # fetched when the tab is first opened
+    open_methods(page)
+    assert sorted(cells(page, "arena"))[:3] == ["0.80", "0.90", "1.00"] and len(cells(page, "arena")) == 12
+    assert page.locator(".sd-recorded-badge p").all_inner_texts()[0] == "Recorded"
+    assert "Draft model on Story (1.80×)" in page.inner_text("#findings")
+    page.get_by_label("Tokens per cycle τ").check()
+    page.wait_for_function("document.querySelector('#arena-chart .heatmaplayer').textContent.includes('2.80')")
+    assert cells(page, "position") == ["0.80", "0.70", "0.60"] * 3
+    assert "least about digits (0.25)" in page.locator("#methods .sd-pair2").inner_text()
+    page.locator(".sd-choices").get_by_label("Code").check()
+    assert page.locator("#cards section").count() == 6 and page.locator("#cards svg[role=img]").count() == 6
+
+
+def test_the_table_is_sorted_by_a_press_and_saved_as_a_file(open_page):
+    page = open_page(reduced_motion="reduce")
+    open_methods(page)
+    table = page.get_by_role("grid", name="All figures")
+    assert "Prompt lookup" in table.get_by_role("row").nth(1).inner_text()
+    heading = table.get_by_role("columnheader", name="Speed-up ×")
+    heading.get_by_role("button").click()
+    page.get_by_role("menuitem", name="Sort descending").click()
+    page.wait_for_function("document.querySelector('[role=row][aria-rowindex=\"2\"]').textContent.includes('1.80')")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download CSV").click()
+    lines = saved.value.path().read_text(encoding="utf-8").splitlines()
+    assert saved.value.suggested_filename == "specdec-methods.csv"
+    assert len(lines) == 13 and lines[0].startswith("drafter,domain,temperature,k,measured_speedup")
+
+
+def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_page, monkeypatch):
+    def race(*_, **__):
+        for event in toyrun.events():
+            time.sleep(0.02)
+            yield event
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (SlowEngine(), race))
+    page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
+    open_methods(page)
+    assert "Nothing measured yet" in page.inner_text("#methods .sd-progress")
+    page.click("#measure")
+    page.wait_for_selector("#live-chart .scatterlayer .point >> nth=-1", state="attached")
+    assert page.locator(".sd-live-badge p").all_inner_texts()[0] == "Live"
+    assert "races done" in page.inner_text("#methods .sd-progress")
+    page.click("#halt")
+    page.wait_for_selector("#measure:enabled")
+    assert "Stopped" in page.inner_text("#methods .sd-progress")
+    deadline = time.monotonic() + 10
+    while session._machine.locked() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not session._machine.locked()
+    assert "Draft model" in page.inner_text("#live-table") and page.locator("#live-chart .point").count() >= 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
 def test_reduced_motion_opens_at_the_first_rejection_and_stands_still(open_page):

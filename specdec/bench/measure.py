@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
 
 from ..engine import generate, Task
 from ..events import Committed
 from ..race import SPECULATIVE, tasks
-from ..stats import account, Comparison, LaneStats, pooled_alpha, repetition
+from ..stats import account, Comparison, LaneStats, middle, repetition, summary
 from ..types import SamplingParams
 from ..zoo import Family
 
@@ -95,29 +94,17 @@ def greedy_ids(family: Family, prompt: str, tokens: int) -> list[int]:
 def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
     """One line: medians over all pairs; acceptance pooled over all cycles."""
     comparisons = [pair.comparison for pair in measured]
-    lanes = [comparison.speculative for comparison in comparisons]
     by_prompt = {pair.prompt for pair in measured}
     speedups = {i: middle(p.comparison.measured_speedup for p in measured if p.prompt == i) for i in by_prompt}
-    drafted = sum(lane.drafted for lane in lanes)
     greedy = setting.temperature == 0.0
     return {
         "drafter": setting.drafter,
         "domain": setting.domain,
         "temperature": setting.temperature,
         "k": setting.k,
-        "alpha": ratio(sum(lane.accepted for lane in lanes), sum(lane.judged for lane in lanes)),
-        "alpha_by_position": [round(rate, 4) for rate in pooled_alpha(lanes)],
-        "draft_acceptance_rate": ratio(sum(lane.accepted for lane in lanes), drafted),
-        "tau": ratio(sum(lane.tokens - 1 for lane in lanes), sum(lane.cycles for lane in lanes)),
-        "draft_cost": middle(c.draft_cost for c in comparisons),
-        "verify_cost": middle(c.verify_cost for c in comparisons),
-        "overhead": middle(c.overhead for c in comparisons),
-        "plain_tokens_per_second": middle(c.plain.tokens_per_second for c in comparisons),
-        "tokens_per_second": middle(lane.tokens_per_second for lane in lanes),
-        "measured_speedup": middle(c.measured_speedup for c in comparisons),
+        **summary(comparisons),
         "worst_prompt_speedup": min((s for s in speedups.values() if s is not None), default=None),
         "predicted_speedup": middle(predicted(measured, prompt) for prompt in by_prompt),
-        "accounted_speedup": middle(c.accounted_speedup for c in comparisons),
         "identical_to_plain": all(c.speculative.ids == c.plain.ids for c in comparisons) if greedy else None,
         "repetition": middle(repetition(c.plain.ids) for c in comparisons),
         "extra_parameters": extra_parameters,
@@ -127,12 +114,3 @@ def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
 def predicted(measured: list[Pair], prompt: int) -> float | None:
     """What the other prompts' acceptance and costs foretell for this one."""
     return account([pair.comparison for pair in measured if pair.prompt != prompt])
-
-
-def middle(values: Iterator[float | None] | tuple[float | None, ...]) -> float | None:
-    known = [value for value in values if value is not None]
-    return round(median(known), 4) if known else None
-
-
-def ratio(part: float, whole: float) -> float | None:
-    return round(part / whole, 4) if whole else None

@@ -6,7 +6,7 @@ import html
 
 import gradio as gr
 
-from .tabs import lossless, race, step, theory
+from .tabs import lossless, methods, race, step, theory
 from .text import strings
 
 THEME_SWITCH = """
@@ -26,6 +26,8 @@ def build() -> gr.Blocks:
                 step.build()
             with gr.Tab(words["tabs"]["lossless"], id="lossless", elem_id="lossless"):
                 lossless.build()
+            with gr.Tab(words["tabs"]["methods"], id="methods", elem_id="methods") as tab:
+                methods.build(tab)
             with gr.Tab(words["tabs"]["theory"], id="theory", elem_id="theory"):
                 theory.build()
     demo.queue(max_size=24, default_concurrency_limit=1, api_open=False)

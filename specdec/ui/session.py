@@ -12,10 +12,11 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from ..events import Event
 from ..trace import line, live_header, MAX_BYTES, Trace, TraceError
 from .menu import EMBEDDED
 from .request import CertificateRequest, RunRequest
@@ -37,24 +38,30 @@ class News:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Raced:
+    """A race that is over, with all its events."""
+
+    request: RunRequest
+    events: tuple[Event, ...]
+
+
+Told = TypeVar("Told")
+
+
 def run(request: RunRequest) -> Iterator[News]:
     """A live run, all lanes. Closing the iterator stops it within one cycle."""
-    yield from _wait_for_machine()
-    try:
-        yield News("notice", _notice("loading" if not _loaded(request.family) else "running"))
-        yield from _live(request)
-    finally:
-        _machine.release()
+    yield from _alone(_with_engine(request.family, lambda family, race: _live(request, family, race)))
+
+
+def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
+    """Races one after the other, without details, as fast as they go. Closing the iterator stops within one cycle."""
+    yield from _alone(_with_engine(requests[0].family, lambda family, race: _races(requests, family, race)))
 
 
 def certify(request: CertificateRequest) -> Iterator[News]:
     """A live certificate: each of the lines is the whole of it so far, as JSON. Closing the iterator stops it."""
-    yield from _wait_for_machine()
-    try:
-        yield News("notice", _notice("loading" if request.pair == EMBEDDED and not _loaded(EMBEDDED) else "certifying"))
-        yield from _certify(request)
-    finally:
-        _machine.release()
+    yield from _alone(_certify(request))
 
 
 def recorded_certificates() -> str:
@@ -110,56 +117,59 @@ def _wait_for_machine() -> Iterator[News]:
             yield News("lines", "")  # a place where a cancelled visitor leaves
 
 
-def _live(request: RunRequest) -> Iterator[News]:
-    """The run itself, once the machine is ours."""
+def _alone(work: Iterator[Told]) -> Iterator[News | Told]:
+    """`work`, while the machine is ours. Whatever breaks becomes one sentence."""
+    yield from _wait_for_machine()
     try:
-        family, race = _engine(request.family)
+        yield from work
+    except ValueError as error:  # a text that the engine refuses; its message is one sentence
+        yield News("error", str(error))
+    except Exception:
+        log.exception("a run broke off")
+        yield News("error", _notice("broken"))
+    finally:
+        _machine.release()
+
+
+def _with_engine(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Iterator[News | Told]:
+    yield News("notice", _notice("loading" if not _loaded(name) else "running"))
+    try:
+        family, race = _engine(name)
     except Exception:
         log.exception("the models cannot be loaded")
         yield News("error", _notice("no_engine"))
         return
+    yield from work(family, race)
+
+
+def _live(request: RunRequest, family: Any, race: Any) -> Iterator[News]:
     slow_start = "peer" if request.peer else "probing" if request.drafter.startswith("adaptive") else "running"
     yield News("notice", _notice(slow_start))
     started = time.monotonic()
-    try:
-        running = race(
-            family, request.prompt, request.drafter, request.k, request.params, rule=request.rule, peer=request.peer
-        )
-        with contextlib.closing(running) as events:
-            kind = kind_of(request.prompt)
-            yield News("lines", live_header(request.prompt, family.describe(), kind, request.peer).line())
-            for event in events:
-                yield News("lines", line(event))
-                if time.monotonic() - started > DEADLINE:
-                    yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
-                    return
-    except ValueError as error:  # a prompt that the engine refuses; its message is one sentence
-        yield News("error", str(error))
-        return
-    except Exception:
-        log.exception("a run broke off")
-        yield News("error", _notice("broken"))
-        return
+    running = race(
+        family, request.prompt, request.drafter, request.k, request.params, rule=request.rule, peer=request.peer
+    )
+    with contextlib.closing(running) as events:
+        kind = kind_of(request.prompt)
+        yield News("lines", live_header(request.prompt, family.describe(), kind, request.peer).line())
+        for event in events:
+            yield News("lines", line(event))
+            if time.monotonic() - started > DEADLINE:
+                yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
+                return
     yield News("notice", _notice("done"))
 
 
 def _certify(request: CertificateRequest) -> Iterator[News]:
-    try:
-        certificate, started = _certificate(request), time.monotonic()
-        yield News("notice", _notice("certifying"))
-        with contextlib.closing(certificate) as states:
-            for state in states:
-                yield News("lines", json.dumps(state, ensure_ascii=False))
-                if time.monotonic() - started > DEADLINE:
-                    yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
-                    return
-    except ValueError as error:  # a text that is too long; its message is one sentence
-        yield News("error", str(error))
-        return
-    except Exception:
-        log.exception("a certificate broke off")
-        yield News("error", _notice("broken"))
-        return
+    yield News("notice", _notice("loading" if request.pair == EMBEDDED and not _loaded(EMBEDDED) else "certifying"))
+    certificate, started = _certificate(request), time.monotonic()
+    yield News("notice", _notice("certifying"))
+    with contextlib.closing(certificate) as states:
+        for state in states:
+            yield News("lines", json.dumps(state, ensure_ascii=False))
+            if time.monotonic() - started > DEADLINE:
+                yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
+                return
     yield News("notice", _notice("certified"))
 
 
@@ -169,6 +179,21 @@ def _certificate(request: CertificateRequest) -> Any:
 
     pair = certify.toy() if request.pair == "toy" else certify.embedded(request.text)
     return certify.certify(pair, MISTAKES.get(request.mistake), request.draws, request.seed)
+
+
+def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[News | Raced]:
+    started = time.monotonic()
+    for request in requests:
+        told = []
+        running = race(family, request.prompt, request.drafter, request.k, request.params, details=False)
+        with contextlib.closing(running) as events:
+            for event in events:
+                told.append(event)
+                yield News("lines", "")  # a place where a cancelled visitor leaves
+                if time.monotonic() - started > DEADLINE:
+                    yield News("cut", strings("methods")["live"]["deadline"].format(seconds=round(DEADLINE)))
+                    return
+        yield Raced(request, tuple(told))
 
 
 def _engine(family: str) -> tuple[Any, Any]:

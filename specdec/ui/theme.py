@@ -86,7 +86,7 @@ def launch_settings() -> dict[str, Any]:
     """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere."""
     return {
         "theme": theme(),
-        "css_paths": [ASSETS / f"{name}.css" for name in ("style", "step", "lossless", "theory")],
+        "css_paths": [ASSETS / f"{name}.css" for name in ("style", "step", "lossless", "methods", "theory")],
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,

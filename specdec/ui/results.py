@@ -1,0 +1,131 @@
+"""The recorded report of the bench, as the tab Methods shows it: a table, its names, and a few sentences about it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas
+
+from .menu import read_json
+from .text import ASSETS, strings
+
+RESULTS = ASSETS / "results"
+REPORTS = ("methods", "embedded")  # the first that is there: every drafter, or those that need no heads
+COLUMNS = (
+    "method", "domain", "temperature", "k", "measured_speedup", "worst_prompt_speedup", "alpha", "tau", "draft_cost",
+    "verify_cost", "tokens_per_second", "extra_parameters",
+)  # fmt: skip
+PLACE = {"drafter", "domain", "temperature"}
+DIGITS = {"tokens_per_second": 0, "draft_cost": 3}  # of the other numbers, two
+
+
+def recorded() -> dict[str, Any]:
+    """The report, {} if there is none that can be read. Rows without a place in the arena are left out."""
+    for name in REPORTS:
+        report = read_json(RESULTS / f"{name}.json")
+        rows = report.get("rows")
+        if isinstance(rows, list):
+            return report | {"rows": [row for row in rows if isinstance(row, dict) and row.keys() >= PLACE]}
+    return {}
+
+
+def frame(rows: list[dict[str, Any]]) -> pandas.DataFrame:
+    """One line a drafter, text and temperature, under the names that people read."""
+    named = [{**row, "method": method(row["drafter"]), "domain": domain(row["domain"])} for row in rows]
+    table = pandas.DataFrame(named, columns=list(COLUMNS))
+    return table.rename(columns=strings("methods")["table"]["columns"])
+
+
+def styled(table: pandas.DataFrame, digits: dict[str, int]) -> Any:
+    """The table as it is shown: so many digits of each column, a dash where there is no figure."""
+    formats = {name: f"{{:,.{count}f}}" for name, count in digits.items()}
+    return table.style.format(formats, na_rep="–")
+
+
+def shown(rows: list[dict[str, Any]]) -> Any:
+    names = strings("methods")["table"]["columns"]
+    whole = {"temperature": 1, "k": 0, "extra_parameters": 0}
+    digits = {names[column]: (whole | DIGITS).get(column, 2) for column in COLUMNS[2:]}
+    return styled(frame(rows), digits)
+
+
+def live_table(columns: dict[str, list[Any]], names: dict[str, str]) -> Any:
+    digits = {name: 0 if column == "k_recorded" else 2 for column, name in names.items() if column != "method"}
+    table = pandas.DataFrame({names[column]: values for column, values in columns.items()})
+    return styled(table.astype({name: float for name in digits}), digits)  # None is no number to format
+
+
+def csv(rows: list[dict[str, Any]]) -> str:
+    """The rows for other programs: the report's own names; lists and mappings as JSON."""
+    flat = [{name: json.dumps(v) if isinstance(v, list | dict) else v for name, v in row.items()} for row in rows]
+    return pandas.DataFrame(flat).to_csv(index=False)
+
+
+def method(drafter: str) -> str:
+    return strings("methods")["names"].get(drafter, str(drafter))
+
+
+def domain(name: str) -> str:
+    return strings("methods")["domains"].get(name, str(name))
+
+
+def at(temperature: float) -> str:
+    return strings("methods")["temperature"].format(value=f"{temperature:g}")
+
+
+def drafters(rows: list[dict[str, Any]]) -> list[str]:
+    """In the order of the report."""
+    return list(dict.fromkeys(row["drafter"] for row in rows))
+
+
+def places(rows: list[dict[str, Any]]) -> list[tuple[str, float]]:
+    """Every text and temperature, greedy first."""
+    return sorted(dict.fromkeys((row["domain"], row["temperature"]) for row in rows), key=lambda place: place[1])
+
+
+def figure(row: dict[str, Any] | None, name: str) -> float | None:
+    value = (row or {}).get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def by_place(rows: list[dict[str, Any]]) -> dict[tuple[str, str, float], dict[str, Any]]:
+    return {(row["drafter"], row["domain"], row["temperature"]): row for row in rows}
+
+
+def fastest(rows: list[dict[str, Any]], place: tuple[str, float], name: str = "measured_speedup") -> dict[str, Any]:
+    """The row of a place whose figure is largest."""
+    here = [row for row in rows if (row["domain"], row["temperature"]) == place]
+    return max(here, key=lambda row: figure(row, name) or 0.0)
+
+
+def findings(rows: list[dict[str, Any]]) -> list[str]:
+    """The speed-ups in sentences: who is fastest where, who is slower than plain decoding, and whether α decides."""
+    words = strings("methods")["chart"]
+    told = []
+    for temperature in dict.fromkeys(place[1] for place in places(rows)):
+        best = [fastest(rows, place) for place in places(rows) if place[1] == temperature]
+        told.append(words["best"].format(temperature=at(temperature), places=", ".join(map(phrase, best))))
+    slow = [row for row in rows if (value := figure(row, "measured_speedup")) is not None and value < 1.0]
+    if slow:
+        worst = min(slow, key=lambda row: row["measured_speedup"])
+        told.append(words["slower"].format(count=len(slow), total=len(rows), **named(worst)))
+    else:
+        told.append(words["none_slower"].format(total=len(rows)))
+    beaten = sum(fastest(rows, place) is not fastest(rows, place, "alpha") for place in places(rows))
+    told.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(places(rows))))
+    return told
+
+
+def phrase(row: dict[str, Any]) -> str:
+    return strings("methods")["chart"]["place"].format(**named(row))
+
+
+def named(row: dict[str, Any]) -> dict[str, str]:
+    value = figure(row, "measured_speedup")
+    return {
+        "method": method(row["drafter"]),
+        "domain": domain(row["domain"]),
+        "temperature": at(row["temperature"]),
+        "value": "–" if value is None else f"{value:.2f}",
+    }

@@ -1,0 +1,318 @@
+"""The tab Methods: who drafts best where. Recorded figures at once, a small measurement here, a card per method."""
+
+from __future__ import annotations
+
+import html
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
+
+from ...stats import Comparison, summary, TOKEN_KINDS
+from .. import charts, menu, results, session
+from ..components.cards import cards
+from ..components.downloads import downloads
+from ..components.lines import lines
+from ..components.progress import far, progress
+from ..request import check, InputError, RunRequest
+from ..text import prompts, strings
+from .race import ENGINE, PRIVATE
+
+TEMPERATURES = (0.0, 0.8)
+TOKENS, WARM_UP, MOST_TEXTS = 48, 8, 3
+UPDATES_PER_SECOND = 8
+Rows = list[dict[str, Any]]
+
+
+def build(tab: gr.Tab) -> None:
+    words, report = strings("methods"), results.recorded()
+    rows = report.get("rows", [])
+    with gr.Column(elem_classes="sd-methods"):
+        title(words["head"]["title"], words["head"]["lead"])
+        if rows:
+            arena(tab, report, rows)
+        else:
+            lines([words["head"]["missing"]])
+        live(rows)
+        title(words["cards"]["title"], words["cards"]["lead"])
+        cards()
+
+
+def title(text: str, lead: str, level: str = "h2") -> None:
+    inside = f"<{level}>{html.escape(text)}</{level}><p>{html.escape(lead)}</p>"
+    gr.HTML(html_template=f'<div class="sd-title">{inside}</div>', apply_default_css=False, elem_classes=f"sd-{level}")
+
+
+# ---- what was recorded ----
+
+
+def arena(tab: gr.Tab, report: dict[str, Any], rows: Rows) -> None:
+    words = strings("methods")
+    lines(label(report), elem_classes="sd-recorded-badge")
+    figure = choice("figure", [(text, name) for name, text in words["figures"].items()], "sd-choice")
+    with gr.Row(elem_classes="sd-beside"):
+        with gr.Column(scale=3, min_width=300):
+            heat = plot("arena")
+            about = lines([words["chart"]["measured_speedup"]], elem_classes="sd-about")
+        with gr.Column(scale=2, min_width=280):
+            lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
+    title(words["table"]["title"], words["table"]["lead"], "h3")
+    table(words["table"]["title"], words["table"]["columns"], results.shown(rows))
+    downloads("specdec-methods", {"csv": results.csv(rows), "json": json.dumps(report, ensure_ascii=False, indent=1)})
+    where, shown = breakdown(rows)
+    figure.change(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
+    for part in where:
+        part.change(lambda *place: of_place(rows, *place), where, shown, queue=False, **PRIVATE)
+    # Drawn when first looked at: plotly, here and in the browser, would slow down every start.
+    tab.select(
+        lambda name, *place: (*of_figure(rows, name), *of_place(rows, *place)), [figure, *where], [heat, about, *shown],
+        queue=False, **PRIVATE,
+    )  # fmt: skip
+
+
+def label(report: dict[str, Any]) -> list[str]:
+    """Where the figures come from, as far as the report tells."""
+    words, machine, made = strings("methods")["head"], report.get("machine") or {}, report.get("provenance") or {}
+    facts = words["machine"].format(
+        cpu=machine.get("cpu", "?"),
+        cores=machine.get("cores", "?"),
+        dtype=(made.get("models") or {}).get("dtype", "?"),
+        date=str(made.get("measured", "?"))[:10],
+        commit=made.get("commit", "?"),
+    )
+    return [words["recorded"], f"{facts}. {words['setting']}"]
+
+
+def plot(name: str) -> gr.Plot:
+    return gr.Plot(show_label=False, container=False, elem_classes="sd-plot", elem_id=f"{name}-chart")
+
+
+def choice(name: str, choices: list[tuple[str, Any]], style: str = "") -> gr.Radio:
+    """One of a few; the first to begin with."""
+    label = strings("methods")["labels"][name]
+    return gr.Radio(choices, value=choices[0][1], label=label, elem_classes=style or None)
+
+
+def table(label: str, columns: dict[str, str], value: Any = None, **more: Any) -> gr.Dataframe:
+    """Sorted from the menu of a heading; `columns` are the headings by figure."""
+    types: Any = ["str" if name in ("method", "domain") else "number" for name in columns]
+    return gr.Dataframe(
+        value, headers=list(columns.values()), datatype=types, interactive=False, label=label, show_label=False,
+        buttons=[], max_height=430, pinned_columns=1, elem_classes="sd-table", **more,
+    )  # fmt: skip
+
+
+def of_figure(rows: Rows, name: str) -> tuple[Any, Any]:
+    """The heat map of one figure: a line a method, a column a text and temperature."""
+    drafters, places, cells = results.drafters(rows), results.places(rows), results.by_place(rows)
+    found = [[cells.get((drafter, *place)) for place in places] for drafter in drafters]
+    chart = charts.heat_map(
+        [results.method(drafter) for drafter in drafters],
+        [f"{results.domain(domain)}<br>{results.at(temperature)}" for domain, temperature in places],
+        [[results.figure(row, name) for row in line] for line in found],
+        [[told(row) for row in line] for line in found],
+        even=1.0 if name == "measured_speedup" else None,
+        most=1.0 if name == "alpha" else None,
+    )
+    return chart, [strings("methods")["chart"][name], strings("methods")["chart"]["drawn"]]
+
+
+def told(row: dict[str, Any] | None) -> str:
+    """All of a cell, for who points at it."""
+    if row is None:
+        return ""
+    words = strings("methods")
+    figures = {name: results.figure(row, name) for name in words["figures"]}
+    listed = [f"{words['figures'][name]}: {value:.2f}" for name, value in figures.items() if value is not None]
+    head = f"<b>{results.method(row['drafter'])}</b>, {results.domain(row['domain'])}, {results.at(row['temperature'])}"
+    return "<br>".join([head, f"K = {row.get('k', '?')}", *listed])
+
+
+def breakdown(rows: Rows) -> tuple[list[gr.Radio], list[Any]]:
+    """The choice of a place of the arena, and what is shown of it: acceptance by place and by kind of token."""
+    words = strings("methods")
+    title(words["where"]["title"], words["where"]["lead"])
+    domains = list(dict.fromkeys(row["domain"] for row in rows))
+    temperatures = sorted({row["temperature"] for row in rows})
+    with gr.Row(elem_classes="sd-choices"):
+        domain = choice("domain", [(results.domain(name), name) for name in domains], "sd-choice")
+        temperature = choice("temperature", [(f"{value:g}", value) for value in temperatures], "sd-choice")
+    shown: list[Any] = []
+    with gr.Row(elem_classes="sd-pair2"):
+        for part in ("position", "kind"):
+            with gr.Column(min_width=300):
+                title(words["where"][part], words["where"][f"{part}_lead"], "h3")
+                shown += [plot(part), lines(elem_classes="sd-about"), lines(elem_classes="sd-hidden")]
+    return [domain, temperature], shown
+
+
+def of_place(rows: Rows, domain: str, temperature: float) -> tuple[Any, ...]:
+    """Of one text and temperature: by place and by kind each a chart, a sentence, and the figures in words."""
+    words = strings("methods")["where"]
+    here = [row for row in rows if row["domain"] == domain and row["temperature"] == temperature]
+    best = results.fastest(here, (domain, temperature))
+    names = [results.method(row["drafter"]) for row in here]
+    by_position = [list(row.get("alpha_by_position") or []) for row in here]
+    depth = max(map(len, by_position), default=0)
+    places = [str(i + 1) for i in range(depth)]
+    padded = [[*rates, *[None] * (depth - len(rates))] for rates in by_position]
+    chart = charts.heat_map(names, places, padded, most=1.0, mark_best=False)
+    by_position_told = chart, say_positions(best), in_words(names, places, padded)
+    by_kind = [[(row.get("alpha_by_kind") or {}).get(kind) for kind in TOKEN_KINDS] for row in here]
+    if not any(map(any, by_kind)):
+        return *by_position_told, gr.update(value=None, visible=False), [words["no_kinds"]], []
+    kinds = [words["kinds"][kind] for kind in TOKEN_KINDS]
+    chart = charts.heat_map(names, kinds, by_kind, most=1.0, mark_best=False)
+    said = in_words(names, [words["kind_names"][kind] for kind in TOKEN_KINDS], by_kind)
+    return *by_position_told, gr.update(value=chart, visible=True), say_kinds(best), said
+
+
+def in_words(names: list[str], columns: list[str], values: list[list[float | None]]) -> list[str]:
+    """A chart for who does not see it: a sentence a line."""
+    return [
+        f"{name}: "
+        + ", ".join(f"{at} {value:.2f}" for at, value in zip(columns, line, strict=True) if value is not None)
+        for name, line in zip(names, values, strict=True)
+    ]
+
+
+def say_positions(row: dict[str, Any]) -> list[str]:
+    rates = row.get("alpha_by_position") or []
+    if len(rates) < 2:
+        return []
+    said = strings("methods")["where"]["says_position"]
+    first, last = f"{rates[0]:.2f}", f"{rates[-1]:.2f}"
+    return [said.format(method=results.method(row["drafter"]), first=first, last=last, count=len(rates))]
+
+
+def say_kinds(row: dict[str, Any]) -> list[str]:
+    words, rates = strings("methods")["where"], row.get("alpha_by_kind") or {}
+    if len(rates) < 2:
+        return []
+    high, low = max(rates, key=rates.__getitem__), min(rates, key=rates.__getitem__)
+    kinds = {"easiest": words["kind_names"][high], "hardest": words["kind_names"][low]}
+    figures = {"high": f"{rates[high]:.2f}", "low": f"{rates[low]:.2f}"}
+    return [words["says"].format(method=results.method(row["drafter"]), **kinds, **figures)]
+
+
+# ---- what is measured here ----
+
+
+def live(rows: Rows) -> None:
+    words = strings("methods")["live"]
+    title(words["title"], words["lead"].format(tokens=TOKENS))
+    offered = [name for name in menu.drafters() if name != "none"]
+    with gr.Row(elem_classes="sd-settings"):
+        with gr.Column(elem_classes="sd-rail", scale=3, min_width=280):
+            drafters = gr.CheckboxGroup(
+                [(results.method(name), name) for name in offered], value=offered, label=words["methods"]
+            )
+        with gr.Column(elem_classes="sd-rail", scale=2, min_width=280):
+            domain = choice("domain", [(results.domain(kind), kind) for kind in prompts()])
+            temperature = choice("temperature", [(f"{value:g}", value) for value in TEMPERATURES])
+        with gr.Column(elem_classes="sd-rail", scale=2, min_width=280):
+            k = gr.Slider(1, 8, value=4, step=1, label=words["k"], buttons=[])
+            texts = gr.Slider(1, MOST_TEXTS, value=2, step=1, label=words["texts"], buttons=[])
+    with gr.Row(elem_classes="sd-go"):
+        run = gr.Button(words["run"], variant="primary", elem_id="measure")
+        stop = gr.Button(words["stop"], interactive=False, elem_id="halt")
+    line = progress(words["empty"])
+    badge = lines(elem_classes="sd-live-badge")
+    chart = plot("live")
+    old = compared(rows, offered, "story", TEMPERATURES[0], {})
+    figures = table(words["title"], words["columns"], results.live_table(old, words["columns"]), elem_id="live-table")
+    saved = downloads("specdec-methods-here")
+    fields = [drafters, domain, temperature, k, texts]
+    running = run.click(
+        lambda *asked: (yield from measured(rows, *asked)), fields, [line, badge, chart, figures, saved, run, stop],
+        **ENGINE, **PRIVATE,
+    )  # fmt: skip
+    running.then(lambda: (gr.update(interactive=True), gr.update(interactive=False)), None, [run, stop], queue=False,
+                 **PRIVATE)  # fmt: skip
+    stop.click(lambda: far(words["stopped"]), None, [line], cancels=running, queue=False, **PRIVATE)
+
+
+def measured(rows: Rows, *asked: Any) -> Iterator[tuple[Any, ...]]:
+    """Updates of the page for one measurement: how far it is, then what is known after every method."""
+    same = gr.skip()
+    try:
+        requests = plan(*asked)
+    except InputError as error:
+        yield far(str(error), wrong=True), *[same] * 6
+        return
+    words, began, last = strings("methods")["live"], time.monotonic(), 0.0
+    runs: dict[str, list[session.Raced]] = {request.drafter: [] for request in requests}
+    per_method, done = len(requests) // len(runs), 0
+    yield far(""), same, same, same, same, gr.update(interactive=False), gr.update(interactive=True)
+    for item in session.series(requests):
+        if isinstance(item, session.Raced):
+            done += 1
+            runs[item.request.drafter].append(item)
+            if len(runs[item.request.drafter]) == per_method:
+                yield same, *beside(rows, requests[0], fold(runs, per_method)), same, same
+        elif item.kind != "lines":
+            yield far(item.text, done / len(requests), wrong=item.kind == "error"), *[same] * 6
+            if item.kind in ("error", "cut"):
+                return
+        elif time.monotonic() - last > 1 / UPDATES_PER_SECOND and done < len(requests):
+            last = time.monotonic()
+            now = results.method(requests[done].drafter)
+            text = words["progress"].format(method=now, done=done, total=len(requests))
+            yield far(text, done / len(requests)), *[same] * 6
+    yield far(words["done"].format(count=len(runs), seconds=round(time.monotonic() - began))), *[same] * 6
+
+
+def plan(drafters: Any, domain: Any, temperature: Any, k: Any, texts: Any) -> list[RunRequest]:
+    """The races, a method after the other: a short one to warm up, then one a text. InputError for what cannot be."""
+    words = strings("methods")["live"]["errors"]
+    if not isinstance(drafters, list) or not drafters:
+        raise InputError(words["methods"])
+    if not isinstance(domain, str) or domain not in prompts():
+        raise InputError(words["domain"].format(names=", ".join(prompts())))
+    if isinstance(texts, bool) or not isinstance(texts, int | float) or texts not in range(1, MOST_TEXTS + 1):
+        raise InputError(words["texts"].format(most=MOST_TEXTS))
+    chosen = prompts()[domain][: int(texts)]
+    races = []
+    for drafter in dict.fromkeys(map(str, drafters)):
+        asked = [check(text, drafter, k, temperature, max_tokens=TOKENS, seed=i) for i, text in enumerate(chosen)]
+        warm_up = replace(asked[0], params=replace(asked[0].params, max_tokens=WARM_UP))
+        races += [warm_up, *asked]
+    return [replace(race, params=replace(race.params, ignore_end=True)) for race in races]
+
+
+def fold(runs: dict[str, list[session.Raced]], per_method: int) -> dict[str, dict[str, Any]]:
+    """Figures of the methods that are done, without the race that warmed up."""
+    full = {drafter: races[1:] for drafter, races in runs.items() if len(races) == per_method}
+    return {drafter: summary([Comparison.of(race.events) for race in races]) for drafter, races in full.items()}
+
+
+def beside(rows: Rows, request: RunRequest, figures: dict[str, dict[str, Any]]) -> tuple[Any, ...]:
+    """Live figures beside recorded ones: label, chart, table and files."""
+    words, domain = strings("methods")["live"], next(k for k, texts in prompts().items() if request.prompt in texts)
+    temperature = request.params.temperature
+    columns = compared(rows, list(figures), domain, temperature, figures)
+    live = [
+        {"source": "live", "drafter": drafter, "domain": domain, "temperature": temperature, "k": request.k, **row}
+        for drafter, row in figures.items()
+    ]
+    chart = charts.side_by_side(columns["method"], columns["here"], columns["recorded"], words)
+    files = {"csv": results.csv(live), "json": json.dumps(live, ensure_ascii=False, indent=1)}
+    return [words["badge"], words["chart"]], chart, results.live_table(columns, words["columns"]), files
+
+
+def compared(
+    rows: Rows, drafters: list[str], domain: str, temperature: float, figures: dict[str, dict[str, Any]]
+) -> dict[str, list[Any]]:
+    """The columns of the live table: every figure here, then as recorded; None where there is none."""
+    cells = results.by_place(rows)
+    old = {drafter: cells.get((drafter, domain, temperature)) for drafter in drafters}
+    columns: dict[str, list[Any]] = {"method": [results.method(drafter) for drafter in drafters]}
+    for here, recorded, name in (
+        ("here", "recorded", "measured_speedup"), ("alpha", "alpha_recorded", "alpha"), ("tau", "tau_recorded", "tau"),
+    ):  # fmt: skip
+        columns[here] = [results.figure(figures.get(drafter), name) for drafter in drafters]
+        columns[recorded] = [results.figure(old[drafter], name) for drafter in drafters]
+    return columns | {"k_recorded": [results.figure(old[drafter], "k") for drafter in drafters]}
