@@ -86,7 +86,7 @@ def launch_settings() -> dict[str, Any]:
     """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere."""
     return {
         "theme": theme(),
-        "css_paths": [ASSETS / "style.css", ASSETS / "step.css"],
+        "css_paths": [ASSETS / "style.css", ASSETS / "step.css", ASSETS / "traces.css"],
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,
