@@ -18,6 +18,7 @@ from .types import Status, TYPICAL_DELTA, TYPICAL_EPSILON
 
 REJECTION, NOISE, BLOCK, TYPICAL = "rejection sampling", "shared noise", "block verification", "typical acceptance"
 MAX_NODES = 256  # of one draft; the engine stays far below
+LIKELIEST = 6  # tokens that every law lists, if it has so many
 ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
 ENTROPY_ROUNDING = 1e-3  # nats, over a large vocabulary
 CLOCK = 1e-9  # seconds
@@ -221,10 +222,13 @@ class LaneReader:
         if verified is None or verified.law is None:
             self.account.unchecked["draws whose law the trace does not tell"] += 1
             return
-        self.account.draws += 1
-        piece = cycle.committed.pieces[-1]
-        if own not in masses(verified.law):
+        piece, listed = cycle.committed.pieces[-1], own in masses(verified.law)
+        if not listed and (verified.law.rest <= ROUNDING or verified.p == 0.0):
             yield f"the target added {piece!r}, which the law that it was drawn from does not hold"
+        if not listed and verified.p is None:
+            self.account.unchecked["draws whose mass the trace does not tell"] += 1
+        else:
+            self.account.draws += 1
         yield from wrong_law(cycle, verified, self.account.rule)
         sample = the_sample(cycle) if self.account.rule == NOISE else None
         if sample is not None and sample != own:
@@ -379,12 +383,13 @@ def masses(law: Law) -> dict[int, float]:
 
 
 def bounds(law: Law) -> Callable[[int], tuple[float, float]]:
-    """What the law may give to a token."""
+    """What the law may give to a token: one that is not listed gets no more than the likeliest that are."""
     listed = masses(law)
+    others = min([law.rest, *sorted(listed.values(), reverse=True)[LIKELIEST - 1 : LIKELIEST]])
 
     def of(token: int) -> tuple[float, float]:
         mass = listed.get(token)
-        return (0.0, law.rest + ROUNDING) if mass is None else (max(0.0, mass - ROUNDING), mass + ROUNDING)
+        return (0.0, others + ROUNDING) if mass is None else (max(0.0, mass - ROUNDING), mass + ROUNDING)
 
     return of
 
@@ -408,9 +413,9 @@ def unsound_laws(cycle: Cycle) -> Iterator[str]:
             if x.residual and not is_residual(x.residual, weight, x.target, x.draft, x.overlap):
                 yield f"the residual of {name} is not what p leaves of q"
             younger = [y for y in cycle.positions[x.node + 1 :] if cycle.parents[y.node] == cycle.parents[x.node]]
-            if x.u is not None and x.h is None and younger and younger[0].target:
-                if not is_residual(younger[0].target, 1.0, x.target, x.draft, x.overlap):
-                    yield f"the sibling behind {name} was not tried against the residual"
+            following = younger[0].target if younger and x.u is not None and x.h is None else None
+            if following and not is_residual(following, 1.0, x.target, x.draft, x.overlap):
+                yield f"the sibling behind {name} was not tried against the residual"
     for law in (cycle.verified.law, cycle.verified.bonus) if cycle.verified else ():
         if law and (reason := unsound(law)):
             yield f"the law of the target's own token {reason}"
@@ -421,6 +426,8 @@ def unsound(law: Law) -> str:
         return "names a token twice"
     if not all(0.0 <= prob <= 1.0 + ROUNDING for prob in [*masses(law).values(), law.rest]):
         return "holds what is no probability"
+    if len(law.top) < LIKELIEST and law.rest > LIKELIEST * ROUNDING:
+        return "keeps its likeliest tokens to itself"
     total = sum(masses(law).values()) + law.rest
     if abs(total - 1.0) > ROUNDING * (1 + len(law.top)):
         return f"sums to {total:.6g}"

@@ -172,7 +172,7 @@ def certificate(accounts: Sequence[LaneAudit]) -> str:
     """The audit in a few lines: what was done again, what fails, what the trace does not tell."""
     lines = []
     for account in accounts:
-        verdict = "lossless" if account.lossless else "LOSSY, and true to its own rule" if not account.faults else "LOSSY"
+        verdict = "lossless" if account.lossless else "LOSSY, judged by its own rule"
         done = f"{account.decisions} decisions and {account.draws} draws done again"
         found = f"{len(account.faults)} do not hold" if account.faults else "all hold"
         lines.append(f"  {account.lane:<14}{account.tokens} tokens: {done}, {found} ({account.rule}, {verdict})")

@@ -35,7 +35,7 @@ ALLOWED = {
     "train": {"models", "drafters", "machine", "train"},
     "bench": {"engine", "events", "race", "zoo", "stats", "theory", "types", "machine", "bench", ""},
 }
-SESSION = {"engine", "race", "zoo", "trace", "audit", "compare", "mistakes", "prove", "types", "events", "machine", "ui"}
+SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "types", "events", "machine", "ui"}
 PAGE = {"events", "trace", "audit", "compare", "stats", "theory", "types", "ui"}
 NOBODY = {"ui", "train", "bench"}
 

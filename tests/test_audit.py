@@ -17,7 +17,7 @@ from specdec.compare import compare
 from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.drafters.base import Drafter
 from specdec.engine import generate, Task
-from specdec.events import Event, from_dict, to_dict, Verified
+from specdec.events import Committed, Event, from_dict, to_dict, Verified
 from specdec.mistakes import CATALOGUE
 from specdec.prove import LookupToy, TableModel, TreeDrafter
 from specdec.race import race
@@ -75,7 +75,9 @@ def test_every_rule_on_every_draft_passes(drafter: str, rule: str, params: Sampl
     assert told.faults == []
     assert told.tokens == 30 and told.draws >= 5 and not told.unchecked
     assert told.lossless is (rule != "typical")
-    judged = sum(x.status != "discarded" for e in run(drafter, rule, params) if isinstance(e, Verified) for x in e.positions)
+    judged = sum(
+        x.status != "discarded" for e in run(drafter, rule, params) if isinstance(e, Verified) for x in e.positions
+    )
     assert told.decisions >= judged and (judged > 0) is (drafter != "none")
 
 
@@ -195,7 +197,7 @@ def raised(letter: str) -> Callable[[list[Line]], int]:
 
 def other_overlap(lines: list[Line]) -> int:
     cycle, x = first(lines, "accepted")
-    x["overlap"] = min(1.0, x["overlap"] + 0.2) if x["overlap"] < 0.7 else x["overlap"] - 0.5
+    x["overlap"] = 0.0 if x["overlap"] > 0.5 else 1.0
     return cycle
 
 
@@ -296,9 +298,9 @@ def no_probability(lines: list[Line]) -> int:
 
 
 TAMPERINGS = [
-    unlikely_coin, likely_coin, raised("p"), raised("q"), other_overlap, other_residual, drawn_from_target, another_draw,
-    mass_from_nowhere, low_entropy, kept_though_discarded, swapped_draft, swapped_commit, one_more, wrong_total,
-    wrong_kind, fewer_accepted, no_tree, clock_back, lost_cycle, other_ending, no_probability,
+    unlikely_coin, likely_coin, raised("p"), raised("q"), other_overlap, other_residual, drawn_from_target,
+    another_draw, mass_from_nowhere, low_entropy, kept_though_discarded, swapped_draft, swapped_commit, one_more,
+    wrong_total, wrong_kind, fewer_accepted, no_tree, clock_back, lost_cycle, other_ending, no_probability,
 ]  # fmt: skip
 
 
@@ -314,7 +316,7 @@ def test_what_was_changed_is_named_with_its_cycle(change: Callable[[list[Line]],
 
 def test_a_tampered_h_of_a_block_is_found() -> None:
     lines = [to_dict(event) for event in run(rule="block")]
-    cycle, x = next((line["cycle"], x) for line in lines for x in line.get("positions", ()) if 0 < x["h"] < 0.6)
+    cycle, x = next((line["cycle"], x) for line in lines for x in line.get("positions", ())[-1:] if 0 < x["h"] < 0.6)
     x["h"] = min(1.0, x["h"] + 0.3)
     faults = account([from_dict(line) for line in lines]).faults
     assert faults and faults[0].cycle == cycle
@@ -323,10 +325,8 @@ def test_a_tampered_h_of_a_block_is_found() -> None:
 @pytest.mark.parametrize("rule", ["shared_noise", "typical", "block"])
 def test_a_verdict_of_another_rule_is_found(rule: str) -> None:
     lines = [to_dict(event) for event in run(rule=rule, params=SamplingParams(1.0, max_tokens=60, seed=1))]
-    for line in lines:
-        if line["event"] == "started":
-            line["rule"] = rules.named({"shared_noise": "typical", "typical": "shared_noise", "block": "typical"}[rule]).name
-            line["lossless"] = line["rule"] != TYPICAL
+    other = NOISE if rule == "typical" else TYPICAL
+    lines[0].update(rule=other, lossless=other != TYPICAL)
     assert account([from_dict(line) for line in lines]).faults
 
 
@@ -344,9 +344,11 @@ def test_a_rule_that_nobody_knows_is_unchecked_not_good() -> None:
 
 
 def mistaken() -> Iterator[Any]:
-    """Wrong rules: those that lie about their draft's law write traces that agree with themselves."""
+    """Wrong rules whose traces contradict themselves. The others lie about a coin or tell none, shift a chance by less
+    than a thousandth, or draw a possible token from the wrong law: no single run shows that."""
+    unseen = ("accept_all", "typical", "coarse_ratio", "ratio_epsilon", "draft_bonus")
     for mistake in CATALOGUE:
-        if mistake.rule and mistake.key not in ("coarse_ratio", "lenient", "ratio_epsilon", "top_match", "typical"):
+        if mistake.rule and mistake.key not in unseen:
             yield pytest.param(mistake, id=mistake.key)
 
 
@@ -380,12 +382,14 @@ def test_a_huge_draft_is_refused_before_it_is_looked_at() -> None:
 def test_two_runs_part_where_they_part() -> None:
     one = run()
     assert compare(one, run()).what == "nothing"
-    other = compare(one, run(params=SamplingParams(0.7, max_tokens=30, seed=6)))
-    ids = [[t for e in events for t in getattr(e, "tokens", ()) if type(e).__name__ == "Committed"]
-           for events in (one, run(params=SamplingParams(0.7, max_tokens=30, seed=6)))]  # fmt: skip
-    assert other.what == "words" and other.token == next(i for i, (a, b) in enumerate(zip(*ids, strict=True)) if a != b)
-    shorter = compare(one, run(params=SamplingParams(0.7, max_tokens=12, seed=5)))
-    assert shorter.what == "words" and shorter.token == 12 and "nothing more" in str(shorter)
+    other = run(params=SamplingParams(0.7, max_tokens=30, seed=6))
+    ids = [[t for e in events if isinstance(e, Committed) for t in e.tokens] for events in (one, other)]
+    parting = compare(one, other)
+    at = next(i for i, (a, b) in enumerate(zip(*ids, strict=True)) if a != b)
+    assert (parting.what, parting.token) == ("words", at) and f"part at token {at + 1}:" in str(parting)
+    some = one[: 1 + next(i for i, event in enumerate(one) if isinstance(event, Committed) and event.cycle == 3)]
+    shorter = compare(one, some)
+    assert (shorter.what, shorter.token) == ("words", some[-1].total) and "nothing more" in str(shorter)
     greedy = SamplingParams(max_tokens=30)
     assert compare(run("model", params=greedy), run("point", params=greedy)).what == "drafts"
     lines = [to_dict(event) for event in one]

@@ -28,6 +28,7 @@ def example() -> Trace:
 
 
 EXAMPLE = example()
+FINISHED = '{"event":"finished","lane":"a","reason":"end","tokens":1,"text":"","at":1,"prefill":1,"draft":1,"verify":1,"other":1}'
 HEADER = '{"event":"header","schema":1,"run":"a","source":"live","prompt":"p",%s}\n'
 
 
@@ -88,10 +89,8 @@ def test_what_is_no_trace_is_refused_with_the_reason(text: str, reason: str) -> 
         '{"event":"finished","lane":"a","reason":"bored","tokens":1,"text":"","at":1,"prefill":1,"draft":1,"verify":1,"other":1}',
         '{"event":"finished","lane":"a","reason":"end","tokens":1,"text":"","at":NaN,"prefill":1,"draft":1,"verify":1,"other":1}',
         '{"event":"finished","lane":"a","reason":"end","tokens":1,"text":"","at":1e999,"prefill":1,"draft":1,"verify":1,"other":1}',
-        '{"event":"finished","lane":"a","reason":"end","tokens":%d,"text":"","at":1,"prefill":1,"draft":1,"verify":1,"other":1}'
-        % 2**64,
-        '{"event":"finished","lane":"a","reason":"end","tokens":1,"text":"","at":%d,"prefill":1,"draft":1,"verify":1,"other":1}'
-        % 10**400,
+        FINISHED.replace("1,", f"{2**64},", 1),
+        FINISHED.replace('"at":1', f'"at":{10**400}'),
         "[" * 100_000,
     ],
 )
