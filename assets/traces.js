@@ -25,7 +25,7 @@ function mount(element, props, server) {
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const player = document.querySelector(".sd-player"), { h, shown, visible, fill, isOver } = player.kit;
   const base = location.origin + location.pathname;
-  let asked = 0, deed = null;
+  let asked = 0, deed = null, about = player.run();
 
   /* -- what is told -- */
 
@@ -37,7 +37,16 @@ function mount(element, props, server) {
     part.list.replaceChildren(...list.map((line) => h("li", {}, line)));
     part.share.hidden = true;
     part.embed.setAttribute("aria-expanded", "false");
-    part.parting.hidden = true;
+    part.parting.hidden = !answer.rows;
+    if (answer.rows) draw(answer);
+  }
+
+  /* What was told of one run is not said of the next. */
+  function another() {
+    if (player.run() === about) return;
+    about = player.run();
+    asked++;
+    tell({});
   }
 
   /* Asks Python; only the last question's answer counts. */
@@ -47,8 +56,8 @@ function mount(element, props, server) {
     try {
       const answer = await server[question](text);
       if (mine !== asked) return;
-      tell(answer);
       if (use) use(answer);
+      tell(answer);
     } catch (error) {
       if (mine === asked) tell({ said: W.unreachable, wrong: true });
     }
@@ -72,24 +81,20 @@ function mount(element, props, server) {
   }
 
   function page() {
-    if (has()) ask("make_page", player.log(), (answer) => {
-      if (!answer.page) return;
-      save(answer.page, "text/html", file(".html"));
-      tell({ said: W.saved_page });
-    });
+    if (has()) ask("make_page", player.log(), (answer) => answer.page && save(answer.page, "text/html", file(".html")));
   }
 
   /* Shown as well as copied: without https a page may not write to the clipboard. */
   async function offer(text, copied, not) {
     part.copy.value = text;
     part.share.hidden = false;
-    part.copy.select();
-    let done = false;
     try {
       await navigator.clipboard.writeText(text);
-      done = true;
-    } catch (error) { /* the visitor copies it by hand */ }
-    part.said.textContent = done ? copied : not;
+      part.said.textContent = copied;
+    } catch (error) {
+      part.said.textContent = not;
+      part.copy.select();
+    }
   }
 
   function link() {
@@ -134,25 +139,28 @@ function mount(element, props, server) {
     } catch (error) {
       return tell({ said: W.unreadable, wrong: true });
     }
-    what(text);
+    what(text, chosen.name);
   }
 
-  function open(text) {
+  function open(text, name) {
     const run = player.run();
     if (run && run.header.source === "live" && !isOver(run)) return tell({ said: W.running, wrong: true });
-    ask("open_trace", text, (answer) => answer.log && player.load(answer.log));
+    ask("open_trace", text, (answer) => {
+      if (!answer.log) return;
+      player.load(answer.log);
+      answer.said = fill(W.opened, { name }).join("") + " " + answer.said;
+    });
   }
 
-  const compare = (text) => has() && ask("compare_traces", [player.log(), text], (answer) => answer.rows && draw(answer));
+  const compare = (text) => has() && ask("compare_traces", [player.log(), text]);
 
   /* Two texts one below the other, the first token that differs marked in each, and what else differs. */
   function draw({ texts, at, cut, rows }) {
-    const one = (pieces, name) => h("div", { class: "sd-version" }, h("h4", {}, name), h("p", {}, cut ? "… " : null,
+    const one = (pieces, name) => h("div", { class: "sd-version" }, h("h3", {}, name), h("p", {}, cut ? "… " : null,
       visible(pieces.slice(0, at).join("")), " ", h("mark", { class: "sd-parts" }, "≠ " + (at < pieces.length ? shown(pieces[at]) : W.ended)), visible(pieces.slice(at + 1).join(""))));
     const table = h("table", { class: "sd-account" }, h("thead", {}, h("tr", {}, h("td"), h("th", { scope: "col" }, W.first), h("th", { scope: "col" }, W.second))),
       h("tbody", {}, rows.map(([name, a, b]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, a), h("td", {}, b)))));
     part.parting.replaceChildren(...(texts.length ? [one(texts[0], W.first), one(texts[1], W.second)] : []), ...(rows.length ? [table] : []));
-    part.parting.hidden = !texts.length && !rows.length;
   }
 
   /* -- listening -- */
@@ -180,6 +188,7 @@ function mount(element, props, server) {
   part.file.onchange = () => take(part.file.files[0], deed);
   part.tabs.onclick = (event) => event.target.dataset.tab && snippet(event.target.dataset.tab);
   part.copy.onfocus = () => part.copy.select();
+  player.addEventListener("sd-run", another);
   for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, drag);
 }
 

@@ -321,8 +321,7 @@ def by_block(cycle: Cycle) -> list[Ruling]:
             break
         why = f"u = {x.u:.6g} ≥ h = {x.h:.6g} of draft {kept}"
         kept -= 1
-    statuses: list[Status] = ["accepted"] * kept + ["rejected"] * (kept < n) + ["discarded"] * (n - kept - 1)
-    return [Ruling(status, why) for status in statuses]
+    return [Ruling("accepted" if i < kept else "rejected" if i == kept else "discarded", why) for i in range(n)]
 
 
 def by_sample(cycle: Cycle) -> list[Ruling]:

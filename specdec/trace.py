@@ -201,7 +201,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{path}: {'the audit holds' if holds(accounts) else 'THE AUDIT FAILS'}")
         print(certificate(accounts))
     if options.other:
-        print(compare(*(trace.events for trace in traces), lane=traces[0].header.lanes[0]))
+        one, other = traces
+        print(compare(one.events, other.events, one.header.lanes[0]))
     return 0 if sound else 1
 
 

@@ -97,6 +97,7 @@ def test_a_run_is_downloaded_and_opened_again(open_page, tmp_path):
     assert Trace.load(Path(saved.value.path())) == toyrun.trace()
     choose(page, "Open a trace", STORY)
     until_said(page, "audit holds")
+    assert said(page).startswith("story.jsonl is open.")
     assert "lighthouse keeper" in page.inner_text("[data-part=lane0]") and page.inner_text(".sd-badge") == "Recorded"
     text, cycle = tampered()
     (tmp_path / "bad.jsonl").write_text(text, encoding="utf-8")
@@ -110,6 +111,7 @@ def test_a_run_is_downloaded_and_opened_again(open_page, tmp_path):
     assert page.inner_text("[data-part=lane0]") == before and page.locator(".sd-faults:visible").count() == 0
     page.locator(".sd-recorded .sd-pill", has_text="Story").click()
     page.wait_for_function("document.querySelector('[data-part=lane0]').textContent.includes('<script>')")
+    assert said(page) == ""  # what was told of one run is not said of the next
 
 
 DROP = """([name, text]) => {

@@ -28,7 +28,8 @@ def example() -> Trace:
 
 
 EXAMPLE = example()
-FINISHED = '{"event":"finished","lane":"a","reason":"end","tokens":1,"text":"","at":1,"prefill":1,"draft":1,"verify":1,"other":1}'
+FINISHED = '{"event":"finished","lane":"a","reason":"end","tokens":1,"text":"","at":1,%s}'
+FINISHED %= '"prefill":1,"draft":1,"verify":1,"other":1'
 HEADER = '{"event":"header","schema":1,"run":"a","source":"live","prompt":"p",%s}\n'
 
 

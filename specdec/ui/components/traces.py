@@ -63,7 +63,8 @@ def make_page(text: Any) -> dict[str, Any]:
         trace = read(text)
     except TraceError as error:
         return refused(error)
-    return {"page": standalone(replace(trace, header=replace(trace.header, source="recorded")))}
+    trace = replace(trace, header=replace(trace.header, source="recorded"))
+    return {"page": standalone(trace), "said": strings("traces")["saved_page"]}
 
 
 def compare_traces(texts: Any) -> dict[str, Any]:
