@@ -18,6 +18,7 @@ from .types import Status, TYPICAL_DELTA, TYPICAL_EPSILON
 
 REJECTION, NOISE, BLOCK, TYPICAL = "rejection sampling", "shared noise", "block verification", "typical acceptance"
 MAX_NODES = 256  # of one draft; the engine stays far below
+MAX_SAID = 40  # characters of a name from the trace
 LIKELIEST = 6  # tokens that every law lists, if it has so many
 ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
 ENTROPY_ROUNDING = 1e-3  # nats, over a large vocabulary
@@ -33,7 +34,7 @@ class Fault:
     reason: str
 
     def __str__(self) -> str:
-        return f"cycle {self.cycle} of the lane {self.lane}: {self.reason}"
+        return f"cycle {self.cycle} of the lane {self.lane[:MAX_SAID]}: {self.reason}"
 
 
 @dataclass
@@ -204,7 +205,7 @@ class LaneReader:
             return
         judge = JUDGES.get(self.account.rule)
         if judge is None:
-            self.account.unchecked[f"decisions by the rule {self.account.rule!r}"] += len(cycle.positions)
+            self.account.unchecked[f"decisions by the rule {self.account.rule[:MAX_SAID]!r}"] += len(cycle.positions)
             return
         for position, ruling in zip(cycle.positions, judge(cycle), strict=True):
             if ruling.status is None:
@@ -212,7 +213,7 @@ class LaneReader:
                 continue
             self.account.decisions += ruling is not NEVER
             if ruling.status != position.status:
-                yield f"draft {position.node + 1}, {position.piece!r}, was {position.status}, but {ruling.why}"
+                yield f"{named(position)} was {position.status}, but {ruling.why}"
                 return  # what follows follows from it
 
     def wrong_draw(self, cycle: Cycle) -> Iterator[str]:
@@ -222,7 +223,7 @@ class LaneReader:
         if verified is None or verified.law is None:
             self.account.unchecked["draws whose law the trace does not tell"] += 1
             return
-        piece, listed = cycle.committed.pieces[-1], own in masses(verified.law)
+        piece, listed = cycle.committed.pieces[-1][:MAX_SAID], own in masses(verified.law)
         if not listed and (verified.law.rest <= ROUNDING or verified.p == 0.0):
             yield f"the target added {piece!r}, which the law that it was drawn from does not hold"
         if not listed and verified.p is None:
@@ -233,6 +234,10 @@ class LaneReader:
         sample = the_sample(cycle) if self.account.rule == NOISE else None
         if sample is not None and sample != own:
             yield f"the target added {piece!r}, and its noise draws another token"
+
+
+def named(x: Position) -> str:
+    return f"draft {x.node + 1} ({x.piece[:MAX_SAID]!r})"
 
 
 # ---- what holds under any rule ----
@@ -264,7 +269,7 @@ def misshapen(cycle: Cycle) -> Iterator[str]:
         return
     for x in cycle.positions:
         if not (0.0 <= x.p <= 1.0 + ROUNDING and 0.0 < x.q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
-            yield f"draft {x.node + 1}, {x.piece!r}, has p = {x.p:.6g}, q = {x.q:.6g}, u = {x.u}: no probabilities"
+            yield f"{named(x)} has p = {x.p:.6g}, q = {x.q:.6g}, u = {x.u}: no probabilities"
             return
     if [cycle.parents[node] for node in path] != [-1, *path][: len(path)]:
         yield "the accepted tokens are no path"
@@ -334,7 +339,7 @@ def by_sample(cycle: Cycle) -> list[Ruling]:
                 rulings[child] = UNTOLD
             following = [child for child in children if cycle.positions[child].status == "accepted"]
         else:
-            why = f"the noise draws {head.sample.piece!r}"
+            why = f"the noise draws {head.sample.piece[:MAX_SAID]!r}"
             following = [child for child in children if cycle.positions[child].token == head.sample.token][:1]
             for child in following or children:
                 rulings[child] = Ruling("accepted" if following else "rejected", why)
@@ -396,7 +401,7 @@ def bounds(law: Law) -> Callable[[int], tuple[float, float]]:
 def unsound_laws(cycle: Cycle) -> Iterator[str]:
     """Each law is one, p and q are in it, and the overlap and the residual are what they make."""
     for x in cycle.positions:
-        name = f"draft {x.node + 1}, {x.piece!r}"
+        name = named(x)
         for law in (x.target, x.draft, x.residual):
             if law and (reason := unsound(law)):
                 yield f"a law of {name} {reason}"
@@ -484,7 +489,7 @@ def wrong_chances(cycle: Cycle) -> Iterator[str]:
             sums = surplus(weights[i], following.target, following.draft)
             low, high = (mass / (mass + 1.0 - weights[i]) for mass in sums)
         if not within(x.h, (low, high)):
-            yield f"h = {x.h:.6g} of draft {i}, {x.piece!r}, must lie between {low:.6g} and {high:.6g}"
+            yield f"h = {x.h:.6g} of {named(x)} must lie between {low:.6g} and {high:.6g}"
 
 
 def wrong_law(cycle: Cycle, verified: Verified, rule: str) -> Iterator[str]:

@@ -26,6 +26,7 @@ from .events import Event, from_dict, LARGEST, SCHEMA, to_dict
 MAX_BYTES, MAX_LINES = 16_000_000, 50_000
 MAX_LANES = 3
 MAX_SHOWN = 10  # faults of a lane
+MAX_SAID = 120  # characters of what a line holds
 MAX_DEPTH = 16  # of JSON in JSON; events need eight
 
 
@@ -80,7 +81,7 @@ class Trace:
             try:
                 events.append(from_dict(data))
             except ValueError as error:
-                raise TraceError(f"line {number}: {error}") from error
+                raise TraceError(f"line {number}: {str(error)[:MAX_SAID]}") from error
         return cls(header, tuple(events))
 
     @classmethod

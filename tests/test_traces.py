@@ -88,6 +88,7 @@ NO_CYCLE = '{"event":"header","schema":1,"run":"a","source":"x","prompt":"p","la
 HOSTILE = [
     "", "\0", "{}", "[]", "null", "not a trace", "<script>alert(1)</script>", "[" * 200_000, '{"a":' * 200_000,
     "9" * 100_000, None, 7, ["x"], {}, "\ud800", "x" * (MAX_BYTES + 1), NO_CYCLE,
+    NO_CYCLE + '\n{"event":"' + "x" * 100_000 + '"}',
 ]  # fmt: skip
 
 

@@ -36,12 +36,11 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], line: g
     """`?tab=step` opens a tab, `?drafter=…` fills in a setting; what cannot be gets a sentence beside Run."""
 
     def follow(request: gr.Request) -> list[Any]:
-        opened, no_tab = link.tab(request.query_params, list(words["tabs"]))
+        opened, no_tab = link.tab(request.query_params, list(strings("page")["tabs"]))
         settings, trouble = link.settings(request.query_params)
         told = tell(no_tab or trouble, wrong=True) if no_tab or trouble else gr.skip()
         return [gr.update(selected=opened) if opened else gr.skip(), told, *race.filled_in(list(fields), settings)]
 
-    words = strings("page")
     demo.load(follow, None, [tabs, line, *fields.values()], queue=False, **race.PRIVATE)
 
 

@@ -6,7 +6,10 @@ to play, a page to save.
 
 from __future__ import annotations
 
+import functools
 import textwrap
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +27,7 @@ from .player import pack
 
 MAX_SHOWN = 3  # faults
 AROUND = 24  # tokens shown before the place where two texts part, and after it
+_desk = threading.Lock()
 
 
 def traces() -> gr.HTML:
@@ -41,38 +45,41 @@ def traces() -> gr.HTML:
     )
 
 
+def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+    """One at a time, because a large file takes much memory; what is no trace gets one sentence."""
+
+    @functools.wraps(question)
+    def answer(sent: Any) -> dict[str, Any]:
+        with _desk:
+            try:
+                return question(sent)
+            except TraceError as error:
+                return {"wrong": True, "said": strings("traces")["refused"].format(reason=error)}
+
+    return answer
+
+
+@answering
 def open_trace(text: Any) -> dict[str, Any]:
     """The run of a file as a log to play, and its audit. A file that fails the audit opens, and says so."""
-    try:
-        trace = read(text)
-    except TraceError as error:
-        return refused(error)
-    trace = replace(trace, header=replace(trace.header, source="recorded"))
+    trace = recorded(read(text))
     return {"log": pack(trace.dumps()), **audited(trace)}
 
 
+@answering
 def audit_trace(text: Any) -> dict[str, Any]:
-    try:
-        return audited(read(text))
-    except TraceError as error:
-        return refused(error)
+    return audited(read(text))
 
 
+@answering
 def make_page(text: Any) -> dict[str, Any]:
-    try:
-        trace = read(text)
-    except TraceError as error:
-        return refused(error)
-    trace = replace(trace, header=replace(trace.header, source="recorded"))
-    return {"page": standalone(trace), "said": strings("traces")["saved_page"]}
+    return {"page": standalone(recorded(read(text))), "said": strings("traces")["saved_page"]}
 
 
+@answering
 def compare_traces(texts: Any) -> dict[str, Any]:
     """Where the second run first parts from the first one, and both runs' settings and figures."""
-    try:
-        one, other = map(read, texts if isinstance(texts, list) and len(texts) == 2 else ["", ""])
-    except TraceError as error:
-        return refused(error)
+    one, other = map(read, texts if isinstance(texts, list) and len(texts) == 2 else ["", ""])
     words = strings("traces")
     parting = comparing.compare(one.events, other.events, one.header.lanes[0])
     start = max(0, (parting.token or 0) - AROUND)
@@ -98,8 +105,9 @@ def read(text: Any) -> Trace:
     return trace
 
 
-def refused(error: TraceError) -> dict[str, Any]:
-    return {"wrong": True, "said": strings("traces")["refused"].format(reason=error)}
+def recorded(trace: Trace) -> Trace:
+    """No more of it will come."""
+    return replace(trace, header=replace(trace.header, source="recorded"))
 
 
 def audited(trace: Trace) -> dict[str, Any]:
@@ -129,7 +137,8 @@ def facts(trace: Trace) -> list[str]:
     if started is None:
         return [prompt, *["–"] * 5, *shown]
     params = started.params
-    return [prompt, started.drafter, str(started.k), started.rule, f"{params.temperature:g}", str(params.seed), *shown]
+    drafter, rule = started.drafter[:40], started.rule[:40]
+    return [prompt, drafter, str(started.k), rule, f"{params.temperature:g}", str(params.seed), *shown]
 
 
 def differs(row: tuple[str, str, str]) -> bool:
