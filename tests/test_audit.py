@@ -141,6 +141,15 @@ def test_an_older_trace_is_checked_as_far_as_it_tells() -> None:
     assert not told.faults and told.rule == REJECTION and told.decisions > 10
 
 
+def test_an_older_block_that_could_not_stay_told_an_empty_residual() -> None:
+    lines = [to_dict(event) for event in run(rule="block", params=SamplingParams(max_tokens=30))]
+    behind = [x for line in lines for x in line.get("positions", ()) if "residual" not in x]
+    assert behind  # the engine tells none any more
+    for x in behind:
+        x["residual"] = {"top": [], "rest": 1.0, "entropy": 0.0}
+    assert not account([from_dict(line) for line in lines]).faults
+
+
 def test_shared_noise_without_its_samples_is_unchecked() -> None:
     lines = [to_dict(event) for event in run(rule="shared_noise")]
     for line in lines:
