@@ -297,6 +297,7 @@ function mount(element, props, watch) {
     const begun = reader.run && (fresh || run === null || reader.run !== run);
     run = reader.run;
     if (!run) return empty();
+    run.closed ||= run.header.source !== "live"; // all of a recorded run is there, even if it was stopped
     if (begun) begin();
     build();
     if (calm && run.header.source === "live") S.t = horizon(run);
@@ -310,6 +311,14 @@ function mount(element, props, watch) {
     run.closed = true;
     if (calm) S.t = horizon(run);
     draw();
+  }
+
+  /* Another run in place of this one, by hand of the visitor: even one with the same first line begins anew. */
+  function load(log) {
+    props.value = log;
+    Object.assign(reader, newReader());
+    run = null;
+    pull();
   }
 
   function empty() {
@@ -1107,7 +1116,7 @@ function mount(element, props, watch) {
     new ResizeObserver(() => { if (run && part.stage.clientWidth) { drawn = null; draw(); } }).observe(root);
   }
 
-  Object.assign(root, { kit: KIT, words: W, run: () => run }); // for the other views of the same run
+  Object.assign(root, { kit: KIT, words: W, run: () => run, log: () => props.value || "", load }); // for the other views of the same run
   furniture();
   listen();
   pull();
@@ -1116,7 +1125,7 @@ function mount(element, props, watch) {
 }
 
 const KIT = {
-  fold, apply, read, newReader, figuresAt, horizon, firstRejection, tipOf, partAt, doneBy, wasStopped, speculative,
+  fold, apply, read, newReader, figuresAt, horizon, firstRejection, tipOf, partAt, doneBy, isOver, wasStopped, speculative,
   fill, words, shown, visible, chance, duration, fixed, clamp, niceStep, pick, h, s, text, line, rect, svg, hatch, chip,
 };
 if (typeof module !== "undefined" && module.exports) module.exports = KIT;

@@ -58,7 +58,7 @@ def positions(
                 told |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
                 told["target"] = drawn(law(p, piece, shown | own), p, piece, noise, level)
                 told["draft"] = law(q, piece, shown | own)
-                if tossed:
+                if tossed and weight > 0.0:  # behind a block that cannot stay, nothing is drawn
                     left = residual(weight * p, q, token)
                     told["residual"] = drawn(law(left, piece, own), left, piece, noise, level)
         if trial is not None and trial.h is not None:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from .types import Costs, Kind, SamplingParams, Status
 
 SCHEMA = 1
+LARGEST = 2**64  # of a number in a file: anything below is finite wherever it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +219,10 @@ def _value(hint: Any, value: Any, name: str) -> Any:
         return value
     if dataclasses.is_dataclass(hint):
         return _build(typing.cast(type, hint), value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    if hint is float and isinstance(value, int) and abs(value) < LARGEST and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         raise ValueError(f"{name} must be of type {hint.__name__}, not {type(value).__name__}")
-    if hint is float and not abs(value) < float("inf"):
-        raise ValueError(f"{name} must be finite")
+    if hint in (int, float) and not abs(value) < LARGEST:
+        raise ValueError(f"{name} must be a number below 2^64")
     return value

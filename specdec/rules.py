@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from .sampling import block_chance, Chooser, entropy, residual, SharedNoiseChooser
-from .types import Kind, Proposal, Trial, Verdict
+from .types import Kind, Proposal, Trial, TYPICAL_DELTA, TYPICAL_EPSILON, Verdict
 from .verify import RejectionSampling, Rule
 
 
@@ -98,7 +98,7 @@ class TypicalAcceptance(Rule):
     name = "typical acceptance"
     lossless = False
     description = "Keep a token that the target finds plausible enough. Lossy: the text no longer follows the target."
-    epsilon, delta = 0.09, 0.3
+    epsilon, delta = TYPICAL_EPSILON, TYPICAL_DELTA
 
     def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
         plausible = [-1]

@@ -126,7 +126,8 @@ def residual(p: Tensor, q: Tensor | None, token: int) -> Tensor:
     """What the target still wants after a rejection: max(0, p - q), normalised.  # [V]
 
     Leviathan et al. 2022 (arXiv 2211.17192), Algorithm 1. `q` None is a point mass on `token`. Where p and q
-    agree so closely that nothing is left, a rejection was a rounding accident and p itself is the answer.
+    agree so closely that nothing is left, a rejection was a rounding accident and p itself is the answer (normalised
+    as well: block verification weighs its p).
     """
     if q is None:
         left = p.clone()
@@ -134,7 +135,7 @@ def residual(p: Tensor, q: Tensor | None, token: int) -> Tensor:
     else:
         left = (p - q).clamp_(min=0.0)
     mass = float(left.sum())
-    return left / mass if mass > 0.0 else p
+    return left / mass if mass > 0.0 else p / p.sum()
 
 
 def block_chance(weight: float, p: Tensor, q: Tensor) -> float:

@@ -1,21 +1,33 @@
 """A run as a file: one JSON header, then one JSON event a line (NDJSON). Live stream, download and recording are one.
 
-The header says what ran where. A trace written by an older version still opens; a newer one is refused by name.
+The header says what ran where. A trace written by an older version still opens; a newer one is refused by name. A file
+may come from anywhere: it is read as data, and refused with one sentence where it is no trace.
+
+`python -m specdec.trace FILE` audits it in a terminal; a second file is compared with it.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from . import machine
-from .events import Event, from_dict, SCHEMA, to_dict
+from .audit import audit, holds, LaneAudit
+from .compare import compare
+from .events import Event, from_dict, LARGEST, SCHEMA, to_dict
 
 MAX_BYTES, MAX_LINES = 16_000_000, 50_000
+MAX_LANES = 3
+MAX_SHOWN = 10  # faults of a lane
+MAX_SAID = 120  # characters of what a line holds
+MAX_DEPTH = 16  # of JSON in JSON; events need eight
 
 
 class TraceError(ValueError):
@@ -57,7 +69,7 @@ class Trace:
     def loads(cls, text: str) -> Trace:
         if len(text) > MAX_BYTES:
             raise TraceError(f"the trace is larger than {MAX_BYTES // 1_000_000} MB")
-        lines = text.removesuffix("\n").split("\n")
+        lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors leave marks before and blank lines behind
         if not text.strip():
             raise TraceError("the trace is empty")
         if len(lines) > MAX_LINES:
@@ -65,15 +77,21 @@ class Trace:
         header = read_header(parse(lines[0], 1))
         events = []
         for number, content in enumerate(lines[1:], start=2):
+            data = parse(content, number)
             try:
-                events.append(from_dict(parse(content, number)))
-            except (ValueError, RecursionError) as error:
-                raise TraceError(f"line {number}: {error}") from error
+                events.append(from_dict(data))
+            except ValueError as error:
+                raise TraceError(f"line {number}: {str(error)[:MAX_SAID]}") from error
         return cls(header, tuple(events))
 
     @classmethod
     def load(cls, path: Path) -> Trace:
-        return cls.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > MAX_BYTES:
+            raise TraceError(f"the trace is larger than {MAX_BYTES // 1_000_000} MB")
+        try:
+            return cls.loads(path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError as error:
+            raise TraceError("the file is not UTF-8 text") from error
 
 
 def live_header(prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False) -> Header:
@@ -96,22 +114,99 @@ def dump(data: dict[str, Any]) -> str:
 
 def parse(content: str, number: int) -> dict[str, Any]:
     try:
-        data = json.loads(content)
+        data = json.loads(content, parse_constant=refuse)
+    except TraceError as error:
+        raise TraceError(f"line {number} holds {error}") from error
     except (ValueError, RecursionError) as error:
         raise TraceError(f"line {number} is not JSON") from error
     if not isinstance(data, dict):
         raise TraceError(f"line {number} is not an object")
+    if trouble := unsound(data):
+        raise TraceError(f"line {number} holds {trouble}")
     return data
+
+
+def refuse(constant: str) -> Any:
+    raise TraceError(f"{constant}, which is no number")
+
+
+def unsound(value: Any) -> str:
+    """What no reader should be handed, wherever it stands: deep nesting, numbers beyond all bounds, half characters."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below += [*item.keys(), *item.values()]
+            elif isinstance(item, list):
+                below += item
+            elif isinstance(item, str) and not item.isascii() and any("\ud800" <= c <= "\udfff" for c in item):
+                return "half of a character (a lone surrogate)"
+            elif isinstance(item, (int, float)) and not abs(item) < LARGEST:
+                return "a number that is too large"
+        if not below:
+            return ""
+        level = below
+    return f"JSON nested deeper than {MAX_DEPTH} levels"
 
 
 def read_header(data: dict[str, Any]) -> Header:
     if data.get("event") != "header":
         raise TraceError("the first line is not a trace header")
-    if not isinstance(data.get("schema"), int) or data["schema"] > SCHEMA:
-        raise TraceError(f"the trace has schema {data.get('schema')}; this version reads up to {SCHEMA}")
+    schema = data.get("schema")
+    if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= SCHEMA:
+        raise TraceError(f"the trace has schema {str(schema)[:20]}; this version reads up to {SCHEMA}")
     wanted = {"run": str, "source": str, "prompt": str, "lanes": list}
     for name, kind in wanted.items():
         if not isinstance(data.get(name), kind):
             raise TraceError(f"the header lacks {name!r}")
+    for name, kind in {"kind": str, "models": dict, "machine": dict, "created": str}.items():
+        if not isinstance(data.get(name, kind()), kind):
+            raise TraceError(f"the header's {name!r} is of the wrong type")
+    if not 1 <= len(data["lanes"]) <= MAX_LANES:
+        raise TraceError(f"the header must name 1 to {MAX_LANES} lanes")
     known = {name: data[name] for name in Header.__dataclass_fields__ if name in data}
     return Header(**{**known, "lanes": tuple(map(str, data["lanes"]))})
+
+
+def certificate(accounts: Sequence[LaneAudit]) -> str:
+    """The audit in a few lines: what was done again, what fails, what the trace does not tell."""
+    lines = []
+    for account in accounts:
+        verdict = "lossless" if account.lossless else "LOSSY, judged by its own rule"
+        done = f"{account.decisions} decisions and {account.draws} draws done again"
+        found = f"{len(account.faults)} do not hold" if account.faults else "all hold"
+        lines.append(f"  {account.lane:<14}{account.tokens} tokens: {done}, {found} ({account.rule}, {verdict})")
+        lines += [f"    {fault}" for fault in account.faults[:MAX_SHOWN]]
+        if len(account.faults) > MAX_SHOWN:
+            lines.append(f"    and {len(account.faults) - MAX_SHOWN} more")
+        lines += [f"    not checked: {count} {what}" for what, count in account.unchecked.items()]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parse = argparse.ArgumentParser("python -m specdec.trace", description="Audit a trace; compare a second one.")
+    parse.add_argument("file", type=Path)
+    parse.add_argument("other", type=Path, nargs="?", help="a trace to compare with the first")
+    options = parse.parse_args(arguments)
+    traces, sound = [], True
+    for path in filter(None, (options.file, options.other)):
+        try:
+            trace = Trace.load(path)
+        except (OSError, TraceError) as error:
+            print(f"{path}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
+            return 1
+        accounts = audit(trace.header.lanes, trace.events)
+        traces.append(trace)
+        sound &= holds(accounts)
+        print(f"{path}: {'the audit holds' if holds(accounts) else 'THE AUDIT FAILS'}")
+        print(certificate(accounts))
+    if options.other:
+        one, other = traces
+        print(compare(one.events, other.events, one.header.lanes[0]))
+    return 0 if sound else 1
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    raise SystemExit(main())

@@ -12,6 +12,7 @@ Status = Literal["accepted", "rejected", "discarded"]
 Kind = Literal["resampled", "bonus"]
 
 MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH = 4096, 4, 64
+TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,9 @@ ALLOWED = {
     "drafters": {"types", "sampling", "models", "drafters"},
     "engine": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
     "stats": {"types", "events", "theory"},
-    "trace": {"types", "events", "machine"},
+    "audit": {"types", "events"},
+    "compare": {"types", "events"},
+    "trace": {"types", "events", "machine", "audit", "compare"},
     "mistakes": {"types", "sampling", "verify", "rules", "engine", "models", "drafters"},
     "prove": {"types", "sampling", "verify", "rules", "events", "engine", "drafters"},
     "published": {"models", "drafters", "text"},
@@ -35,7 +37,7 @@ ALLOWED = {
     "bench": {"engine", "events", "race", "zoo", "stats", "theory", "types", "machine", "bench", ""},
 }
 SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "certify", "types", "events", "machine", "ui"}
-PAGE = {"events", "trace", "stats", "theory", "types", "ui"}
+PAGE = {"events", "trace", "audit", "compare", "stats", "theory", "types", "ui"}
 NOBODY = {"ui", "train", "bench"}
 
 

@@ -233,6 +233,7 @@ def test_the_menus_know_the_engines_names():
     from specdec import rules, zoo
 
     assert tuple(rules.RULES) == menu.RULES
+    assert {key: rule.name for key, rule in rules.RULES.items()} == menu.RULE_NAMES
     assert {key for key, rule in rules.RULES.items() if not rule.trees} == menu.CHAINS_ONLY
     assert {key for key, rule in rules.RULES.items() if not rule.lossless} == menu.LOSSY
     words, names = text.strings("player"), {rule.name for rule in rules.RULES.values()}
@@ -289,7 +290,7 @@ def leaves(node):
     return [leaf for value in node.values() for leaf in (leaves(value) if isinstance(value, dict) else [value])]
 
 
-@pytest.mark.parametrize("name", ["page", "player", "step", "theory"])
+@pytest.mark.parametrize("name", ["page", "player", "step", "traces", "theory"])
 def test_every_string_is_a_string(name):
     assert all(isinstance(leaf, str) for leaf in leaves(text.strings(name)))
 
@@ -484,7 +485,8 @@ def test_the_page_needs_no_torch():
 
 
 def test_nothing_is_fetched_from_outside():
-    for name in ("player.js", "player.html", "style.css", "step.js", "step.html", "step.css"):
+    parts = [f"{name}.{kind}" for name in ("player", "step", "traces") for kind in ("js", "html")]
+    for name in (*parts, "style.css", "step.css", "traces.css", "standalone.html"):
         source = (text.ASSETS / name).read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|@import|url\(['\"]?//", source), name
 

@@ -35,6 +35,9 @@ TARGETS = {EMBEDDED: "target", TUNED: "tuned/target"}
 FOR_TUNED = {"draft_model", "draft_model:tuned", "adaptive", "early_exit", "prompt_lookup", "none"}
 ADAPTIVE, TREE = "adaptive:", ":tree"
 RULES = ("rejection", "shared_noise", "block", "typical")
+RULE_NAMES = dict(
+    zip(RULES, ("rejection sampling", "shared noise", "block verification", "typical acceptance"), strict=True)
+)  # as a trace calls them
 CHAINS_ONLY, LOSSY = {"block"}, {"typical"}
 PEERED = ("draft_model", "prompt_lookup")  # what transformers drafts with, too
 MAX_HEADER = 1_000_000  # bytes

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from ..events import Event
-from ..trace import line, live_header, MAX_BYTES, Trace, TraceError
+from ..trace import line, live_header, Trace
 from .menu import EMBEDDED
 from .request import CertificateRequest, RunRequest
 from .text import ASSETS, kind_of, strings
@@ -80,10 +80,7 @@ def recorded(name: str) -> str:
     if name not in recorded_names():
         return ""
     try:
-        path = TRACES / f"{name}.jsonl"
-        if path.stat().st_size > MAX_BYTES:
-            raise TraceError("the file is too large")
-        trace = Trace.load(path)
+        trace = Trace.load(TRACES / f"{name}.jsonl")
     except (OSError, ValueError) as error:
         log.warning("recorded run %s cannot be read: %s", name, error)
         return ""

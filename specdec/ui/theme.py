@@ -8,6 +8,7 @@ import gradio as gr
 
 from .text import ASSETS
 
+STYLES = ("style", "traces", "step", "lossless", "methods", "theory")
 LIGHT = {
     "page": "#ffffff",
     "surface": "#f8fafc",
@@ -86,7 +87,7 @@ def launch_settings() -> dict[str, Any]:
     """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere."""
     return {
         "theme": theme(),
-        "css_paths": [ASSETS / f"{name}.css" for name in ("style", "step", "lossless", "methods", "theory")],
+        "css_paths": [ASSETS / f"{name}.css" for name in STYLES],
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ import gradio as gr
 from .. import menu, session
 from ..components.notice import notice, tell
 from ..components.player import pack, player
+from ..components.traces import traces
 from ..request import check, InputError, MAX_K, MAX_NEW, MAX_TEMPERATURE
 from ..text import paragraph, prompts, strings
 
@@ -20,7 +22,8 @@ ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": 1}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
-def build() -> None:
+def build() -> tuple[dict[str, Any], gr.HTML]:
+    """The settings by name, and the line that tells what is wrong with them."""
     with gr.Row(elem_classes="sd-cols"):
         with gr.Column(elem_classes="sd-main"):
             screen = player(session.first_recorded())
@@ -30,6 +33,7 @@ def build() -> None:
             fields, run_button, stop_button, line = rail(screen)
     connect(screen, line, fields, run_button, stop_button)
     gr.api(run, api_name="run", **ENGINE)
+    return dict(zip(inspect.signature(check).parameters, fields, strict=True)), line
 
 
 def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
@@ -60,6 +64,7 @@ def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
         top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
         stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
     recordings(screen, line)
+    traces()
     explain(drafter, rule, family, peer)
     family.change(switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
     prompt.focus(session.warm, **PRIVATE, queue=False)
@@ -98,6 +103,15 @@ def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
     line = menu.drafter_lines(rule, family)[chosen]
     drafters = gr.update(choices=labels("drafter", names), value=chosen, info=line)
     return gr.update(info=words["target_lines"][family]), drafters
+
+
+def filled_in(names: Sequence[str], settings: dict[str, Any]) -> list[Any]:
+    """Updates of the fields of these names; another target brings its drafters."""
+    updates = {name: gr.update(value=value) for name, value in settings.items()}
+    if "family" in settings:
+        drafter, rule = settings.get("drafter", "draft_model"), settings.get("rule", "rejection")
+        updates["drafter"] = switch(settings["family"], drafter, rule)[1]
+    return [updates.get(name, gr.skip()) for name in names]
 
 
 def recordings(screen: gr.HTML, line: gr.HTML) -> None:

@@ -1,0 +1,196 @@
+/* Keeps, passes on, opens and compares runs. The run itself is the player's; files are checked by Python, not here. */
+
+/* ---- links --------------------------------------------------------------------------------------------------- */
+
+/* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones. */
+function linkOf(run, base, rules) {
+  const { header } = run, started = run.lanes[run.names[0]].started || {}, params = started.params || {};
+  const all = { prompt: header.prompt, drafter: started.drafter, k: started.k, temperature: params.temperature, seed: params.seed };
+  const usual = { max_tokens: [params.max_tokens, 64], top_p: [params.top_p, 1], top_k: [params.top_k, 0], rule: [rules[started.rule], "rejection"] };
+  const stops = (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n");
+  Object.assign(usual, { family: [(header.models || {}).family, "embedded"], stop: [stops, ""], peer: [run.names.length > 2 ? "1" : "", ""] });
+  for (const [name, [value, same]] of Object.entries(usual)) if (value !== same) all[name] = value;
+  const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value != null));
+  return base + "?" + query;
+}
+
+const escape = (text) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;");
+
+const frame = (address, title) => `<iframe src="${escape(address)}" title="${escape(title)}" width="100%" height="900" loading="lazy" style="border:0"></iframe>`;
+
+/* ---- the buttons --------------------------------------------------------------------------------------------- */
+
+function mount(element, props, server) {
+  const W = props.words, root = element.querySelector(".sd-traces"), part = {};
+  for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const player = document.querySelector(".sd-player"), { h, shown, visible, fill, isOver } = player.kit;
+  const base = location.origin + location.pathname;
+  let asked = 0, deed = null, about = player.run();
+
+  /* -- what is told -- */
+
+  function tell(answer) {
+    part.said.textContent = answer.said || "";
+    part.said.classList.toggle("sd-wrong", answer.wrong === true);
+    const list = answer.list || [];
+    part.list.hidden = !list.length;
+    part.list.replaceChildren(...list.map((line) => h("li", {}, line)));
+    part.share.hidden = true;
+    part.embed.setAttribute("aria-expanded", "false");
+    part.parting.hidden = !answer.rows;
+    if (answer.rows) draw(answer);
+  }
+
+  /* What was told of one run is not said of the next. */
+  function another() {
+    if (player.run() === about) return;
+    about = player.run();
+    asked++;
+    tell({});
+  }
+
+  /* Asks Python; only the last question's answer counts. */
+  async function ask(question, text, use) {
+    const mine = ++asked;
+    tell({ said: W.wait });
+    try {
+      const answer = await server[question](text);
+      if (mine !== asked) return;
+      if (use) use(answer);
+      tell(answer);
+    } catch (error) {
+      if (mine === asked) tell({ said: W.unreachable, wrong: true });
+    }
+  }
+
+  const has = () => Boolean(player.run()) || (tell({ said: W.no_run, wrong: true }), false);
+  const file = (extension) => "specdec-" + (String(player.run().header.run).replace(/[^\w-]/g, "").slice(0, 40) || "run") + extension;
+
+  function save(text, type, name) {
+    const url = URL.createObjectURL(new Blob([text], { type }));
+    h("a", { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+  }
+
+  /* -- this run -- */
+
+  function download() {
+    if (!has()) return;
+    save(player.log(), "application/x-ndjson", file(".jsonl"));
+    tell({ said: W.saved });
+  }
+
+  function page() {
+    if (has()) ask("make_page", player.log(), (answer) => answer.page && save(answer.page, "text/html", file(".html")));
+  }
+
+  /* Shown as well as copied: without https a page may not write to the clipboard. */
+  async function offer(text, copied, not) {
+    part.copy.value = text;
+    part.share.hidden = false;
+    try {
+      await navigator.clipboard.writeText(text);
+      part.said.textContent = copied;
+    } catch (error) {
+      part.said.textContent = not;
+      part.copy.select();
+    }
+  }
+
+  function link() {
+    if (!has()) return;
+    tell({});
+    part.tabs.hidden = true;
+    part.copy.setAttribute("aria-label", W.link_label);
+    offer(linkOf(player.run(), base, props.rules), W.link_copied, W.link_shown);
+  }
+
+  function embed() {
+    if (!has()) return;
+    const again = !part.share.hidden && !part.tabs.hidden;
+    tell({});
+    if (again) return;
+    part.tabs.hidden = part.share.hidden = false;
+    part.embed.setAttribute("aria-expanded", "true");
+    part.copy.setAttribute("aria-label", W.embed_label);
+    snippet(Object.keys(props.tabs)[0]);
+  }
+
+  function snippet(tab) {
+    for (const button of part.tabs.children) button.setAttribute("aria-pressed", String(button.dataset.tab === tab));
+    const address = tab === "race" ? linkOf(player.run(), base, props.rules) : base + "?" + new URLSearchParams({ tab });
+    offer(frame(address, "specdec: " + props.tabs[tab]), W.embed_copied, W.embed_shown);
+  }
+
+  /* -- another one -- */
+
+  function choose(what) {
+    deed = what;
+    part.file.value = "";
+    part.file.click();
+  }
+
+  async function take(chosen, what) {
+    if (!chosen) return;
+    if (chosen.size > props.limit) return tell({ said: fill(W.too_large, { limit: props.limit / 1e6 }).join(""), wrong: true });
+    let text;
+    try {
+      text = await chosen.text();
+    } catch (error) {
+      return tell({ said: W.unreadable, wrong: true });
+    }
+    what(text, chosen.name);
+  }
+
+  function open(text, name) {
+    const run = player.run();
+    if (run && run.header.source === "live" && !isOver(run)) return tell({ said: W.running, wrong: true });
+    ask("open_trace", text, (answer) => {
+      if (!answer.log) return;
+      player.load(answer.log);
+      answer.said = fill(W.opened, { name }).join("") + " " + answer.said;
+    });
+  }
+
+  const compare = (text) => has() && ask("compare_traces", [player.log(), text]);
+
+  /* Two texts one below the other, the first token that differs marked in each, and what else differs. */
+  function draw({ texts, at, cut, rows }) {
+    const one = (pieces, name) => h("div", { class: "sd-version" }, h("h3", {}, name), h("p", {}, cut ? "… " : null,
+      visible(pieces.slice(0, at).join("")), " ", h("mark", { class: "sd-parts" }, "≠ " + (at < pieces.length ? shown(pieces[at]) : W.ended)), visible(pieces.slice(at + 1).join(""))));
+    const table = h("table", { class: "sd-account" }, h("thead", {}, h("tr", {}, h("td"), h("th", { scope: "col" }, W.first), h("th", { scope: "col" }, W.second))),
+      h("tbody", {}, rows.map(([name, a, b]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, a), h("td", {}, b)))));
+    part.parting.replaceChildren(...(texts.length ? [one(texts[0], W.first), one(texts[1], W.second)] : []), ...(rows.length ? [table] : []));
+  }
+
+  /* -- listening -- */
+
+  const carriesFile = (event) => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
+
+  /* A file may be dropped anywhere; the browser would leave the page for it. */
+  function drag(event) {
+    if (!carriesFile(event) || (event.type === "dragleave" && event.relatedTarget)) return;
+    event.preventDefault();
+    document.body.classList.toggle("sd-dropping", event.type === "dragover");
+    if (event.type === "drop") take(event.dataTransfer.files[0], open);
+  }
+
+  for (const [name, label] of Object.entries(W.labels)) part[name].textContent = label;
+  part.tabs.append(...Object.entries(props.tabs).map(([tab, label]) => h("button", { type: "button", "data-tab": tab }, label)));
+  part.tabs.setAttribute("aria-label", W.tabs);
+  part.download.onclick = download;
+  part.page.onclick = page;
+  part.link.onclick = link;
+  part.embed.onclick = embed;
+  part.audit.onclick = () => has() && ask("audit_trace", player.log());
+  part.open.onclick = () => choose(open);
+  part.compare.onclick = () => choose(compare);
+  part.file.onchange = () => take(part.file.files[0], deed);
+  part.tabs.onclick = (event) => event.target.dataset.tab && snippet(event.target.dataset.tab);
+  part.copy.onfocus = () => part.copy.select();
+  player.addEventListener("sd-run", another);
+  for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, drag);
+}
+
+if (typeof module !== "undefined" && module.exports) module.exports = { linkOf, frame };
+else mount(element, props, server);

@@ -1,0 +1,40 @@
+"""A run as one HTML file that plays anywhere, in slides too, and asks nobody for anything.
+
+It is the page's own player and its cycle view with the run beside them as data. Only the template is searched for
+places to fill, and nothing in data or words can be markup (`pack`): a token may be `</script>`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import Any
+
+from ..trace import Trace
+from .components.player import pack
+from .text import ASSETS, LANGUAGE, strings
+
+TITLE = 80  # characters of the prompt
+
+
+def standalone(trace: Trace) -> str:
+    data: dict[str, Any] = {
+        "player": {"value": trace.dumps(), "words": strings("player")},
+        "step": {"words": strings("step")},
+    }
+    parts = {
+        "language": LANGUAGE,
+        "title": html.escape(f"{trace.header.prompt[:TITLE]} · {strings('page')['brand']}"),
+        "style": read("style.css") + read("step.css"),
+        "player": read("player.html"),
+        "step": read("step.html"),
+        "data": pack(json.dumps(data, ensure_ascii=False)),
+        "player_script": read("player.js"),
+        "step_script": read("step.js"),
+    }
+    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read("standalone.html"))
+
+
+def read(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
