@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TYPE_CHECKING
 
@@ -44,6 +45,11 @@ class SamplingParams:
             raise ValueError(f"at most {MAX_STOPS} stop strings of 1 to {MAX_STOP_LENGTH} characters")
 
 
+def is_chain(parents: Sequence[int]) -> bool:
+    """Each node's parent is the one before it."""
+    return all(parent == node - 1 for node, parent in enumerate(parents))
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """The draft of one cycle: a tree of tokens (a chain is a tree without siblings).
@@ -68,7 +74,7 @@ class Proposal:
 
     @property
     def is_chain(self) -> bool:
-        return self.parents == tuple(range(-1, len(self) - 1))
+        return is_chain(self.parents)
 
     def laws(self, rows: Tensor) -> Tensor:
         """What each token was drawn from, point masses as one-hot rows of the kind of `rows`.  # [n, V]"""

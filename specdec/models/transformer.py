@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..types import is_chain
 from .cache import StaticCache
 from .config import Config
 
@@ -279,10 +280,6 @@ def linear(x: Tensor, matrix: Tensor, added: Tensor | None) -> Tensor:
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-
-
-def is_chain(parents: Sequence[int]) -> bool:
-    return all(parent == node - 1 for node, parent in enumerate(parents))
 
 
 def tree_depths(count: int, parents: Sequence[int]) -> list[int]:

@@ -10,6 +10,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from ..audit import BLOCK, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, strings
 
 FAMILY = ASSETS / "family"
@@ -35,9 +36,7 @@ TARGETS = {EMBEDDED: "target", TUNED: "tuned/target"}
 FOR_TUNED = {"draft_model", "draft_model:tuned", "adaptive", "early_exit", "prompt_lookup", "none"}
 ADAPTIVE, TREE = "adaptive:", ":tree"
 RULES = ("rejection", "shared_noise", "block", "typical")
-RULE_NAMES = dict(
-    zip(RULES, ("rejection sampling", "shared noise", "block verification", "typical acceptance"), strict=True)
-)  # as a trace calls them
+RULE_NAMES = dict(zip(RULES, (REJECTION, NOISE, BLOCK, TYPICAL), strict=True))  # as a trace calls them
 CHAINS_ONLY, LOSSY = {"block"}, {"typical"}
 PEERED = ("draft_model", "prompt_lookup")  # what transformers drafts with, too
 MAX_HEADER = 1_000_000  # bytes
