@@ -11,19 +11,15 @@ from typing import Any
 import gradio as gr
 
 from ..request import DRAWS
-from ..text import ASSETS, strings
+from .drawn import drawn
 from .player import pack
 
 
 def certificate(recorded: str, text: str) -> gr.HTML:
     """`text` is what the embedded pair is certified behind unless the visitor writes another."""
-    return gr.HTML(
-        "",
-        html_template=(ASSETS / "lossless.html").read_text(encoding="utf-8"),
-        js_on_load=(ASSETS / "lossless.js").read_text(encoding="utf-8"),
-        apply_default_css=False,
+    return drawn(
+        "lossless",
         elem_id="certificate",
-        words=strings("lossless"),
         recorded=pack(recorded),
         text=text,
         draws=list(DRAWS),

@@ -9,20 +9,12 @@ from __future__ import annotations
 
 import gradio as gr
 
-from ..text import ASSETS, strings
+from .drawn import drawn
 
 
 def player(log: str = "") -> gr.HTML:
     """Its property `ended` changes when the stream of a live run is over, however it ended."""
-    return gr.HTML(
-        pack(log),
-        html_template=(ASSETS / "player.html").read_text(encoding="utf-8"),
-        js_on_load=(ASSETS / "player.js").read_text(encoding="utf-8"),
-        apply_default_css=False,
-        elem_id="player",
-        ended="",
-        words=strings("player"),
-    )
+    return drawn("player", pack(log), elem_id="player", ended="")
 
 
 def pack(log: str) -> str:

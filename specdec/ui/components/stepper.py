@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import gradio as gr
 
-from ..text import ASSETS, strings
+from .drawn import drawn
 
 
 def stepper() -> gr.HTML:
-    return gr.HTML(
-        "",
-        html_template=(ASSETS / "step.html").read_text(encoding="utf-8"),
-        js_on_load=(ASSETS / "step.js").read_text(encoding="utf-8"),
-        apply_default_css=False,
-        elem_id="stepper",
-        words=strings("step"),
-    )
+    return drawn("step", elem_id="stepper")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import gradio as gr
 
-from ..text import ASSETS, strings
+from ..menu import read_json
+from ..results import RESULTS
+from ..text import ASSETS
+from .drawn import drawn
 
 COLUMNS = (
     "drafter domain temperature k alpha alpha_by_position draft_acceptance_rate tau draft_cost verify_cost overhead"
@@ -16,21 +18,17 @@ COLUMNS = (
 
 
 def theory() -> gr.HTML:
-    return gr.HTML(
-        "",
-        html_template=(ASSETS / "theory.html").read_text(encoding="utf-8"),
-        js_on_load=(ASSETS / "theory.js").read_text(encoding="utf-8"),
-        apply_default_css=False,
+    return drawn(
+        "theory",
         elem_id="theory-lab",
-        words=strings("theory"),
-        hardware=json.loads((ASSETS / "hardware.json").read_text(encoding="utf-8")),
+        hardware=read_json(ASSETS / "hardware.json"),
         results=results(),
     )
 
 
 def results() -> list[dict[str, Any]]:
     """What the bench measured: of every report the machine and the rows."""
-    reports = (json.loads(path.read_text(encoding="utf-8")) for path in sorted((ASSETS / "results").glob("*.json")))
+    reports = map(read_json, sorted(RESULTS.glob("*.json")))
     return [
         {
             "machine": one.get("machine", {}),

@@ -22,7 +22,8 @@ from ...stats import Comparison
 from ...trace import MAX_BYTES, Trace, TraceError
 from .. import menu
 from ..standalone import standalone
-from ..text import ASSETS, strings
+from ..text import strings
+from .drawn import drawn
 from .player import pack
 
 MAX_SHOWN = 3  # faults
@@ -31,14 +32,10 @@ _desk = threading.Lock()
 
 
 def traces() -> gr.HTML:
-    return gr.HTML(
-        "",
-        html_template=(ASSETS / "traces.html").read_text(encoding="utf-8"),
-        js_on_load=(ASSETS / "traces.js").read_text(encoding="utf-8"),
-        apply_default_css=False,
+    return drawn(
+        "traces",
         elem_id="traces",
         server_functions=[open_trace, audit_trace, compare_traces, make_page],
-        words=strings("traces"),
         tabs=strings("page")["tabs"],
         rules={name: key for key, name in menu.RULE_NAMES.items()},
         limit=MAX_BYTES,

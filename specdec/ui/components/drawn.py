@@ -1,0 +1,21 @@
+"""A part of the page that files draw: `assets/NAME.html` is its static template, `assets/NAME.js` all that it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from ..text import ASSETS, strings
+
+
+def drawn(name: str, value: str = "", **properties: Any) -> gr.HTML:
+    """With the words of that name; `properties` are what its script finds in `props`, and `elem_id`."""
+    return gr.HTML(
+        value,
+        html_template=(ASSETS / f"{name}.html").read_text(encoding="utf-8"),
+        js_on_load=(ASSETS / f"{name}.js").read_text(encoding="utf-8"),
+        apply_default_css=False,
+        words=strings(name),
+        **properties,
+    )
