@@ -501,11 +501,12 @@ def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_pa
     assert "races done" in page.inner_text("#methods .sd-progress")
     page.click("#halt")
     page.wait_for_selector("#measure:enabled")
-    assert "Stopped" in page.inner_text("#methods .sd-progress")
+    page.locator("#methods .sd-progress", has_text="Stopped").wait_for()
     deadline = time.monotonic() + 10
     while session._machine.locked() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not session._machine.locked()
+    assert "Stopped" in page.inner_text("#methods .sd-progress")
     assert "Draft model" in page.inner_text("#live-table") and page.locator("#live-chart .point").count() >= 2
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
