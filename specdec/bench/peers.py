@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +13,7 @@ import torch
 from tqdm import tqdm
 
 from ..zoo import EMBEDDED, Family
-from .measure import greedy_ids, seconds_per_token, Setting
+from .measure import seconds_per_token, Setting, write
 from .prompts import PROMPTS
 
 ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
@@ -23,49 +22,44 @@ ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's defa
 class Peer:
     """The embedded pair in transformers, greedy."""
 
-    def __init__(self, family: Family, tokens: int) -> None:
+    def __init__(self, family: Family) -> None:
         from transformers import AutoModelForCausalLM
         from transformers.utils import logging
 
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         dtype = family.target.dtype
-        self.family, self.tokens = family, tokens
+        self.family = family
         self.target = AutoModelForCausalLM.from_pretrained(EMBEDDED / "target", dtype=dtype).eval()
         self.draft = AutoModelForCausalLM.from_pretrained(EMBEDDED / "draft_model", dtype=dtype).eval()
         # No end token: every run has the same length, and no logits processor is needed to keep it going.
         self.target.generation_config.eos_token_id = self.draft.generation_config.eos_token_id = None
         self.default = self.draft.generation_config
 
-    def generate(self, prompt: str) -> float:
-        """Seconds per token of plain generation."""
-        return self._seconds_per_token(prompt)
+    def generate(self, prompt: str, tokens: int) -> list[int]:
+        """Plain generation; the ids that it wrote."""
+        return self._write(prompt, tokens)
 
-    def assisted(self, k: int | None, prompt: str) -> float:
-        """Seconds per token of assisted generation with `k` draft tokens, or as the library comes."""
+    def assisted(self, k: int | None, prompt: str, tokens: int) -> list[int]:
+        """Assisted generation with `k` draft tokens, or as the library comes."""
         settings = copy.deepcopy(self.default)
         if k is not None:
             settings.num_assistant_tokens = k
             settings.num_assistant_tokens_schedule = "constant"
             settings.assistant_confidence_threshold = 0.0  # always k tokens
         self.draft.generation_config = settings
-        return self._seconds_per_token(prompt, assistant_model=self.draft)
+        return self._write(prompt, tokens, assistant_model=self.draft)
 
-    def _seconds_per_token(self, prompt: str, **options: Any) -> float:
-        """A long run less a short one: what generation sets up and prefills is not counted."""
+    def _write(self, prompt: str, tokens: int, **options: Any) -> list[int]:
         ids = torch.tensor([self.family.encode(prompt)])
-        times = []
-        for tokens in (2, self.tokens):
-            settings = {"do_sample": False, "max_new_tokens": tokens, "pad_token_id": 0}
-            with warnings.catch_warnings(), torch.inference_mode():
-                warnings.simplefilter("ignore")
-                start = time.perf_counter()
-                out = self.target.generate(ids, attention_mask=torch.ones_like(ids), **settings, **options)
-                times.append(time.perf_counter() - start)
-            if out.shape[1] - ids.shape[1] != tokens:
-                raise RuntimeError(f"transformers wrote {out.shape[1] - ids.shape[1]} tokens instead of {tokens}")
-        self.written = out[0, ids.shape[1] :].tolist()
-        return (times[1] - times[0]) / (self.tokens - 2)
+        settings = {"do_sample": False, "max_new_tokens": tokens, "pad_token_id": 0}
+        with warnings.catch_warnings(), torch.inference_mode():
+            warnings.simplefilter("ignore")
+            out = self.target.generate(ids, attention_mask=torch.ones_like(ids), **settings, **options)
+        written: list[int] = out[0, ids.shape[1] :].tolist()
+        if len(written) != tokens:
+            raise RuntimeError(f"transformers wrote {len(written)} tokens instead of {tokens}")
+        return written
 
 
 def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int) -> dict[str, Any]:
@@ -73,14 +67,15 @@ def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int)
 
     Our own two lanes, `best` a domain, run between the peers' runs, so that ratios compare neighbours.
     """
-    peer = Peer(family, tokens)
+    peer = Peer(family)
+    plain = Setting("none", "", 0.0, 0)
     names = ["plain", "speculative", "transformers_generate", *(f"k={k or 'default'}" for k in ASSISTED_K)]
     rates: dict[str, list[float]] = {name: [] for name in names}
     same = 0
     for domain, prompts in tqdm(PROMPTS.items(), desc="peers", unit="domain"):
-        calls: list[Callable[[str], float]] = [
-            partial(seconds_per_token, family, Setting("none", domain, 0.0, 0), tokens),
-            partial(seconds_per_token, family, best[domain], tokens),
+        calls: list[Callable[[str, int], list[int]]] = [
+            partial(write, family, plain),
+            partial(write, family, best[domain]),
             peer.generate,
             *(partial(peer.assisted, k) for k in ASSISTED_K),
         ]
@@ -88,11 +83,11 @@ def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int)
         for repeat in range(-1, repeats):  # the first round warms up
             for prompt in prompts:
                 for name, call in zip(names, calls, strict=True):
-                    spent = call(prompt)
+                    spent = seconds_per_token(partial(call, prompt), tokens)
                     if repeat >= 0:
                         seconds[name].append(spent)
                     elif name == "transformers_generate":
-                        same += peer.written == greedy_ids(family, prompt, tokens)
+                        same += call(prompt, tokens) == write(family, plain, prompt, tokens)
         for name in names:
             rates[name].append(1.0 / median(seconds[name]))
     medians = {name: round(median(values), 1) for name, values in rates.items()}

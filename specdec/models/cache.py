@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class StaticCache:
-    """`layers[i]` is [entries, capacity, head_dim]: a layer's keys of all heads, then its values.
+    """`data` is [layers, entries, capacity, head_dim]; the entries are keys of all heads, then values.
 
     `states[i]` is [capacity, hidden], the input of layer i at every position (behind the last layer: its output),
     for those i that a drafter asked for.
@@ -22,7 +22,6 @@ class StaticCache:
         self.capacity, self.length, self.exit_layer = capacity, 0, exit_layer
         self.begun: list[int] = []  # tokens behind `length` that have passed the layers below `exit_layer`
         self.data = torch.zeros(layers, entries, capacity, head_dim, dtype=dtype, device=device)
-        self.layers = list(self.data.unbind(0))
         wanted = {*taps, exit_layer} - {0} if exit_layer else set(taps)
         self.states: dict[int, Tensor] = {
             i: torch.zeros(capacity, hidden, dtype=dtype, device=device) for i in sorted(wanted)
