@@ -32,6 +32,7 @@ ALLOWED = {
     "certify": {"types", "sampling", "events", "engine", "models", "drafters", "mistakes", "prove", "zoo"},
     "probe": {"types", "engine", "stats", "zoo"},
     "peer": {"types", "events", "sampling", "describe", "engine", "models", "drafters"},
+    "record": {"types", "trace", "race", "zoo"},
     "race": {"types", "events", "verify", "rules", "engine", "zoo", "probe", "peer"},
     "train": {"models", "drafters", "machine", "train"},
     "bench": {"engine", "events", "race", "zoo", "stats", "theory", "types", "machine", "bench", ""},
