@@ -17,6 +17,7 @@ ALLOWED = {
     "verify": {"types", "sampling"},
     "rules": {"types", "sampling", "verify"},
     "events": {"types"},
+    "fused": {"types", "sampling"},
     "describe": {"types", "events", "sampling"},
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "models", "drafters"},
