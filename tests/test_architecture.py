@@ -21,6 +21,8 @@ ALLOWED = {
     "describe": {"types", "events", "sampling"},
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "models", "drafters"},
+    "cycle": {"types", "sampling", "fused", "models"},
+    "lane": {"types", "sampling", "verify", "events", "describe", "engine", "fused", "cycle", "models", "drafters"},
     "engine": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
     "stats": {"types", "events", "theory"},
     "audit": {"types", "events"},
