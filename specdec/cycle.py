@@ -33,6 +33,7 @@ class Cycle:
     `k` and the warps of `params` are part of what is captured. ValueError if the draft model reads less.
     """
 
+    @torch.inference_mode()
     def __init__(
         self, target: Transformer, draft: Draft, k: int, capacity: int, params: SamplingParams, test: Test = ratio,
         details: bool = False,
@@ -63,6 +64,7 @@ class Cycle:
         self.draft_seconds = self.verify_seconds = 0.0  # of the last cycle
         self._known = 0  # the length as the host knows it
 
+    @torch.inference_mode()
     def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
         """Read the prompt, whose text shall have `end` tokens at most, and draw the first token."""
         if not 0 < len(prompt) < end <= self.capacity:
@@ -81,6 +83,7 @@ class Cycle:
             self.draft.prefill(prompt)
         return self._read(0, start, start)
 
+    @torch.inference_mode()
     def run(self) -> Record:
         """One cycle."""
         bucket = bucket_for(self._known + self.k + 1, len(self.text))
@@ -91,6 +94,7 @@ class Cycle:
         self.graphs.run(("verify", bucket), lambda: self._verify(bucket), self.length)
         return self._read(self.k, start, drafted)
 
+    @torch.inference_mode()
     def stop_drafting(self) -> None:
         """From now on no draft counts."""
         self.most.fill_(0)

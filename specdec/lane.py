@@ -34,12 +34,15 @@ def generate(task: Task) -> Generator[Event, None, None]:
     return on_device(task) if on_gpu and not reason_against(task) else engine.generate(task)
 
 
-def on_device(task: Task) -> Generator[Event, None, None]:
-    """PromptError as from the plain loop; ValueError if the device has no cycle for this task."""
+def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
+    """PromptError as from the plain loop; ValueError if the device has no cycle for this task.
+
+    `cycle` is one that the caller keeps, made for this target, drafter, K, length and kind of sampling.
+    """
     check_prompt(task)
     if reason := reason_against(task):
         raise ValueError(reason)
-    return _run(task)
+    return _run(task, cycle) if cycle else _run_leased(task)
 
 
 def target_of(task: Task) -> object:
@@ -76,24 +79,29 @@ def capacity(task: Task) -> int:
     return bucket_for(min(task.target.context, len(task.prompt) + task.params.max_tokens), task.target.context)
 
 
-def _run(task: Task) -> Generator[Event, None, None]:
+def _run_leased(task: Task) -> Generator[Event, None, None]:
+    """With a cycle of an earlier run of this kind, if one waits; nobody else has it meanwhile."""
+    target, draft, params = target_of(task), draft_of(task), task.params
+    assert isinstance(target, Transformer)
+    warps = params.temperature, params.top_k, params.top_p
+    key = (target, draft, task.k if draft else 0, capacity(task), warps, task.details)
+    cycle = _idle.pop(key, None) or Cycle(target, draft, task.k, capacity(task), params, details=task.details)
+    yield from _run(task, cycle)
+    _idle[key] = cycle
+    while len(_idle) > KEPT:
+        del _idle[next(iter(_idle))]
+
+
+def _run(task: Task, cycle: Cycle) -> Generator[Event, None, None]:
     lane, params, transcript, watch = task.lane, task.params, Transcript(task), Stopwatch()
     noise, tokens = SharedNoiseChooser(params.seed), transcript.tokens
     spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
     number = failures = 0
-    target, draft = target_of(task), draft_of(task)
-    assert isinstance(target, Transformer)
-    key = (
-        target, draft, task.k if draft else 0, capacity(task), params.temperature, params.top_k, params.top_p,
-        task.details,
-    )  # fmt: skip
-    with torch.inference_mode():
-        cycle = _idle.pop(key, None) or Cycle(target, draft, task.k, capacity(task), params, details=task.details)
     yield Started(lane, task.drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless)
     while transcript.reason is None:
         wanted, reason = min(cycle.k, transcript.wanted - 1) if number else 0, ""
         noise.at(len(tokens))
-        with watch, torch.inference_mode():
+        with watch:
             start = watch.now()
             try:
                 record = cycle.run() if number else cycle.begin(task.prompt, transcript.limit, params.seed)
@@ -131,10 +139,6 @@ def _run(task: Task) -> Generator[Event, None, None]:
         )  # fmt: skip
         number += 1
 
-    if transcript.reason != "failed":
-        _idle[key] = cycle
-        while len(_idle) > KEPT:
-            del _idle[next(iter(_idle))]
     other = max(0.0, watch.elapsed - sum(spent.values()))
     yield Finished(
         lane, transcript.reason or "failed", transcript.count, transcript.text, watch.elapsed, **spent, other=other

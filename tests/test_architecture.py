@@ -35,9 +35,25 @@ ALLOWED = {
     "certify": {"types", "sampling", "events", "engine", "models", "drafters", "mistakes", "prove", "zoo"},
     "probe": {"types", "engine", "stats", "zoo"},
     "peer": {"types", "events", "sampling", "describe", "engine", "models", "drafters"},
-    "race": {"types", "events", "verify", "rules", "engine", "zoo", "probe", "peer"},
+    "race": {"types", "events", "verify", "rules", "engine", "lane", "zoo", "probe", "peer"},
     "train": {"models", "drafters", "machine", "train"},
-    "bench": {"engine", "events", "race", "zoo", "stats", "theory", "types", "machine", "bench", ""},
+    "bench": {
+        "engine",
+        "events",
+        "race",
+        "zoo",
+        "stats",
+        "theory",
+        "types",
+        "machine",
+        "lane",
+        "cycle",
+        "fused",
+        "models",
+        "drafters",
+        "bench",
+        "",
+    },
 }
 SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "certify", "types", "events", "machine", "ui"}
 PAGE = {"events", "trace", "audit", "compare", "stats", "theory", "types", "ui"}

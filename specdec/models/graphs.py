@@ -122,18 +122,19 @@ class Graphs:
 
     def _capture(self, step: Callable[[], None], state: Tensor) -> torch.cuda.CUDAGraph:
         """Libraries set themselves up at the first calls, which may not be captured; capturing itself runs nothing."""
-        before, stream = state.clone(), torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
+        before, current, stream = state.clone(), torch.cuda.current_stream(), torch.cuda.Stream()
+        stream.wait_stream(current)
         try:
             with torch.cuda.stream(stream):
                 for _ in range(WARM_UPS):
                     step()
                     state.copy_(before)
-            torch.cuda.current_stream().wait_stream(stream)
+            current.wait_stream(stream)
             pool = next((graph.pool() for graph in self._captured.values()), None)
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=pool):
                 step()
         finally:
+            torch.cuda.set_stream(current)  # a capture that failed may have left another
             state.copy_(before)
         return graph
