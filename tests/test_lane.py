@@ -7,10 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import torch
 from test_graphs import BASE, drafter, GREEDY, lean, PROMPT, repetitive, target, WARM
 from transformers import LlamaConfig
 
-from specdec import engine, lane
+from specdec import engine, lane, zoo
 from specdec.bench.host import host_reads
 from specdec.drafters import DraftModelDrafter, EarlyExitDrafter, PromptLookupDrafter
 from specdec.engine import PromptError, Task
@@ -166,3 +167,9 @@ def test_the_host_waits_once_a_cycle() -> None:
     prefill = host_reads(lambda: cycle.begin(light.prompt, 30, 0))
     assert host_reads(lambda: list(lane.on_device(light))) == prefill == 0
     assert host_reads(lambda: list(engine.generate(task("like", details=False)))) > 10 * cycles
+
+
+def test_a_family_loads_onto_the_device_that_is_named() -> None:
+    family = zoo.read(zoo.EMBEDDED, "embedded", zoo.fastest_dtype(zoo.EMBEDDED, "meta"), "meta")
+    assert family.draft is not None
+    assert {(model.device, model.dtype) for model in (family.target, family.draft)} == {("meta", torch.bfloat16)}

@@ -102,7 +102,9 @@ def test_the_interval_holds_the_ratio() -> None:
     assert low < 2.0 < high
 
 
-def test_waits_are_counted() -> None:
-    x = torch.ones(3)
-    assert host_reads(lambda: x.sum() + 1) == 0
-    assert host_reads(lambda: (float(x.sum()), bool(x[0]), x.nonzero())) == 3
+@pytest.mark.parametrize("inference", [False, True])
+def test_waits_are_counted(inference: bool) -> None:
+    with torch.inference_mode(inference):
+        x = torch.ones(3)
+        assert host_reads(lambda: x.sum() + 1) == 0
+        assert host_reads(lambda: (float(x.sum()), bool(x[0] > 0), int(x[1]), x[2].item(), x.nonzero())) == 5
