@@ -40,23 +40,24 @@ class Cycle:
     ) -> None:  # fmt: skip
         self.k, self.params, self.test = (0 if draft is None else k), params, test
         self.capacity, size = capacity, capacity + self.k + 1  # a draft may reach beyond the end
-        device, whole = target.device, {"dtype": torch.long, "device": target.device}
+        device = target.device
         self.target = StaticDecoder(target, size)
         self.draft = StaticDecoder(draft, size) if isinstance(draft, Transformer) else None
         if self.draft and self.draft.model.context < capacity:
             raise ValueError(f"the draft model reads at most {self.draft.model.context} tokens")
-        self.text, self.length = torch.zeros(size, **whole), torch.zeros(1, **whole)
-        self.end, self.most = torch.zeros(1, **whole), torch.full((1,), self.k, **whole)
+        self.text = torch.zeros(size, dtype=torch.long, device=device)
+        self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))
+        self.most = torch.full_like(self.length, self.k)  # that any draft may count
+        self.drafted = torch.zeros_like(self.text[: self.k])
         self.numbers = torch.zeros(size, 2 * self.k + 1, dtype=torch.float64, device=device)
-        self.drafted, self.limit = torch.zeros(self.k, **whole), torch.zeros(1, **whole)
         self.sound = torch.ones(1, dtype=torch.bool, device=device)
         law = torch.float64 if target.dtype == torch.float64 else torch.float32
-        drawn = self.draft is not None and params.temperature > 0.0
+        self.drawn = self.draft is not None and params.temperature > 0.0  # else each token is chosen outright
         self.rows = torch.zeros(self.k + 1, target.vocabulary, dtype=law, device=device)
-        self.laws = torch.zeros(self.k, target.vocabulary, dtype=law, device=device) if drawn else None
+        self.laws = torch.zeros_like(self.rows[: self.k if self.drawn else 0])
         self.record = torch.zeros(HEAD + 4 * self.k, dtype=torch.float64, device=device)
         self._steps = torch.arange(self.k + 1, device=device)
-        self._told = [self.record, *([self.rows] if details else []), *([self.laws] if details and drawn else [])]
+        self._told = [self.record, *([self.rows, self.laws] if details else [])]
         self._on_gpu = self.record.is_cuda
         self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._told] if self._on_gpu else []
         self.graphs = Graphs(device)
@@ -101,8 +102,8 @@ class Cycle:
 
     def laws_told(self, record: Record) -> tuple[Tensor, Tensor | None]:
         """On the host, with `details`: the target's rows and the drafts' laws of the cycle that was read last."""
-        told, n = self._host or self._told, len(record.drafted)
-        return told[1][: n + 1], told[2][:n] if len(told) > 2 and n else None
+        (_, rows, laws), n = self._host or self._told, len(record.drafted)
+        return rows[: n + 1], laws[:n] if self.drawn and n else None
 
     def _draft(self, bucket: int) -> None:
         torch.minimum((self.end - self.length - 1).clamp(min=0), self.most, out=self.limit)
@@ -116,12 +117,12 @@ class Cycle:
         for i in range(self.k):
             logits = self.draft.forward(ids, start, bucket)[-1:]
             highest.append(logits.amax(-1))
-            if self.laws is None:
-                ids = favourites(logits)
-            else:
+            if self.drawn:
                 law = probabilities(logits, self.params)[0]
                 self.laws[i].copy_(law)
                 ids = draw(law, uniform[i : i + 1])
+            else:
+                ids = favourites(logits)
             self.drafted[i : i + 1].copy_(ids)
             start = self.length + i
         self.sound.copy_(torch.cat(highest).sum(0, keepdim=True).isfinite())
@@ -146,7 +147,7 @@ class Cycle:
     def _verify(self, bucket: int) -> None:
         start = self.length - 1
         ids = torch.cat([self.text.index_select(0, start), self.drafted])
-        self._judge(self.target.forward(ids, start, bucket), self.drafted, self.laws)
+        self._judge(self.target.forward(ids, start, bucket), self.drafted, self.laws if self.drawn else None)
 
     def _judge(self, logits: Tensor, drafted: Tensor, laws: Tensor | None) -> None:
         """Accept, and grow the text. Behind what was accepted stands the own token, and behind that nothing counts."""
@@ -189,6 +190,7 @@ Mark = float | torch.cuda.Event
 
 
 def seconds(a: Mark, b: Mark) -> float:
-    if isinstance(a, float) and isinstance(b, float):
-        return b - a
-    return a.elapsed_time(b) / 1000.0  # type: ignore[union-attr]
+    if isinstance(a, torch.cuda.Event) and isinstance(b, torch.cuda.Event):
+        return float(a.elapsed_time(b)) / 1000.0
+    assert isinstance(a, float) and isinstance(b, float)
+    return b - a
