@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from tokenizers import Tokenizer
+from torch import Tensor
 
 from .drafters import Eagle3Head, MedusaHeads
 from .drafters.eagle3 import default_taps
@@ -244,4 +245,5 @@ def cut_vocabulary(model: Transformer, count: int) -> None:
     if model.vocabulary < count:
         raise ValueError(f"the model knows {model.vocabulary} tokens; it would have to know all {count} of the target")
     if model.vocabulary > count:
+        assert isinstance(model.head, Tensor)  # published models keep their dtype
         model.head, model.vocabulary = model.head[:, :count].contiguous(), count

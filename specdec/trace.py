@@ -104,6 +104,11 @@ def live_header(prompt: str, models: dict[str, Any], kind: str = "", peer: bool 
     )  # fmt: skip
 
 
+def recording(folder: Path, kind: str, drafter: str) -> Path:
+    """Where the recorded run of a drafter on a kind of text lies below `folder`."""
+    return folder / drafter.replace(":", ".") / f"{kind}.jsonl"
+
+
 def line(event: Event) -> str:
     return dump(to_dict(event))
 

@@ -29,7 +29,7 @@ from .drafters import (
     PromptLookupDrafter,
 )
 from .models.base import LanguageModel
-from .models.transformer import Transformer
+from .models.transformer import EightBit, Transformer
 from .models.view import TargetView
 from .text import Pieces
 from .types import Costs
@@ -111,8 +111,9 @@ def adapted(name: str) -> str:
     return (inner or DEFAULT) if kind == ADAPTIVE else ""
 
 
-def facts_of(model: Transformer) -> dict[str, int]:
-    return {"parameters": model.parameters, "layers": len(model.layers), "hidden_size": model.embedding.shape[1]}
+def facts_of(model: Transformer) -> dict[str, Any]:
+    bits = {"weights": "int8"} if model.eight_bit else {}
+    return {"parameters": model.parameters, "layers": len(model.layers), "hidden_size": model.embedding.shape[1]} | bits
 
 
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
@@ -143,9 +144,12 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     if not words.is_file():
         raise ValueError(f"{folder} has no tokenizer: {words} is missing")
     tokenizer = Tokenizer.from_file(str(words))
-    drafts = {draft: Transformer.load(path, dtype, device) for draft, path in draft_folders(folder, tuned).items()}
+    eight_bit = device == "cpu" and EightBit.pays()  # for drafts alone: the target keeps every bit
+    drafts = {
+        name: Transformer.load(path, dtype, device, eight_bit) for name, path in draft_folders(folder, tuned).items()
+    }
     family = Family(name, Transformer.load(folder / "target", dtype, device), tokenizer, drafts)
-    family.drafters |= heads(folder, family.target)
+    family.drafters |= heads(folder, family.target, eight_bit)
     return at_its_fastest(family)
 
 
@@ -162,13 +166,13 @@ def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
     return {name: path for name, path in found.items() if path.is_dir()}
 
 
-def heads(folder: Path, target: Transformer) -> dict[str, Method]:
+def heads(folder: Path, target: Transformer, eight_bit: bool) -> dict[str, Method]:
     """The drafters that are small parts trained on the target's own states."""
     methods: dict[str, Method] = {}
     if (folder / "medusa").is_dir():
         methods |= methods_of(MedusaHeads.load(folder / "medusa", target))
     if (folder / "eagle3").is_dir():
-        methods |= methods_of(Eagle3Head.load(folder / "eagle3", target))
+        methods |= methods_of(Eagle3Head.load(folder / "eagle3", target, eight_bit))
     return methods
 
 

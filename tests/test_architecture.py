@@ -35,25 +35,10 @@ ALLOWED = {
     "certify": {"types", "sampling", "events", "engine", "models", "drafters", "mistakes", "prove", "zoo"},
     "probe": {"types", "engine", "stats", "zoo"},
     "peer": {"types", "events", "sampling", "describe", "engine", "models", "drafters"},
+    "record": {"types", "trace", "race", "zoo"},
     "race": {"types", "events", "verify", "rules", "engine", "lane", "zoo", "probe", "peer"},
     "train": {"models", "drafters", "machine", "train"},
-    "bench": {
-        "engine",
-        "events",
-        "race",
-        "zoo",
-        "stats",
-        "theory",
-        "types",
-        "machine",
-        "lane",
-        "cycle",
-        "fused",
-        "models",
-        "drafters",
-        "bench",
-        "",
-    },
+    "bench": {*"types events engine race fused cycle lane zoo stats theory machine models drafters bench".split(), ""},
 }
 SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "certify", "types", "events", "machine", "ui"}
 PAGE = {"events", "trace", "audit", "compare", "stats", "theory", "types", "ui"}

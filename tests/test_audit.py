@@ -23,9 +23,11 @@ from specdec.prove import LookupToy, TableModel, TreeDrafter
 from specdec.race import race
 from specdec.trace import Header, Trace
 from specdec.types import SamplingParams
+from specdec.ui import menu
 
 needs_family = pytest.mark.skipif(not (zoo.EMBEDDED / "target").is_dir(), reason="the embedded family is not there")
-TRACES = sorted((Path(__file__).resolve().parent.parent / "assets" / "traces").glob("*.jsonl"))
+FOLDER = Path(__file__).resolve().parent.parent / "assets" / "traces"
+TRACES, OTHERS = sorted(FOLDER.glob("*.jsonl")), sorted(FOLDER.glob("*/*.jsonl"))
 TARGET = TableModel(40, seed=1)
 DRAFT = TableModel(40, seed=2, base=TARGET)
 WARM = SamplingParams(temperature=0.7, max_tokens=30, seed=5)
@@ -95,6 +97,16 @@ def test_every_recorded_run_passes(path: Path) -> None:
     assert [fault for one in accounts for fault in one.faults] == []
     assert accounts[0].decisions > 30 and accounts[0].draws > 5 and accounts[-1].draws > 30
     assert not any(one.unchecked for one in accounts)
+
+
+def test_every_drafter_has_a_sound_run_in_every_domain() -> None:
+    named = {trace.recording(FOLDER, path.stem, name) for path in TRACES for name in menu.drafters()}
+    assert set(OTHERS) == {path for path in named if path.parent.name not in ("draft_model", "none")}
+    for path in OTHERS:
+        recorded = Trace.load(path)
+        accounts = audit(recorded.header.lanes, recorded.events)
+        assert [fault for one in accounts for fault in one.faults] == [], path
+        assert recorded.header.kind == path.stem and accounts[0].decisions > 0 < accounts[-1].draws
 
 
 @needs_family

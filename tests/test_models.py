@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from specdec.models.config import Config
-from specdec.models.transformer import Transformer
+from specdec.models.transformer import EightBit, linear, Transformer
 
 BASE: dict[str, Any] = {
     "vocab_size": 97, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 4, "num_attention_heads": 4,
@@ -187,3 +187,31 @@ def test_a_cache_keeps_the_states_that_were_asked_for() -> None:
         expected = model(torch.tensor([TEXT[:8]]), output_hidden_states=True).hidden_states
     for tap in (0, 2, 3):
         assert torch.allclose(cache.states[tap][:8], expected[tap][0], atol=2e-5)
+
+
+@pytest.mark.parametrize("shape", [(7, 32), (97, 64), (33, 96)])
+def test_eight_bits_round_every_weight_to_its_nearest_step(shape: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    matrix = torch.randn(shape) * torch.logspace(-3, 3, shape[0])[:, None]
+    matrix[0] = 0.0
+    eight = EightBit.of(matrix)
+    steps = eight.scales.float()[:, None]
+    assert bool(((matrix - steps * eight.weights).abs() <= 0.51 * steps).all())
+    x, added = torch.randn(3, shape[1]), torch.ones(3, shape[0])
+    expected = x @ (steps * eight.weights).T
+    bound = 0.02 * x.abs() @ (steps * eight.weights).abs().T + 1e-6  # bf16 keeps eight bits of x and of the result
+    assert bool(((linear(x, eight) - expected).abs() <= bound).all())
+    assert torch.equal(linear(x, eight, added), added + linear(x, eight))
+
+
+@pytest.mark.parametrize(("width", "rounded"), [(64, True), (48, False)])
+def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -> None:
+    """A width that the kernel cannot read stays as it is."""
+    shape = {"hidden_size": width, "intermediate_size": 96, "tie_word_embeddings": True}
+    model = reference(transformers.LlamaConfig(**{**BASE, **shape}))
+    config, weights = Config.read(model.config.to_dict()), dict(model.state_dict())
+    models = [Transformer(config, weights, torch.float32, eight_bit=eight_bit) for eight_bit in (False, True)]
+    laws = [m.forward(TEXT, m.new_cache(64), rows=48).softmax(-1) for m in models]
+    distance = float(0.5 * (laws[0] - laws[1]).abs().sum(-1).mean())
+    assert 0.0 < distance < 0.02
+    assert isinstance(models[1].head, EightBit) is rounded and models[0].parameters == models[1].parameters

@@ -382,6 +382,18 @@ def test_a_recorded_run_is_the_same_text_that_was_saved(traces):
     assert trace.Trace.loads(session.recorded("story")) == toyrun.trace()
 
 
+def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
+    path = trace.recording(traces, "story", "eagle3:tree")
+    path.parent.mkdir()
+    toyrun.tree_trace().save(path)
+    log, line = race.play_recorded("story", "eagle3:tree")
+    assert log == pack(toyrun.tree_trace().dumps()) and line["value"] == ""
+    log, line = race.play_recorded("story", "medusa")
+    assert log == pack(toyrun.trace().dumps()) and "Medusa" in line["value"]
+    assert race.play_recorded("story", "draft_model")[1]["value"] == ""
+    assert race.play_recorded("code", "medusa")[1]["wrong"]
+
+
 def test_the_first_screen_takes_any_run_that_can_be_read(traces):
     (traces / "story.jsonl").write_text("{}", encoding="utf-8")
     assert session.first_recorded() == ""

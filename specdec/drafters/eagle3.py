@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ..models.cache import StaticCache
 from ..models.config import Config
-from ..models.transformer import read_weights, Transformer, Weights
+from ..models.transformer import linear, read_weights, Transformer, Weights
 from ..models.view import TargetView
 from ..sampling import Chooser
 from ..types import Proposal, SamplingParams
@@ -45,11 +45,12 @@ class Eagle3Head:
 
     def __init__(
         self, config: Config, weights: Mapping[str, Tensor], target: Transformer, taps: Sequence[int],
-        norm_before_residual: bool = False,
+        norm_before_residual: bool = False, eight_bit: bool = False,
     ) -> None:  # fmt: skip
         """`weights` under the names of the authors' checkpoints. ValueError where they fit no head for `target`.
 
         With `norm_before_residual` (`speculators`) the stream begins with the normed feature, not the feature.
+        With `eight_bit` the matrices are kept in 8 bits.
         """
         needed = (
             "fc.weight", "norm.weight", "lm_head.weight", "midlayer.hidden_norm.weight",
@@ -67,26 +68,27 @@ class Eagle3Head:
         shape = replace(
             config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context, windows={}
         )
-        self.decoder = Transformer(shape, lean(weights, target.embedding), target.dtype, target.device)
+        self.decoder = Transformer(shape, lean(weights, target.embedding), target.dtype, target.device, eight_bit)
         hidden_norm = weights["midlayer.hidden_norm.weight"].float() * width**0.5
         self.stream_norm = hidden_norm.to(target.device, target.dtype) if norm_before_residual else None
-        self.fc = fc.float().t().contiguous().to(target.device, target.dtype)
+        self.fc = self.decoder.matrix(fc.float())
         self.vocabulary, self.taps = target.vocabulary, tuple(taps)
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
     @classmethod
-    def load(cls, folder: Path, target: Transformer) -> Eagle3Head:
+    def load(cls, folder: Path, target: Transformer, eight_bit: bool = False) -> Eagle3Head:
         """The authors' layout: `midlayer.*`, `fc`, `norm`, `lm_head`, `d2t`, and a config.json."""
         facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         taps = facts.get("eagle_config", {}).get("eagle_aux_hidden_state_layer_ids")
-        return cls(Config.read(facts), read_weights(folder), target, taps or default_taps(len(target.layers)))
+        taps = taps or default_taps(len(target.layers))
+        return cls(Config.read(facts), read_weights(folder), target, taps, eight_bit=eight_bit)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity)
 
     def fuse(self, states: Mapping[int, Tensor], start: int, end: int) -> Tensor:
         """The features of the tokens from `start` to `end`, from the target's states there.  # [n, hidden]"""
-        return torch.cat([states[tap][start:end] for tap in self.taps], -1) @ self.fc
+        return linear(torch.cat([states[tap][start:end] for tap in self.taps], -1), self.fc)
 
     def read(
         self, features: Tensor, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = ()
@@ -95,7 +97,10 @@ class Eagle3Head:
 
         That is the next feature, as far as the head can tell. `parents` makes the last pairs a tree.
         """
-        start, words = cache.length, F.embedding(torch.tensor(tokens, device=self.fc.device), self.decoder.embedding)
+        start, words = (
+            cache.length,
+            F.embedding(torch.tensor(tokens, device=self.decoder.device), self.decoder.embedding),
+        )
         normed = self.decoder.divided(features)
         pairs = torch.cat((self.decoder.divided(words), normed), -1)
         stream = features if self.stream_norm is None else normed * self.stream_norm

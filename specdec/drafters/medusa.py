@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..models.cache import StaticCache
-from ..models.transformer import read_weights, Transformer
+from ..models.transformer import linear, read_weights, Transformer
 from ..models.view import TargetView
 from ..sampling import Chooser
 from ..types import Proposal, SamplingParams
@@ -76,7 +76,7 @@ class MedusaHeads:
             x = x + F.silu(torch.baddbmm(bias[:count], x, weight[:count]))
         if self.output is not None:
             return torch.bmm(x, self.output[:count])[:, 0]
-        return (x[:, 0] / self.target.norm) @ self.target.head  # that matrix holds the norm already
+        return linear(x[:, 0] / self.target.norm, self.target.head)  # that matrix holds the norm already
 
 
 class MedusaDrafter(ChainDrafter):

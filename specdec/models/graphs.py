@@ -87,8 +87,8 @@ class StaticDecoder:
         weights = scores.softmax(-1, dtype=torch.float32 if x.dtype.itemsize < 4 else None).to(x.dtype)
         y = torch.bmm(weights.view(kv_heads, -1, bucket), values).view(heads, n, -1)
         x = linear(y.transpose(0, 1).reshape(n, -1), layer.out, x if layer.out_bias is None else x + layer.out_bias)
-        gate, up = torch.mm(divided(x, model._floor), layer.gate_up).chunk(2, -1)
-        return torch.addmm(x, F.silu(gate).mul_(up), layer.down)
+        gate, up = linear(divided(x, model._floor), layer.gate_up).chunk(2, -1)
+        return linear(F.silu(gate).mul_(up), layer.down, x)
 
 
 class Graphs:

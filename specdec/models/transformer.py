@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +22,31 @@ from .cache import StaticCache
 from .config import Config
 
 Weights = dict[str, Tensor]
+LANES = 32  # torch's kernel for 8 bits reads so many inputs at once, beyond the end of others
+
+
+class EightBit(NamedTuple):
+    """A matrix in 8 bits: the weights of every output times a scale. A quarter of float32's bytes to read.
+
+    Reading its weights is most of what a small draft costs. Rounding them changes what is drafted, hardly how much of
+    it is kept, and never the law of the text.
+    """
+
+    weights: Tensor  # int8 [out, in]
+    scales: Tensor  # bf16 [out]
+
+    @classmethod
+    def of(cls, matrix: Tensor) -> EightBit:  # [out, in]
+        scales = (matrix.abs().amax(1) / 127).clamp_min(1e-12).bfloat16()
+        return cls((matrix / scales[:, None]).round().to(torch.int8), scales)
+
+    @staticmethod
+    def pays() -> bool:
+        """Whether torch has a fast kernel for it here: elsewhere it was seven times slower than float32."""
+        return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+
+
+Matrix = Tensor | EightBit
 
 
 @dataclass(slots=True)
@@ -31,13 +57,13 @@ class Layer:
     norms and the scale of the attention scores are multiplied into the matrices behind them.
     """
 
-    qkv: Tensor  # [hidden, (heads + 2 kv_heads) · head_dim]
+    qkv: Matrix  # [hidden, (heads + 2 kv_heads) · head_dim]
     qkv_bias: Tensor | None
-    out: Tensor
+    out: Matrix
     out_bias: Tensor | None
     head_norm: Tensor | None  # [heads + kv_heads, 1, head_dim]: QK-norm
-    gate_up: Tensor
-    down: Tensor
+    gate_up: Matrix
+    down: Matrix
     rotary: bool
     window: int | None
 
@@ -45,8 +71,11 @@ class Layer:
 class Transformer:
     """A decoder-only model over plain tensors. Implements `models.base.LanguageModel`."""
 
-    def __init__(self, config: Config, weights: Weights, dtype: torch.dtype, device: str = "cpu") -> None:
-        self.config, self.dtype, self.device = config, dtype, device
+    def __init__(
+        self, config: Config, weights: Weights, dtype: torch.dtype, device: str = "cpu", eight_bit: bool = False
+    ) -> None:
+        """With `eight_bit` the matrices are kept in 8 bits: for drafts, whose every law is as good as another."""
+        self.config, self.dtype, self.device, self.eight_bit = config, dtype, device, eight_bit
         self.source: Path | None = None  # the folder that it was read from
         self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
         self.heads, self.kv_heads, self.head_dim = (
@@ -78,9 +107,15 @@ class Transformer:
         self._head_floor = torch.tensor((self.head_dim * config.rms_norm_eps) ** 0.5, device=device)
         self._cos, self._sin = rotary_tables(config, dtype, device)
 
-    def _behind_norm(self, matrix: Tensor, norm: Tensor, width: int) -> Tensor:
+    def _behind_norm(self, matrix: Tensor, norm: Tensor, width: int) -> Matrix:
         """`matrix` [out, in] for inputs that were only divided by their length: input-first, norm included."""
-        return (matrix * (norm * width**0.5)).t().contiguous().to(self.dtype)
+        return self.matrix(matrix * (norm * width**0.5))
+
+    def matrix(self, matrix: Tensor) -> Matrix:
+        """[out, in] as this model keeps its matrices."""
+        if self.eight_bit and matrix.shape[1] % LANES == 0:
+            return EightBit.of(matrix)
+        return matrix.t().contiguous().to(self.device, self.dtype)
 
     def _layer(self, i: int, weights: Weights, take: Callable[[str], Tensor]) -> Layer:
         name, width, scale = f"model.layers.{i}.", self.config.hidden_size, self.head_dim**-0.5
@@ -106,20 +141,22 @@ class Transformer:
         return Layer(
             qkv=self._behind_norm(torch.cat(list(parts.values())), take(name + "input_layernorm.weight"), width),
             qkv_bias=torch.cat(present).to(self.dtype) if present else None,
-            out=take(name + "self_attn.o_proj.weight").t().contiguous().to(self.dtype),
+            out=self.matrix(take(name + "self_attn.o_proj.weight")),
             out_bias=None if out_bias is None else out_bias.to(self.dtype),
             head_norm=head_norm,
             gate_up=self._behind_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
-            down=take(name + "mlp.down_proj.weight").t().contiguous().to(self.dtype),
+            down=self.matrix(take(name + "mlp.down_proj.weight")),
             rotary=i not in self.config.layers_without_rotary,
             window=self.config.windows.get(i),
         )
 
     @classmethod
-    def load(cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Transformer:
+    def load(
+        cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu", eight_bit: bool = False
+    ) -> Transformer:
         """Read a checkpoint folder in the Hub's layout (config.json, *.safetensors, sharded or not)."""
         folder = Path(folder)
-        model = cls(Config.load(folder), read_weights(folder), dtype or torch.float32, device)
+        model = cls(Config.load(folder), read_weights(folder), dtype or torch.float32, device, eight_bit)
         model.source = folder
         return model
 
@@ -168,8 +205,8 @@ class Transformer:
         """Of states behind the last layer.  # [n, hidden] -> [n, V]"""
         x = self.divided(x)
         if len(x) == 1 and self.pad_single_rows:  # the output matrix, too, wants two rows
-            return (x.expand(2, -1) @ self.head)[:1]
-        return x @ self.head
+            return linear(x.expand(2, -1), self.head)[:1]
+        return linear(x, self.head)
 
     def through(
         self, source: Sequence[int] | Tensor, cache: StaticCache, start: int, first: int = 0, last: int | None = None,
@@ -229,8 +266,8 @@ class Transformer:
                 scale=1.0, enable_gqa=self.heads != self.kv_heads,
             )[0]  # fmt: skip
         x = linear(y.transpose(0, 1).reshape(n, -1), layer.out, x if layer.out_bias is None else x + layer.out_bias)
-        gate, up = torch.mm(divided(x, self._floor), layer.gate_up).chunk(2, -1)
-        return torch.addmm(x, F.silu(gate).mul_(up), layer.down)
+        gate, up = linear(divided(x, self._floor), layer.gate_up).chunk(2, -1)
+        return linear(F.silu(gate).mul_(up), layer.down, x)
 
     def _rotary(self, start: int, count: int, parents: Sequence[int]) -> tuple[Tensor, Tensor]:
         if is_chain(parents):
@@ -277,7 +314,10 @@ def divided(x: Tensor, floor: Tensor) -> Tensor:
     return x / torch.hypot(length, floor).to(x.dtype)
 
 
-def linear(x: Tensor, matrix: Tensor, added: Tensor | None) -> Tensor:
+def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
+    if isinstance(matrix, EightBit):
+        product = torch._weight_int8pack_mm(x.bfloat16(), *matrix)  # fast in bf16 only
+        return product.to(x.dtype) if added is None else added + product
     return torch.mm(x, matrix) if added is None else torch.addmm(added, x, matrix)
 
 

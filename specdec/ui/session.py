@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from ..events import Event
-from ..trace import line, live_header, Trace
-from .menu import EMBEDDED
+from ..trace import line, live_header, recording, Trace
+from .menu import EMBEDDED, WEIGHTS
 from .request import CertificateRequest, RunRequest
 from .text import ASSETS, kind_of, strings
 
@@ -75,16 +75,16 @@ def recorded_certificates() -> str:
     return text
 
 
-def recorded(name: str) -> str:
-    """A recorded run as NDJSON, checked; "" if there is none of that name."""
-    if name not in recorded_names():
+def recorded(name: str, drafter: str = "") -> str:
+    """A recorded run as NDJSON, checked: the first screen's, or a drafter's; "" if there is none."""
+    if name not in recorded_names() or (drafter and drafter not in WEIGHTS):
         return ""
+    path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
     try:
-        trace = Trace.load(TRACES / f"{name}.jsonl")
+        return Trace.load(path).dumps()
     except (OSError, ValueError) as error:
-        log.warning("recorded run %s cannot be read: %s", name, error)
+        log.warning("recorded run %s cannot be read: %s", path.relative_to(TRACES), error)
         return ""
-    return trace.dumps()
 
 
 def first_recorded() -> str:

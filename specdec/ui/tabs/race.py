@@ -63,7 +63,7 @@ def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
         top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
         top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
         stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
-    recordings(screen, line)
+    recordings(screen, line, drafter)
     traces()
     explain(drafter, rule, family, peer)
     family.change(switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
@@ -114,7 +114,7 @@ def filled_in(names: Sequence[str], settings: dict[str, Any]) -> list[Any]:
     return [updates.get(name, gr.skip()) for name in names]
 
 
-def recordings(screen: gr.HTML, line: gr.HTML) -> None:
+def recordings(screen: gr.HTML, line: gr.HTML, drafter: gr.Dropdown) -> None:
     names = session.recorded_names()
     if not names:
         return
@@ -123,14 +123,21 @@ def recordings(screen: gr.HTML, line: gr.HTML) -> None:
         gr.HTML(f'<span class="sd-sub">{words["recorded"]}</span>', elem_classes="sd-label")
         for name in names:
             button = gr.Button(words["examples"].get(name, name.capitalize()), size="sm", elem_classes="sd-pill")
-            button.click(lambda name=name: play_recorded(name), None, [screen, line], queue=False, **PRIVATE)
+            button.click(
+                lambda drafter, name=name: play_recorded(name, drafter), drafter, [screen, line], queue=False, **PRIVATE
+            )
 
 
-def play_recorded(name: str) -> tuple[Any, Any]:
-    log = session.recorded(name)
-    if not log:
-        return gr.skip(), tell(strings("page")["notice"]["no_trace"], wrong=True)
-    return pack(log), tell("")
+def play_recorded(name: str, drafter: str) -> tuple[Any, Any]:
+    """The chosen drafter's run; where it has none, the default one's, and a word about that."""
+    words, default = strings("page"), menu.drafters()[0]
+    if drafter != default and (log := session.recorded(name, drafter)):
+        return pack(log), tell("")
+    if log := session.recorded(name):
+        named = words["settings"]["drafters"].get(drafter, drafter)
+        told = "" if drafter == default else words["notice"]["other_trace"].format(drafter=named)
+        return pack(log), tell(told)
+    return gr.skip(), tell(words["notice"]["no_trace"], wrong=True)
 
 
 def next_example(examples: list[str]) -> str:
