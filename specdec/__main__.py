@@ -50,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parse.add_argument("--exit-layer", type=int, default=0, help="offer early_exit of --target at this layer")
     parse.add_argument("--dtype", choices=("bfloat16", "float32"), help="default: what is fastest here")
+    parse.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="default cpu; cuda is an NVIDIA GPU")
     parse.add_argument("--peer", choices=("transformers",), help="one more lane: its own assisted generation")
     parse.add_argument("--json", action="store_true", help="print the trace, one JSON object a line")
     parse.add_argument("--save", type=Path, metavar="FILE", help="also keep the run as a recorded trace (.jsonl)")
@@ -72,12 +73,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         dtype = getattr(torch, options.dtype) if options.dtype else None
         if options.target:
             family = zoo.load_pair(
-                options.target, *options.draft, exit_layer=options.exit_layer, dtype=dtype, pickles=True
+                options.target,
+                *options.draft,
+                exit_layer=options.exit_layer,
+                dtype=dtype,
+                pickles=True,
+                device=options.device,
             )
         elif options.draft or options.exit_layer:
             raise ValueError("--draft and --exit-layer belong to a --target")
         else:
-            family = zoo.load(options.family, dtype)
+            family = zoo.load(options.family, dtype, options.device)
         trained = (name for name in family.drafters if name not in ("none", "prompt_lookup"))
         drafter = options.drafter or next(trained, "prompt_lookup")
         events = race(family, options.prompt, drafter, options.k, params, rule=options.rule, peer=bool(options.peer))

@@ -10,8 +10,9 @@ import contextlib
 from collections.abc import Generator
 
 from . import rules
-from .engine import check_prompt, generate, PromptError, Task
+from .engine import check_prompt, PromptError, Task
 from .events import Committed, Event, Finished
+from .lane import generate
 from .peer import assisted
 from .probe import probe
 from .types import SamplingParams

@@ -38,7 +38,7 @@ EMBEDDED = Path(__file__).resolve().parent.parent / "assets" / "family"
 FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}
 ADAPTIVE, DEFAULT = "adaptive", "draft_model"
 SMALL = 100_000_000  # bytes of weights as stored
-_loaded: dict[tuple[str, torch.dtype | None], Family] = {}
+_loaded: dict[tuple[str, torch.dtype | None, str], Family] = {}
 _lock = threading.Lock()
 
 
@@ -116,16 +116,23 @@ def facts_of(model: Transformer) -> dict[str, Any]:
     return {"parameters": model.parameters, "layers": len(model.layers), "hidden_size": model.embedding.shape[1]} | bits
 
 
-def load(name: str = "embedded", dtype: torch.dtype | None = None) -> Family:
-    """The family of that name or folder, loaded at the first call. `dtype` None picks what is fastest here."""
+def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
+    """The family of that name or folder, loaded at the first call. `dtype` None picks what is fastest there."""
+    check_device(device)
     with _lock:
-        if (name, dtype) not in _loaded:
+        if (name, dtype, device) not in _loaded:
             folder = FOLDERS.get(name) or Path(name)
-            _loaded[name, dtype] = read(folder, name, dtype or fastest_dtype(folder / "target"))
-        return _loaded[name, dtype]
+            chosen = dtype or fastest_dtype(folder / "target", device)
+            _loaded[name, dtype, device] = read(folder, name, chosen, device)
+        return _loaded[name, dtype, device]
 
 
-def read(folder: Path, name: str, dtype: torch.dtype) -> Family:
+def check_device(device: str) -> None:
+    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+        raise ValueError("torch sees no NVIDIA GPU here; leave the device out to run on the CPU")
+
+
+def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Family:
     """A folder with `target/`, `tokenizer/` and perhaps `draft_model/`, `draft_model_NAME/`, `medusa/`, `eagle3/`.
 
     Without a tokenizer it holds a tuned target, which shares the tokenizer and the draft of the family around it.
@@ -137,11 +144,11 @@ def read(folder: Path, name: str, dtype: torch.dtype) -> Family:
     if not words.is_file():
         raise ValueError(f"{folder} has no tokenizer: {words} is missing")
     tokenizer = Tokenizer.from_file(str(words))
-    eight_bit = EightBit.pays()  # for drafts alone: the target keeps every bit
+    eight_bit = device == "cpu" and EightBit.pays()  # for drafts alone: the target keeps every bit
     drafts = {
-        name: Transformer.load(path, dtype, eight_bit=eight_bit) for name, path in draft_folders(folder, tuned).items()
+        name: Transformer.load(path, dtype, device, eight_bit) for name, path in draft_folders(folder, tuned).items()
     }
-    family = Family(name, Transformer.load(folder / "target", dtype), tokenizer, drafts)
+    family = Family(name, Transformer.load(folder / "target", dtype, device), tokenizer, drafts)
     family.drafters |= heads(folder, family.target, eight_bit)
     return at_its_fastest(family)
 
@@ -171,7 +178,7 @@ def heads(folder: Path, target: Transformer, eight_bit: bool) -> dict[str, Metho
 
 def load_pair(
     target: str | Path, *drafts: str | Path, exit_layer: int = 0, dtype: torch.dtype | None = None,
-    pickles: bool = False,
+    pickles: bool = False, device: str = "cpu",
 ) -> Family:  # fmt: skip
     """A target in the Hub's layout and any number of drafters for it, each told by its tensors.
 
@@ -179,9 +186,10 @@ def load_pair(
     were trained to exit. `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter
     of a kind bears its source's last name. ValueError, with one reason, for what cannot be loaded.
     """
+    check_device(device)
     folder = published.find(target)
     try:
-        model = Transformer.load(folder, dtype or fastest_dtype(folder))
+        model = Transformer.load(folder, dtype or fastest_dtype(folder, device), device)
         tokenizer = published.read_tokenizer(folder)
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from error
@@ -229,19 +237,23 @@ def early_exit(layer: int) -> dict[str, Method]:
 
 
 def at_its_fastest(family: Family) -> Family:
-    """With the settings that are fastest on this machine."""
+    """With the settings that are fastest on this machine; a GPU has none."""
+    if family.target.device != "cpu":
+        return family
     family.threads = tune_threads(family)
     if family.target.dtype != torch.float32:
         tune_padding(family)
     return family
 
 
-def fastest_dtype(folder: Path) -> torch.dtype:
-    """float32 for small models; bfloat16 for large ones where the processor multiplies it in hardware.
+def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
+    """bfloat16 on a GPU. On a CPU float32 for small models; bfloat16 for large ones if its hardware multiplies that.
 
     Large matrices cost what their bytes cost. Small ones cost what a call costs, and a bfloat16 call costs
     several times a float32 one (27 against 6 µs at 192 × 576 on the CPU this was measured on).
     """
+    if device != "cpu":
+        return torch.bfloat16
     stored = sum(shard.stat().st_size for shard in folder.glob("*.safetensors"))
     supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
     return torch.bfloat16 if stored > SMALL and supported() else torch.float32

@@ -17,9 +17,12 @@ ALLOWED = {
     "verify": {"types", "sampling"},
     "rules": {"types", "sampling", "verify"},
     "events": {"types"},
+    "fused": {"types", "sampling"},
     "describe": {"types", "events", "sampling"},
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "models", "drafters"},
+    "cycle": {"types", "sampling", "fused", "models"},
+    "lane": {"types", "sampling", "verify", "events", "describe", "engine", "fused", "cycle", "models", "drafters"},
     "engine": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
     "stats": {"types", "events", "theory"},
     "audit": {"types", "events"},
@@ -33,9 +36,9 @@ ALLOWED = {
     "probe": {"types", "engine", "stats", "zoo"},
     "peer": {"types", "events", "sampling", "describe", "engine", "models", "drafters"},
     "record": {"types", "trace", "race", "zoo"},
-    "race": {"types", "events", "verify", "rules", "engine", "zoo", "probe", "peer"},
+    "race": {"types", "events", "verify", "rules", "engine", "lane", "zoo", "probe", "peer"},
     "train": {"models", "drafters", "machine", "train"},
-    "bench": {"engine", "events", "race", "zoo", "stats", "theory", "types", "machine", "bench", ""},
+    "bench": {*"types events engine race fused cycle lane zoo stats theory machine models drafters bench".split(), ""},
 }
 SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "certify", "types", "events", "machine", "ui"}
 PAGE = {"events", "trace", "audit", "compare", "stats", "theory", "types", "ui"}

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from specdec import __main__ as terminal
 from specdec.bench import __main__ as bench
@@ -66,6 +67,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "-k", "-2"], "k must be 0 or more"),
         (["x", "--drafter", "magic"], "choose from"),
         (["x", "--drafter", "medusa", "--peer", "transformers"], "raced with a draft model"),
+        *([] if torch.cuda.is_available() else [(["x", "--device", "cuda"], "sees no NVIDIA GPU")]),
         (["x", "--family", "/nowhere"], "no folder 'target'"),
     ],
 )

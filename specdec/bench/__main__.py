@@ -1,6 +1,7 @@
 """`python -m specdec.bench --suite embedded`: a table of measured figures and, last, one line of JSON.
 
-*embedded* has the drafters that need nothing but a second model, *methods* every way of drafting.
+*embedded* has the drafters that need nothing but a second model, *methods* every way of drafting. *shapes* and *gpu*
+run models of known shapes with random weights and synthetic acceptance (`shapes.py`).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,7 +21,7 @@ from tqdm import tqdm
 
 from .. import __version__, machine
 from ..zoo import adapted, ADAPTIVE, DEFAULT, Family, load
-from . import peers
+from . import peers, shapes
 from .measure import pairs, Row, row, Setting
 from .prompts import PROMPTS
 
@@ -104,27 +106,34 @@ def headline(rows: Sequence[Row], temperature: float) -> dict[str, Any]:
     return {"speedup": round(median(best.values()), 3) if best else None, "domains": best, "looping": left_out}
 
 
-def provenance(family: Family) -> dict[str, Any]:
+def provenance(models: dict[str, Any]) -> dict[str, Any]:
     root = Path(__file__).resolve().parents[2]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True)
     return {
         "commit": commit.stdout.strip() or None,
         "version": __version__,
         "measured": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "models": family.describe(),
+        "models": models,
     }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m specdec.bench", description=__doc__)
-    parser.add_argument("--suite", choices=("embedded", "methods"), default="embedded")
+    parser.add_argument("--suite", choices=("embedded", "methods", "shapes", "gpu"), default="embedded")
     parser.add_argument("--family", default="embedded", help="'embedded', 'tuned', or a folder")
     parser.add_argument("--tokens", type=int, default=96, help="new tokens per run (default 96)")
     parser.add_argument("--repeats", type=int, default=5, help="measured rounds, after one to warm up (default 5)")
     parser.add_argument("-k", type=int, nargs="+", default=[2, 4, 6], help="draft lengths to try (default 2 4 6)")
     parser.add_argument("--no-peers", action="store_true", help="leave transformers' own generation out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the JSON to a file")
+    parser.add_argument("--pairs", nargs="+", choices=shapes.PAIRS, help="of --suite shapes: which models")
     options = parser.parse_args(arguments)
+    if options.suite in ("shapes", "gpu"):
+        try:
+            return write(shapes.report(options), options)
+        except shapes.NoDevice as error:
+            print(error, file=sys.stderr)
+            return 2
     try:
         family = load(options.family)
     except ValueError as error:
@@ -139,14 +148,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.family == "embedded" and not options.no_peers:
         rivals = peers.measure(family, best_settings(rows), options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
-    report = {
-        "suite": options.suite,
-        "machine": machine.describe(),
-        "rows": rows,
-        "peers": rivals,
-        "headline": headlines,
-        "provenance": provenance(family),
-    }
+    models = family.describe()
+    return write({"rows": rows, "peers": rivals, "headline": headlines, "models": models}, options)
+
+
+def write(report: dict[str, Any], options: argparse.Namespace) -> int:
+    """The last line of the output, and the file, if one is wanted. `models` moves into the provenance."""
+    report = {"suite": options.suite, "machine": machine.describe()} | report
+    report["provenance"] = provenance(report.pop("models"))
     final = json.dumps(report, ensure_ascii=False)
     if options.json:
         options.json.write_text(final + "\n", encoding="utf-8")

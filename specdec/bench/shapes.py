@@ -1,0 +1,330 @@
+"""Speed at the shapes of published models, with random weights: what a cycle costs does not depend on their values.
+
+What is kept of a draft does, so acceptance is synthetic: each draft passes with probability α, whatever the models
+think (vLLM's benchmarks do the same). Every row of the report says so; the text is worth nothing. Lanes take turns,
+run by run; ratios are of neighbours. The roofline is what reading the weights and the cache once would take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import random
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean, median, stdev
+from typing import Any
+
+import pandas
+import torch
+from tqdm import tqdm
+
+from .. import lane, theory
+from ..cycle import Cycle
+from ..drafters import DraftModelDrafter, NoDrafter
+from ..engine import Task
+from ..events import Finished
+from ..fused import ratio, synthetic
+from ..models.config import Config
+from ..models.transformer import Transformer, Weights
+from ..stats import LaneStats, middle
+from ..types import SamplingParams
+from . import library
+from .host import host_reads
+
+HARDWARE = Path(__file__).resolve().parents[2] / "assets" / "hardware.json"
+LLAMA3 = {
+    "rope_type": "llama3",
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+# Fields of each model's config.json on the Hub; the context is cut to what is measured.
+SHAPES: dict[str, dict[str, Any]] = {
+    "Qwen3-0.6B": {
+        "model_type": "qwen3", "vocab_size": 151936, "hidden_size": 1024, "intermediate_size": 3072,
+        "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+        "rms_norm_eps": 1e-6, "rope_theta": 1e6, "tie_word_embeddings": True, "max_position_embeddings": 8192,
+    },
+    "Qwen3-8B": {
+        "model_type": "qwen3", "vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 12288,
+        "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+        "rms_norm_eps": 1e-6, "rope_theta": 1e6, "tie_word_embeddings": False, "max_position_embeddings": 8192,
+    },
+    "Llama-3.2-1B": {
+        "model_type": "llama", "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192,
+        "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,
+        "rms_norm_eps": 1e-5, "rope_theta": 5e5, "rope_scaling": {**LLAMA3, "factor": 32.0},
+        "tie_word_embeddings": True, "max_position_embeddings": 8192,
+    },
+    "Llama-3.1-8B": {
+        "model_type": "llama", "vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+        "rms_norm_eps": 1e-5, "rope_theta": 5e5, "rope_scaling": {**LLAMA3, "factor": 8.0},
+        "tie_word_embeddings": False, "max_position_embeddings": 8192,
+    },
+    "tiny draft": {
+        "model_type": "qwen3", "vocab_size": 256, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 8192,
+        "tie_word_embeddings": True,
+    },
+    "tiny target": {
+        "model_type": "qwen3", "vocab_size": 256, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 8192,
+        "tie_word_embeddings": True,
+    },
+}  # fmt: skip
+PAIRS = {
+    "qwen3": ("Qwen3-0.6B", "Qwen3-8B"),
+    "llama3": ("Llama-3.2-1B", "Llama-3.1-8B"),
+    "tiny": ("tiny draft", "tiny target"),
+}
+ALPHAS = (0.6, 0.8, 0.9)
+DEPTHS = (0, 1, 2, 4, 8, 16)  # of the growth tables
+CONTEXTS = (128, 512, 1024, 2048, 4096)
+
+
+class NoDevice(RuntimeError):
+    """The suite needs what this machine has not."""
+
+
+@dataclass
+class Setting:
+    """One lane, and what was measured of it."""
+
+    pair: str
+    k: int
+    alpha: float | None  # None: plain decoding
+    context: int
+    cycle: Cycle
+    setup: float = 0.0
+    runs: list[LaneStats] = field(default_factory=list)
+    other: list[float] = field(default_factory=list)  # the engine's share of a run's decoding
+    events: list[float] = field(default_factory=list)  # the share of its wall clock that telling it took
+    syncs: float = 0.0
+
+
+def report(options: argparse.Namespace) -> dict[str, Any]:
+    """NoDevice, in one sentence, where the suite cannot run."""
+    on_gpu = torch.cuda.is_available()
+    if options.suite == "gpu" and not on_gpu:
+        raise NoDevice("The suite gpu needs an NVIDIA GPU, and torch sees none; --suite shapes runs on a CPU, too.")
+    chosen = options.pairs or (["qwen3", "llama3"] if on_gpu else ["tiny"])
+    rows: list[dict[str, Any]] = []
+    reasons: dict[str, str] = {}
+    rivals: dict[str, Any] = {}
+    for name in chosen:
+        gc.collect()
+        draft, target = (random_model(SHAPES[shape], seed) for seed, shape in enumerate(PAIRS[name]))
+        for context, settings in plans(options.k):
+            rows += measured(name, draft, target, context, settings, options)
+        reasons[name] = rows[-1]["eager_because"]
+        del draft, target
+        if options.suite == "gpu" and not options.no_peers:
+            rivals[name] = against_library(name, [row for row in rows if row["pair"] == name], options)
+    print(table(rows))
+    for name, rival in rivals.items():
+        print(f"{name}: {rival['plain_over_generate']:.2f}× transformers' generate, plain against plain")
+    return {
+        "synthetic": True,
+        "rows": rows,
+        "peers": rivals or None,
+        "eager_because": reasons,
+        "models": {name: PAIRS[name] for name in chosen} | {"dtype": str(dtype_here()).removeprefix("torch.")},
+    }
+
+
+def plans(depths: Sequence[int]) -> list[tuple[int, list[tuple[int, float | None]]]]:
+    """By context, the lanes that take turns: acceptance at the first, growth with context and K at all."""
+    growth: list[tuple[int, float | None]] = [(k, 0.8 if k else None) for k in DEPTHS]
+    sweep: list[tuple[int, float | None]] = [(k, alpha) for alpha in ALPHAS for k in depths]
+    return [
+        (context, [*growth, *(s for s in sweep if i == 0 and s not in growth)]) for i, context in enumerate(CONTEXTS)
+    ]
+
+
+def measured(
+    name: str, draft: Transformer, target: Transformer, context: int, lanes: list[tuple[int, float | None]],
+    options: argparse.Namespace,
+) -> list[dict[str, Any]]:  # fmt: skip
+    prompt = random_prompt(context, target.vocabulary)
+    params = SamplingParams(temperature=1.0, max_tokens=options.tokens, ignore_end=True)
+    settings = []
+    for k, alpha in lanes:
+        start = time.perf_counter()
+        test = ratio if alpha is None else synthetic(alpha)
+        cycle = Cycle(target, draft if k else None, k, context + options.tokens, params, test)
+        settings.append(Setting(name, k, alpha, context, cycle, time.perf_counter() - start))
+    for repeat in tqdm(range(-1, options.repeats), desc=f"{name}, {context} tokens", unit="round"):
+        for setting in settings:
+            task = task_of(setting, draft, target, prompt, params, repeat)
+            if repeat < 0:  # warms up, captures, and counts where the host waits
+                waits = host_reads(lambda: list(lane.on_device(task, setting.cycle)))  # noqa: B023
+                cycles = setting.cycle.syncs
+                setting.syncs = (waits + cycles) / cycles
+                setting.setup += setting.cycle.graphs.seconds
+                continue
+            start = time.perf_counter()
+            events = list(lane.on_device(task, setting.cycle))
+            wall = time.perf_counter() - start
+            end = events[-1]
+            if not isinstance(end, Finished) or end.tokens != options.tokens:
+                raise RuntimeError(f"a run of {options.tokens} tokens ended otherwise: {end}")
+            setting.runs.append(LaneStats.of(events, task.lane))
+            setting.other.append(end.other / (end.at - end.prefill))
+            setting.events.append(1.0 - end.at / wall)
+    plain = settings[0]
+    return [row(setting, plain, draft, target) for setting in settings]
+
+
+def against_library(name: str, rows: list[dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
+    """transformers at the first context; a row's `over_assisted` takes its own τ for that library's cycles, too."""
+    draft, target = (SHAPES[shape] for shape in PAIRS[name])
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    prompt = random_prompt(CONTEXTS[0], target["vocab_size"])
+    depths = sorted({row["k"] for row in rows if row["k"]})
+    found = library.measure(draft, target, prompt, depths, options.tokens, options.repeats, dtype_here(), device)
+    first = [row for row in rows if row["context"] == CONTEXTS[0]]
+    for row in first:
+        if row["k"]:
+            cycle = found["assisted_seconds_per_cycle"][row["k"]]
+            row["over_assisted"] = round(cycle / row["tau"] / row["seconds_per_token"], 4)
+    plain = next(row["seconds_per_token"] for row in first if row["k"] == 0)
+    return found | {"plain_over_generate": round(found["seconds_per_token"]["generate"] / plain, 4)}
+
+
+def random_prompt(context: int, vocabulary: int) -> list[int]:
+    rng = random.Random(context)
+    return [rng.randrange(vocabulary) for _ in range(context)]
+
+
+def task_of(
+    setting: Setting, draft: Transformer, target: Transformer, prompt: list[int], params: SamplingParams, repeat: int
+) -> Task:
+    drafter = DraftModelDrafter(draft, 1) if setting.k else NoDrafter()
+    seeded = SamplingParams(params.temperature, max_tokens=params.max_tokens, seed=repeat + 1, ignore_end=True)
+    return Task(target, prompt, seeded, drafter, setting.k, details=False)
+
+
+def row(setting: Setting, plain: Setting, draft: Transformer, target: Transformer) -> dict[str, Any]:
+    """Medians over the runs; the ratio to plain decoding with its 95 % interval, from the runs side by side."""
+    runs, step = setting.runs, median(run.seconds_per_token or math.inf for run in plain.runs)
+    ratios = [
+        (a.seconds_per_token or math.inf) / (b.seconds_per_token or math.inf)
+        for a, b in zip(plain.runs, runs, strict=True)
+    ]
+    tau = sum(run.tokens - run.first for run in runs) / sum(run.cycles for run in runs)
+    drafted = sum(run.drafted for run in runs)
+    passes = [seconds for run in runs for seconds in (run.verify_seconds or run.step_seconds)]
+    roof = roofline(draft, target, setting.k, setting.context)
+    token = median(run.seconds_per_token or math.inf for run in runs)
+    return {
+        "pair": setting.pair,
+        "synthetic": True,
+        "context": setting.context,
+        "k": setting.k,
+        "synthetic_alpha": setting.alpha,
+        "alpha": middle([sum(r.accepted for r in runs) / sum(r.judged for r in runs)]) if setting.k else None,
+        "tau": round(tau, 4),
+        "seconds_per_token": token,
+        "seconds_per_token_spread": [min(r.seconds_per_token or 0.0 for r in runs), max_of(runs)],
+        "prefill_seconds": median(run.prefill_seconds for run in runs),
+        "measured_speedup": round(median(ratios), 4),
+        "measured_speedup_interval": interval(ratios),
+        "draft_cost": round(sum(run.draft_seconds for run in runs) / drafted / step, 4) if drafted else None,
+        "verify_cost": round(median(passes) / step, 4),
+        "roofline_seconds_per_token": roof / tau if roof else None,
+        "roofline_share": round(roof / tau / token, 4) if roof else None,
+        "host_syncs_per_cycle": round(setting.syncs, 4),
+        "engine_overhead_share": round(median(setting.other), 4),
+        "event_overhead_share": round(median(setting.events), 4),
+        "setup_seconds": round(setting.setup, 4),
+        "eager_because": setting.cycle.graphs.reason,
+    }
+
+
+def max_of(runs: Iterable[LaneStats]) -> float:
+    return max(run.seconds_per_token or 0.0 for run in runs)
+
+
+def interval(ratios: Sequence[float]) -> list[float] | None:
+    """95 %, of the mean of the logarithms."""
+    if len(ratios) < 2:
+        return None
+    logs = [math.log(value) for value in ratios]
+    reach = 1.96 * stdev(logs) / math.sqrt(len(logs))
+    return [round(math.exp(mean(logs) + sign * reach), 4) for sign in (-1, 1)]
+
+
+def roofline(draft: Transformer, target: Transformer, k: int, context: int) -> float | None:
+    """Seconds of one cycle at the machine's peak figures; None for a GPU that `assets/hardware.json` does not know."""
+    machines = json.loads(HARDWARE.read_text(encoding="utf-8"))["machines"]
+    name = torch.cuda.get_device_name(0) if target.device.startswith("cuda") else "2-core CPU"
+    known = next((m for m in machines if m["name"] in name), None)
+    if known is None:
+        return None
+    peak = theory.Machine(known["tflops"] * 1e12, known["gbps"] * 1e9, known["gb"] * 1e9)
+    bits = 8 * target.dtype.itemsize
+
+    def seconds(model: Transformer, rows: int) -> float:
+        # The table of embeddings is read at a few rows; where it is tied, the output matrix is the same numbers.
+        tied = model.config.tie_word_embeddings
+        read = model.parameters - (0 if tied else model.embedding.numel())
+        shape = theory.Model(read, read, len(model.layers), model.heads, model.kv_heads, model.head_dim)
+        return theory.pass_seconds(peak, shape, bits, 1, rows, context)
+
+    return k * seconds(draft, 1) + seconds(target, k + 1)
+
+
+def dtype_here() -> torch.dtype:
+    return torch.bfloat16 if torch.cuda.is_available() else torch.float32
+
+
+def random_model(shape: dict[str, Any], seed: int) -> Transformer:
+    """Weights as fresh models have them: normal, with deviation 0.02; norms are ones."""
+    device, config = "cuda" if torch.cuda.is_available() else "cpu", Config.read(shape)
+    generator = torch.Generator(device).manual_seed(seed)
+    width, inner, size = config.hidden_size, shape["intermediate_size"], config.head_dim
+    queries, keys = config.num_attention_heads * size, config.num_key_value_heads * size
+
+    def normal(*dimensions: int) -> torch.Tensor:
+        return 0.02 * torch.randn(*dimensions, generator=generator, device=device, dtype=dtype_here())
+
+    weights: Weights = {
+        "model.embed_tokens.weight": normal(config.vocab_size, width),
+        "model.norm.weight": torch.ones(width),
+    }
+    if not config.tie_word_embeddings:
+        weights["lm_head.weight"] = normal(config.vocab_size, width)
+    for i in range(config.num_hidden_layers):
+        parts = {
+            "self_attn.q_proj": (queries, width), "self_attn.k_proj": (keys, width), "self_attn.v_proj": (keys, width),
+            "self_attn.o_proj": (width, queries), "mlp.gate_proj": (inner, width), "mlp.up_proj": (inner, width),
+            "mlp.down_proj": (width, inner),
+        }  # fmt: skip
+        norms = {"input_layernorm": width, "post_attention_layernorm": width}
+        if config.model_type == "qwen3":
+            norms |= {"self_attn.q_norm": size, "self_attn.k_norm": size}
+        weights |= {f"model.layers.{i}.{part}.weight": normal(*dimensions) for part, dimensions in parts.items()}
+        weights |= {f"model.layers.{i}.{norm}.weight": torch.ones(length) for norm, length in norms.items()}
+    return Transformer(config, weights, dtype_here(), device)
+
+
+COLUMNS = {
+    "pair": "pair", "context": "context", "k": "K", "synthetic_alpha": "α (synthetic)", "tau": "τ",
+    "seconds_per_token": "s/token", "roofline_seconds_per_token": "roofline", "measured_speedup": "measured",
+    "draft_cost": "c", "verify_cost": "v", "host_syncs_per_cycle": "syncs", "engine_overhead_share": "engine",
+    "event_overhead_share": "events", "setup_seconds": "set-up s",
+}  # fmt: skip
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    frame = pandas.DataFrame(list(rows))[list(COLUMNS)].rename(columns=COLUMNS)
+    small = {name: "{:.6f}".format for name in ("s/token", "roofline")}
+    return "Random weights, synthetic acceptance.\n" + frame.to_string(
+        index=False, float_format="{:.2f}".format, formatters=small, na_rep="–"
+    )

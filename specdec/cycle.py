@@ -1,0 +1,196 @@
+"""One cycle on the device: draft, verify, accept, grow the text, and tell the host once.
+
+Two steps, each a CUDA graph where there is one (`models/graphs.py`): the whole draft loop, and one pass of the target
+with the accept step (`fused.py`) behind it. Text, length, random numbers and both caches stay on the device; the
+invariant is the loop's: *the target's cache holds every committed token except the last.* Plain decoding is K = 0.
+
+The draft loop is two tokens wide at its first step. After full acceptance the draft model has seen neither its own
+last draft nor the bonus; else it reads a token again, which changes nothing. So no cycle needs a further pass.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from .fused import accept, draw, HEAD, numbers, packed, ratio, Record, Test
+from .models.graphs import bucket_for, Graphs, StaticDecoder
+from .models.transformer import Transformer
+from .sampling import favourites, probabilities
+from .types import SamplingParams
+
+LONGEST = 3  # n-gram of prompt lookup
+Draft = Transformer | Literal["lookup"] | None
+
+
+class Cycle:
+    """A target and a way of drafting for it, for texts of up to `capacity` tokens, one at a time.
+
+    `k` and the warps of `params` are part of what is captured. ValueError if the draft model reads less.
+    """
+
+    @torch.inference_mode()
+    def __init__(
+        self, target: Transformer, draft: Draft, k: int, capacity: int, params: SamplingParams, test: Test = ratio,
+        details: bool = False,
+    ) -> None:  # fmt: skip
+        self.k, self.params, self.test = (0 if draft is None else k), params, test
+        self.capacity, size = capacity, capacity + self.k + 1  # a draft may reach beyond the end
+        device = target.device
+        self.target = StaticDecoder(target, size)
+        self.draft = StaticDecoder(draft, size) if isinstance(draft, Transformer) else None
+        if self.draft and self.draft.model.context < capacity:
+            raise ValueError(f"the draft model reads at most {self.draft.model.context} tokens")
+        self.text = torch.zeros(size, dtype=torch.long, device=device)
+        self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))
+        self.most = torch.full_like(self.length, self.k)  # that any draft may count
+        self.drafted = torch.zeros_like(self.text[: self.k])
+        self.numbers = torch.zeros(size, 2 * self.k + 1, dtype=torch.float64, device=device)
+        self.sound = torch.ones(1, dtype=torch.bool, device=device)
+        law = torch.float64 if target.dtype == torch.float64 else torch.float32
+        self.drawn = self.draft is not None and params.temperature > 0.0  # else each token is chosen outright
+        self.rows = torch.zeros(self.k + 1, target.vocabulary, dtype=law, device=device)
+        self.laws = torch.zeros_like(self.rows[: self.k if self.drawn else 0])
+        self.record = torch.zeros(HEAD + 4 * self.k, dtype=torch.float64, device=device)
+        self._steps = torch.arange(self.k + 1, device=device)
+        self._told = [self.record, *([self.rows, self.laws] if details else [])]
+        self._on_gpu = self.record.is_cuda
+        self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._told] if self._on_gpu else []
+        self.graphs = Graphs(device)
+        self.syncs = 0  # times that the host has waited
+        self.draft_seconds = self.verify_seconds = 0.0  # of the last cycle
+        self._known = 0  # the length as the host knows it
+
+    @torch.inference_mode()
+    def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
+        """Read the prompt, whose text shall have `end` tokens at most, and draw the first token."""
+        if not 0 < len(prompt) < end <= self.capacity:
+            raise ValueError(f"{len(prompt)} tokens growing to {end} do not fit {self.capacity}")
+        start = self._mark()
+        self.text[: len(prompt)] = torch.tensor(prompt, device=self.text.device)
+        self.length.fill_(len(prompt))
+        self.end.fill_(end)
+        self.most.fill_(self.k)
+        self.sound.fill_(True)
+        self.limit.fill_(0)
+        self.numbers.copy_(numbers(seed, len(self.numbers), self.k))
+        self._known = len(prompt)
+        self._judge(self.target.prefill(prompt), self.drafted[:0], None)
+        if self.draft:
+            self.draft.prefill(prompt)
+        return self._read(0, start, start)
+
+    @torch.inference_mode()
+    def run(self) -> Record:
+        """One cycle."""
+        bucket = bucket_for(self._known + self.k + 1, len(self.text))
+        start = self._mark()
+        if self.k:
+            self.graphs.run(("draft", bucket), lambda: self._draft(bucket), self.length)
+        drafted = self._mark()
+        self.graphs.run(("verify", bucket), lambda: self._verify(bucket), self.length)
+        return self._read(self.k, start, drafted)
+
+    @torch.inference_mode()
+    def stop_drafting(self) -> None:
+        """From now on no draft counts."""
+        self.most.fill_(0)
+
+    def laws_told(self, record: Record) -> tuple[Tensor, Tensor | None]:
+        """On the host, with `details`: the target's rows and the drafts' laws of the cycle that was read last."""
+        (_, rows, laws), n = self._host or self._told, len(record.drafted)
+        return rows[: n + 1], laws[:n] if self.drawn and n else None
+
+    def _draft(self, bucket: int) -> None:
+        torch.minimum((self.end - self.length - 1).clamp(min=0), self.most, out=self.limit)
+        if self.draft is None:
+            self._look_up(bucket)
+            return
+        start = self.length - 2
+        ids = self.text.index_select(0, torch.cat([start, start + 1]))
+        uniform = self.numbers.index_select(0, self.length)[0, 1 + self.k :]
+        highest = []
+        for i in range(self.k):
+            logits = self.draft.forward(ids, start, bucket)[-1:]
+            highest.append(logits.amax(-1))
+            if self.drawn:
+                law = probabilities(logits, self.params)[0]
+                self.laws[i].copy_(law)
+                ids = draw(law, uniform[i : i + 1])
+            else:
+                ids = favourites(logits)
+            self.drafted[i : i + 1].copy_(ids)
+            start = self.length + i
+        self.sound.copy_(torch.cat(highest).sum(0, keepdim=True).isfinite())
+        self.limit.mul_(self.sound)
+
+    def _look_up(self, bucket: int) -> None:
+        """What followed the longest suffix of 3, 2 or 1 tokens at its latest earlier place (`PromptLookupDrafter`)."""
+        text, ends = self.text[:bucket], torch.arange(bucket, device=self.text.device)
+        same = ends < self.length
+        score = torch.zeros_like(ends)
+        for n in range(1, LONGEST + 1):
+            suffix = text.index_select(0, (self.length - n).clamp(min=0))
+            same = same & (ends >= n) & (text.roll(n) == suffix)
+            score = score + same
+        best = (score * bucket + ends).masked_fill(ends >= self.length, -1).amax(0, keepdim=True)
+        match = best % bucket
+        # A copy may run on into itself.
+        places = match + self._steps[: self.k] % (self.length - match).clamp(min=1)
+        self.drafted.copy_(text.index_select(0, places))
+        self.limit.mul_(best >= bucket)
+
+    def _verify(self, bucket: int) -> None:
+        start = self.length - 1
+        ids = torch.cat([self.text.index_select(0, start), self.drafted])
+        self._judge(self.target.forward(ids, start, bucket), self.drafted, self.laws if self.drawn else None)
+
+    def _judge(self, logits: Tensor, drafted: Tensor, laws: Tensor | None) -> None:
+        """Accept, and grow the text. Behind what was accepted stands the own token, and behind that nothing counts."""
+        k = len(drafted)
+        rows, row = probabilities(logits, self.params), self.numbers.index_select(0, self.length)[0]
+        outcome = accept(rows, drafted, laws, row[1 : 1 + k], row[:1], self.limit, self.test)
+        emitted = torch.where(
+            self._steps[: k + 1] < outcome.accepted, torch.cat([drafted, outcome.token]), outcome.token
+        )
+        self.text.index_copy_(0, self.length + self._steps[: k + 1], emitted)
+        finite = logits.amax(-1).sum(0, keepdim=True).isfinite()
+        self.rows[: k + 1].copy_(rows)
+        self.record[: HEAD + 4 * k].copy_(packed(outcome, drafted, row[1 : 1 + k], self.limit, self.sound, finite))
+        self.length.add_(outcome.accepted + 1)
+
+    def _read(self, k: int, start: Mark, drafted: Mark) -> Record:
+        """The one place where the host waits."""
+        verified = self._mark()
+        for host, told in zip(self._host, self._told, strict=False):
+            host.copy_(told, non_blocking=True)
+        if self._on_gpu:
+            done = torch.cuda.Event()
+            done.record()
+            done.synchronize()
+        self.syncs += 1
+        record = Record.read((self._host or self._told)[0][: HEAD + 4 * k].tolist())
+        self._known += record.accepted + 1
+        self.draft_seconds, self.verify_seconds = seconds(start, drafted), seconds(drafted, verified)
+        return record
+
+    def _mark(self) -> Mark:
+        if not self._on_gpu:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+
+Mark = float | torch.cuda.Event
+
+
+def seconds(a: Mark, b: Mark) -> float:
+    if isinstance(a, torch.cuda.Event) and isinstance(b, torch.cuda.Event):
+        return float(a.elapsed_time(b)) / 1000.0
+    assert isinstance(a, float) and isinstance(b, float)
+    return b - a

@@ -1,0 +1,140 @@
+"""The lean decoder in shapes that never change, and CUDA graphs of what is built on it.
+
+A step of decoding launches hundreds of small kernels, and eager Python launches them one by one: a small draft model
+then costs what its layers cost, not what its weights weigh. A captured graph launches them all at once. For that the
+shapes must stay: the length of the text is a tensor, keys and values are written by index, the mask follows from the
+length, and attention reads a whole bucket of the cache. No kernel here makes the host wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .transformer import divided, Layer, linear, Transformer
+
+SMALLEST = 256  # of the buckets; each is twice the one before
+WARM_UPS = 2
+
+
+def bucket_for(end: int, capacity: int) -> int:
+    """The smallest bucket that holds the positions below `end`; the last one is the whole cache."""
+    size = SMALLEST
+    while size < end:
+        size *= 2
+    return min(size, capacity)
+
+
+class StaticDecoder:
+    """`model` over a cache of `capacity` positions, with lengths on the device.
+
+    Prompts are read by the model itself into the same cache: their shapes differ, and they come once.
+    """
+
+    def __init__(self, model: Transformer, capacity: int) -> None:
+        self.model, self.cache = model, model.new_cache(capacity)
+        self._places = torch.arange(capacity, device=model.device)
+
+    def prefill(self, tokens: Sequence[int]) -> Tensor:
+        """Read a text from its start; logits behind its last token.  # [1, V]"""
+        self.cache.keep(0)
+        return self.model.forward(tokens, self.cache)
+
+    def forward(self, ids: Tensor, start: Tensor, bucket: int) -> Tensor:
+        """Logits behind each of `ids` [n], which stand from `start` [1] on; start + n <= bucket.  # [n, V]
+
+        What the cache holds from there on is overwritten, or out of sight: to roll back is to start further left.
+        """
+        model, n = self.model, len(ids)
+        places = start + self._places[:n]
+        turns = places.clamp(max=model.context - 1)  # drafts beyond the context are never judged
+        cos, sin = model._cos.index_select(0, turns), model._sin.index_select(0, turns)
+        masks = {window: self._mask(places, bucket, window) for window in model._windows}
+        x = F.embedding(ids, model.embedding)
+        for i, layer in enumerate(model.layers):
+            x = self._block(x, layer, self.cache.data[i], places, cos, sin, masks[layer.window])
+        return model.logits(x)
+
+    def _mask(self, places: Tensor, bucket: int, window: int | None) -> Tensor:
+        """-inf where a token may not look.  # [n, bucket]"""
+        keys, rows = self._places[:bucket], places[:, None]
+        hidden = keys > rows
+        if window is not None:
+            hidden |= keys <= rows - window
+        return torch.zeros(hidden.shape, dtype=self.model.dtype, device=keys.device).masked_fill_(hidden, float("-inf"))
+
+    def _block(
+        self, x: Tensor, layer: Layer, stored: Tensor, places: Tensor, cos: Tensor, sin: Tensor, mask: Tensor
+    ) -> Tensor:  # x: [n, hidden]; stored: [2 kv_heads, capacity, head_dim]
+        """As the model's own block, but for where keys and values go; heads that share them are rows of one product."""
+        model, n, bucket = self.model, len(x), mask.shape[1]
+        heads, kv_heads = model.heads, model.kv_heads
+        qkv = linear(divided(x, model._floor), layer.qkv, layer.qkv_bias).view(n, -1, model.head_dim).transpose(0, 1)
+        turned = qkv[: heads + kv_heads]
+        if layer.head_norm is not None:
+            turned.copy_(divided(turned, model._head_floor) * layer.head_norm)
+        if layer.rotary:
+            swapped = turned.roll(model.head_dim // 2, -1)
+            turned.mul_(cos).addcmul_(swapped, sin)
+        stored.index_copy_(1, places, qkv[heads:])
+        keys, values = stored[:kv_heads, :bucket], stored[kv_heads:, :bucket]
+        queries = qkv[:heads].reshape(kv_heads, -1, model.head_dim)  # [kv_heads, group · n, head_dim]
+        scores = torch.bmm(queries, keys.transpose(1, 2)).view(kv_heads, -1, n, bucket) + mask
+        weights = scores.softmax(-1, dtype=torch.float32 if x.dtype.itemsize < 4 else None).to(x.dtype)
+        y = torch.bmm(weights.view(kv_heads, -1, bucket), values).view(heads, n, -1)
+        x = linear(y.transpose(0, 1).reshape(n, -1), layer.out, x if layer.out_bias is None else x + layer.out_bias)
+        gate, up = linear(divided(x, model._floor), layer.gate_up).chunk(2, -1)
+        return linear(F.silu(gate).mul_(up), layer.down, x)
+
+
+class Graphs:
+    """Steps over tensors that stay in place: captured at first use, replayed from then on.
+
+    Where a step cannot be captured all run as they are, and `reason` says why. All graphs share one pool of memory:
+    between steps nothing may live in it, so steps leave their results in tensors made before.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"
+        self.seconds = 0.0  # that capturing took
+        self.keys: list[Hashable] = []  # in the order of first use, captured or not
+        self._captured: dict[Hashable, torch.cuda.CUDAGraph] = {}
+
+    def run(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
+        """Do `step`, which may depend on nothing but `key` and tensors in place. `state` is what it counts on with."""
+        if key not in self.keys:
+            self.keys.append(key)
+            if not self.reason:
+                start = time.perf_counter()
+                try:
+                    self._captured[key] = self._capture(step, state)
+                except Exception as error:  # whatever a kernel or the driver has against it
+                    self.reason = f"the graph could not be captured: {type(error).__name__}: {error}"
+                self.seconds += time.perf_counter() - start
+        if key in self._captured:
+            self._captured[key].replay()
+        else:
+            step()
+
+    def _capture(self, step: Callable[[], None], state: Tensor) -> torch.cuda.CUDAGraph:
+        """Libraries set themselves up at the first calls, which may not be captured; capturing itself runs nothing."""
+        before, current, stream = state.clone(), torch.cuda.current_stream(), torch.cuda.Stream()
+        stream.wait_stream(current)
+        try:
+            with torch.cuda.stream(stream):
+                for _ in range(WARM_UPS):
+                    step()
+                    state.copy_(before)
+            current.wait_stream(stream)
+            pool = next((graph.pool() for graph in self._captured.values()), None)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=pool):
+                step()
+        finally:
+            torch.cuda.set_stream(current)  # a capture that failed may have left another
+            state.copy_(before)
+        return graph
