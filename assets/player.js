@@ -1094,7 +1094,6 @@ function mount(element, props, watch) {
   function key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const onButton = event.target.closest("button"), onRange = event.target.matches("input");
-    if (event.key === "Escape") return hideCard();
     if (event.key === " " && !onButton) toggle();
     else if (event.key === "ArrowRight" && !onRange) step(1);
     else if (event.key === "ArrowLeft" && !onRange) step(-1);
@@ -1142,7 +1141,7 @@ function mount(element, props, watch) {
     root.addEventListener("focusout", () => hideCard());
     root.addEventListener("click", (event) => { const node = target(event); if (node) { touch(); card && card.pinned && card.anchor === node ? hideCard() : open(node, true); } });
     document.addEventListener("pointerdown", (event) => { if (card && card.pinned && !target(event) && !event.target.closest(".sd-inline")) hideCard(); });
-    root.addEventListener("keydown", (event) => event.key === "Escape" && hideCard());
+    document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // wherever the focus is
     new ResizeObserver(() => { if (run && measure()) resized(); }).observe(root);
   }
 
