@@ -521,8 +521,9 @@ def test_the_table_is_sorted_by_mouse_and_by_keyboard_and_saved_as_a_file(open_p
     page = open_page(reduced_motion="reduce")
     open_methods(page)
     table = page.get_by_role("table", name="All figures")
-    first, speedup, worst = table.locator("tbody tr").first, *(
-        table.get_by_role("columnheader", name=name) for name in ("Speed-up ×", "Worst ×")
+    first, speedup, worst = (
+        table.locator("tbody tr").first,
+        *(table.get_by_role("columnheader", name=name) for name in ("Speed-up ×", "Worst ×")),
     )
     expect(first).to_contain_text("Prompt lookup")
     speedup.get_by_role("button").click()

@@ -13,7 +13,7 @@ Cells = Sequence[Sequence[str | float | None]]
 
 
 def table(caption: str, heads: Sequence[str], digits: Sequence[int | None], rows: Cells, **more: Any) -> gr.HTML:
-    """`rows` is the value: words and figures, None where there is none. `digits` of a column that holds words is None."""
+    """`rows` is the value: words and figures, None where there is none; `digits` is None for words."""
     return gr.HTML(
         rows,
         html_template=(ASSETS / "table.html").read_text(encoding="utf-8"),
