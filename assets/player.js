@@ -254,6 +254,18 @@ const line = (x1, y1, x2, y2, cls, more) => s("line", { x1, y1, x2, y2, class: c
 const rect = (x, y, width, height, more) => s("rect", { x, y, width: Math.max(0, width), height: Math.max(0, height), ...more });
 const svg = (width, height, label, ...children) => s("svg", { width, height, role: "img", "aria-label": label }, children);
 
+/* Bars of one look make one path: a long run has thousands of them. */
+function bundle() {
+  const looks = new Map(), at = (v) => v.toFixed(2);
+  function add(look, x, y, width, height, round = 0) {
+    if (!(width > 0 && height > 0)) return;
+    const r = width < 6 ? 0 : round, corner = (dx, dy, ex, ey) => (r ? `q${dx} ${dy} ${ex} ${ey}` : "");
+    const bar = `M${at(x + r)} ${at(y)}h${at(width - 2 * r)}${corner(r, 0, r, r)}v${at(height - 2 * r)}${corner(0, r, -r, r)}h${at(2 * r - width)}${corner(-r, 0, -r, -r)}v${at(2 * r - height)}${corner(0, -r, r, -r)}z`;
+    looks.set(look, (looks.get(look) || "") + bar);
+  }
+  return { add, paths: (dressing) => [...looks].map(([look, d]) => s("path", { d, ...dressing(look) })) };
+}
+
 let hatches = 0;
 function hatch() {
   const id = "sd-hatch-" + hatches++;
@@ -288,6 +300,7 @@ function mount(element, props, watch) {
   const S = { t: 0, playing: false, slow: 100, zoom: "close", zoomChosen: false, hold: "armed", timer: 0, touched: false, last: 0 };
   const reader = newReader();
   const clipId = "sd-clip-" + hatches++;
+  const room = { gantt: 0, bars: 0, alpha: 0, curve: 0 }; // widths of the charts, read only when the page's changes
   let run = null, drawn = null, chips = [], trees = [], built = [], card = null;
 
   /* -- taking in the log -- */
@@ -337,8 +350,7 @@ function mount(element, props, watch) {
     part.peer.hidden = !peerOf(run);
     laneBoxes().forEach((box) => {
       box.replaceChildren(h("span", { class: "sd-prompt" }, clip(run.header.prompt || "")));
-      box.style.minHeight = "";
-      box.tall = 0;
+      letGo(box);
     });
     if (drawn !== null && innerWidth <= 1040) part.stage.scrollIntoView({ behavior: calm ? "auto" : "smooth" }); // the button is far below
     drawn = null;
@@ -465,16 +477,15 @@ function mount(element, props, watch) {
 
   function draw() {
     if (!run) return;
-    const F = figuresAt(run, S.t), end = horizon(run), over = isOver(run), key = [F.a.k, F.b.k, over, end, S.slow, root.clientWidth].join();
+    const F = figuresAt(run, S.t), end = horizon(run), over = isOver(run), key = [F.a.k, F.b.k, over, end, S.slow].join(), changed = key !== drawn;
     paintChips();
     paintTrees();
-    if (key !== drawn) {
+    if (changed) {
       drawn = key;
       heading();
       paintFigures(F, end);
       part.say.replaceChildren(...sentence(F, end));
       part.foot.replaceChildren(footnote(F));
-      keepTall();
       drawBars(F);
       drawAlpha(F);
       paintAccount(F);
@@ -483,6 +494,21 @@ function mount(element, props, watch) {
     drawGantt(end);
     drawCurve(F, end);
     root.dataset.state = stateName(end, over);
+    if (changed) keepTall(); // last: what is read here is laid out once a frame
+  }
+
+  function resized() {
+    laneBoxes().forEach(letGo);
+    drawn = null;
+    draw();
+  }
+
+  /* Whether the charts have other widths than before; a hidden page has none, and keeps those that it had. */
+  function measure() {
+    if (!part.stage.clientWidth) return false;
+    const before = Object.values(room).join();
+    for (const name of Object.keys(room)) room[name] = part[name].clientWidth;
+    return Object.values(room).join() !== before;
   }
 
   const atEnd = (end) => S.t >= end - EPS;
@@ -518,12 +544,17 @@ function mount(element, props, watch) {
 
   /* Lanes grow, never shrink: the scrubber stays under the finger. */
   function keepTall() {
-    for (const box of laneBoxes()) {
-      if (box.wide !== box.clientWidth) Object.assign(box, { wide: box.clientWidth, tall: 0 });
-      box.style.minHeight = "";
-      box.tall = Math.max(box.tall || 0, box.offsetHeight);
+    const heights = laneBoxes().map((box) => box.offsetHeight);
+    laneBoxes().forEach((box, i) => {
+      if (heights[i] <= box.tall) return;
+      box.tall = heights[i];
       box.style.minHeight = box.tall + "px";
-    }
+    });
+  }
+
+  function letGo(box) {
+    box.style.minHeight = "";
+    box.tall = 0;
   }
 
   function term(name, label) {
@@ -674,15 +705,15 @@ function mount(element, props, watch) {
   /* -- charts: every one takes its width from the page, so that its text stays 12 px -- */
 
   function drawGantt(end) {
-    const box = part.gantt, width = box.clientWidth, [A, B, P] = shownLanes(), down = P ? 70 : 0; // a third row pushes the plain one down
+    const box = part.gantt, width = room.gantt, [A, B, P] = shownLanes(), down = P ? 70 : 0; // a third row pushes the plain one down
     if (!width || !A.first) return box.replaceChildren();
     const close = S.zoom === "close", span = Math.max(close ? closeSpan(A, B, width) : axisEnd(end), EPS), from = close ? clamp(S.t - span * 0.78, 0, Math.max(0, axisEnd(end) - span)) : 0;
-    const x = (v) => ((v - from) / span) * width, inside = (a, b) => b >= from && a <= from + span, tone = (v) => (v <= S.t + EPS ? 1 : 0.28);
-    const bars = s("g", { "clip-path": `url(#${clipId})` }), height = 142 + down;
+    const x = (v) => ((v - from) / span) * width, inside = (a, b) => b >= from && a <= from + span, height = 142 + down, looks = bundle(), labels = [];
+    for (const [lane, y, checks] of [[A, 22, true], [P, 92, true], [B, 92 + down, false]]) {
+      for (const cycle of lane ? lane.cycles : []) if (inside(cycle.start, cycle.at)) { draftBars(cycle, y, x, close, looks); labels.push(...passBar(cycle, y, x, close, looks, checks)); }
+    }
+    const bars = s("g", { "clip-path": `url(#${clipId})` }, looks.paths((look) => ({ class: look, "stroke-width": 0.5 })), labels);
     const g = svg(width, height, W.time.aria, s("clipPath", { id: clipId }, rect(0, 0, width, height)), bars);
-    for (const cycle of A.cycles) if (inside(cycle.start, cycle.at)) bars.append(...draftBars(cycle, 22, x, close, tone), ...passBar(cycle, 22, x, close, tone, true));
-    if (P) for (const cycle of P.cycles) if (inside(cycle.start, cycle.at)) bars.append(...draftBars(cycle, 92, x, close, tone), ...passBar(cycle, 92, x, close, tone, true));
-    for (const cycle of B.cycles) if (inside(cycle.start, cycle.at)) bars.append(...passBar(cycle, 92 + down, x, close, tone, false));
     if (P) g.append(text(0, 66, W.peer.row));
     g.append(text(0, (close ? 66 : 82) + down, W.time.plain_row));
     if (!close && A.finished && S.t >= A.end && A.end < B.end * 0.8) g.append(line(x(A.end) + 4, 35, x(Math.min(S.t, end)), 35, "sd-ax", { "stroke-dasharray": "2 3" }), text(x(A.end) + 12, 29, words(W.time.done, { time: duration(A.end) }), "sd-b"));
@@ -701,22 +732,22 @@ function mount(element, props, watch) {
     }
   }
 
-  function draftBars(cycle, y, x, close, tone) {
-    if (!cycle.draft) return [];
-    const ends = cycle.draft.steps.length ? cycle.draft.steps : [cycle.draft.end];
-    if (!close) return [rect(x(cycle.draft.start), y, x(cycle.draft.end) - x(cycle.draft.start), 26, { class: "sd-f-draft", opacity: tone(cycle.draft.end) })];
+  const shade = (end) => (end <= S.t + EPS ? "" : " sd-to-come");
+
+  function draftBars(cycle, y, x, close, looks) {
+    if (!cycle.draft) return;
     let from = cycle.draft.start;
-    return ends.map((end) => {
-      const bar = rect(x(from), y, x(end) - x(from) - 0.5, 26, { class: "sd-f-draft sd-s-draft", "stroke-width": 0.5, opacity: tone(end) });
+    for (const end of close && cycle.draft.steps.length ? cycle.draft.steps : [cycle.draft.end]) {
+      looks.add("sd-f-draft" + (close ? " sd-s-draft" : "") + shade(end), x(from), y, x(end) - x(from) - (close ? 0.5 : 0), 26);
       from = end;
-      return bar;
-    });
+    }
   }
 
-  function passBar(cycle, y, x, close, tone, checks) {
+  /* Draws the pass, and returns its labels. */
+  function passBar(cycle, y, x, close, looks, checks) {
     if (!cycle.check) return [];
     const left = x(cycle.check.start), wide = x(cycle.check.end) - left, mid = left + wide / 2, parts = [];
-    parts.push(rect(left, y, wide - (close ? 1 : 0.5), 26, { rx: close ? 2 : 0, class: "sd-f-target", opacity: tone(cycle.check.end) }));
+    looks.add("sd-f-target" + shade(cycle.check.end), left, y, wide - (close ? 1 : 0.5), 26, close ? 2 : 0);
     if (cycle.check.end > S.t + EPS || (!close && !checks)) return parts;
     if (wide > (close ? 16 : 9)) parts.push(text(mid, y - 7, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
     const n = cycle.drafts.length, labels = checks && n ? [words(W.time.checks, { n }), words(W.time.checks_short, { n }), String(n)] : [W.time.target_short];
@@ -740,8 +771,8 @@ function mount(element, props, watch) {
     return Math.max(known, ...others.filter((lane) => lane.cycles.length && !lane.finished).map((lane) => (lane.end * wanted(lane)) / written(lane, lane.cycles.length)));
   }
 
-  function columns(box, right) {
-    const cycles = speculative(run).cycles, n = Math.max(cycles.length, 8), width = box.clientWidth;
+  function columns(width, right) {
+    const cycles = speculative(run).cycles, n = Math.max(cycles.length, 8);
     return { cycles, n, width, step: (width - right) / n, right };
   }
 
@@ -752,13 +783,12 @@ function mount(element, props, watch) {
   }
 
   function drawBars(F) {
-    const C = columns(part.bars, 40), up = Math.max(2, ...C.cycles.map((c) => c.gained)), down = Math.max(1, ...C.cycles.map((c) => c.drafts.length - c.accepted));
-    const row = clamp(Math.floor(160 / (up + down)), 5, 17), zero = 18 + up * row, height = zero + down * row + 36, pad = C.step > 8 ? 3 : C.step > 4 ? 1 : 0, H = hatch();
-    const g = svg(C.width, height, W.charts.bars_aria, H.defs);
+    const C = columns(room.bars, 40), up = Math.max(2, ...C.cycles.map((c) => c.gained)), down = Math.max(1, ...C.cycles.map((c) => c.drafts.length - c.accepted));
+    const row = clamp(Math.floor(160 / (up + down)), 5, 17), zero = 18 + up * row, height = zero + down * row + 36, pad = C.step > 8 ? 3 : C.step > 4 ? 1 : 0, H = hatch(), looks = bundle(), marks = [];
     const cell = (i, level, state, on) => {
       const x = i * C.step + pad / 2, y = level > 0 ? zero - level * row : zero + (-level - 1) * row + 6;
-      g.append(rect(x, y + 1, C.step - pad, row - 2, on ? { rx: 2, class: "sd-f-" + state + " sd-o-" + state, fill: state === "rej" ? H.fill : null } : { rx: 2, class: "sd-f-ghost" }));
-      if (on && C.step - pad > 11 && row > 12 && state !== "rej" && MARK[state]) g.append(text(x + (C.step - pad) / 2, y + row / 2 + 4, state === "bon" ? "+" : MARK[state], "sd-cell", "middle"));
+      looks.add(on ? state : "ghost", x, y + 1, C.step - pad, row - 2, 2);
+      if (on && C.step - pad > 11 && row > 12 && state !== "rej" && MARK[state]) marks.push(text(x + (C.step - pad) / 2, y + row / 2 + 4, state === "bon" ? "+" : MARK[state], "sd-cell", "middle"));
     };
     C.cycles.forEach((cycle, i) => {
       const on = i < F.a.k, kept = cycle.drafts.filter((d) => d.state === "acc"), lost = cycle.drafts.filter((d) => d.state !== "acc");
@@ -766,7 +796,7 @@ function mount(element, props, watch) {
       if (cycle.own) cell(i, kept.length + 1, cycle.own.state, on);
       lost.forEach((draft, j) => cell(i, -j - 1, draft.state, on));
     });
-    const wide = C.width - C.right;
+    const wide = C.width - C.right, g = svg(C.width, height, W.charts.bars_aria, H.defs, looks.paths((state) => ({ class: `sd-f-${state} sd-o-${state}`, fill: state === "rej" ? H.fill : null })), marks);
     g.append(line(0, zero + 3, wide, zero + 3, "sd-ax"), line(0, zero - row, wide, zero - row, "sd-dots"));
     const level = F.tau == null ? null : zero - F.tau * row, near = level != null && Math.abs(level - (zero - row)) < 12;
     g.append(text(wide + 4, zero - row + (near ? 14 : 4), W.charts.plain));
@@ -776,7 +806,7 @@ function mount(element, props, watch) {
   }
 
   function drawAlpha(F) {
-    const C = columns(part.alpha, 40), height = 196, top = 8, bottom = 24, y = (a) => top + (1 - a) * (height - top - bottom), x = (i) => i * C.step + C.step / 2;
+    const C = columns(room.alpha, 40), height = 196, top = 8, bottom = 24, y = (a) => top + (1 - a) * (height - top - bottom), x = (i) => i * C.step + C.step / 2;
     const g = svg(C.width, height, W.charts.alpha_aria), wide = C.width - C.right;
     for (const a of [0, 0.5, 1]) g.append(line(0, y(a), wide, y(a), a ? "sd-grid" : "sd-ax"));
     const points = C.cycles.map((cycle, i) => (cycle.sum.judged ? [x(i), y(cycle.sum.accepted / cycle.sum.judged)] : null));
@@ -791,7 +821,7 @@ function mount(element, props, watch) {
   }
 
   function drawCurve(F, end) {
-    const box = part.curve, width = box.clientWidth, height = 224, left = 28, bottom = 26, [A, B, P] = shownLanes();
+    const box = part.curve, width = room.curve, height = 224, left = 28, bottom = 26, [A, B, P] = shownLanes();
     if (!width) return;
     const tokens = (lane) => written(lane, lane.cycles.length), wanted = (B.started && B.started.params && B.started.params.max_tokens) || 0;
     const last = axisEnd(end), most = Math.max(4, ...shownLanes().map(tokens), isOver(run) ? 0 : wanted);
@@ -1064,7 +1094,6 @@ function mount(element, props, watch) {
   function key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const onButton = event.target.closest("button"), onRange = event.target.matches("input");
-    if (event.key === "Escape") return hideCard();
     if (event.key === " " && !onButton) toggle();
     else if (event.key === "ArrowRight" && !onRange) step(1);
     else if (event.key === "ArrowLeft" && !onRange) step(-1);
@@ -1112,8 +1141,8 @@ function mount(element, props, watch) {
     root.addEventListener("focusout", () => hideCard());
     root.addEventListener("click", (event) => { const node = target(event); if (node) { touch(); card && card.pinned && card.anchor === node ? hideCard() : open(node, true); } });
     document.addEventListener("pointerdown", (event) => { if (card && card.pinned && !target(event) && !event.target.closest(".sd-inline")) hideCard(); });
-    root.addEventListener("keydown", (event) => event.key === "Escape" && hideCard());
-    new ResizeObserver(() => { if (run && part.stage.clientWidth) { drawn = null; draw(); } }).observe(root);
+    document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // wherever the focus is
+    new ResizeObserver(() => { if (run && measure()) resized(); }).observe(root);
   }
 
   Object.assign(root, { kit: KIT, words: W, run: () => run, log: () => props.value || "", load }); // for the other views of the same run

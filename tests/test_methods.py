@@ -8,6 +8,7 @@ import re
 import xml.etree.ElementTree as xml
 from itertools import pairwise
 
+import nodejs
 import pandas
 import pytest
 import toyreport
@@ -124,7 +125,9 @@ def test_the_table_and_the_files_hold_every_row():
     table = results.frame(rows)
     assert len(table) == 12 and list(table.columns) == list(text.strings("methods")["table"]["columns"].values())
     assert table["Speed-up ×"].max() == 1.8 and table["Method"].iloc[-1] == "Medusa tree"
-    assert "–" in results.shown(rows).to_html()
+    cells = results.cells(table)
+    assert cells[0][:5] == ["Prompt lookup", "Story", 0.0, 4, 0.9] and cells[0][5] is None
+    assert json.loads(json.dumps(cells)) == cells
     again = pandas.read_csv(io.StringIO(results.csv(rows)))
     assert len(again) == 12 and json.loads(again["alpha_by_kind"][0]) == toyreport.KINDS
 
@@ -202,19 +205,29 @@ def test_a_measurement_warms_up_runs_every_text_and_tells_both(asked):
     assert [call[3].max_tokens for call in asked[:3]] == [methods.WARM_UP, methods.TOKENS, methods.TOKENS]
     assert all(call[3].temperature == 0.8 and call[3].ignore_end and not call[4] for call in asked)
     assert [call[0] for call in asked[1:3]] == text.prompts()["story"][:2]
-    tables = [update[3] for update in updates if hasattr(update[3], "data")]
-    assert [len(table.data) for table in tables] == [1, 2]
-    last = tables[-1].data
+    tables = [update[3] for update in updates if isinstance(update[3], list)]
+    assert [len(table) for table in tables] == [1, 2]
     race = Comparison.of(toyrun.events())
-    assert last["Speed-up here ×"].iloc[0] == pytest.approx(race.measured_speedup, abs=1e-4)
-    assert last["Recorded ×"].tolist() == [1.2, 0.8] and last["K recorded"].tolist() == [4, 4]
+    for row, recorded in zip(tables[-1], (1.2, 0.8), strict=True):
+        shown = dict(zip(text.strings("methods")["live"]["columns"], row, strict=True))
+        assert shown["here"] == pytest.approx(race.measured_speedup, abs=1e-4)
+        assert (shown["recorded"], shown["k_recorded"]) == (recorded, 4)
     assert "2 methods" in updates[-1][0]["value"] and not session._machine.locked()
 
 
 def test_what_was_never_recorded_is_still_measured(asked):
     updates = list(methods.measured([], ["draft_model"], "repetitive", 0.0, 3, 1))
-    table = next(update[3] for update in updates if hasattr(update[3], "data")).data
-    assert table["Recorded ×"].isna().all() and table["Speed-up here ×"].notna().all()
+    ((_, here, recorded, *_),) = next(update[3] for update in updates if isinstance(update[3], list))
+    assert recorded is None and here is not None
+
+
+def test_the_headings_of_the_live_table_are_those_of_its_columns():
+    columns = methods.compared([], ["draft_model"], "story", 0.0, {})
+    assert list(columns) == list(text.strings("methods")["live"]["columns"])
+
+
+def test_a_column_is_sorted_and_what_has_no_figure_stays_behind():
+    nodejs.check("table.test.cjs")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,11 @@ COLUMNS = (
     "verify_cost", "tokens_per_second", "extra_parameters",
 )  # fmt: skip
 PLACE = {"drafter", "domain", "temperature"}
-DIGITS = {"tokens_per_second": 0, "draft_cost": 3}  # of the other numbers, two
+# How many digits a column shows, None for words; of all others two
+DIGITS = {
+    "method": None, "domain": None, "temperature": 1, "k": 0, "k_recorded": 0, "draft_cost": 3, "tokens_per_second": 0,
+    "extra_parameters": 0,
+}  # fmt: skip
 
 
 def recorded() -> dict[str, Any]:
@@ -37,23 +41,9 @@ def frame(rows: list[dict[str, Any]]) -> pandas.DataFrame:
     return table.rename(columns=strings("methods")["table"]["columns"])
 
 
-def styled(table: pandas.DataFrame, digits: dict[str, int]) -> Any:
-    """The table as it is shown: so many digits of each column, a dash where there is no figure."""
-    formats = {name: f"{{:,.{count}f}}" for name, count in digits.items()}
-    return table.style.format(formats, na_rep="–")
-
-
-def shown(rows: list[dict[str, Any]]) -> Any:
-    names = strings("methods")["table"]["columns"]
-    whole = {"temperature": 1, "k": 0, "extra_parameters": 0}
-    digits = {names[column]: (whole | DIGITS).get(column, 2) for column in COLUMNS[2:]}
-    return styled(frame(rows), digits)
-
-
-def live_table(columns: dict[str, list[Any]], names: dict[str, str]) -> Any:
-    digits = {name: 0 if column == "k_recorded" else 2 for column, name in names.items() if column != "method"}
-    table = pandas.DataFrame({names[column]: values for column, values in columns.items()})
-    return styled(table.astype({name: float for name in digits}), digits)  # None is no number to format
+def cells(table: pandas.DataFrame) -> list[list[Any]]:
+    """Its rows; None where there is no figure."""
+    return table.astype(object).where(table.notna(), None).values.tolist()
 
 
 def csv(rows: list[dict[str, Any]]) -> str:

@@ -17,6 +17,7 @@ from ..components.cards import cards
 from ..components.downloads import downloads
 from ..components.lines import lines
 from ..components.progress import far, progress
+from ..components.table import Cells, table
 from ..request import check, InputError, RunRequest
 from ..text import prompts, strings
 from .race import ENGINE, PRIVATE
@@ -60,7 +61,7 @@ def arena(tab: gr.Tab, report: dict[str, Any], rows: Rows) -> None:
         with gr.Column(scale=2, min_width=280):
             lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
     title(words["table"]["title"], words["table"]["lead"], "h3")
-    table(words["table"]["title"], words["table"]["columns"], results.shown(rows))
+    figures_table(words["table"]["title"], words["table"]["columns"], results.cells(results.frame(rows)))
     downloads("specdec-methods", {"csv": results.csv(rows), "json": json.dumps(report, ensure_ascii=False, indent=1)})
     where, shown = breakdown(rows)
     figure.change(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
@@ -96,13 +97,9 @@ def choice(name: str, choices: list[tuple[str, Any]], style: str = "") -> gr.Rad
     return gr.Radio(choices, value=choices[0][1], label=label, elem_classes=style or None)
 
 
-def table(label: str, columns: dict[str, str], value: Any = None, **more: Any) -> gr.Dataframe:
-    """Sorted from the menu of a heading; `columns` are the headings by figure."""
-    types: Any = ["str" if name in ("method", "domain") else "number" for name in columns]
-    return gr.Dataframe(
-        value, headers=list(columns.values()), datatype=types, interactive=False, label=label, show_label=False,
-        buttons=[], max_height=430, pinned_columns=1, elem_classes="sd-table", **more,
-    )  # fmt: skip
+def figures_table(caption: str, columns: dict[str, str], rows: Cells, **more: Any) -> gr.HTML:
+    """`columns` are the headings by figure."""
+    return table(caption, list(columns.values()), [results.DIGITS.get(name, 2) for name in columns], rows, **more)
 
 
 def of_figure(rows: Rows, name: str) -> tuple[Any, Any]:
@@ -223,7 +220,7 @@ def live(rows: Rows) -> None:
     badge = lines(elem_classes="sd-live-badge")
     chart = plot("live")
     old = compared(rows, offered, "story", TEMPERATURES[0], {})
-    figures = table(words["title"], words["columns"], results.live_table(old, words["columns"]), elem_id="live-table")
+    figures = figures_table(words["title"], words["columns"], lines_up(old), elem_id="live-table")
     saved = downloads("specdec-methods-here")
     fields = [drafters, domain, temperature, k, texts]
     running = run.click(
@@ -300,7 +297,7 @@ def beside(rows: Rows, request: RunRequest, figures: dict[str, dict[str, Any]]) 
     ]
     chart = charts.side_by_side(columns["method"], columns["here"], columns["recorded"], words)
     files = {"csv": results.csv(live), "json": json.dumps(live, ensure_ascii=False, indent=1)}
-    return [words["badge"], words["chart"]], chart, results.live_table(columns, words["columns"]), files
+    return [words["badge"], words["chart"]], chart, lines_up(columns), files
 
 
 def compared(
@@ -316,3 +313,8 @@ def compared(
         columns[here] = [results.figure(figures.get(drafter), name) for drafter in drafters]
         columns[recorded] = [results.figure(old[drafter], name) for drafter in drafters]
     return columns | {"k_recorded": [results.figure(old[drafter], "k") for drafter in drafters]}
+
+
+def lines_up(columns: dict[str, list[Any]]) -> Cells:
+    """The rows of these columns."""
+    return list(zip(*columns.values(), strict=True))

@@ -1,0 +1,57 @@
+/* A table that a press on a heading sorts: rows of words and figures, null where there is none. Of each column `digits`
+ * tells how many its figures show, null for words. First what decides, for Node; then the drawing, by `textContent`. */
+
+const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b));
+
+/* By one column; what has no figure comes last either way, and rows that are even keep their order. */
+function sorted(rows, at, down) {
+  const gone = (row) => Number(row[at] === null), sign = down ? -1 : 1;
+  return [...rows].sort((a, b) => gone(a) - gone(b) || (gone(a) ? 0 : sign * compare(a[at], b[at])));
+}
+
+function mount(element, props, watch) {
+  const [box, table] = [element.querySelector(".sd-scroll"), element.querySelector("table")], { digits } = props;
+  const S = { at: null, down: false };
+  const formats = digits.map((n) => new Intl.NumberFormat("en", { minimumFractionDigits: n ?? 0, maximumFractionDigits: n ?? 0 }));
+  const isWords = (i) => digits[i] === null;
+
+  function make(tag, attributes, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  }
+
+  const align = (i) => (isWords(i) ? {} : { class: "sd-num" });
+  const written = (value, i) => (value === null ? "–" : isWords(i) ? value : formats[i].format(value));
+  const cell = (value, i) => make(i ? "td" : "th", { ...align(i), ...(i ? {} : { scope: "row" }) }, written(value, i));
+
+  /* The largest figure first, words from A; a second press turns the order round. */
+  function press(i) {
+    Object.assign(S, { at: i, down: S.at === i ? !S.down : !isWords(i) });
+    draw();
+  }
+
+  function heading(name, i) {
+    const button = make("button", { type: "button" }, name, make("i", { "aria-hidden": "true" }));
+    button.addEventListener("click", () => press(i));
+    return make("th", { ...align(i), scope: "col" }, button);
+  }
+
+  function draw() {
+    [...table.tHead.rows[0].cells].forEach((head, i) => {
+      head.setAttribute("aria-sort", i !== S.at ? "none" : S.down ? "descending" : "ascending");
+      head.querySelector("i").textContent = i !== S.at ? "↕" : S.down ? "↓" : "↑";
+    });
+    const rows = S.at === null ? props.value || [] : sorted(props.value || [], S.at, S.down);
+    table.tBodies[0].replaceChildren(...rows.map((row) => make("tr", {}, ...row.map(cell))));
+  }
+
+  for (const node of [box, table]) node.setAttribute("aria-label", props.caption);
+  table.tHead.rows[0].append(...props.heads.map(heading));
+  draw();
+  watch("value", draw);
+}
+
+if (typeof module !== "undefined" && module.exports) module.exports = { sorted };
+else mount(element, props, watch);

@@ -1,0 +1,114 @@
+"""The page for everyone: axe finds nothing, the keyboard reaches all and is seen, a narrow screen cuts nothing off."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from test_browser import address, browser, expect, pages, playwright, pytestmark  # noqa: F401
+
+from specdec.ui.text import strings
+
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+
+# ruff: noqa: F811
+TABS = strings("page")["tabs"]
+WIDTHS = (1280, 768, 375, 360)
+GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 16, 32)"}
+DRAWN = {"methods": "#kind-chart .heatmaplayer image"}  # what comes late on a tab
+
+# Every part that can be folded, the Gradio ones too, and a run at its end: all of a tab is there to be looked at.
+UNFOLD = """() => {
+    for (const part of document.querySelectorAll("details")) part.open = true;
+    for (const button of document.querySelectorAll("button.label-wrap:not(.open)")) button.click();
+}"""
+
+
+@pytest.fixture(scope="module", params=list(GROUND))
+def page(request, browser, address):
+    """One page a theme, for all tabs."""
+    with pages(browser, address) as open_page:
+        page = open_page(query=f"?__theme={request.param}", reduced_motion="reduce")
+        page.press("[data-part=stage]", "End")
+        expect(page.locator(".sd-stage")).to_have_css("background-color", GROUND[request.param])
+        yield page
+
+
+@pytest.fixture(params=list(TABS))
+def tab(request, page):
+    """Shown, wide, with nothing folded."""
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    button = page.get_by_role("tab", name=TABS[request.param], exact=True)
+    button.click()
+    expect(button).to_have_attribute("aria-selected", "true")
+    page.wait_for_selector(DRAWN.get(request.param, "[role=tabpanel]:visible *"))
+    page.evaluate(UNFOLD)
+    expect(page.locator("button.label-wrap:visible:not(.open)")).to_have_count(0)
+    return request.param
+
+
+def told(violations):
+    """One paragraph a broken rule: where, and what axe measured there."""
+    lines = []
+    for one in violations:
+        lines.append(f"{one['id']}: {one['help']}")
+        for node in one["nodes"]:
+            why = "; ".join(check["message"] for check in node["any"] + node["all"] + node["none"])
+            lines += [f"  {' '.join(map(str, node['target']))}", f"    {why}", f"    {node['html'][:200]}"]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("width", [WIDTHS[0], WIDTHS[-1]])
+def test_axe_finds_nothing(page, tab, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    violations = axe.Axe().run(page).response["violations"]
+    assert not violations, "\n" + told(violations)
+
+
+# What reaches over the edge of the page, unless it lies in a box that scrolls or fades out on purpose.
+CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) => {
+    const { left, right, width, height } = node.getBoundingClientRect();
+    if (!width || !height || (left >= -1 && right <= innerWidth + 1) || node.closest("svg, .sd-hidden")) return false;
+    for (let box = node.parentElement; box; box = box.parentElement) {
+        const style = getComputedStyle(box);
+        if (/auto|scroll/.test(style.overflowX) || style.maskImage !== "none") return false;
+    }
+    return true;
+}).map((node) => node.outerHTML.slice(0, 120))"""
+
+
+def test_nothing_needs_sideways_scrolling_and_nothing_is_cut_off(page, tab):
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        with suppress(playwright.TimeoutError):  # charts follow the width a moment later
+            page.wait_for_function(f"() => !({CUT})().length", timeout=5000)
+        assert page.evaluate(CUT) == [], width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# The focused element: its name, whether it is ringed, and whether it is in the page's last part.
+FOCUS = """() => {
+    const node = document.activeElement, style = getComputedStyle(node);
+    if (node === document.body) return null;
+    node.dataset.visits = Number(node.dataset.visits || 0) + 1;
+    return {
+        node: node.outerHTML.slice(0, 160),
+        ringed: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+        seen: node.getBoundingClientRect().width > 0,
+        visits: Number(node.dataset.visits),
+        last: Boolean(node.closest("footer")),
+    };
+}"""
+
+
+def test_the_keyboard_goes_through_all_of_it_and_is_always_seen(page, tab):
+    page.evaluate("() => document.querySelectorAll('[data-visits]').forEach((node) => delete node.dataset.visits)")
+    page.get_by_role("tab", name=TABS[tab], exact=True).focus()
+    stops = []
+    while not stops or not stops[-1]["last"]:
+        page.keyboard.press("Tab")
+        stops.append(page.evaluate(FOCUS))
+        assert stops[-1] is not None and stops[-1]["visits"] == 1, f"the way ends behind {stops[-2:]}"
+    assert [stop["node"] for stop in stops if not (stop["ringed"] and stop["seen"])] == []
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate(FOCUS)["visits"] == 2  # and back again
