@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 
+from .language import Greeter
 from .text import ASSETS
 
 STYLES = ("style", "traces", "step", "lossless", "methods", "theory")
@@ -99,4 +101,5 @@ def launch_settings() -> dict[str, Any]:
         "state_session_capacity": 500,
         "max_threads": 40,
         "footer_links": ["api"],
+        "app_kwargs": {"middleware": [Middleware(Greeter)]},
     }

@@ -22,7 +22,7 @@ from ...stats import Comparison
 from ...trace import MAX_BYTES, Trace, TraceError
 from .. import menu
 from ..standalone import standalone
-from ..text import strings
+from ..text import bound, strings
 from .drawn import drawn
 from .player import pack
 
@@ -35,7 +35,7 @@ def traces() -> gr.HTML:
     return drawn(
         "traces",
         elem_id="traces",
-        server_functions=[open_trace, audit_trace, compare_traces, make_page],
+        server_functions=[bound(answer) for answer in (open_trace, audit_trace, compare_traces, make_page)],
         tabs=strings("page")["tabs"],
         rules={name: key for key, name in menu.RULE_NAMES.items()},
         limit=MAX_BYTES,
