@@ -10,10 +10,13 @@ import contextlib
 import functools
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
+
+from ..types import Said
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 TEXT = ASSETS / "text"
@@ -63,6 +66,19 @@ def bound(handler: Callable[..., Any]) -> Callable[..., Any]:
 def strings(name: str) -> dict[str, Any]:
     """The strings of one part of the page; callers only read them."""
     return _strings(name, language())
+
+
+def translated(sentence: str) -> str:
+    """What the engine says, in the language of now; English if it is not `Said`. `engine.json` goes by its templates."""
+    if not isinstance(sentence, Said) or language() == ENGLISH:
+        return sentence
+    template = strings("engine").get(sentence.template, sentence.template)
+    return template.format(**{name: translated(value) for name, value in sentence.values.items()})
+
+
+def sentences(*parts: str) -> str:
+    """Side by side. A Chinese full stop is as wide as a character, so no space follows it."""
+    return re.sub("(?<=[。：？！]) ", "", " ".join(filter(None, parts)))
 
 
 def paragraph(name: str) -> str:

@@ -10,6 +10,7 @@ from starlette.middleware import Middleware
 from .language import Greeter
 from .text import ASSETS
 
+CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"]
 STYLES = ("style", "traces", "step", "lossless", "methods", "theory")
 LIGHT = {
     "page": "#ffffff",
@@ -62,8 +63,8 @@ def theme() -> gr.themes.Base:
         secondary_hue="slate",
         neutral_hue="slate",
         # Gradio's own copies, served by the app; its semi-bold lacks most letters, so 600 falls on the bold one
-        font=[gr.themes.LocalFont("IBM Plex Sans", weights=(400, 700)), "ui-sans-serif", "system-ui", "sans-serif"],
-        font_mono=[gr.themes.LocalFont("IBM Plex Mono", weights=(400, 700)), "ui-monospace", "monospace"],
+        font=[gr.themes.LocalFont("IBM Plex Sans", weights=(400, 700)), "ui-sans-serif", "system-ui", *CHINESE, "sans-serif"],
+        font_mono=[gr.themes.LocalFont("IBM Plex Mono", weights=(400, 700)), "ui-monospace", *CHINESE, "monospace"],
     ).set(
         **colours,
         block_shadow="none",

@@ -18,7 +18,7 @@ from ..components.downloads import downloads
 from ..components.lines import lines
 from ..components.progress import far, progress
 from ..request import check, InputError, RunRequest
-from ..text import prompts, strings
+from ..text import prompts, sentences, strings
 from .race import ENGINE, PRIVATE
 
 TEMPERATURES = (0.0, 0.8)
@@ -83,7 +83,7 @@ def label(report: dict[str, Any]) -> list[str]:
         date=str(made.get("measured", "?"))[:10],
         commit=made.get("commit", "?"),
     )
-    return [words["recorded"], f"{facts}. {words['setting']}"]
+    return [words["recorded"], sentences(facts, words["setting"])]
 
 
 def plot(name: str) -> gr.Plot:

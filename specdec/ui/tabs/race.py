@@ -41,8 +41,9 @@ def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
     words = strings("page")["settings"]
     with gr.Column(elem_classes="sd-box"):
         prompt = gr.Textbox(
-            prompts()["story"][0], label=words["prompt"], placeholder=words["prompt_placeholder"], lines=3, max_lines=8
-        )
+            prompts()["story"][0], label=words["prompt"], placeholder=words["prompt_placeholder"],
+            info=words["prompt_note"] or None, lines=3, max_lines=8,
+        )  # fmt: skip
         with gr.Row(elem_classes="sd-pills"):
             for kind, label in words["examples"].items():
                 pill = gr.Button(label, size="sm", elem_classes="sd-pill")
