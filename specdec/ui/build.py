@@ -15,10 +15,11 @@ from .text import bound, ENGLISH, language, LANGUAGES, speaking, strings, TAGS
 # The way to another language keeps the link's other wishes, and the tab that is open.
 SWITCHES = """
 element.querySelector("button").addEventListener("click", () => document.body.classList.toggle("dark"));
-Object.assign(document.documentElement, { lang: props.language });
+document.documentElement.lang = props.language;
 document.title = props.title;
 for (const link of element.querySelectorAll("a")) link.addEventListener("click", () => {
-  const query = new URLSearchParams(location.search), tab = document.querySelector(".sd-tabs [role=tab][aria-selected=true]");
+  const query = new URLSearchParams(location.search);
+  const tab = document.querySelector(".sd-tabs [role=tab][aria-selected=true]");
   query.set("lang", link.dataset.language);
   if (tab) query.set("tab", tab.id.replace(/-button$/, ""));
   link.search = query;
@@ -27,14 +28,14 @@ for (const link of element.querySelectorAll("a")) link.addEventListener("click",
 
 
 def build() -> gr.Blocks:
-    """All pages, the English one at `/`, each other at `/<language>`. What a page asks for is answered in its words."""
+    """A page for each language, at the paths of `language.PATHS`. Whatever a page asks is answered in its language."""
     demo = gr.Blocks(title=strings("page")["title"], analytics_enabled=False, delete_cache=(600, 1800))
     for one in LANGUAGES:
-        others = set(demo.fns)
         with speaking(one):
             page(demo if one == ENGLISH else demo.route(LANGUAGES[one], one, show_in_navbar=False))
-            for name in demo.fns.keys() - others:
-                demo.fns[name].fn = demo.fns[name].fn and bound(demo.fns[name].fn)
+            for event in demo.fns.values():
+                if event.fn and event.page == demo.current_page:
+                    event.fn = bound(event.fn)
     demo.queue(max_size=24, default_concurrency_limit=1, api_open=False)
     return demo
 

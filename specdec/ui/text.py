@@ -69,7 +69,7 @@ def strings(name: str) -> dict[str, Any]:
 
 
 def translated(sentence: str) -> str:
-    """What the engine says, in the language of now; English if it is not `Said`. `engine.json` goes by its templates."""
+    """What the engine says, in the language of now; `engine.json` goes by templates. English if it is not `Said`."""
     if not isinstance(sentence, Said) or language() == ENGLISH:
         return sentence
     template = strings("engine").get(sentence.template, sentence.template)

@@ -55,6 +55,11 @@ ROLES = {
 }
 
 
+def local(font: str) -> gr.themes.Font:
+    """Gradio's own copy, served by the app; its semi-bold lacks most letters, so 600 falls on the bold one."""
+    return gr.themes.LocalFont(font, weights=(400, 700))
+
+
 def theme() -> gr.themes.Base:
     colours = {name: LIGHT[role] for name, role in ROLES.items()}
     colours |= {f"{name}_dark": DARK[role] for name, role in ROLES.items()}
@@ -62,9 +67,8 @@ def theme() -> gr.themes.Base:
         primary_hue="indigo",
         secondary_hue="slate",
         neutral_hue="slate",
-        # Gradio's own copies, served by the app; its semi-bold lacks most letters, so 600 falls on the bold one
-        font=[gr.themes.LocalFont("IBM Plex Sans", weights=(400, 700)), "ui-sans-serif", "system-ui", *CHINESE, "sans-serif"],
-        font_mono=[gr.themes.LocalFont("IBM Plex Mono", weights=(400, 700)), "ui-monospace", *CHINESE, "monospace"],
+        font=[local("IBM Plex Sans"), "ui-sans-serif", "system-ui", *CHINESE, "sans-serif"],
+        font_mono=[local("IBM Plex Mono"), "ui-monospace", *CHINESE, "monospace"],
     ).set(
         **colours,
         block_shadow="none",
