@@ -31,9 +31,10 @@ function verdictOf(told, draws) {
 const neededBy = (told) => (told.exact ? told.exact.needed : told.closed.needed);
 
 const count = (n) => Math.round(n).toLocaleString("en");
-function roughly(n) {
-  for (const [unit, name] of [[1e9, " billion"], [1e6, " million"]]) if (n >= unit) return (n >= 10 * unit ? count(Number((n / unit).toPrecision(2))) : (n / unit).toFixed(1)) + name;
-  return count(Number(n.toPrecision(2)));
+function roughly(n, language = "en") {
+  if (n < 1e6) return count(Number(n.toPrecision(2)));
+  const digits = { minimumSignificantDigits: 2, maximumSignificantDigits: 2 };
+  return new Intl.NumberFormat(language, { notation: "compact", compactDisplay: "long", ...digits }).format(n);
 }
 function figure(x) {
   if (x === 0) return "0";
@@ -43,12 +44,13 @@ function figure(x) {
 /* ---- the drawing --------------------------------------------------------------------------------------------- */
 
 function mount(element, props, watch, trigger) {
-  const { h, s, text, line, rect, svg, hatch, chip, fill, words, shown, visible, niceStep, chance } = KIT;
+  const { h, s, text, line, rect, svg, hatch, chip, fill, words, sentences, shown, visible, niceStep, chance } = KIT;
   const W = props.words, PW = document.querySelector(".sd-player").words, root = element.querySelector(".sd-proof"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const DRAWS = props.draws, KEYS = Object.keys(W.mistakes), RECORDED = JSON.parse(props.recorded || "{}");
   const S = { pair: "toy", mistake: "", draws: DRAWS[DRAWS.length - 1], live: null, asked: null, running: false, revealed: false };
 
+  const about = (n) => roughly(n, document.documentElement.lang || "en");
   const isAsked = () => S.asked && S.asked.pair === S.pair && S.asked.mistake === S.mistake && (S.pair === "toy" || S.asked.text === part.text.value);
   const isLive = () => Boolean(S.live && isAsked());
   const recorded = (pair, mistake) => (RECORDED[pair] || {})[mistake] || null;
@@ -94,12 +96,12 @@ function mount(element, props, watch, trigger) {
   function sentence(told, kind, failed, checks) {
     const V = W.verdict, needed = neededBy(told), sample = sampleAt(told, S.draws), draws = sample ? count(sample[0]) : "0";
     if (kind === "good") return V.right;
-    if (kind === "missed") return needed ? words(V.small, { draws, needed: roughly(needed) }) : words(V.unlisted, { draws });
+    if (kind === "missed") return needed ? words(V.small, { draws, needed: about(needed) }) : words(V.unlisted, { draws });
     const said = [words(V.wrong, { mistake: W.mistakes[told.mistake] ? W.mistakes[told.mistake].title : "–", count: V.counts[failed], fail: failed === 1 ? V.fails : V.fail })];
     if (checks.closed) said.push(V.hidden);
-    else if (checks.sampled && needed > sample[0]) said.push(words(V.needs, { draws, needed: roughly(needed) }));
+    else if (checks.sampled && needed > sample[0]) said.push(words(V.needs, { draws, needed: about(needed) }));
     if (checks.greedy) said.push(V.greedy_blind);
-    return said.join(" ");
+    return sentences(said);
   }
 
   function level(name, passed, title, result, lead, ...more) {
@@ -113,7 +115,7 @@ function mount(element, props, watch, trigger) {
   function paintClosed(told) {
     const C = W.closed, { error, overlap, needed } = told.closed, passed = isExact(told), box = h("div", {});
     level("closed", passed, C.title, error === null ? C.no_law : words(C.error, { error: figure(error) }), C.lead, key(["sd-i-target", C.target], [passed ? "sd-i-good" : "sd-i-rej", C.written]), box,
-      note(words(C.overlap, { beta: chance(overlap) }), needed ? " " + words(C.needed, { needed: roughly(needed) }) : ""));
+      note(sentences(words(C.overlap, { beta: chance(overlap) }), needed && words(C.needed, { needed: about(needed) }))));
     box.append(bars(told.closed, box.clientWidth));
   }
 
@@ -136,8 +138,8 @@ function mount(element, props, watch, trigger) {
     const [, , chi, degrees, tail, impossible] = sample ? sample[1][sample[1].length - 1] : [];
     const p = tail < FALSE_ALARM ? P.tiny : words(P.chance, { p: tail < 0.005 ? figure(tail) : (tail || 0).toFixed(2) });
     const result = !sample ? "–" : chi === null ? words(P.ruled_out, { n: count(impossible), draws }) : words(P.figure, { chi: count(chi), degrees, chance: p });
-    if (exact) notes.push(words(P.exact, { paths: count(exact.paths), tv: figure(exact.tv[2]) }), words(P.needed, { needed: roughly(exact.needed) }));
-    level("sampled", sampled, words(P.title, { draws }), result, P.lead, box, note(notes.join(" ")));
+    if (exact) notes.push(words(P.exact, { paths: count(exact.paths), tv: figure(exact.tv[2]) }), words(P.needed, { needed: about(exact.needed) }));
+    level("sampled", sampled, words(P.title, { draws }), result, P.lead, box, note(sentences(notes)));
     if (sample) box.append(distances(sample[1], exact, box.clientWidth));
   }
 
@@ -161,7 +163,7 @@ function mount(element, props, watch, trigger) {
     if (gap !== null) notes.push(words(G.gap, { gap: figure(gap) }), told.mistake ? "" : gap > NEAR ? G.far : G.near);
     if (passed && coarse) notes.push(...(coarse.equal === coarse.of ? [words(G.coarse_equal, coarse)] : [words(G.coarse_differs, { n: coarse.equal + 1, gap: figure(coarse.gap ?? 0) }), G.coarse_why]));
     level("greedy", passed, G.title, words(passed ? G.equal : G.differs, { of, n: equal + 1 }), G.lead,
-      h("div", { class: "sd-diff" }, h("span", { class: "sd-sub" }, G.plain), row(told.greedy.plain, false), h("span", { class: "sd-sub" }, G.speculative), row(told.greedy.speculative, true)), note(notes.join(" ")));
+      h("div", { class: "sd-diff" }, h("span", { class: "sd-sub" }, G.plain), row(told.greedy.plain, false), h("span", { class: "sd-sub" }, G.speculative), row(told.greedy.speculative, true)), note(sentences(notes)));
   }
 
   /* -- the rail -- */
@@ -244,7 +246,7 @@ function mount(element, props, watch, trigger) {
   /* -- what stands still, and listening -- */
 
   function bug(name) {
-    const { title, what, met } = W.mistakes[name], node = h("button", { type: "button", class: "sd-bug", role: "switch", "data-key": name, "aria-checked": "false" }, h("i", {}), h("b", {}, title), h("span", {}, what + " " + words(W.rail.met, { met })));
+    const { title, what, met } = W.mistakes[name], node = h("button", { type: "button", class: "sd-bug", role: "switch", "data-key": name, "aria-checked": "false" }, h("i", {}), h("b", {}, title), h("span", {}, sentences(what, words(W.rail.met, { met }))));
     node.onclick = () => choose({ mistake: S.mistake === name ? "" : name });
     return node;
   }

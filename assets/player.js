@@ -234,11 +234,17 @@ function fill(template, values) {
 }
 const words = (template, values) => fill(template, values).join("");
 
+/* Side by side; a Chinese full stop is as wide as a character, so no space follows it. */
+const sentences = (...parts) => parts.flat().filter(Boolean).join(" ").replace(/([。：？！]) /g, "$1");
+
 function niceStep(span, count) {
   const rough = Math.max(span, EPS) / count, power = 10 ** Math.floor(Math.log10(rough));
   return power * ([1, 2, 5, 10].find((m) => m * power >= rough) || 10);
 }
 const tick = (v, step) => (step >= 1 ? String(Math.round(v)) : v.toFixed(Math.min(3, Math.ceil(-Math.log10(step)))));
+
+/* About how wide a label is at 12 px, before it is drawn: a Chinese character is square. */
+const widthOf = (label) => [...label].reduce((width, one) => width + (one > "\u2e80" ? 12 : 5.8), 0);
 
 /* ---- small makers of elements -------------------------------------------------------------------------------- */
 
@@ -658,27 +664,27 @@ function mount(element, props, watch) {
   function lastWords(F, drafter) {
     const Y = W.say, told = { n: F.a.written, m: F.b.written, ts: duration(F.a.time), tp: duration(F.b.time), ks: F.a.k, kp: F.b.k, tau: F.tau == null ? "–" : fixed(F.tau) };
     if (wasStopped(run)) return [F.a.written ? words(Y.stopped, told) : Y.stopped_early];
-    if (!F.a.k || !F.b.k) return [Y.one_token, ...endings()];
-    if (!F.a.drafted) return [words(drafter === "prompt_lookup" ? Y.inactive_lookup : Y.inactive, told), ...endings()];
+    if (!F.a.k || !F.b.k) return [sentences(Y.one_token, endings())];
+    if (!F.a.drafted) return [sentences(words(drafter === "prompt_lookup" ? Y.inactive_lookup : Y.inactive, told), endings())];
     const rest = Math.max(0, F.cost - F.draftCost - F.passCost);
     Object.assign(told, { cost: fixed(F.cost), drafting: fixed(F.draftCost), checking: fixed(F.passCost), rest: fixed(rest) });
-    return [words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told), ...peerSays(F), ...endings()];
+    return [sentences(words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told), peerSays(F), endings())];
   }
 
   /* How the peer did; if it failed, its lane says so. */
   function peerSays(F) {
-    return F.against && peerOf(run).finished ? [" ", words(W.peer.done, { n: F.peer.written, time: duration(F.peer.time), times: fixed(F.against) })] : [];
+    return F.against && peerOf(run).finished ? words(W.peer.done, { n: F.peer.written, time: duration(F.peer.time), times: fixed(F.against) }) : "";
   }
 
   /* Why a lane wrote fewer tokens than it was asked for. */
   function endings() {
-    const [a, b] = [speculative(run), plain(run)].map((lane) => lane.finished.reason), one = (who, reason) => (W.reason[reason] ? [" ", words(W.reason[reason], { who })] : []);
-    return a === b ? one(W.lane.both, a) : [...one(W.lane.speculative, a), ...one(W.lane.plain, b)];
+    const [a, b] = [speculative(run), plain(run)].map((lane) => lane.finished.reason), one = (who, reason) => (W.reason[reason] ? words(W.reason[reason], { who }) : "");
+    return a === b ? [one(W.lane.both, a)] : [one(W.lane.speculative, a), one(W.lane.plain, b)];
   }
 
   function footnote() {
     const Y = W.foot, failure = speculative(run).failures.find((f) => !f.fatal);
-    return [agreement(Y), failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }), peerFailed(), Y.keys].filter(Boolean).join(" ");
+    return sentences(agreement(Y), failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }), peerFailed(), Y.keys);
   }
 
   function peerFailed() {
@@ -694,12 +700,12 @@ function mount(element, props, watch) {
     if (sampled && lossless === false) return words(Y.lossy, about);
     if (sampled && rule === NOISE) return words(at >= 0 ? Y.noise_part : over ? Y.noise : Y.noise_so_far, about);
     if (sampled) return words(at >= 0 ? Y.sampled : Y.sampled_same, about);
-    return words(at >= 0 ? Y.part : over ? Y.same : Y.same_so_far, about) + (over ? peerAgrees() : "");
+    return sentences(words(at >= 0 ? Y.part : over ? Y.same : Y.same_so_far, about), over && peerAgrees());
   }
 
   function peerAgrees() {
     const lane = peerOf(run), { at, of } = lane ? partAt(run, lane) : {};
-    return of ? " " + words(at < 0 ? W.peer.same : W.peer.part, { n: at + 1 }) : "";
+    return of ? words(at < 0 ? W.peer.same : W.peer.part, { n: at + 1 }) : "";
   }
 
   /* -- charts: every one takes its width from the page, so that its text stays 12 px -- */
@@ -751,7 +757,7 @@ function mount(element, props, watch) {
     if (cycle.check.end > S.t + EPS || (!close && !checks)) return parts;
     if (wide > (close ? 16 : 9)) parts.push(text(mid, y - 7, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
     const n = cycle.drafts.length, labels = checks && n ? [words(W.time.checks, { n }), words(W.time.checks_short, { n }), String(n)] : [W.time.target_short];
-    const label = close && labels.find((one) => wide > 8 + one.length * 5.8);
+    const label = close && labels.find((one) => wide > 8 + widthOf(one));
     if (label) parts.push(text(mid, y + 17, label, "sd-on-target", "middle"));
     return parts;
   }
@@ -1155,7 +1161,7 @@ function mount(element, props, watch) {
 
 const KIT = {
   fold, apply, read, newReader, figuresAt, horizon, firstRejection, tipOf, partAt, doneBy, isOver, wasStopped, speculative,
-  fill, words, shown, visible, chance, duration, fixed, clamp, niceStep, pick, h, s, text, line, rect, svg, hatch, chip,
+  fill, words, sentences, shown, visible, chance, duration, fixed, clamp, niceStep, pick, h, s, text, line, rect, svg, hatch, chip,
 };
 if (typeof module !== "undefined" && module.exports) module.exports = KIT;
 else mount(element, props, watch);

@@ -224,7 +224,7 @@ function apart(a, b) {
 const figure = (x) => (x >= 0.1 || x === 0 ? x.toFixed(2) : x >= 0.001 ? x.toPrecision(2) : x.toExponential(0));
 
 function mount(element, props) {
-  const { h, s, text, line, rect, svg, hatch, chip, fill, words, shown, visible, chance, duration, clamp, pick, speculative, firstRejection } = KIT;
+  const { h, s, text, line, rect, svg, hatch, chip, fill, words, sentences, shown, visible, chance, duration, clamp, pick, speculative, firstRejection } = KIT;
   const W = props.words, player = document.querySelector(".sd-player"), PW = player.words, root = element.querySelector(".sd-step"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const S = { cycle: 0, step: "draft", choice: {}, coin: null, notation: "plain", pace: 2500, playing: false, timer: 0 };
@@ -424,7 +424,7 @@ function mount(element, props) {
   function judgeSentence(node) {
     const { verdict, cycle } = now, Y = W.judge, trial = verdict.trials[node], { piece } = cycle.drafts[node], [u, r] = trial.u == null ? ["–", "–"] : apart(trial.u, trial.chance);
     const told = { x: mark(trial.kept ? "acc" : "rej", piece), p: figure(trial.p), q: figure(trial.q), r, h: r, u, verdict: h("b", {}, trial.kept ? Y.keep : Y.reject), limit: trial.limit == null ? "–" : figure(trial.limit), sample: trial.sample ? shown(trial.sample.piece) : "–" };
-    const fresh = trial.u != null && cycle.drafts[node].u == null && !(S.choice.coins && S.choice.coins[node] != null) ? [" ", Y.fresh] : [];
+    const fresh = trial.u != null && cycle.drafts[node].u == null && !(S.choice.coins && S.choice.coins[node] != null) ? [Y.fresh] : [];
     if (verdict.rule === NOISE) return fill(trial.sample ? Y.noise : Y.plain, told);
     if (verdict.rule === FIRST) return fill(Y.first, told);
     if (verdict.rule === TYPICAL) return fill(trial.limit == null ? Y.plain : Y.typical, told);
@@ -683,8 +683,8 @@ function mount(element, props) {
     }
     part.rule.value = verdict.rule;
     enable(part.rule, cycle.drafts.length > 0);
-    const told = S.choice.rule == null ? A.rule_same : words(A.rule_gives, { tokens: tokens(gained), was: cycle.gained }) + " " + A.rules[verdict.rule];
-    part.ruleanswer.textContent = [told, ...missing.map((why) => W.lacks[why])].join(" ");
+    const told = S.choice.rule == null ? A.rule_same : sentences(words(A.rule_gives, { tokens: tokens(gained), was: cycle.gained }), A.rules[verdict.rule]);
+    part.ruleanswer.textContent = sentences(told, missing.map((why) => W.lacks[why]));
   }
 
   /* A question is about this cycle as it was: what equals the recorded choice is no question. */

@@ -151,8 +151,8 @@ const LARGEST = 16, BENDS = [0.5, 0.6, 0.7, 0.8, 0.9]; // the deepest draft; the
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
 
 function mount(element, props) {
-  const { h, s, text, line, rect, svg, words, fixed, clamp, niceStep, duration } = KIT;
-  const W = props.words, { machines, models, read, models_source } = props.hardware, reports = props.results, player = document.querySelector(".sd-player");
+  const { h, s, text, line, rect, svg, words, sentences, fixed, clamp, niceStep, duration } = KIT;
+  const W = props.words, { models, read } = props.hardware, machines = props.hardware.machines.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name })), reports = props.results, player = document.querySelector(".sd-player");
   const root = element.querySelector(".sd-theory"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const S = { ...EXAMPLE, grows: true, mine: false, touched: false, machine: "h100", target: "llama8", draft: "llama1", bits: 16, batch: 1, context: 512 };
@@ -224,7 +224,7 @@ function mount(element, props) {
     for (const node of part.growth.children) node.setAttribute("aria-pressed", String((node.dataset.growth === "grows") === S.grows));
     part.here.disabled = !here;
     part.here.setAttribute("aria-pressed", String(S.mine));
-    part.units.textContent = here ? W.units : W.units + " " + W.no_run;
+    part.units.textContent = sentences(W.units, !here && W.no_run);
     const now = gain(S.k), told = { times: times(now), tokens: fixed(expectedTokens(S.alpha, S.k)), passes: fixed(S.k * S.c + S.v + S.o) };
     part.headline.textContent = words(now >= 1 ? W.headline.faster : W.headline.slower, told);
   }
@@ -328,7 +328,7 @@ function mount(element, props) {
     parts.push(words(Math.abs(positions) < 0.02 ? M.even : here.share < 0.98 ? M.shorter : here.varied ? M.varied : M.uneven, { by: times(Math.abs(positions)), way: positions < 0 ? M.less : M.more, share: fixed(here.share * 100, 0) }));
     parts.push(words(Math.abs(gap) < 0.02 * here.measured ? M.closes : M.open, { by: times(Math.abs(gap)), way: gap > 0 ? M.slower_than : M.faster_than }));
     if (other) parts.push(words(M.machine, { cores: other.row.machine.cores, measured: times(other.row.measured_speedup) }));
-    return parts.join(" ");
+    return sentences(parts);
   }
 
   /* -- how many drafts are kept -- */
@@ -354,7 +354,7 @@ function mount(element, props) {
     const rate = throughput(S.alpha, S.k, S.c * unit, (S.v + S.o) * unit), speeds = { ...told, draft: ms ? duration(S.c * ms) : fixed(S.c, 3), verify: ms ? duration((S.v + S.o) * ms) : fixed(S.v + S.o), rate: ms ? words(R.per_second, { rate: fixed(rate, 0) }) : words(R.per_pass, { rate: fixed(rate) }) };
     part.recursion.replaceChildren(...[words(R.rule, told), chain, words(R.closed, told), words(R.tokens, told), words(R.throughput, speeds)].map((row) => h("p", {}, lowered(row))));
     const v = cost(1), need = breakEven(S.c, v, S.o), B = W.break_even, about = { c: fixed(S.c, 3), v: fixed(v), o: fixed(S.o, 3), need: fixed(need), alpha: fixed(S.alpha) };
-    part.breakeven.textContent = words(need > 1 ? B.never : S.alpha > need ? B.pays : B.loses, about) + " " + words(B.free, about);
+    part.breakeven.textContent = sentences(words(need > 1 ? B.never : S.alpha > need ? B.pays : B.loses, about), words(B.free, about));
   }
 
   /* What stands behind an underscore is an index. */
@@ -392,7 +392,7 @@ function mount(element, props) {
     for (const one of mine) g.append(s("path", { d: `M${x(one.rows)} ${y(one.cost) - 7}l7 7l-7 7l-7-7z`, class: "sd-th-you" }), text(x(one.rows) + 13, y(one.cost) + 11, fixed(one.cost), "sd-th-mine"));
     g.append(text(A.left + A.wide / 2, A.height - 4, W.checks.axis, "", "middle"));
     part.checks.replaceChildren(g);
-    part.checkssub.textContent = [here ? W.checks.mine : "", bench.length ? words(W.checks.bench, { cores: reports[0].machine.cores }) : ""].filter(Boolean).join(" ");
+    part.checkssub.textContent = sentences(here && W.checks.mine, bench.length && words(W.checks.bench, { cores: reports[0].machine.cores }));
   }
 
   /* The middle verify cost at each K of a fixed draft, from the first report. */
@@ -430,7 +430,7 @@ function mount(element, props) {
     const B = W.wall, now = speedup(S.alpha, S.k, c, v), bytes = readingSeconds(machine, target, S.bits, S.batch, 1, S.context) * machine.bandwidth;
     const told = { time: milliseconds(plain), rate: fixed(S.batch / plain, S.batch / plain < 10 ? 1 : 0), bytes: gigabytes(bytes), rows: S.k + 1, v: fixed(v), c: fixed(c), times: times(now), free: fixed(free, free < 10 ? 1 : 0), alpha: fixed(S.alpha), k: S.k, share: fixed((weightsRead(target, S.batch * (S.k + 1)) / target.parameters) * 100, 0) };
     const bound = free < 1 ? B.bound : target.experts > 1 ? B.experts : v > 1.005 ? B.past : B.free;
-    part.wallsay.textContent = [words(B.plain, told), words(bound, told), words(now >= 1 ? B.pays : B.loses, told), draft.parameters >= target.parameters ? B.backwards : ""].filter(Boolean).join(" ");
+    part.wallsay.textContent = sentences(words(B.plain, told), words(bound, told), words(now >= 1 ? B.pays : B.loses, told), draft.parameters >= target.parameters && B.backwards);
   }
 
   function paintRoof({ machine, target, plain, free }) {
@@ -534,10 +534,10 @@ function mount(element, props) {
 
   function buildSources() {
     const cells = (values) => values.map((value) => h("td", {}, String(value))), { active, experts } = W.sources;
-    part.sources.append(plainTable(W.sources.heads, machines.map(({ name, source, tflops, gbps, gb }) => h("tr", {}, h("th", { scope: "row" }, name, h("span", { class: "sd-sub" }, source)), cells([tflops, gbps, gb])))));
+    part.sources.append(plainTable(W.sources.heads, machines.map(({ id, name, tflops, gbps, gb }) => h("tr", {}, h("th", { scope: "row" }, name, h("span", { class: "sd-sub" }, W.sources.machines[id])), cells([tflops, gbps, gb])))));
     part.sources.append(plainTable(W.sources.model_heads, models.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name),
       cells([one.active ? words(active, { all: one.parameters, active: one.active }) : one.parameters, one.layers, one.heads + " × " + one.head_dim, one.kv_heads, one.experts ? words(experts, { all: one.experts, chosen: one.chosen }) : "–"])))));
-    part.sources.append(h("p", { class: "sd-sub" }, words(W.sources.models, { source: models_source, read })));
+    part.sources.append(h("p", { class: "sd-sub" }, words(W.sources.models, { read })));
   }
 
   function listen() {

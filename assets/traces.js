@@ -23,7 +23,7 @@ const frame = (address, title) => `<iframe src="${escape(address)}" title="${esc
 function mount(element, props, server) {
   const W = props.words, root = element.querySelector(".sd-traces"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
-  const player = document.querySelector(".sd-player"), { h, shown, visible, fill, isOver } = player.kit;
+  const player = document.querySelector(".sd-player"), { h, shown, visible, fill, sentences, isOver } = player.kit;
   const base = location.origin + location.pathname;
   let asked = 0, deed = null, about = player.run();
 
@@ -148,7 +148,7 @@ function mount(element, props, server) {
     ask("open_trace", text, (answer) => {
       if (!answer.log) return;
       player.load(answer.log);
-      answer.said = fill(W.opened, { name }).join("") + " " + answer.said;
+      answer.said = sentences(fill(W.opened, { name }).join(""), answer.said);
     });
   }
 

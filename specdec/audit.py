@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from .events import Committed, Drafted, Event, Failed, Finished, Law, Position, Started, Verified
-from .types import Status, TYPICAL_DELTA, TYPICAL_EPSILON
+from .types import Said, Status, TYPICAL_DELTA, TYPICAL_EPSILON
 
 REJECTION, NOISE, BLOCK, TYPICAL = "rejection sampling", "shared noise", "block verification", "typical acceptance"
 MAX_NODES = 256  # of one draft; the engine stays far below
@@ -31,10 +32,11 @@ class Fault:
 
     lane: str
     cycle: int
-    reason: str
+    reason: Said
 
-    def __str__(self) -> str:
-        return f"cycle {self.cycle} of the lane {self.lane[:MAX_SAID]}: {self.reason}"
+    def __str__(self) -> Said:
+        told = {"cycle": self.cycle, "lane": self.lane[:MAX_SAID], "reason": self.reason}
+        return Said("cycle {cycle} of the lane {lane}: {reason}", **told)
 
 
 @dataclass
@@ -52,16 +54,19 @@ class LaneAudit:
     unchecked: Counter[str] = field(default_factory=Counter)
 
 
+NOTHING = Said("")
+
+
 @dataclass(frozen=True)
 class Ruling:
     """What should have become of a drafted token, and why; None where the trace does not tell enough."""
 
     status: Status | None
-    why: str = ""
+    why: Said = NOTHING
 
 
 UNTOLD = Ruling(None)
-NEVER = Ruling("discarded", "its turn never came")
+NEVER = Ruling("discarded", Said("its turn never came"))
 
 
 @dataclass(frozen=True)
@@ -139,22 +144,24 @@ class LaneReader:
         self.started = self.ended = self.finished = False
         self.total, self.at, self.text = 0, 0.0, ""
 
-    def fault(self, cycle: int, reason: str) -> None:
-        self.account.faults.append(Fault(self.account.lane, cycle, reason))
+    def fault(self, cycle: int, reason: str, /, **values: Any) -> None:
+        said = reason if isinstance(reason, Said) else Said(reason, **values)
+        self.account.faults.append(Fault(self.account.lane, cycle, said))
 
     def take(self, event: Event) -> None:
         cycle = getattr(event, "cycle", self.account.cycles)
         if self.finished:
             self.fault(cycle, "something happens behind the end of the lane")
         if self.started == isinstance(event, Started):
-            self.fault(cycle, "the lane starts twice" if self.started else "something happens before the lane starts")
+            twice, early = Said("the lane starts twice"), Said("something happens before the lane starts")
+            self.fault(cycle, twice if self.started else early)
         self.started = True
         if isinstance(event, Started):
             self.start(event)
         elif isinstance(event, Finished):
             self.finish(event)
         elif not isinstance(event, Failed) and cycle != self.account.cycles:
-            self.fault(cycle, f"it is the turn of cycle {self.account.cycles}")
+            self.fault(cycle, "it is the turn of cycle {number}", number=self.account.cycles)
             self.account.cycles = cycle
         if isinstance(event, Drafted):
             self.drafted = event
@@ -173,7 +180,8 @@ class LaneReader:
     def finish(self, event: Finished) -> None:
         self.finished, last = True, max(0, self.account.cycles - 1)
         if event.tokens != self.total:
-            self.fault(last, f"the lane ends with {event.tokens} tokens, and {self.total} joined the text")
+            told = {"ended": event.tokens, "joined": self.total}
+            self.fault(last, "the lane ends with {ended} tokens, and {joined} joined the text", **told)
         if event.reason != "failed" and event.text != self.text:
             self.fault(last, "the lane ends with another text than its cycles wrote")
 
@@ -183,7 +191,7 @@ class LaneReader:
             self.fault(number, "the text had ended in the cycle before")
         self.total, self.text = self.total + len(event.tokens), self.text + event.text
         if event.total != self.total:
-            self.fault(number, f"the text has {self.total} tokens, not {event.total}")
+            self.fault(number, "the text has {total} tokens, not {told}", total=self.total, told=event.total)
         if late := backwards(self.at, cycle):
             self.fault(number, late)
         self.at = event.at
@@ -193,14 +201,14 @@ class LaneReader:
         self.ended = len(event.tokens) <= len(cycle.path)
         self.account.cycles, self.account.tokens = number + 1, self.total
 
-    def contradictions(self, cycle: Cycle) -> Iterator[str]:
+    def contradictions(self, cycle: Cycle) -> Iterator[Said]:
         yield from unsound_laws(cycle)
         if self.account.rule == BLOCK:
             yield from wrong_chances(cycle)
         yield from self.wrong_decisions(cycle)
         yield from self.wrong_draw(cycle)
 
-    def wrong_decisions(self, cycle: Cycle) -> Iterator[str]:
+    def wrong_decisions(self, cycle: Cycle) -> Iterator[Said]:
         if not cycle.positions:
             return
         judge = JUDGES.get(self.account.rule)
@@ -213,10 +221,11 @@ class LaneReader:
                 continue
             self.account.decisions += ruling is not NEVER
             if ruling.status != position.status:
-                yield f"{named(position)} was {position.status}, but {ruling.why}"
+                told = {"draft": named(position), "status": Said(position.status), "why": ruling.why}
+                yield Said("{draft} was {status}, but {why}", **told)
                 return  # what follows follows from it
 
-    def wrong_draw(self, cycle: Cycle) -> Iterator[str]:
+    def wrong_draw(self, cycle: Cycle) -> Iterator[Said]:
         own, verified = cycle.own, cycle.verified
         if own is None:
             return
@@ -225,7 +234,7 @@ class LaneReader:
             return
         piece, listed = cycle.committed.pieces[-1][:MAX_SAID], own in masses(verified.law)
         if not listed and (verified.law.rest <= ROUNDING or verified.p == 0.0):
-            yield f"the target added {piece!r}, which the law that it was drawn from does not hold"
+            yield Said("the target added {piece!r}, which the law that it was drawn from does not hold", piece=piece)
         if not listed and verified.p is None:
             self.account.unchecked["draws whose mass the trace does not tell"] += 1
         else:
@@ -233,54 +242,57 @@ class LaneReader:
         yield from wrong_law(cycle, verified, self.account.rule)
         sample = the_sample(cycle) if self.account.rule == NOISE else None
         if sample is not None and sample != own:
-            yield f"the target added {piece!r}, and its noise draws another token"
+            yield Said("the target added {piece!r}, and its noise draws another token", piece=piece)
 
 
-def named(x: Position) -> str:
-    return f"draft {x.node + 1} ({x.piece[:MAX_SAID]!r})"
+def named(x: Position) -> Said:
+    return Said("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_SAID])
 
 
 # ---- what holds under any rule ----
 
 
-def backwards(before: float, cycle: Cycle) -> str:
+def backwards(before: float, cycle: Cycle) -> Said:
     times = [before]
     times += [cycle.drafted.start, cycle.drafted.end] if cycle.drafted else []
     times += [cycle.verified.start, cycle.verified.end] if cycle.verified else []
     times.append(cycle.committed.at)
-    return "the clock runs backwards" if any(b < a - CLOCK for a, b in pairwise(times)) else ""
+    return Said("the clock runs backwards") if any(b < a - CLOCK for a, b in pairwise(times)) else NOTHING
 
 
-def misshapen(cycle: Cycle) -> Iterator[str]:
+def misshapen(cycle: Cycle) -> Iterator[Said]:
     """A tree was drafted, all of it was checked, one path was accepted, and that path and one token joined the text."""
     drafted, event, path = cycle.drafted, cycle.committed, cycle.path
     tokens = drafted.tokens if drafted else ()
     if len(tokens) > MAX_NODES:
-        yield f"the draft holds more than {MAX_NODES} tokens"
+        yield Said("the draft holds more than {limit} tokens", limit=MAX_NODES)
         return
     if drafted and not len(tokens) == len(drafted.pieces) == len(drafted.parents):
-        yield "the draft has not as many tokens as pieces and parents"
+        yield Said("the draft has not as many tokens as pieces and parents")
         return
     if any(not -1 <= parent < node for node, parent in enumerate(cycle.parents)):
-        yield "the draft's parents are no tree"
+        yield Said("the draft's parents are no tree")
         return
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
-        yield "what was checked is not what was drafted"
+        yield Said("what was checked is not what was drafted")
         return
     for x in cycle.positions:
         if not (0.0 <= x.p <= 1.0 + ROUNDING and 0.0 < x.q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
-            yield f"{named(x)} has p = {x.p:.6g}, q = {x.q:.6g}, u = {x.u}: no probabilities"
+            told = {"draft": named(x), "p": x.p, "q": x.q, "u": x.u}
+            yield Said("{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: no probabilities", **told)
             return
     if [cycle.parents[node] for node in path] != [-1, *path][: len(path)]:
-        yield "the accepted tokens are no path"
+        yield Said("the accepted tokens are no path")
     elif event.tokens[: event.accepted] != tuple(tokens[node] for node in path[: event.accepted]):
-        yield "other tokens joined the text than were accepted"
+        yield Said("other tokens joined the text than were accepted")
     if event.accepted != min(len(path), len(event.tokens)):
-        yield f"{len(path)} tokens were accepted, and {event.accepted} of them are said to have joined the text"
+        told = {"accepted": len(path), "joined": event.accepted}
+        yield Said("{accepted} tokens were accepted, and {joined} of them are said to have joined the text", **told)
     if not 1 <= len(event.tokens) <= len(path) + 1 or len(event.pieces) != len(event.tokens):
-        yield f"{len(event.tokens)} tokens joined the text; behind {len(path)} accepted ones comes one of the target's"
+        told = {"joined": len(event.tokens), "accepted": len(path)}
+        yield Said("{joined} tokens joined the text; behind {accepted} accepted ones comes one of the target's", **told)
     if cycle.verified and (event.kind == "resampled") != bool(cycle.children(cycle.tip)):
-        yield f"the target's own token is called {event.kind}"
+        yield Said("the target's own token is called {kind}", kind=Said(event.kind))
 
 
 # ---- decisions, rule by rule ----
@@ -302,29 +314,30 @@ def by_coins(cycle: Cycle) -> list[Ruling]:
 
 def by_coin(x: Position) -> Ruling:
     if x.status == "discarded":
-        return Ruling("rejected" if x.u is not None and x.u * x.q >= x.p else "accepted", "its turn had come")
+        kept = x.u is None or x.u * x.q < x.p
+        return Ruling("accepted" if kept else "rejected", Said("its turn had come"))
     if x.u is not None:
         kept = x.u * x.q < x.p
-        why = f"u·q = {x.u * x.q:.6g} {'<' if kept else '≥'} p = {x.p:.6g}"
+        why = Said("u·q = {uq:.6g} {sign} p = {p:.6g}", uq=x.u * x.q, sign="<" if kept else "≥", p=x.p)
         return Ruling("accepted" if kept else "rejected", why)
     # Without its coin: some are kept, and some rejected, whatever the coin.
     if x.p == 0.0:
-        return Ruling("rejected", "p is 0")
-    return Ruling("accepted", "p is 1") if x.p == 1.0 else UNTOLD
+        return Ruling("rejected", Said("p is 0"))
+    return Ruling("accepted", Said("p is 1")) if x.p == 1.0 else UNTOLD
 
 
 def by_block(cycle: Cycle) -> list[Ruling]:
     """The longest block whose coin falls below its h; coins are tossed from the end."""
     n = kept = len(cycle.positions)
-    why = "the whole block stays"
+    why = Said("the whole block stays")
     while kept:
         x = cycle.positions[kept - 1]
         if x.u is None or x.h is None:
             return [UNTOLD] * n
+        told = {"u": x.u, "sign": "<" if x.u < x.h else "≥", "h": x.h, "number": kept}
+        why = Said("u = {u:.6g} {sign} h = {h:.6g} of draft {number}", **told)
         if x.u < x.h:
-            why = f"u = {x.u:.6g} < h = {x.h:.6g} of draft {kept}"
             break
-        why = f"u = {x.u:.6g} ≥ h = {x.h:.6g} of draft {kept}"
         kept -= 1
     return [Ruling("accepted" if i < kept else "rejected" if i == kept else "discarded", why) for i in range(n)]
 
@@ -339,7 +352,7 @@ def by_sample(cycle: Cycle) -> list[Ruling]:
                 rulings[child] = UNTOLD
             following = [child for child in children if cycle.positions[child].status == "accepted"]
         else:
-            why = f"the noise draws {head.sample.piece[:MAX_SAID]!r}"
+            why = Said("the noise draws {piece!r}", piece=head.sample.piece[:MAX_SAID])
             following = [child for child in children if cycle.positions[child].token == head.sample.token][:1]
             for child in following or children:
                 rulings[child] = Ruling("accepted" if following else "rejected", why)
@@ -357,7 +370,7 @@ def by_threshold(cycle: Cycle) -> list[Ruling]:
             return [UNTOLD] * len(cycle.positions)
         limit = min(TYPICAL_EPSILON, TYPICAL_DELTA * math.exp(-x.target.entropy))
         near = abs(x.p - limit) <= 1e-5 * limit  # the entropy is rounded
-        why.append(f"p = {x.p:.6g} and the limit is {limit:.6g}")
+        why.append(Said("p = {p:.6g} and the limit is {limit:.6g}", p=x.p, limit=limit))
         if parent in plausible and (x.status == "accepted" if near else x.p >= limit):
             plausible.append(x.node)
     tip = max(plausible, key=lambda node: len(cycle.to_root(node)))
@@ -398,7 +411,7 @@ def bounds(law: Law) -> Callable[[int], tuple[float, float]]:
     return of
 
 
-def unsound_laws(cycle: Cycle) -> Iterator[str]:
+def unsound_laws(cycle: Cycle) -> Iterator[Said]:
     """Each law is one, p and q are in it, and the overlap and the residual are what they make."""
     for x in cycle.positions:
         name = named(x)
@@ -408,38 +421,41 @@ def unsound_laws(cycle: Cycle) -> Iterator[str]:
         residual = None if empty else x.residual
         for law in (x.target, x.draft, residual):
             if law and (reason := unsound(law)):
-                yield f"a law of {name} {reason}"
+                yield Said("a law of {draft} {reason}", draft=name, reason=reason)
                 return
         for letter, prob, law in (("p", x.p, x.target), ("q", x.q, x.draft)):
             if law and not within(prob, bounds(law)(x.token)):
-                yield f"{letter} = {prob:.6g} of {name} is not what its law gives it"
+                told = {"letter": letter, "prob": prob, "draft": name}
+                yield Said("{letter} = {prob:.6g} of {draft} is not what its law gives it", **told)
         if x.target and x.draft:
             low, high = surplus(1.0, x.target, x.draft)
             if x.overlap is not None and not within(1.0 - x.overlap, (low, high)):
-                yield f"the overlap {x.overlap:.6g} of {name} is not that of its laws"
+                told = {"overlap": x.overlap, "draft": name}
+                yield Said("the overlap {overlap:.6g} of {draft} is not that of its laws", **told)
             if residual and not is_residual(residual, weight, x.target, x.draft, x.overlap):
-                yield f"the residual of {name} is not what p leaves of q"
+                yield Said("the residual of {draft} is not what p leaves of q", draft=name)
             younger = [y for y in cycle.positions[x.node + 1 :] if cycle.parents[y.node] == cycle.parents[x.node]]
             following = younger[0].target if younger and x.u is not None and x.h is None else None
             if following and not is_residual(following, 1.0, x.target, x.draft, x.overlap):
-                yield f"the sibling behind {name} was not tried against the residual"
+                yield Said("the sibling behind {draft} was not tried against the residual", draft=name)
     for law in (cycle.verified.law, cycle.verified.bonus) if cycle.verified else ():
         if law and (reason := unsound(law)):
-            yield f"the law of the target's own token {reason}"
+            yield Said("the law of the target's own token {reason}", reason=reason)
 
 
-def unsound(law: Law) -> str:
+def unsound(law: Law) -> Said:
     if len(masses(law)) != len(law.top):
-        return "names a token twice"
+        return Said("names a token twice")
     if not all(0.0 <= prob <= 1.0 + ROUNDING for prob in [*masses(law).values(), law.rest]):
-        return "holds what is no probability"
+        return Said("holds what is no probability")
     if len(law.top) < LIKELIEST and law.rest > LIKELIEST * ROUNDING:
-        return "keeps its likeliest tokens to itself"
+        return Said("keeps its likeliest tokens to itself")
     total = sum(masses(law).values()) + law.rest
     if abs(total - 1.0) > ROUNDING * (1 + len(law.top)):
-        return f"sums to {total:.6g}"
+        return Said("sums to {total:.6g}", total=total)
     least = sum(-mass * math.log(mass) for mass in [*masses(law).values(), law.rest] if mass > 0.0)
-    return f"cannot have an entropy of {law.entropy:.6g}" if law.entropy < least - ENTROPY_ROUNDING else ""
+    low = law.entropy < least - ENTROPY_ROUNDING
+    return Said("cannot have an entropy of {entropy:.6g}", entropy=law.entropy) if low else NOTHING
 
 
 def within(value: float, limits: tuple[float, float]) -> bool:
@@ -478,7 +494,7 @@ def agree(a: Law, b: Law) -> bool:
     return all(of_a(x)[0] <= of_b(x)[1] and of_b(x)[0] <= of_a(x)[1] for x in tokens)
 
 
-def wrong_chances(cycle: Cycle) -> Iterator[str]:
+def wrong_chances(cycle: Cycle) -> Iterator[Said]:
     """h of block verification: w behind the whole block, else m / (m + 1 − w) with m = Σ max(0, w p − q)."""
     weights, n = cycle.weights, len(cycle.positions)
     for i, x in enumerate(cycle.positions, start=1):
@@ -492,30 +508,31 @@ def wrong_chances(cycle: Cycle) -> Iterator[str]:
             sums = surplus(weights[i], following.target, following.draft)
             low, high = (mass / (mass + 1.0 - weights[i]) for mass in sums)
         if not within(x.h, (low, high)):
-            yield f"h = {x.h:.6g} of {named(x)} must lie between {low:.6g} and {high:.6g}"
+            told = {"h": x.h, "draft": named(x), "low": low, "high": high}
+            yield Said("h = {h:.6g} of {draft} must lie between {low:.6g} and {high:.6g}", **told)
 
 
-def wrong_law(cycle: Cycle, verified: Verified, rule: str) -> Iterator[str]:
+def wrong_law(cycle: Cycle, verified: Verified, rule: str) -> Iterator[Said]:
     """Is the law of the target's own token the one that the verdict leaves?"""
     law, own, tried = verified.law, cycle.own, [cycle.positions[node] for node in cycle.children(cycle.tip)]
     if law is None or own is None:
         return
     row = tried[0].target if tried else verified.bonus if len(cycle.path) == len(cycle.positions) else None
     if verified.p is not None and not within(verified.p, bounds(row or law)(own)) and (row or not tried):
-        yield f"p = {verified.p:.6g} of the target's own token is not what its row gives it"
+        yield Said("p = {p:.6g} of the target's own token is not what its row gives it", p=verified.p)
     if row is None:
         return
     last = tried[0] if rule == BLOCK and tried else tried[-1] if tried else None
     if last is None or rule not in (REJECTION, BLOCK):
         if rule in JUDGES and not agree(law, row):
-            yield "the target's own token was not drawn from its row"
+            yield Said("the target's own token was not drawn from its row")
         return
     weight = cycle.weights[cycle.tip + 1] if rule == BLOCK else 1.0
     if last.target is None or last.draft is None or is_residual(law, weight, last.target, last.draft, last.overlap):
         return
     # Matching a copied draft against the target's choice needs no coin and no residual: a peer does so.
     if last.u is not None or not agree(law, row):
-        yield "the token behind the rejection was not drawn from the residual"
+        yield Said("the token behind the rejection was not drawn from the residual")
 
 
 def the_sample(cycle: Cycle) -> int | None:

@@ -35,7 +35,7 @@ from .models.base import LanguageModel
 from .models.transformer import Transformer
 from .prove import ByPrefix, Law, output_law, paths, run_loop, TableModel, total_variation
 from .sampling import Chooser, favourites, overlap, probabilities
-from .types import SamplingParams
+from .types import Said, SamplingParams
 
 LENGTH = 3  # tokens of the joint law
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # where a sample is looked at
@@ -143,10 +143,10 @@ def embedded(text: str) -> Pair:
     """
     family = zoo.load("embedded")
     if family.draft is None:
-        raise ValueError("The embedded family has no draft model.")
+        raise ValueError(Said("The embedded family has no draft model."))
     tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
     if not 2 <= len(tokens) <= most:
-        raise ValueError(f"The text has {len(tokens)} tokens; it must have between 2 and {most}.")
+        raise ValueError(Said("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most))
     params = SamplingParams(temperature=0.8, top_k=20)
     return Pair("embedded", family.target, family.draft, tokens, params, family.pieces.piece, GREEDY, coarse)
 

@@ -27,7 +27,7 @@ from .events import Committed, Drafted, Event, Failed, Finished, FinishReason, S
 from .models.base import LanguageModel
 from .sampling import Chooser, probabilities, SharedNoiseChooser
 from .text import TextStream
-from .types import Proposal, SamplingParams
+from .types import Proposal, Said, SamplingParams
 from .verify import RejectionSampling, Rule
 
 MAX_DRAFTER_FAILURES = 3
@@ -88,11 +88,10 @@ def generate(task: Task, chooser: Chooser | None = None) -> Generator[Event, Non
 
 def check_prompt(task: Task) -> None:
     if not task.prompt:
-        raise PromptError("The prompt is empty. Type a few words to start from.")
+        raise PromptError(Said("The prompt is empty. Type a few words to start from."))
     if len(task.prompt) >= task.target.context:
-        raise PromptError(
-            f"The prompt has {len(task.prompt)} tokens; the model reads at most {task.target.context - 1}. Shorten it."
-        )
+        told = {"n": len(task.prompt), "limit": task.target.context - 1}
+        raise PromptError(Said("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told))
     if task.k < 0:
         raise ValueError(f"k must be 0 or more, not {task.k}")
 

@@ -15,7 +15,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .types import Costs, Kind, SamplingParams, Status
+from .types import Costs, Kind, Said, SamplingParams, Status
 
 SCHEMA = 1
 LARGEST = 2**64  # of a number in a file: anything below is finite wherever it is read
@@ -163,7 +163,7 @@ def from_dict(data: dict[str, Any]) -> Event:
     """The event that `to_dict` wrote. ValueError says what is wrong; unknown keys are ignored."""
     kind = KINDS.get(data.get("event", ""))
     if kind is None:
-        raise ValueError(f"unknown event {data.get('event')!r}")
+        raise ValueError(Said("unknown event {event!r}", event=data.get("event")))
     return typing.cast(Event, _build(kind, data))
 
 
@@ -178,7 +178,7 @@ def _plain(value: Any) -> Any:
 
 def _build(kind: type, data: Any) -> Any:
     if not isinstance(data, dict):
-        raise ValueError(f"{kind.__name__} must be an object")
+        raise ValueError(Said("{name} must be an object", name=kind.__name__))
     hints, arguments = _hints(kind), {}
     for field in dataclasses.fields(kind):
         if field.name in data:
@@ -186,7 +186,7 @@ def _build(kind: type, data: Any) -> Any:
         elif field.default is dataclasses.MISSING and type(None) in typing.get_args(hints[field.name]):
             arguments[field.name] = None
         elif field.default is dataclasses.MISSING:
-            raise ValueError(f"{kind.__name__} lacks {field.name!r}")
+            raise ValueError(Said("{name} lacks {field!r}", name=kind.__name__, field=field.name))
     try:
         return kind(**arguments)
     except TypeError as error:
@@ -211,18 +211,19 @@ def _value(hint: Any, value: Any, name: str) -> Any:
         return _value(next(part for part in inner if part is not type(None)), value, name)
     if origin is tuple:
         if not isinstance(value, list):
-            raise ValueError(f"{name} must be a list")
+            raise ValueError(Said("{name} must be a list", name=name))
         return tuple(_value(inner[0], item, name) for item in value)
     if origin is Literal:
         if value not in inner:
-            raise ValueError(f"{name} cannot be {value!r}")
+            raise ValueError(Said("{name} cannot be {value!r}", name=name, value=value))
         return value
     if dataclasses.is_dataclass(hint):
         return _build(typing.cast(type, hint), value)
     if hint is float and isinstance(value, int) and abs(value) < LARGEST and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise ValueError(f"{name} must be of type {hint.__name__}, not {type(value).__name__}")
+        told = {"name": name, "wanted": hint.__name__, "found": type(value).__name__}
+        raise ValueError(Said("{name} must be of type {wanted}, not {found}", **told))
     if hint in (int, float) and not abs(value) < LARGEST:
-        raise ValueError(f"{name} must be a number below 2^64")
+        raise ValueError(Said("{name} must be a number below 2^64", name=name))
     return value

@@ -15,7 +15,7 @@ from .events import Committed, Event, Finished
 from .lane import generate
 from .peer import assisted
 from .probe import probe
-from .types import SamplingParams
+from .types import Said, SamplingParams
 from .verify import RejectionSampling, Rule
 from .zoo import adapted, Family
 
@@ -31,7 +31,7 @@ def tasks(
     Only a lossy rule is not the plain lane's: without a draft nothing is lossy. The peer knows one rule.
     """
     if not prompt.strip():
-        raise PromptError("The prompt is empty. Type a few words to start from.")
+        raise PromptError(Said("The prompt is empty. Type a few words to start from."))
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)

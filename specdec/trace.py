@@ -22,6 +22,7 @@ from . import machine
 from .audit import audit, holds, LaneAudit
 from .compare import compare
 from .events import Event, from_dict, LARGEST, SCHEMA, to_dict
+from .types import Said
 
 MAX_BYTES, MAX_LINES = 16_000_000, 50_000
 MAX_LANES = 3
@@ -31,7 +32,11 @@ MAX_DEPTH = 16  # of JSON in JSON; events need eight
 
 
 class TraceError(ValueError):
-    """The text is no readable trace; the message says why in one sentence."""
+    """The text is no readable trace; `said` is why, in one sentence."""
+
+    def __init__(self, reason: str, /, **values: Any) -> None:
+        self.said = Said(reason, **values)
+        super().__init__(self.said)
 
 
 @dataclass(frozen=True)
@@ -68,12 +73,12 @@ class Trace:
     @classmethod
     def loads(cls, text: str) -> Trace:
         if len(text) > MAX_BYTES:
-            raise TraceError(f"the trace is larger than {MAX_BYTES // 1_000_000} MB")
+            raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
         lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors leave marks before and blank lines behind
         if not text.strip():
             raise TraceError("the trace is empty")
         if len(lines) > MAX_LINES:
-            raise TraceError(f"the trace has more than {MAX_LINES} lines")
+            raise TraceError("the trace has more than {limit} lines", limit=MAX_LINES)
         header = read_header(parse(lines[0], 1))
         events = []
         for number, content in enumerate(lines[1:], start=2):
@@ -81,13 +86,14 @@ class Trace:
             try:
                 events.append(from_dict(data))
             except ValueError as error:
-                raise TraceError(f"line {number}: {str(error)[:MAX_SAID]}") from error
+                said = error.args[0] if len(str(error)) <= MAX_SAID else str(error)[:MAX_SAID]
+                raise TraceError("line {number}: {reason}", number=number, reason=said) from error
         return cls(header, tuple(events))
 
     @classmethod
     def load(cls, path: Path) -> Trace:
         if path.stat().st_size > MAX_BYTES:
-            raise TraceError(f"the trace is larger than {MAX_BYTES // 1_000_000} MB")
+            raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
         try:
             return cls.loads(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
@@ -121,18 +127,18 @@ def parse(content: str, number: int) -> dict[str, Any]:
     try:
         data = json.loads(content, parse_constant=refuse)
     except TraceError as error:
-        raise TraceError(f"line {number} holds {error}") from error
+        raise TraceError("line {number} holds {what}", number=number, what=error.said) from error
     except (ValueError, RecursionError) as error:
-        raise TraceError(f"line {number} is not JSON") from error
+        raise TraceError("line {number} is not JSON", number=number) from error
     if not isinstance(data, dict):
-        raise TraceError(f"line {number} is not an object")
+        raise TraceError("line {number} is not an object", number=number)
     if trouble := unsound(data):
-        raise TraceError(f"line {number} holds {trouble}")
+        raise TraceError("line {number} holds {what}", number=number, what=trouble)
     return data
 
 
 def refuse(constant: str) -> Any:
-    raise TraceError(f"{constant}, which is no number")
+    raise TraceError("{constant}, which is no number", constant=constant)
 
 
 def unsound(value: Any) -> str:
@@ -146,13 +152,13 @@ def unsound(value: Any) -> str:
             elif isinstance(item, list):
                 below += item
             elif isinstance(item, str) and not item.isascii() and any("\ud800" <= c <= "\udfff" for c in item):
-                return "half of a character (a lone surrogate)"
+                return Said("half of a character (a lone surrogate)")
             elif isinstance(item, (int, float)) and not abs(item) < LARGEST:
-                return "a number that is too large"
+                return Said("a number that is too large")
         if not below:
             return ""
         level = below
-    return f"JSON nested deeper than {MAX_DEPTH} levels"
+    return Said("JSON nested deeper than {limit} levels", limit=MAX_DEPTH)
 
 
 def read_header(data: dict[str, Any]) -> Header:
@@ -160,16 +166,17 @@ def read_header(data: dict[str, Any]) -> Header:
         raise TraceError("the first line is not a trace header")
     schema = data.get("schema")
     if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= SCHEMA:
-        raise TraceError(f"the trace has schema {str(schema)[:20]}; this version reads up to {SCHEMA}")
+        found = str(schema)[:20]
+        raise TraceError("the trace has schema {found}; this version reads up to {known}", found=found, known=SCHEMA)
     wanted = {"run": str, "source": str, "prompt": str, "lanes": list}
     for name, kind in wanted.items():
         if not isinstance(data.get(name), kind):
-            raise TraceError(f"the header lacks {name!r}")
+            raise TraceError("the header lacks {name!r}", name=name)
     for name, kind in {"kind": str, "models": dict, "machine": dict, "created": str}.items():
         if not isinstance(data.get(name, kind()), kind):
-            raise TraceError(f"the header's {name!r} is of the wrong type")
+            raise TraceError("the header's {name!r} is of the wrong type", name=name)
     if not 1 <= len(data["lanes"]) <= MAX_LANES:
-        raise TraceError(f"the header must name 1 to {MAX_LANES} lanes")
+        raise TraceError("the header must name 1 to {limit} lanes", limit=MAX_LANES)
     known = {name: data[name] for name in Header.__dataclass_fields__ if name in data}
     return Header(**{**known, "lanes": tuple(map(str, data["lanes"]))})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TYPE_CHECKING
+from typing import Any, Literal, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -14,6 +14,18 @@ Kind = Literal["resampled", "bonus"]
 
 MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH = 4096, 4, 64
 TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
+
+
+class Said(str):
+    """An English sentence for people that remembers how it was made, so that it can be said in another language."""
+
+    template: str
+    values: dict[str, Any]
+
+    def __new__(cls, template: str, /, **values: Any) -> Said:
+        said = super().__new__(cls, template.format(**values))
+        said.template, said.values = template, values
+        return said
 
 
 @dataclass(frozen=True, slots=True)

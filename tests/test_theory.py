@@ -15,6 +15,7 @@ from specdec import theory
 from specdec.stats import Comparison
 from specdec.theory import best_k, break_even, expected_accepted, expected_tokens, Machine, Model, speedup
 from specdec.trace import Trace
+from specdec.ui.text import strings
 
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
 HARDWARE = json.loads((ASSETS / "hardware.json").read_text(encoding="utf-8"))
@@ -116,7 +117,8 @@ def test_wilsons_interval() -> None:
 
 
 def test_every_constant_has_its_source() -> None:
-    assert all(one["source"] for one in HARDWARE["machines"]) and HARDWARE["models_source"] and HARDWARE["read"]
+    sources = strings("theory")["sources"]["machines"]
+    assert [one["id"] for one in HARDWARE["machines"]] == list(sources) and all(sources.values()) and HARDWARE["read"]
     assert len(MACHINES) == 8 and len(MODELS) == 7
 
 

@@ -10,17 +10,39 @@ import gradio as gr
 from . import link
 from .components.notice import tell
 from .tabs import lossless, methods, race, step, theory
-from .text import strings
+from .text import bound, ENGLISH, language, LANGUAGES, speaking, strings, TAGS
 
-THEME_SWITCH = """
-const button = element.querySelector("button");
-button.addEventListener("click", () => document.body.classList.toggle("dark"));
+# The way to another language keeps the link's other wishes, and the tab that is open.
+SWITCHES = """
+element.querySelector("button").addEventListener("click", () => document.body.classList.toggle("dark"));
+document.documentElement.lang = props.language;
+document.title = props.title;
+for (const link of element.querySelectorAll("a")) link.addEventListener("click", () => {
+  const query = new URLSearchParams(location.search);
+  const tab = document.querySelector(".sd-tabs [role=tab][aria-selected=true]");
+  query.set("lang", link.dataset.language);
+  if (tab) query.set("tab", tab.id.replace(/-button$/, ""));
+  link.search = query;
+});
 """
 
 
 def build() -> gr.Blocks:
+    """A page for each language, at the paths of `language.PATHS`. Whatever a page asks is answered in its language."""
+    demo = gr.Blocks(title=strings("page")["title"], analytics_enabled=False, delete_cache=(600, 1800))
+    for one in LANGUAGES:
+        with speaking(one):
+            page(demo if one == ENGLISH else demo.route(LANGUAGES[one], one, show_in_navbar=False))
+            for event in demo.fns.values():
+                if event.fn and event.page == demo.current_page:
+                    event.fn = bound(event.fn)
+    demo.queue(max_size=24, default_concurrency_limit=1, api_open=False)
+    return demo
+
+
+def page(demo: gr.Blocks) -> None:
     words = strings("page")
-    with gr.Blocks(title=words["title"], analytics_enabled=False, delete_cache=(600, 1800)) as demo:
+    with demo:
         head(words)
         with gr.Tabs(elem_classes="sd-tabs") as tabs:
             with gr.Tab(words["tabs"]["race"], id="race"):
@@ -34,8 +56,6 @@ def build() -> gr.Blocks:
             with gr.Tab(words["tabs"]["theory"], id="theory", elem_id="theory"):
                 theory.build()
         follow_links(demo, tabs, fields, line)
-    demo.queue(max_size=24, default_concurrency_limit=1, api_open=False)
-    return demo
 
 
 def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], line: gr.HTML) -> None:
@@ -50,14 +70,23 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], line: g
     demo.load(follow, None, [tabs, line, *fields.values()], queue=False, **race.PRIVATE)
 
 
-def head(words: dict[str, str]) -> None:
-    text = {name: html.escape(words[name]) for name in ("brand", "tagline", "theme", "headline", "lead")}
+def head(words: dict[str, Any]) -> None:
+    text = {name: html.escape(words[name]) for name in ("brand", "tagline", "theme", "languages", "headline", "lead")}
     gr.HTML(
         html_template=(
             '<header class="sd-head"><div class="sd-brand"><b>{brand}</b><span>{tagline}</span>'
+            '<nav class="sd-languages" aria-label="{languages}">{ways}</nav>'
             '<button type="button" class="sd-quiet">{theme}</button></div>'
             "<h1>{headline}</h1><p>{lead}</p></header>"
-        ).format(**text),
-        js_on_load=THEME_SWITCH,
+        ).format(**text, ways="".join(map(way, LANGUAGES))),
+        js_on_load=SWITCHES,
         apply_default_css=False,
+        language=TAGS[language()],
+        title=words["title"],
     )
+
+
+def way(to: str) -> str:
+    here = ' aria-current="true"' if to == language() else ""
+    tag = TAGS[to]
+    return f'<a href="?lang={to}" data-language="{to}" lang="{tag}" hreflang="{tag}"{here}>{LANGUAGES[to]}</a>'

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..audit import BLOCK, NOISE, REJECTION, TYPICAL
-from .text import ASSETS, strings
+from .text import ASSETS, sentences, strings
 
 FAMILY = ASSETS / "family"
 # Every way of drafting, in the menu's order, and the folder that holds its weights.
@@ -65,7 +65,7 @@ def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
     words = strings("page")["settings"]
     lines = words["drafter_lines"] | (words["tuned_lines"] if family == TUNED else {})
     verdict = words["lossy" if rule in LOSSY else "lossless"]
-    return {name: f"{lines[name]} {cost(name)} {verdict}" for name in drafters(family)}
+    return {name: sentences(lines[name], cost(name), verdict) for name in drafters(family)}
 
 
 def cost(name: str) -> str:

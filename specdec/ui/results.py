@@ -95,7 +95,7 @@ def findings(rows: list[dict[str, Any]]) -> list[str]:
     told = []
     for temperature in dict.fromkeys(place[1] for place in places(rows)):
         best = [fastest(rows, place) for place in places(rows) if place[1] == temperature]
-        told.append(words["best"].format(temperature=at(temperature), places=", ".join(map(phrase, best))))
+        told.append(words["best"].format(temperature=at(temperature), places=words["comma"].join(map(phrase, best))))
     slow = [row for row in rows if (value := figure(row, "measured_speedup")) is not None and value < 1.0]
     if slow:
         worst = min(slow, key=lambda row: row["measured_speedup"])

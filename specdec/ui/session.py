@@ -20,7 +20,7 @@ from ..events import Event
 from ..trace import line, live_header, recording, Trace
 from .menu import EMBEDDED, WEIGHTS
 from .request import CertificateRequest, RunRequest
-from .text import ASSETS, kind_of, strings
+from .text import ASSETS, kind_of, strings, translated
 
 DEADLINE = 60.0  # seconds of one run, all lanes
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
@@ -120,7 +120,7 @@ def _alone(work: Iterator[Told]) -> Iterator[News | Told]:
     try:
         yield from work
     except ValueError as error:  # a text that the engine refuses; its message is one sentence
-        yield News("error", str(error))
+        yield News("error", translated(error.args[0] if error.args else str(error)))
     except Exception:
         log.exception("a run broke off")
         yield News("error", _notice("broken"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..trace import Trace
 from .components.player import pack
-from .text import ASSETS, LANGUAGE, strings
+from .text import ASSETS, language, strings, TAGS
 
 TITLE = 80  # characters of the prompt
 
@@ -24,7 +24,7 @@ def standalone(trace: Trace) -> str:
         "step": {"words": strings("step")},
     }
     parts = {
-        "language": LANGUAGE,
+        "language": TAGS[language()],
         "title": html.escape(f"{trace.header.prompt[:TITLE]} · {strings('page')['brand']}"),
         "style": read("style.css") + read("step.css"),
         "player": read("player.html"),

@@ -1,30 +1,103 @@
-"""Every word on the page, read from `assets/text/<language>`: strings in JSON, paragraphs in Markdown."""
+"""Every word on the page, read from `assets/text/<language>`: strings in JSON, paragraphs in Markdown.
+
+Which language is spoken belongs to who asks, never to the process: `speaking` sets it for what runs inside, `bound`
+for whatever is called later. What is not translated yet is there in English, a whole file at a time.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 import json
+import re
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from ..types import Said
+
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
-LANGUAGE = "en"
+TEXT = ASSETS / "text"
+LANGUAGES = {"en": "English", "zh": "中文"}  # each by its own name; the first is that of the terminal and of the API
+TAGS = {"en": "en", "zh": "zh-CN"}  # as browsers call them
+ENGLISH = next(iter(LANGUAGES))
+
+_language: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 
-@functools.cache
-def strings(name: str, language: str = LANGUAGE) -> dict[str, Any]:
+def language() -> str:
+    return _language.get()
+
+
+@contextlib.contextmanager
+def speaking(language: str) -> Iterator[None]:
+    token = _language.set(language)
+    try:
+        yield
+    finally:
+        _language.reset(token)
+
+
+def bound(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, or generator, in the language of now, in whichever thread it will run."""
+    here = language()
+
+    @functools.wraps(handler)
+    def whole(*args: Any, **named: Any) -> Any:
+        with speaking(here):
+            return handler(*args, **named)
+
+    @functools.wraps(handler)
+    def stepwise(*args: Any, **named: Any) -> Iterator[Any]:
+        with contextlib.closing(handler(*args, **named)) as steps:
+            while True:
+                with speaking(here):  # each step may run in another thread
+                    try:
+                        item = next(steps)
+                    except StopIteration:
+                        return
+                yield item
+
+    return stepwise if inspect.isgeneratorfunction(handler) else whole
+
+
+def strings(name: str) -> dict[str, Any]:
     """The strings of one part of the page; callers only read them."""
-    return json.loads((ASSETS / "text" / language / f"{name}.json").read_text(encoding="utf-8"))
+    return _strings(name, language())
+
+
+def translated(sentence: str) -> str:
+    """What the engine says, in the language of now; `engine.json` goes by templates. English if it is not `Said`."""
+    if not isinstance(sentence, Said) or language() == ENGLISH:
+        return sentence
+    template = strings("engine").get(sentence.template, sentence.template)
+    return template.format(**{name: translated(value) for name, value in sentence.values.items()})
+
+
+def sentences(*parts: str) -> str:
+    """Side by side. A Chinese full stop is as wide as a character, so no space follows it."""
+    return re.sub("(?<=[。：？！]) ", "", " ".join(filter(None, parts)))
+
+
+def paragraph(name: str) -> str:
+    return _file(f"{name}.md", language()).read_text(encoding="utf-8")
 
 
 @functools.cache
-def paragraph(name: str, language: str = LANGUAGE) -> str:
-    return (ASSETS / "text" / language / f"{name}.md").read_text(encoding="utf-8")
+def _strings(name: str, language: str) -> dict[str, Any]:
+    return json.loads(_file(f"{name}.json", language).read_text(encoding="utf-8"))
+
+
+def _file(name: str, language: str) -> Path:
+    translated = TEXT / language / name
+    return translated if translated.exists() else TEXT / ENGLISH / name
 
 
 @functools.cache
 def prompts() -> dict[str, list[str]]:
-    """Example prompts by kind."""
+    """Example prompts by kind. In English always: the embedded models speak nothing else."""
     return json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
 
 

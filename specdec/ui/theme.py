@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 
+from .language import Greeter
 from .text import ASSETS
 
+CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"]
 STYLES = ("style", "traces", "step", "lossless", "methods", "theory")
 LIGHT = {
     "page": "#ffffff",
@@ -52,6 +55,11 @@ ROLES = {
 }
 
 
+def local(font: str) -> gr.themes.Font:
+    """Gradio's own copy, served by the app; its semi-bold lacks most letters, so 600 falls on the bold one."""
+    return gr.themes.LocalFont(font, weights=(400, 700))
+
+
 def theme() -> gr.themes.Base:
     colours = {name: LIGHT[role] for name, role in ROLES.items()}
     colours |= {f"{name}_dark": DARK[role] for name, role in ROLES.items()}
@@ -59,9 +67,8 @@ def theme() -> gr.themes.Base:
         primary_hue="indigo",
         secondary_hue="slate",
         neutral_hue="slate",
-        # Gradio's own copies, served by the app; its semi-bold lacks most letters, so 600 falls on the bold one
-        font=[gr.themes.LocalFont("IBM Plex Sans", weights=(400, 700)), "ui-sans-serif", "system-ui", "sans-serif"],
-        font_mono=[gr.themes.LocalFont("IBM Plex Mono", weights=(400, 700)), "ui-monospace", "monospace"],
+        font=[local("IBM Plex Sans"), "ui-sans-serif", "system-ui", *CHINESE, "sans-serif"],
+        font_mono=[local("IBM Plex Mono"), "ui-monospace", *CHINESE, "monospace"],
     ).set(
         **colours,
         block_shadow="none",
@@ -99,4 +106,5 @@ def launch_settings() -> dict[str, Any]:
         "state_session_capacity": 500,
         "max_threads": 40,
         "footer_links": ["api"],
+        "app_kwargs": {"middleware": [Middleware(Greeter)]},
     }

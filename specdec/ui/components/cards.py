@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 
 from .. import menu
-from ..text import ASSETS, strings
+from ..text import ASSETS, sentences, strings
 
 PICTURES = ASSETS / "methods"
 HUB = "https://huggingface.co/"
@@ -74,8 +74,8 @@ def training(name: str, how: str) -> str:
     """How it learned, then how much, as far as the family tells."""
     provenance = menu.read_json(menu.FAMILY / "provenance.json")
     exits = provenance.get("target", {}).get("exit_layers", [])
-    told = how.format(exits=" and ".join(map(str, exits)))
-    return f"{told} {amount(provenance.get(name, {}))}".strip()
+    told = how.format(exits=strings("methods")["cards"]["and"].join(map(str, exits)))
+    return sentences(told, amount(provenance.get(name, {})))
 
 
 def amount(facts: dict[str, Any]) -> str:

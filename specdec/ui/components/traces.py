@@ -22,7 +22,7 @@ from ...stats import Comparison
 from ...trace import MAX_BYTES, Trace, TraceError
 from .. import menu
 from ..standalone import standalone
-from ..text import strings
+from ..text import bound, sentences, strings, translated
 from .drawn import drawn
 from .player import pack
 
@@ -35,7 +35,7 @@ def traces() -> gr.HTML:
     return drawn(
         "traces",
         elem_id="traces",
-        server_functions=[open_trace, audit_trace, compare_traces, make_page],
+        server_functions=[bound(answer) for answer in (open_trace, audit_trace, compare_traces, make_page)],
         tabs=strings("page")["tabs"],
         rules={name: key for key, name in menu.RULE_NAMES.items()},
         limit=MAX_BYTES,
@@ -51,7 +51,7 @@ def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict
             try:
                 return question(sent)
             except TraceError as error:
-                return {"wrong": True, "said": strings("traces")["refused"].format(reason=error)}
+                return {"wrong": True, "said": strings("traces")["refused"].format(reason=translated(error.said))}
 
     return answer
 
@@ -110,7 +110,7 @@ def recorded(trace: Trace) -> Trace:
 def audited(trace: Trace) -> dict[str, Any]:
     """The audit in a sentence or two, and its first faults."""
     words, accounts = strings("traces")["audit"], audit(trace.header.lanes, trace.events)
-    faults = [str(fault) for account in accounts for fault in account.faults]
+    faults = [translated(str(fault)) for account in accounts for fault in account.faults]
     unchecked = sum(sum(account.unchecked.values()) for account in accounts)
     told = {
         "decisions": sum(account.decisions for account in accounts),
@@ -121,7 +121,7 @@ def audited(trace: Trace) -> dict[str, Any]:
     said += [words["unchecked"].format(**told)] * (unchecked > 0)
     said += [words["lossy"]] * (not faults and not all(account.lossless for account in accounts))
     more = [words["more"].format(n=len(faults) - MAX_SHOWN)] * (len(faults) > MAX_SHOWN)
-    return {"said": " ".join(said), "wrong": bool(faults), "list": faults[:MAX_SHOWN] + more}
+    return {"said": sentences(*said), "wrong": bool(faults), "list": faults[:MAX_SHOWN] + more}
 
 
 def facts(trace: Trace) -> list[str]:

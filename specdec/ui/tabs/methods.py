@@ -19,7 +19,7 @@ from ..components.lines import lines
 from ..components.progress import far, progress
 from ..components.table import Cells, table
 from ..request import check, InputError, RunRequest
-from ..text import prompts, strings
+from ..text import prompts, sentences, strings
 from .race import ENGINE, PRIVATE
 
 TEMPERATURES = (0.0, 0.8)
@@ -84,7 +84,7 @@ def label(report: dict[str, Any]) -> list[str]:
         date=str(made.get("measured", "?"))[:10],
         commit=made.get("commit", "?"),
     )
-    return [words["recorded"], f"{facts}. {words['setting']}"]
+    return [words["recorded"], sentences(facts, words["setting"])]
 
 
 def plot(name: str) -> gr.Plot:

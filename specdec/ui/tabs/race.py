@@ -15,7 +15,7 @@ from ..components.notice import notice, tell
 from ..components.player import pack, player
 from ..components.traces import traces
 from ..request import check, InputError, MAX_K, MAX_NEW, MAX_TEMPERATURE
-from ..text import paragraph, prompts, strings
+from ..text import ENGLISH, language, paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 20, 1_000_000  # past this length a log is sent less often
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": 1}
@@ -32,7 +32,7 @@ def build() -> tuple[dict[str, Any], gr.HTML]:
         with gr.Column(elem_classes="sd-rail", min_width=240):
             fields, run_button, stop_button, line = rail(screen)
     connect(screen, line, fields, run_button, stop_button)
-    gr.api(run, api_name="run", **ENGINE)
+    gr.api(run, api_name="run" if language() == ENGLISH else f"run_{language()}", **ENGINE)
     return dict(zip(inspect.signature(check).parameters, fields, strict=True)), line
 
 
@@ -41,8 +41,9 @@ def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
     words = strings("page")["settings"]
     with gr.Column(elem_classes="sd-box"):
         prompt = gr.Textbox(
-            prompts()["story"][0], label=words["prompt"], placeholder=words["prompt_placeholder"], lines=3, max_lines=8
-        )
+            prompts()["story"][0], label=words["prompt"], placeholder=words["prompt_placeholder"],
+            info=words["prompt_note"] or None, lines=3, max_lines=8,
+        )  # fmt: skip
         with gr.Row(elem_classes="sd-pills"):
             for kind, label in words["examples"].items():
                 pill = gr.Button(label, size="sm", elem_classes="sd-pill")

@@ -1,0 +1,281 @@
+"""Two languages that say the same, and a process that answers each visitor in theirs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import string
+import threading
+import typing
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import toyrun
+from starlette.responses import PlainTextResponse
+from starlette.testclient import TestClient
+
+from specdec import types
+from specdec.engine import PromptError
+from specdec.ui import menu, session, text
+from specdec.ui.components.traces import audit_trace, open_trace
+from specdec.ui.language import Greeter, PATHS, preferred
+from specdec.ui.request import check, InputError, RunRequest
+from specdec.ui.standalone import standalone
+from specdec.ui.text import bound, speaking, strings, translated
+
+CODE = Path(text.__file__).parents[1]
+PENDING = {"guide.json"}  # shown in English until it is translated
+ENGINE = "engine.json"  # keys are the engine's own English sentences
+NAMES = set("specdec transformers Medusa EAGLE- Top-k Leviathan Chen dflash vLLM DeepSpec openvino.genai".split())
+NAMES |= set("min max norm".split())  # of formulas
+HAN = re.compile("[\u4e00-\u9fff]")
+
+
+def read(language: str, name: str) -> dict[str, str]:
+    """Every string of a file, by the path to it."""
+    found: dict[str, str] = {}
+
+    def walk(node: typing.Any, path: str) -> None:
+        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+            if isinstance(value, str):
+                found[f"{path}.{key}"] = value
+            else:
+                walk(value, f"{path}.{key}")
+
+    walk(json.loads((text.TEXT / language / name).read_text(encoding="utf-8")), "")
+    return found
+
+
+def files(language: str, kind: str = "json") -> set[str]:
+    return {path.name for path in (text.TEXT / language).glob(f"*.{kind}")}
+
+
+def places(template: str) -> set[str]:
+    """The names in its braces."""
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
+
+
+# ---- words ----
+
+
+def test_every_file_is_translated() -> None:
+    assert files("en") - files("zh") <= PENDING
+    assert files("zh") - files("en") == {ENGINE}
+    assert files("en", "md") == files("zh", "md")
+
+
+@pytest.mark.parametrize("name", sorted(files("en") & files("zh")))
+def test_both_languages_say_the_same_things(name: str) -> None:
+    english, chinese = read("en", name), read("zh", name)
+    assert english.keys() == chinese.keys()
+    for path, told in english.items():
+        assert places(told) == places(chinese[path]), path
+        assert re.findall("<[^>]*>", told) == [] or name == "methods.json", path
+
+
+@pytest.mark.parametrize("name", sorted(files("zh")))
+def test_nothing_was_left_in_english(name: str) -> None:
+    for path, told in read("zh", name).items():
+        if HAN.search(told):
+            assert not re.search("[\u4e00-\u9fff] ?[,;:?!]", told), f"{path}: punctuation that is not Chinese"
+        else:
+            words = re.findall(r"[A-Za-z][A-Za-z.-]{2,}", re.sub(r"\{.*?\}|（.*?）|“.*”", "", told))
+            assert set(words) <= NAMES, path
+
+
+def test_what_the_engine_says_has_its_translation() -> None:
+    said = {"accepted", "rejected", "discarded", *typing.get_args(types.Kind)}  # names that are said, too
+    for path in CODE.glob("**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
+                "Said", "TraceError", "fault",
+            ):  # fmt: skip
+                sentences = [one.value for one in node.args if isinstance(one, ast.Constant)]
+                said |= {one for one in sentences if isinstance(one, str) and one}
+    chinese = json.loads((text.TEXT / "zh" / ENGINE).read_text(encoding="utf-8"))
+    assert said == chinese.keys()
+    for english, told in chinese.items():
+        assert places(english) == places(told), english
+
+
+def test_a_missing_file_is_there_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for language in ("en", "zh"):
+        (tmp_path / language).mkdir()
+    (tmp_path / "en" / "new.json").write_text('{"a": "English"}')
+    (tmp_path / "en" / "new.md").write_text("English")
+    monkeypatch.setattr(text, "TEXT", tmp_path)
+    with speaking("zh"):
+        assert strings("new") == {"a": "English"} and text.paragraph("new") == "English"
+    (tmp_path / "zh" / "new.md").write_text("中文", encoding="utf-8")
+    with speaking("zh"):
+        assert text.paragraph("new") == "中文"
+
+
+# ---- who is spoken to ----
+
+
+def test_a_bound_function_keeps_its_language_whatever_others_speak() -> None:
+    def whole() -> str:
+        return text.language()
+
+    def steps() -> typing.Iterator[str]:
+        for _ in range(50):
+            yield text.language()
+
+    def collect(language: str, gate: threading.Barrier) -> list[str]:
+        with speaking(language):
+            once, many = bound(whole), bound(steps)
+        found, running = [once()], many()
+        with ThreadPoolExecutor(2) as others:  # each step in some thread, as Gradio runs them
+            for _ in range(50):
+                gate.wait(5)
+                found.append(others.submit(next, running).result())
+        return found
+
+    gate = threading.Barrier(2)
+    with ThreadPoolExecutor(2) as visitors:
+        told = [visitors.submit(collect, language, gate) for language in ("en", "zh")]
+        assert [set(one.result()) for one in told] == [{"en"}, {"zh"}]
+    assert text.language() == "en"
+
+
+def test_a_bound_generator_is_closed_with_its_wrapper() -> None:
+    closed = []
+
+    def steps() -> typing.Iterator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            closed.append(True)
+
+    running = bound(steps)()
+    assert next(running) == 1
+    running.close()
+    assert closed == [True] and list(bound(steps)()) == [1, 2]
+
+
+def test_every_page_answers_in_its_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from specdec.ui.build import build
+
+    monkeypatch.setattr(session, "TRACES", tmp_path)
+    toyrun.trace().save(tmp_path / "story.jsonl")
+    demo = build()
+    heard = {}
+    for page, language in ((path.strip("/"), language) for language, path in PATHS.items()):
+        handlers = [event.fn for event in demo.fns.values() if event.page == page and event.fn]
+        start, run = (next(one for one in handlers if one.__name__ == name) for name in ("start", "run"))
+        heard[language] = next(start(""))[1]["value"]
+        assert heard[language] == json.loads(next(run("")))["error"]
+    assert heard["en"].startswith("The prompt is empty") and heard["zh"].startswith("提示词是空的")
+    labels = {page: json.dumps(props, ensure_ascii=False, default=str) for page, props in pages(demo).items()}
+    assert "实时运行" in labels["zh"] and "Run live" not in labels["zh"] and "实时运行" not in labels[""]
+
+
+def pages(demo: typing.Any) -> dict[str, list[typing.Any]]:
+    config = demo.get_config_file()
+    return {
+        page: [one["props"] for one in config["components"] if one["id"] in content["components"]]
+        for page, content in config["page"].items()
+    }
+
+
+def test_input_errors_and_menus_follow_the_language() -> None:
+    with speaking("zh"):
+        assert "无损。" in menu.drafter_lines("rejection")["draft_model"]
+        assert "。 " not in menu.drafter_lines("rejection")["draft_model"]
+        with pytest.raises(InputError, match="“K”必须是 0 到 16 之间的整数。"):
+            check("Once", k=17)
+    with pytest.raises(InputError, match="K must be a whole number"):
+        check("Once", k=17)
+
+
+def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"n": 900, "limit": 511}
+    refusal = PromptError(types.Said("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told))
+
+    def race(*_: typing.Any, **__: typing.Any) -> typing.NoReturn:
+        raise refusal
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (None, race))
+    request: RunRequest = check("Once")
+    with speaking("zh"):
+        assert list(session.run(request))[-1].text == "提示词有 900 个 token；模型最多读 511 个。请缩短。"
+    assert list(session.run(request))[-1].text == str(refusal)
+    with speaking("zh"):
+        assert translated("a plain sentence") == "a plain sentence"
+
+
+def test_files_are_refused_and_audited_in_the_language_of_the_visitor() -> None:
+    good = toyrun.trace()
+    bent = replace(
+        good, events=tuple(replace(e, total=99) if type(e).__name__ == "Committed" else e for e in good.events)
+    )
+    with speaking("zh"):
+        answer = bound(open_trace)
+        assert answer("{}")["said"] == "文件未被接受：第一行不是轨迹的文件头。"
+        assert "第 2 行：" in answer(good.header.line() + '{"event":"committed"}')["said"]
+        assert "Committed 缺少" in answer(good.header.line() + '{"event":"committed"}')["said"]
+        found = audit_trace(bent.dumps())
+        assert found["list"][0] == "泳道 speculative 的第 0 轮：文本有 1 个 token，而不是 99 个"
+    assert "cycle 0 of the lane speculative: the text has 1 tokens, not 99" in audit_trace(bent.dumps())["list"]
+    assert answer("{}")["said"].startswith("文件")  # bound for good
+
+
+def test_a_standalone_page_speaks_the_language_of_the_page_it_came_from() -> None:
+    with speaking("zh"):
+        page = standalone(toyrun.trace())
+    assert '<html lang="zh-CN">' in page and "推测解码" in page
+    assert '<html lang="en">' in standalone(toyrun.trace())
+
+
+# ---- the way to a page ----
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language"),
+    [
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("en-US,en;q=0.9,zh;q=0.8", "en"),
+        ("en;q=0.3, zh-Hans-CN;q=0.7", "zh"),
+        ("fr-FR,fr;q=0.9,zh-TW;q=0.5", "zh"),
+        ("zh;q=0, en", "en"),
+        ("fr, de", "en"),
+        ("*", "en"),
+        ("", "en"),
+        ("zh;q=x", "en"),
+        (";;,,q=", "en"),
+    ],
+)
+def test_the_browsers_preference(accepted: str, language: str) -> None:
+    assert preferred(accepted) == language
+
+
+@pytest.mark.parametrize(
+    ("address", "accepted", "way"),
+    [
+        ("/", "en", ""),
+        ("/", "zh-CN", "./zh?"),
+        ("/?k=5&prompt=a%20b", "zh", "./zh?k=5&prompt=a%20b"),
+        ("/?lang=zh", "en", "./zh?lang=zh"),
+        ("/?lang=zh-CN", "en", "./zh?lang=zh-CN"),
+        ("/?lang=en", "zh", ""),
+        ("/?lang=xx", "zh", "./zh?lang=xx"),
+        ("/zh", "en", ""),
+        ("/zh?lang=en&tab=step", "zh", "./?lang=en&tab=step"),
+        ("/config", "zh", ""),
+    ],
+)
+def test_who_comes_is_shown_the_way(address: str, accepted: str, way: str) -> None:
+    client = TestClient(Greeter(PlainTextResponse("here")), follow_redirects=False)
+    answer = client.get(address, headers={"Accept-Language": accepted})
+    assert answer.headers.get("location", "") == way
+    assert (answer.text == "here") is not bool(way)
+
+
+def test_only_pages_are_redirected() -> None:
+    client = TestClient(Greeter(PlainTextResponse("here")), follow_redirects=False)
+    assert client.post("/?lang=zh").text == "here"
