@@ -8,8 +8,9 @@ from typing import Any
 import gradio as gr
 
 from . import link
+from .components.guide import tour
 from .components.notice import tell
-from .tabs import lossless, methods, race, step, theory
+from .tabs import guide, lossless, methods, race, step, theory
 from .text import strings
 
 THEME_SWITCH = """
@@ -23,7 +24,7 @@ def build() -> gr.Blocks:
     with gr.Blocks(title=words["title"], analytics_enabled=False, delete_cache=(600, 1800)) as demo:
         head(words)
         with gr.Tabs(elem_classes="sd-tabs") as tabs:
-            with gr.Tab(words["tabs"]["race"], id="race"):
+            with gr.Tab(words["tabs"]["race"], id="race", elem_id="race"):
                 fields, line = race.build()
             with gr.Tab(words["tabs"]["step"], id="step", elem_id="step"):
                 step.build()
@@ -33,6 +34,9 @@ def build() -> gr.Blocks:
                 methods.build(tab)
             with gr.Tab(words["tabs"]["theory"], id="theory", elem_id="theory"):
                 theory.build()
+            with gr.Tab(words["tabs"]["guide"], id="guide", elem_id="guide"):
+                guide.build()
+        tour()
         follow_links(demo, tabs, fields, line)
     demo.queue(max_size=24, default_concurrency_limit=1, api_open=False)
     return demo

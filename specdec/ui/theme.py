@@ -8,7 +8,7 @@ import gradio as gr
 
 from .text import ASSETS
 
-STYLES = ("style", "traces", "step", "lossless", "methods", "theory")
+STYLES = ("style", "traces", "step", "lossless", "methods", "theory", "guide")
 LIGHT = {
     "page": "#ffffff",
     "surface": "#f8fafc",
