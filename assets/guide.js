@@ -99,7 +99,7 @@ function mount(element, props) {
       const chosen = options.findIndex((option) => option.firstChild.checked);
       if (chosen < 0) return said.replaceChildren(Q.choose);
       options.forEach((option, i) => option.classList.toggle("sd-gd-answer", i === answer));
-      said.replaceChildren(h("b", {}, chosen === answer ? "✓ " + Q.right : "✗ " + Q.wrong), " ", choices[answer] + ". " + why + " ", button(words(W.see, { tab: props.tabs[tab] }), () => openTab(tab), "sd-link sd-inline"));
+      said.replaceChildren(h("b", {}, chosen === answer ? "✓ " + Q.right : "✗ " + Q.wrong), " ", choices[answer] + ": " + why + " ", button(words(W.see, { tab: props.tabs[tab] }), () => openTab(tab), "sd-link sd-inline"));
     }
     return h("li", {}, h("fieldset", {}, h("legend", {}, number + 1 + ". " + ask), h("div", { class: "sd-gd-options" }, options, button(Q.reveal, reveal, "sd-pill")), said));
   }
@@ -112,13 +112,15 @@ function mount(element, props) {
     return [lead(G.lead), h("ul", { class: "sd-gd-roles" }, G.roles.map(([who, what]) => h("li", {}, h("b", {}, who), " ", words(what, told)))), h("p", {}, words(G.first, told)), h("p", {}, words(G.second, told)), h("details", {}, h("summary", {}, W.quiz.reveal), h("p", {}, G.why))];
   }
 
-  /* -- the worksheet: on paper only -- */
+  /* -- the worksheet: on paper only, and dark on white whatever the page is -- */
 
   function sheet() {
     const print = () => {
+      const dark = document.body.classList.contains("dark");
       paper.replaceChildren(...worksheet());
       root.dataset.print = "sheet";
-      addEventListener("afterprint", () => delete root.dataset.print, { once: true });
+      document.body.classList.remove("dark");
+      addEventListener("afterprint", () => { delete root.dataset.print; document.body.classList.toggle("dark", dark); }, { once: true });
       window.print();
     };
     const paper = h("div", { class: "sd-gd-paper" });
@@ -129,7 +131,7 @@ function mount(element, props) {
     const H = W.sheet, blank = () => h("span", { class: "sd-gd-blank" }), grid = (heads, rows, first = () => "") => h("table", {}, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, rows.map((row) => h("tr", {}, heads.map((_, i) => h("td", {}, i ? "" : first(row)))))));
     return [
       h("p", { class: "sd-gd-fields" }, H.name, blank(), H.date, blank(), H.seed + ": " + part.seed.value), h("h3", {}, H.predict),
-      h("ol", {}, W.quiz.list.map(({ ask, choices }) => h("li", {}, ask, h("p", {}, choices.map((choice) => "☐ " + choice).join("   ")), h("p", { class: "sd-gd-fields" }, H.saw, blank())))),
+      h("ol", {}, W.quiz.list.map(({ ask, choices }) => h("li", {}, ask, h("p", {}, choices.map((choice) => h("span", { class: "sd-gd-box" }, "☐ " + choice))), h("p", { class: "sd-gd-fields" }, H.saw, blank())))),
       h("h3", {}, H.measure), grid(H.columns, [1, 2, 3, 4]), h("h3", {}, H.tally), grid(["", ...GAME.words], H.rounds, (round) => round), h("p", { class: "sd-gd-fields" }, H.surprise, blank()),
     ];
   }

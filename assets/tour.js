@@ -62,7 +62,7 @@ function mount(element, props, player) {
   const root = element.querySelector(".sd-touring"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, recorded = player.log();
-  const S = { at: -1, acted: false, came: false, done: false, place: "", stands: "", kept: null, from: null };
+  const S = { at: -1, acted: false, came: false, done: false, place: "", stands: "", kept: null, from: null, frame: 0 };
 
   /* -- the page, as the steps see it -- */
 
@@ -88,12 +88,12 @@ function mount(element, props, player) {
   function start(from) {
     S.from = from;
     part.panel.hidden = false;
+    part.panel.focus({ preventScroll: true });
     if (!player.run() || !isOver(player.run())) return paintBusy();
     S.kept = player.log() === recorded ? null : player.log();
     if (S.kept !== null) player.load(recorded);
     go(0);
-    part.panel.focus({ preventScroll: true });
-    requestAnimationFrame(follow);
+    S.frame = requestAnimationFrame(follow);
   }
 
   function go(at) {
@@ -112,11 +112,12 @@ function mount(element, props, player) {
 
   function leave() {
     tidy();
-    if (S.kept !== null) player.load(S.kept);
+    if (S.kept !== null && player.log() === recorded) player.load(S.kept); // else the visitor has begun another
+    cancelAnimationFrame(S.frame);
     Object.assign(S, { at: -1, kept: null });
     part.panel.hidden = part.ring.hidden = true;
     document.documentElement.style.removeProperty("--sd-sheet");
-    if (S.from && S.from.getClientRects().length) S.from.focus();
+    (S.from && S.from.getClientRects().length ? S.from : document.querySelector(".sd-tabs [role=tab][aria-selected=true]")).focus({ preventScroll: true });
   }
 
   /* -- the words -- */
@@ -147,16 +148,18 @@ function mount(element, props, player) {
   function follow() {
     const step = STEPS[S.at];
     if (!step) return;
-    requestAnimationFrame(follow);
+    S.frame = requestAnimationFrame(follow);
     if (!S.acted && visible(READY[step.tab])) {
       S.acted = true;
-      if (step.act) step.act(page);
+      if (step.act && speculative(player.run()).cycles.length) step.act(page);
     }
     const found = S.acted ? (S.done && step.then && visible(step.then)) || visible(step.at) : null;
     point(found && step.box ? found.closest(step.box) : found);
     if (S.acted && step.done && !S.done && step.done(page)) {
+      const held = document.activeElement === part.show;
       S.done = true;
       paint();
+      if (held) part.next.focus({ preventScroll: true }); // the button that was pressed is gone
       part.announce.textContent = part.task.textContent;
     }
   }

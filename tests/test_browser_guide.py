@@ -78,11 +78,9 @@ def test_the_tour_waits_for_the_visitors_own_deed_and_tidies_up(open_page):
     assert switch.get_attribute("aria-checked") == "false"
 
 
-def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page, tmp_path):
+def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page):
     page = open_page(reduced_motion="reduce")
-    other = tmp_path / "other.jsonl"
-    toyrun.peer_trace().save(other)
-    page.set_input_files(".sd-traces [data-part=file]", other)
+    page.locator(".sd-recorded .sd-pill", has_text="Repetitive").click()
     page.wait_for_selector("[data-part=peer]:visible")
     start_tour(page)
     page.wait_for_selector("[data-part=peer]", state="hidden")  # the recorded run is on the stage
@@ -96,6 +94,17 @@ def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page, tmp_path):
     page.get_by_role("tab", name="Race").click()
     page.wait_for_selector("[data-part=peer]:visible")
     assert Trace.loads(page.evaluate("document.querySelector('.sd-player').log()")).header == toyrun.peer_trace().header
+
+
+def test_the_tour_leaves_a_run_alone_that_is_going_on(open_page):
+    page = open_page(reduced_motion="reduce")
+    going = Trace(toyrun.header("live"), toyrun.trace().events[:6]).dumps()
+    page.evaluate("log => document.querySelector('.sd-player').load(log)", going)
+    start_tour(page)
+    assert part(page, "title").inner_text() == "Not now" and not part(page, "next").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator(".sd-tour").is_visible()
+    assert page.evaluate("document.querySelector('.sd-player').log()") == going
 
 
 def test_a_link_may_begin_with_the_tour(open_page):
@@ -112,7 +121,7 @@ def test_a_question_is_answered_after_a_guess_and_leads_to_its_tab(open_page):
     assert first.locator(".sd-gd-why").inner_text() == "Choose an answer first."
     first.get_by_label("3", exact=True).check()
     first.get_by_role("button", name="Reveal").click()
-    assert "Not quite." in first.inner_text() and "4. Three drafts and the bonus token." in first.inner_text()
+    assert "Not quite." in first.inner_text() and "4: Three drafts and the bonus token." in first.inner_text()
     first.get_by_label("4", exact=True).check()
     first.get_by_role("button", name="Reveal").click()
     assert "Right." in first.inner_text()
@@ -138,7 +147,7 @@ def test_the_worksheet_prints_alone(open_page):
     assert page.evaluate("window.printed")
     page.emulate_media(media="print")
     assert page.locator(".sd-gd-paper").is_visible() and page.locator(".sd-gd-paper li").count() == 10
-    for hidden in (".sd-head", ".tab-wrapper", "[data-section=glossary]", ".sd-gd-nav"):
+    for hidden in (".sd-head", ".tab-wrapper", "footer", "[data-section=glossary]", ".sd-gd-nav"):
         assert not page.locator(hidden).first.is_visible(), hidden
     page.emulate_media(media="screen")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
@@ -149,6 +158,7 @@ def test_the_worksheet_prints_alone(open_page):
 def test_the_guide_needs_no_sideways_scrolling_and_all_tabs_are_in_sight(open_page, width):
     page = open_page(width, reduced_motion="reduce")
     open_guide(page)
+    assert page.locator(".sd-gd-body section h2").all_inner_texts() == list(strings("guide")["sections"].values())
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for name in strings("page")["tabs"].values():
         box = page.get_by_role("tab", name=name, exact=True).bounding_box()
