@@ -8,8 +8,9 @@ from typing import Any
 import gradio as gr
 
 from . import link
+from .components.guide import tour
 from .components.notice import tell
-from .tabs import lossless, methods, race, step, theory
+from .tabs import guide, lossless, methods, race, step, theory
 from .text import bound, ENGLISH, language, LANGUAGES, speaking, strings, TAGS
 
 # The way to another language keeps the link's other wishes, and the tab that is open.
@@ -45,7 +46,7 @@ def page(demo: gr.Blocks) -> None:
     with demo:
         head(words)
         with gr.Tabs(elem_classes="sd-tabs") as tabs:
-            with gr.Tab(words["tabs"]["race"], id="race"):
+            with gr.Tab(words["tabs"]["race"], id="race", elem_id="race"):
                 fields, line = race.build()
             with gr.Tab(words["tabs"]["step"], id="step", elem_id="step"):
                 step.build()
@@ -55,6 +56,9 @@ def page(demo: gr.Blocks) -> None:
                 methods.build(tab)
             with gr.Tab(words["tabs"]["theory"], id="theory", elem_id="theory"):
                 theory.build()
+            with gr.Tab(words["tabs"]["guide"], id="guide", elem_id="guide"):
+                guide.build()
+        tour()
         follow_links(demo, tabs, fields, line)
 
 

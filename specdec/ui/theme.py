@@ -11,7 +11,7 @@ from .language import Greeter
 from .text import ASSETS
 
 CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"]
-STYLES = ("style", "traces", "step", "lossless", "methods", "theory")
+STYLES = ("style", "traces", "step", "lossless", "methods", "theory", "guide")
 LIGHT = {
     "page": "#ffffff",
     "surface": "#f8fafc",

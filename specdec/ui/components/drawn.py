@@ -9,13 +9,13 @@ import gradio as gr
 from ..text import ASSETS, strings
 
 
-def drawn(name: str, value: str = "", **properties: Any) -> gr.HTML:
-    """With the words of that name; `properties` are what its script finds in `props`, and `elem_id`."""
+def drawn(name: str, value: str = "", words: dict[str, Any] | None = None, **properties: Any) -> gr.HTML:
+    """With the words of that name, or those; `properties` are what its script finds in `props`, and `elem_id`."""
     return gr.HTML(
         value,
         html_template=(ASSETS / f"{name}.html").read_text(encoding="utf-8"),
         js_on_load=(ASSETS / f"{name}.js").read_text(encoding="utf-8"),
         apply_default_css=False,
-        words=strings(name),
+        words=strings(name) if words is None else words,
         **properties,
     )

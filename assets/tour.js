@@ -1,0 +1,218 @@
+/* The guided tour: it opens the tabs, points at the widget that it speaks of, and does the deed or waits for it.
+ *
+ * First where things go, without a document, so that Node can test it. Then the steps. Then the panel. It drives the page
+ * as a visitor would, by presses and sliders, so it works on whatever a tab shows; no model is needed. */
+
+/* ---- where things go ------------------------------------------------------------------------------------------ */
+
+const MARGIN = 16, CLEAR = 12, RING = 7, NARROW = 720; // pixels: panel to window, panel to target, ring to target, one column
+
+const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+const around = ({ left, right, top, bottom }, by) => ({ left: left - by, right: right + by, top: top - by, bottom: bottom + by });
+
+/* The corners of the window, the preferred first; each as the box of a panel that stands there. */
+const CORNERS = ["right bottom", "left bottom", "right top", "left top"];
+function boxAt(corner, panel, view) {
+  const left = corner.startsWith("left") ? MARGIN : view.width - MARGIN - panel.width;
+  const top = corner.endsWith("top") ? MARGIN : view.height - MARGIN - panel.height;
+  return { left, top, right: left + panel.width, bottom: top + panel.height };
+}
+
+/* Where the panel leaves free what it points at; "sheet", along the bottom, if no corner does. It stays where it is if it can. */
+function placeOf(target, panel, view, last) {
+  if (view.width < NARROW) return "sheet";
+  const free = (corner) => apart(boxAt(corner, panel, view), around(target, CLEAR));
+  return last && last !== "sheet" && free(last) ? last : CORNERS.find(free) || "sheet";
+}
+
+/* By how much to scroll until the target stands between the two lines; its beginning, if it is too tall. */
+function scrollTo(target, top, bottom) {
+  if (target.top >= top && target.bottom <= bottom) return 0;
+  return target.top - top - Math.max(0, (bottom - top - (target.bottom - target.top)) / 2);
+}
+
+/* ---- the steps ------------------------------------------------------------------------------------------------ */
+
+/* What must be there before a step may act on its tab. */
+const READY = { race: ".sd-player", step: ".sd-step[data-state=ready] [data-part=rail] li", lossless: ".sd-proof", methods: "#findings p", theory: ".sd-theory [data-part=headline]:not(:empty)" };
+const PLAYER = ".sd-player [data-part=", STEP = ".sd-step [data-part=", THEORY = ".sd-theory [data-part=", BUG = ".sd-bug[data-key=from_target]";
+const CARD = ".sd-player .sd-card:not([hidden])", VERDICT = ".sd-proof .sd-verdict";
+
+/* `at` is what a step points at and `act` what it does on coming; `show` does what the visitor is asked for, `done` knows when
+   it is done, `then` is what it points at from there on, and `tidy` undoes it on going. */
+const STEPS = [
+  { id: "race", tab: "race", at: PLAYER + "play]", act: (page) => page.seek(0), show: (page) => page.press(PLAYER + "play]"), done: (page) => page.value(PLAYER + "scrub]") > 0 },
+  { id: "rejection", tab: "race", at: PLAYER + "lane0] .sd-rej:not(.sd-fut)", act: (page) => page.seek(page.rejection().at), show: (page) => page.press(PLAYER + "lane0] .sd-rej:not(.sd-fut)"), done: (page) => page.has(CARD), then: CARD },
+  { id: "speed", tab: "race", at: ".sd-player .sd-hero", act: (page) => page.seek(Infinity) },
+  { id: "check", tab: "step", at: STEP + "next]", act: (page) => page.apart("draft"), show: (page) => page.press(STEP + "next]"), done: (page) => !page.has(STEP + "rail] li:first-child[aria-current]"), then: STEP + "grid]" },
+  { id: "coin", tab: "step", at: STEP + "position] .sd-pair > :last-child", act: (page) => page.apart(page.rejected()) },
+  { id: "what_if", tab: "step", at: STEP + "coin]", box: ".sd-ask", act: (page) => page.apart(page.rejected()), show: (page) => page.slide(STEP + "coin]", 0), done: (page) => page.has(STEP + "hint] button"), tidy: (page) => page.press(STEP + "hint] button") },
+  { id: "residual", tab: "step", at: STEP + "own] .sd-pair > :first-child", act: (page) => page.apart("own") },
+  { id: "certificate", tab: "lossless", at: VERDICT },
+  { id: "break", tab: "lossless", at: BUG, show: (page) => page.press(BUG), done: (page) => page.has(BUG + "[aria-checked=true]"), then: VERDICT, tidy: (page) => page.press(BUG + "[aria-checked=true]") },
+  { id: "methods", tab: "methods", at: "#findings" },
+  { id: "alpha", tab: "theory", at: THEORY + "alpha]", box: ".sd-ask", act: (page) => page.press(THEORY + "here]"), show: (page) => page.slide(THEORY + "alpha]", 0.2), done: (page) => page.value(THEORY + "alpha]") <= 0.3, tidy: (page) => page.press(THEORY + "here]") },
+  { id: "yours", tab: "race", at: "#run" },
+];
+
+/* ---- the panel ------------------------------------------------------------------------------------------------ */
+
+function mount(element, props, player) {
+  const W = props.words, { words, isOver, speculative, firstRejection, horizon } = player.kit;
+  const root = element.querySelector(".sd-touring"), part = {};
+  for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, recorded = player.log();
+  const S = { at: -1, acted: false, came: false, done: false, place: "", stands: "", kept: null, from: null, frame: 0 };
+
+  /* -- the page, as the steps see it -- */
+
+  const visible = (selector) => [...document.querySelectorAll(selector)].find((node) => node.getClientRects().length) || null;
+  const press = (selector) => { const node = document.querySelector(selector); if (node && !node.disabled) node.click(); };
+  const slide = (selector, value) => { const node = document.querySelector(selector); node.value = value; node.dispatchEvent(new Event("input")); };
+  const rejection = () => firstRejection(player.run()) || speculative(player.run()).cycles[0];
+  const page = {
+    press, slide, rejection,
+    has: (selector) => Boolean(visible(selector)),
+    value: (selector) => Number(document.querySelector(selector).value),
+    seek: (t) => slide(PLAYER + "scrub]", Math.min(t, horizon(player.run()))),
+    rejected: () => Math.max(0, rejection().drafts.findIndex((draft) => draft.state === "rej")),
+    apart(node) {
+      player.wanted = { cycle: rejection().number, node };
+      player.dispatchEvent(new Event("sd-apart"));
+    },
+  };
+
+  /* -- coming and going -- */
+
+  /* The recorded run is put on the stage, and the visitor's own is kept aside. */
+  function start(from) {
+    S.from = from;
+    part.panel.hidden = false;
+    part.panel.focus({ preventScroll: true });
+    if (!player.run() || !isOver(player.run())) return paintBusy();
+    S.kept = player.log() === recorded ? null : player.log();
+    if (S.kept !== null) player.load(recorded);
+    go(0);
+    S.frame = requestAnimationFrame(follow);
+  }
+
+  function go(at) {
+    tidy();
+    if (at >= STEPS.length) return leave();
+    Object.assign(S, { at, acted: false, came: false, done: false });
+    press("#" + STEPS[at].tab + "-button");
+    paint();
+    part.announce.textContent = [part.count, part.title, part.text, part.task].map((node) => node.textContent).join(" ");
+  }
+
+  function tidy() {
+    const step = STEPS[S.at];
+    if (step && step.tidy && S.done) step.tidy(page);
+  }
+
+  function leave() {
+    tidy();
+    if (S.kept !== null && player.log() === recorded) player.load(S.kept); // else the visitor has begun another
+    cancelAnimationFrame(S.frame);
+    Object.assign(S, { at: -1, kept: null });
+    part.panel.hidden = part.ring.hidden = true;
+    document.documentElement.style.removeProperty("--sd-sheet");
+    (S.from && S.from.getClientRects().length ? S.from : document.querySelector(".sd-tabs [role=tab][aria-selected=true]")).focus({ preventScroll: true });
+  }
+
+  /* -- the words -- */
+
+  function paint() {
+    const step = STEPS[S.at], told = W.steps[step.id];
+    part.count.textContent = words(W.count, { n: S.at + 1, of: STEPS.length });
+    part.title.textContent = told.title;
+    part.text.textContent = told.text;
+    part.task.textContent = S.done ? "✓ " + told.after : told.task ? W.task + " " + told.task : "";
+    part.task.classList.toggle("sd-done", S.done);
+    part.back.disabled = S.at === 0;
+    part.show.hidden = !step.show || S.done;
+    part.next.textContent = S.at === STEPS.length - 1 ? W.end : W.next;
+    part.back.hidden = part.next.hidden = false;
+  }
+
+  function paintBusy() {
+    part.count.textContent = part.task.textContent = "";
+    part.title.textContent = W.busy.title;
+    part.text.textContent = part.announce.textContent = W.busy.text;
+    part.back.hidden = part.show.hidden = part.next.hidden = true;
+    part.panel.dataset.place = innerWidth < NARROW ? "sheet" : CORNERS[0];
+  }
+
+  /* -- following what it points at: tabs open late, replays move, visitors scroll -- */
+
+  function follow() {
+    const step = STEPS[S.at];
+    if (!step) return;
+    S.frame = requestAnimationFrame(follow);
+    if (!S.acted && visible(READY[step.tab])) {
+      S.acted = true;
+      if (step.act && speculative(player.run()).cycles.length) step.act(page);
+    }
+    const found = S.acted ? (S.done && step.then && visible(step.then)) || visible(step.at) : null;
+    point(found && step.box ? found.closest(step.box) : found);
+    if (S.acted && step.done && !S.done && step.done(page)) {
+      const held = document.activeElement === part.show;
+      S.done = true;
+      paint();
+      if (held) part.next.focus({ preventScroll: true }); // the button that was pressed is gone
+      part.announce.textContent = part.task.textContent;
+    }
+  }
+
+  function point(target) {
+    const view = { width: document.documentElement.clientWidth, height: innerHeight }, panel = part.panel.getBoundingClientRect();
+    part.ring.hidden = !target;
+    const box = target ? target.getBoundingClientRect() : { left: 0, right: 0, top: 0, bottom: 0 };
+    const place = placeOf(box, panel, view, S.place), sheet = place === "sheet" ? panel.height : 0;
+    if (place !== S.place || S.sheet !== sheet) {
+      Object.assign(S, { place, sheet });
+      part.panel.dataset.place = place;
+      document.documentElement.style.setProperty("--sd-sheet", sheet + "px");
+    }
+    if (!target) return;
+    const stands = [Math.round(box.top + scrollY), sheet].join(); // changes with the page, not with the visitor's scrolling
+    if (stands !== S.stands) Object.assign(S, { stands, came: false });
+    if (!S.came) {
+      S.came = true;
+      const by = scrollTo(box, MARGIN, view.height - MARGIN - sheet);
+      if (by) scrollBy({ top: by, behavior: calm ? "instant" : "smooth" });
+    }
+    Object.assign(part.ring.style, { left: box.left - RING + "px", top: box.top - RING + "px", width: box.right - box.left + 2 * RING + "px", height: box.bottom - box.top + 2 * RING + "px" });
+  }
+
+  /* -- listening -- */
+
+  function keys(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || S.at < 0 && event.key !== "Escape") return;
+    if (event.key === "Escape") leave();
+    else if (event.key === "ArrowRight") go(S.at + 1);
+    else if (event.key === "ArrowLeft" && S.at > 0) go(S.at - 1);
+    else return;
+    event.preventDefault();
+  }
+
+  part.panel.setAttribute("aria-label", W.aria);
+  for (const name of ["leave", "back", "show"]) part[name].textContent = W[name];
+  part.leave.onclick = leave;
+  part.back.onclick = () => go(S.at - 1);
+  part.next.onclick = () => go(S.at + 1);
+  part.show.onclick = () => STEPS[S.at].show(page);
+  part.panel.addEventListener("keydown", keys);
+  document.addEventListener("click", (event) => { const button = event.target.closest("[data-tour]"); if (button && S.at < 0) start(button); });
+  if (new URLSearchParams(location.search).has("tour")) start(null);
+}
+
+/* It stands outside the tabs, so it is there before the player is. */
+function whenPlayed() {
+  const player = document.querySelector(".sd-player");
+  if (player && player.kit) mount(element, props, player);
+  else requestAnimationFrame(whenPlayed);
+}
+
+if (typeof module !== "undefined" && module.exports) module.exports = { STEPS, CORNERS, boxAt, placeOf, scrollTo, apart };
+else whenPlayed();

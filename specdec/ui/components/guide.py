@@ -1,0 +1,29 @@
+"""The guided tour, which stands outside the tabs because it drives them all, and the page of the tab Guide."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from ..request import MAX_SEED
+from ..text import prompts, strings
+from .drawn import drawn
+
+CLASS_SEED = 7
+
+
+def tour() -> gr.HTML:
+    return drawn("tour", words=strings("guide")["tour"], elem_id="tour")
+
+
+def guide() -> gr.HTML:
+    """`settings` are those of the link that gives a class the same run."""
+    words = {name: told for name, told in strings("guide").items() if name != "tour"}
+    return drawn(
+        "guide",
+        words=words,
+        elem_id="guide-page",
+        tabs=strings("page")["tabs"],
+        settings={"prompt": prompts()["story"][0], "drafter": "draft_model", "k": 3, "temperature": 0.8},
+        seed=CLASS_SEED,
+        most=MAX_SEED,
+    )
