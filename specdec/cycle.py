@@ -11,7 +11,7 @@ last draft nor the bonus; else it reads a token again, which changes nothing. So
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -85,15 +85,31 @@ class Cycle:
         return self._read(0, start, start)
 
     @torch.inference_mode()
+    def prepare(self, first: int, end: int) -> None:
+        """Capture, before `begin`, what texts of `first` to `end` tokens need: set-up is no part of a run's time."""
+        if self.graphs.reason:
+            return
+        self.length.fill_(2)
+        for bucket in sorted({self._bucket(length) for length in range(first, end)}):
+            for key, step in self._plan(bucket):
+                self.graphs.prepare(key, step, self.length)
+
+    @torch.inference_mode()
     def run(self) -> Record:
         """One cycle."""
-        bucket = bucket_for(self._known + self.k + 1, len(self.text))
-        start = self._mark()
-        if self.k:
-            self.graphs.run(("draft", bucket), lambda: self._draft(bucket), self.length)
-        drafted = self._mark()
-        self.graphs.run(("verify", bucket), lambda: self._verify(bucket), self.length)
-        return self._read(self.k, start, drafted)
+        marks = [self._mark()]
+        for key, step in self._plan(self._bucket(self._known)):
+            self.graphs.run(key, step, self.length)
+            marks.append(self._mark())
+        return self._read(self.k, marks[0], marks[-2])
+
+    def _bucket(self, length: int) -> int:
+        return bucket_for(length + self.k + 1, len(self.text))
+
+    def _plan(self, bucket: int) -> list[tuple[tuple[str, int], Callable[[], None]]]:
+        """The steps of a cycle."""
+        verify = (("verify", bucket), lambda: self._verify(bucket))
+        return [(("draft", bucket), lambda: self._draft(bucket)), verify] if self.k else [verify]
 
     @torch.inference_mode()
     def stop_drafting(self) -> None:

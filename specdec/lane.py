@@ -97,6 +97,7 @@ def _run(task: Task, cycle: Cycle) -> Generator[Event, None, None]:
     noise, tokens = SharedNoiseChooser(params.seed), transcript.tokens
     spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
     number = failures = 0
+    cycle.prepare(len(tokens), transcript.limit)
     yield Started(lane, task.drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless)
     while transcript.reason is None:
         wanted, reason = min(cycle.k, transcript.wanted - 1) if number else 0, ""

@@ -269,14 +269,18 @@ def test_a_step_that_cannot_be_captured_runs_eagerly_with_the_reason() -> None:
     assert "could not be captured: RuntimeError: operation not permitted" in refusing.reason
 
 
+@pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("kind", ["like", "lookup"])
-def test_capturing_in_the_middle_of_a_text_changes_nothing(kind: str) -> None:
-    """A new bucket is captured when the text reaches it: its warm-ups write beyond the text and move nothing."""
+def test_capturing_changes_nothing(kind: str, before: bool) -> None:
+    """Neither ahead of a text, nor when it reaches a bucket: warm-ups write beyond the text and move nothing."""
     prompt = repetitive(1) if kind == "lookup" else PROMPT
     expected, _ = on_device(kind, 4, WARM, prompt)
     end = len(prompt) + 40
     cycle = Cycle(target(), device_draft(kind), 4, end, WARM)
     cycle.graphs = replaying = Replaying()
+    if before:
+        cycle.prepare(len(prompt), end)
+    prepared = list(replaying.keys)
     cycle.begin(prompt, end, WARM.seed)
     cycles = 0
     while cycle.length.item() < end:
@@ -284,6 +288,7 @@ def test_capturing_in_the_middle_of_a_text_changes_nothing(kind: str) -> None:
         cycles += 1
     assert cycle.text[:end].tolist() == expected.text[:end].tolist()
     assert replaying.replays == 2 * cycles and not replaying.reason
+    assert (set(prepared) >= set(expected.graphs.keys)) == before == (replaying.keys == prepared)
 
 
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])

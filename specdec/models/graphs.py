@@ -104,17 +104,22 @@ class Graphs:
         self.keys: list[Hashable] = []  # in the order of first use, captured or not
         self._captured: dict[Hashable, torch.cuda.CUDAGraph] = {}
 
+    def prepare(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
+        """Capture `step`, unless that was done or cannot be. `state` is what it counts on with: it stays as it is."""
+        if key in self.keys:
+            return
+        self.keys.append(key)
+        if not self.reason:
+            start = time.perf_counter()
+            try:
+                self._captured[key] = self._capture(step, state)
+            except Exception as error:  # whatever a kernel or the driver has against it
+                self.reason = f"the graph could not be captured: {type(error).__name__}: {error}"
+            self.seconds += time.perf_counter() - start
+
     def run(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
-        """Do `step`, which may depend on nothing but `key` and tensors in place. `state` is what it counts on with."""
-        if key not in self.keys:
-            self.keys.append(key)
-            if not self.reason:
-                start = time.perf_counter()
-                try:
-                    self._captured[key] = self._capture(step, state)
-                except Exception as error:  # whatever a kernel or the driver has against it
-                    self.reason = f"the graph could not be captured: {type(error).__name__}: {error}"
-                self.seconds += time.perf_counter() - start
+        """Do `step`, which may depend on nothing but `key` and tensors in place."""
+        self.prepare(key, step, state)
         if key in self._captured:
             self._captured[key].replay()
         else:
