@@ -125,7 +125,8 @@ def committed(
 
 def events(cycles: int = 6, tokens: int = 15) -> list[Event]:
     """Both lanes, in the order of their clocks."""
-    return sorted([*speculative(cycles), *plain(tokens)], key=lambda event: getattr(event, "at", getattr(event, "end", 0.0)))
+    both = [*speculative(cycles), *plain(tokens)]
+    return sorted(both, key=lambda event: getattr(event, "at", getattr(event, "end", 0.0)))
 
 
 def trace(source: str = "recorded") -> Trace:
