@@ -30,7 +30,7 @@ def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
 def synthetic(alpha: float) -> Test:
     """Kept with probability `alpha`, whatever the models think: for measuring speed where weights are random.
 
-    The text is then worth nothing. (vLLM has the same: `rejection_sample_method="synthetic"`.)
+    The text is then worth nothing. (vLLM offers the same.)
     """
     return lambda p, q, u: u < alpha
 

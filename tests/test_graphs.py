@@ -173,6 +173,17 @@ def test_a_cycle_serves_one_text_after_another() -> None:
     assert text(PROMPT, 1) == first and text(PROMPT, 2) != first and other[:20] == TEXT[20:40]
 
 
+def test_what_a_broken_text_left_behind_does_no_harm() -> None:
+    cycle = Cycle(target(), draft(True), 3, 60, WARM)
+    with torch.inference_mode():
+        for decoder in (cycle.target, cycle.draft):
+            assert decoder is not None
+            decoder.cache.data.fill_(float("nan"))
+    cycle.begin(PROMPT, 30, 1)
+    record = cycle.run()
+    assert record.finite and record.sound
+
+
 def test_drafts_that_are_not_finite_do_not_count() -> None:
     broken = lean(LlamaConfig(**BASE))
     broken.head = broken.head * float("nan")

@@ -1,7 +1,7 @@
 """Speed at the shapes of published models, with random weights: what a cycle costs does not depend on their values.
 
 What is kept of a draft does, so acceptance is synthetic: each draft passes with probability α, whatever the models
-think (vLLM's benchmarks do the same). Every row of the report says so; the text is worth nothing. Lanes take turns,
+think (vLLM offers the same). Every row of the report says so; the text is worth nothing. Lanes take turns,
 run by run; ratios are of neighbours. The roofline is what reading the weights and the cache once would take.
 """
 

@@ -42,6 +42,7 @@ class StaticDecoder:
     def prefill(self, tokens: Sequence[int]) -> Tensor:
         """Read a text from its start; logits behind its last token.  # [1, V]"""
         self.cache.keep(0)
+        self.cache.data.zero_()  # what is out of sight weighs nothing, but nothing times NaN is NaN
         return self.model.forward(tokens, self.cache)
 
     def forward(self, ids: Tensor, start: Tensor, bucket: int) -> Tensor:
