@@ -29,7 +29,7 @@ CODE = Path(text.__file__).parents[1]
 PENDING = {"guide.json"}  # shown in English until it is translated
 ENGINE = "engine.json"  # keys are the engine's own English sentences
 NAMES = set("specdec transformers Medusa EAGLE- Top-k Leviathan Chen dflash vLLM DeepSpec openvino.genai".split())
-NAMES |= set("min max norm token TTFT TPOT arXiv".split())
+NAMES |= set("min max norm token TTFT TPOT arXiv issue".split())
 HAN = re.compile("[\u4e00-\u9fff]")
 
 

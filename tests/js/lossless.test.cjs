@@ -33,6 +33,6 @@ test("a sample is looked at where it is asked for, else as it stands; without on
 });
 
 test("numbers for people", () => {
-  assert.deepEqual([88, 4577, 61044, 4.2e6, 1.55e8, 2e9].map(lossless.roughly), ["88", "4,600", "61,000", "4.2 million", "160 million", "2.0 billion"]);
+  assert.deepEqual([88, 4577, 61044, 4.2e6, 1.55e8, 2e9].map((n) => lossless.roughly(n)), ["88", "4,600", "61,000", "4.2 million", "160 million", "2.0 billion"]);
   assert.deepEqual([0, 0.1432, 0.0004, 1.2e-16].map(lossless.figure), ["0", "0.143", "4e−4", "1e−16"]);
 });
