@@ -595,16 +595,15 @@ def test_example_prompts_and_recorded_runs_are_one_press_away(open_page):
 
 
 class SlowEngine:
-    """The toy run, over and over, with pauses: a run that somebody will want to stop."""
+    """A long toy run, with pauses: one that somebody will want to stop, however busy the machine is."""
 
     closed = 0
 
     def race(self, *_, **__):
         try:
-            for event in toyrun.events():
+            for event in toyrun.events(cycles=1000, tokens=2500):
                 time.sleep(0.05)
                 yield event
-            time.sleep(600 if self.closed else 0.05)
         finally:
             SlowEngine.closed += 1
 

@@ -123,9 +123,10 @@ def committed(
     return Committed(lane, cycle, tuple(range(len(pieces))), pieces, accepted, which, "".join(pieces), total, at)
 
 
-def events() -> list[Event]:
+def events(cycles: int = 6, tokens: int = 15) -> list[Event]:
     """Both lanes, in the order of their clocks."""
-    return sorted([*speculative(), *plain()], key=lambda event: getattr(event, "at", getattr(event, "end", 0.0)))
+    both = [*speculative(cycles), *plain(tokens)]
+    return sorted(both, key=lambda event: getattr(event, "at", getattr(event, "end", 0.0)))
 
 
 def trace(source: str = "recorded") -> Trace:
