@@ -23,7 +23,7 @@ from .draft import divergence, log_law
 
 STEPS = 3
 DECAY = 0.8  # a later step weighs so much of the one before it
-VOCABULARY = 2048  # the tokens that the head can draft: the most frequent ones
+VOCABULARY = 3584  # the tokens that the head can draft: the most frequent ones, 99.6 % of what it learns on
 
 Pair = tuple[Tensor, Tensor]
 

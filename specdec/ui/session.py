@@ -204,7 +204,7 @@ def _loaded(family: str) -> bool:
     import sys
 
     zoo = sys.modules.get("specdec.zoo")
-    return any(name == family for name, _ in tuple(getattr(zoo, "_loaded", ())))  # another thread may be loading
+    return zoo is not None and zoo.is_loaded(family)
 
 
 def _load_quietly() -> None:
