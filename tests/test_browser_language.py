@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import toyrun
-from test_browser import address, browser, open_page, pytestmark, say, wait_for  # noqa: F401
+from test_browser import address, browser, expect, open_page, pytestmark, says, wait_for  # noqa: F401
 
 from specdec.ui import session
 
@@ -42,7 +42,8 @@ def test_the_whole_page_is_chinese(open_page):
         page.wait_for_timeout(1500)
         assert left_in_english(page) == set(), name
     page.get_by_role("tab", name="竞速").click()
-    assert page.inner_text(".sd-badge") == "录制" and "第一次拒绝" in say(page)
+    expect(page.locator(".sd-badge").first).to_have_text("录制")
+    expect(says(page)).to_contain_text("第一次拒绝")
     page.hover("[data-part=lane0] .sd-rej:not(.sd-fut)")
     assert "硬币 u" in page.inner_text("[data-part=card]")
     page.get_by_role("button", name="核查").click()
@@ -68,7 +69,7 @@ def test_what_is_told_live_is_chinese_too(open_page, monkeypatch):
     assert notice.inner_text() == "完成。可以用任意速度重放。"
     assert page.inner_text(".sd-badge") == "实时"
     wait_for(page, "done")
-    assert "推测解码" in say(page)
+    expect(says(page)).to_contain_text("推测解码")
 
 
 def test_there_and_back_and_a_reload_stays(open_page):
