@@ -159,18 +159,21 @@ def test_the_same_seed_gives_the_same_race(exact: Family) -> None:
 
 @pytest.mark.parametrize("path", sorted((EMBEDDED.parent / "traces").glob("*.jsonl")), ids=lambda path: path.stem)
 def test_recorded_traces_are_what_the_engine_does(exact: Family, path) -> None:  # type: ignore[no-untyped-def]
-    """Golden files: run again, their tokens and decisions come out the same; only the times are free."""
+    """Golden files: run again, their tokens and decisions come out the same; only the times are free.
+
+    A draft that keeps its weights otherwise here, on another processor, drafts otherwise: plain decoding remains.
+    """
     trace = Trace.load(path)
     assert trace.header.source == "recorded"
     started = {e.lane: e for e in trace.events if e.__class__.__name__ == "Started"}["speculative"]
     again = list(race(exact, trace.header.prompt, started.drafter, started.k, started.params))
-    for lane in trace.header.lanes:
+    same = trace.header.models["draft_model"] == exact.describe()["draft_model"]
+    for lane in trace.header.lanes if same else ("plain",):
         assert ids(list(trace.events), lane) == ids(again, lane)
-    for old, new in zip(
-        (e for e in trace.events if isinstance(e, Verified) and e.lane == "speculative"),
-        (e for e in again if isinstance(e, Verified) and e.lane == "speculative"),
-        strict=True,
-    ):
+    checks = [
+        [e for e in events if isinstance(e, Verified) and e.lane == "speculative"] for events in (trace.events, again)
+    ]
+    for old, new in zip(*checks, strict=True) if same else ():
         assert [(p.status, p.u) for p in old.positions] == [(p.status, p.u) for p in new.positions]
         assert [p.p for p in old.positions] == pytest.approx([p.p for p in new.positions], abs=1e-3)
 

@@ -263,8 +263,8 @@ def interval(ratios: Sequence[float]) -> list[float] | None:
 def roofline(draft: Transformer, target: Transformer, k: int, context: int) -> float | None:
     """Seconds of one cycle at the machine's peak figures; None for a GPU that `assets/hardware.json` does not know."""
     machines = json.loads(HARDWARE.read_text(encoding="utf-8"))["machines"]
-    name = torch.cuda.get_device_name(0) if target.device.startswith("cuda") else "2-core CPU"
-    known = next((m for m in machines if m["name"] in name), None)
+    name = torch.cuda.get_device_name(0) if target.device.startswith("cuda") else "cpu"
+    known = next((m for m in machines if m["id"] in name.lower().replace(" ", "")), None)
     if known is None:
         return None
     peak = theory.Machine(known["tflops"] * 1e12, known["gbps"] * 1e9, known["gb"] * 1e9)
