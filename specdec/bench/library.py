@@ -6,7 +6,6 @@ its cost per cycle is measured, at a constant K, and a row's own tokens per cycl
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from statistics import median
@@ -14,6 +13,8 @@ from typing import Any
 
 import torch
 from tqdm import tqdm
+
+from .measure import seconds_per_step
 
 
 def measure(
@@ -30,7 +31,7 @@ def measure(
     seconds: dict[str, list[float]] = {name: [] for name in lanes}
     for repeat in tqdm(range(-1, repeats), desc="transformers", unit="round"):
         for name, lane in lanes.items():
-            spent = per_step(lane, tokens, device)
+            spent = seconds_per_step(lane, tokens, device)
             if repeat >= 0:
                 seconds[name].append(spent)
     found = {name: median(values) for name, values in seconds.items()}
@@ -48,18 +49,6 @@ def model(shape: dict[str, Any], dtype: torch.dtype, device: str) -> Any:
         made = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
     made.generation_config.eos_token_id = None  # every run has the same length
     return made
-
-
-def per_step(lane: Callable[[int], int], tokens: int, device: str) -> float:
-    """A long run less a short one, over the steps between them: set-up and prefill are not counted."""
-    times, steps = [], []
-    for count in (2, tokens):
-        start = time.perf_counter()
-        steps.append(lane(count))
-        if device != "cpu":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return (times[1] - times[0]) / max(1, steps[1] - steps[0])
 
 
 def write(large: Any, ids: torch.Tensor, tokens: int, **options: Any) -> int:

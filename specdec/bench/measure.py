@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from ..engine import generate, Task
 from ..race import SPECULATIVE, tasks
 from ..stats import account, Comparison, LaneStats, middle, repetition, summary
@@ -76,14 +78,19 @@ def plain(family: Family, prompt: str, temperature: float, tokens: int, repeat: 
     return run(tasks(family, prompt, "none", 0, params, details=False)["plain"])
 
 
-def seconds_per_token(run: Callable[[int], object], tokens: int) -> float:
-    """Wall clock of `run(tokens)` less that of `run(2)`: what setting up and prefilling cost is not counted."""
-    times = []
-    for length in (2, tokens):
+def seconds_per_step(run: Callable[[int], int], tokens: int, device: str = "cpu") -> float:
+    """Wall clock of a run of `tokens` less that of one of 2, over the steps that `run` counts between them.
+
+    So what setting up and prefilling cost is not counted.
+    """
+    times, steps = [], []
+    for count in (2, tokens):
         start = time.perf_counter()
-        run(length)
+        steps.append(run(count))
+        if device != "cpu":
+            torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
-    return (times[1] - times[0]) / (tokens - 2)
+    return (times[1] - times[0]) / max(1, steps[1] - steps[0])
 
 
 def write(family: Family, setting: Setting, prompt: str, tokens: int) -> list[int]:

@@ -13,7 +13,7 @@ import torch
 from tqdm import tqdm
 
 from ..zoo import EMBEDDED, Family
-from .measure import seconds_per_token, Setting, write
+from .measure import seconds_per_step, Setting, write
 from .prompts import PROMPTS
 
 ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
@@ -62,6 +62,10 @@ class Peer:
         return written
 
 
+def per_token(call: Callable[[str, int], list[int]], prompt: str, tokens: int) -> float:
+    return seconds_per_step(lambda count: len(call(prompt, count)), tokens)
+
+
 def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int) -> dict[str, Any]:
     """Tokens per second, medians over the domains; assisted generation at its best k.
 
@@ -83,7 +87,7 @@ def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int)
         for repeat in range(-1, repeats):  # the first round warms up
             for prompt in prompts:
                 for name, call in zip(names, calls, strict=True):
-                    spent = seconds_per_token(partial(call, prompt), tokens)
+                    spent = per_token(call, prompt, tokens)
                     if repeat >= 0:
                         seconds[name].append(spent)
                     elif name == "transformers_generate":

@@ -230,7 +230,7 @@ class Transformer:
         cos, sin = self._rotary(start, len(x), parents)
         masks = {window: self._mask(window, start, len(x), parents) for window in self._windows}
         states = cache.states
-        # Views of all layers at once: one by one they would cost a small model a tenth of its pass.
+        # Views of all layers at once: one by one they would cost a small model some per cent of its pass.
         new = cache.data[first:last, :, start:end].unbind()
         keys = cache.data[first:last, : self.kv_heads, :end].transpose(2, 3).unbind()
         values = cache.data[first:last, self.kv_heads :, :end].unbind()
