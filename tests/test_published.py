@@ -260,7 +260,7 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
     "half a config": (eagle3_weights(), {"model_type": "llama"}, "config.json lacks 'num_attention_heads'"),
     "other words": ({**eagle3_weights(), "embed_tokens.weight": ONES}, plain_config(), "embeds 4 tokens in 4"),
     "shapes": (
-        {**eagle3_weights(), "midlayer.self_attn.q_proj.weight": ONES}, plain_config(), "Sizes of tensors must match",
+        {**eagle3_weights(), "midlayer.self_attn.q_proj.weight": ONES}, plain_config(), "no heads of",
     ),
     "two layers": (
         {**renamed(eagle3_weights(), "layers.0."), "layers.1.mlp.up_proj.weight": ONES}, speculators(False),

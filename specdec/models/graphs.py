@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .transformer import divided, Layer, linear, Transformer
+from .transformer import Layer, Transformer
 
 SMALLEST = 256  # of the buckets; each is twice the one before
 WARM_UPS = 2
@@ -53,11 +53,11 @@ class StaticDecoder:
         model, n = self.model, len(ids)
         places = start + self._places[:n]
         turns = places.clamp(max=model.context - 1)  # drafts beyond the context are never judged
-        cos, sin = model._cos.index_select(0, turns), model._sin.index_select(0, turns)
+        angles = model._angles.index_select(0, turns)
         masks = {window: self._mask(places, bucket, window) for window in model._windows}
         x = F.embedding(ids, model.embedding)
         for i, layer in enumerate(model.layers):
-            x = self._block(x, layer, self.cache.data[i], places, cos, sin, masks[layer.window])
+            x = self._block(x, layer, self.cache.data[i], places, angles, masks[layer.window])
         return model.logits(x)
 
     def _mask(self, places: Tensor, bucket: int, window: int | None) -> Tensor:
@@ -68,28 +68,18 @@ class StaticDecoder:
             hidden |= keys <= rows - window
         return torch.zeros(hidden.shape, dtype=self.model.dtype, device=keys.device).masked_fill_(hidden, float("-inf"))
 
-    def _block(
-        self, x: Tensor, layer: Layer, stored: Tensor, places: Tensor, cos: Tensor, sin: Tensor, mask: Tensor
-    ) -> Tensor:  # x: [n, hidden]; stored: [2 kv_heads, capacity, head_dim]
-        """As the model's own block, but for where keys and values go; heads that share them are rows of one product."""
+    def _block(self, x: Tensor, layer: Layer, stored: Tensor, places: Tensor, angles: Tensor, mask: Tensor) -> Tensor:
+        """As the model's own, but for where keys and values go; heads that share them are rows of one product."""
         model, n, bucket = self.model, len(x), mask.shape[1]
         heads, kv_heads = model.heads, model.kv_heads
-        qkv = linear(divided(x, model._floor), layer.qkv, layer.qkv_bias).view(n, -1, model.head_dim).transpose(0, 1)
-        turned = qkv[: heads + kv_heads]
-        if layer.head_norm is not None:
-            turned.copy_(divided(turned, model._head_floor) * layer.head_norm)
-        if layer.rotary:
-            swapped = turned.roll(model.head_dim // 2, -1)
-            turned.mul_(cos).addcmul_(swapped, sin)
+        qkv = model.asked(model.divided(x), layer, angles)
         stored.index_copy_(1, places, qkv[heads:])
         keys, values = stored[:kv_heads, :bucket], stored[kv_heads:, :bucket]
         queries = qkv[:heads].reshape(kv_heads, -1, model.head_dim)  # [kv_heads, group · n, head_dim]
         scores = torch.bmm(queries, keys.transpose(1, 2)).view(kv_heads, -1, n, bucket) + mask
         weights = scores.softmax(-1, dtype=torch.float32 if x.dtype.itemsize < 4 else None).to(x.dtype)
         y = torch.bmm(weights.view(kv_heads, -1, bucket), values).view(heads, n, -1)
-        x = linear(y.transpose(0, 1).reshape(n, -1), layer.out, x if layer.out_bias is None else x + layer.out_bias)
-        gate, up = linear(divided(x, model._floor), layer.gate_up).chunk(2, -1)
-        return linear(F.silu(gate).mul_(up), layer.down, x)
+        return model.answered(x, y, layer)
 
 
 class Graphs:

@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import addmm, bmm, hypot, mm, Tensor, view_as_complex
+from torch.linalg import vector_norm
+from torch.nn.functional import silu
 
 from ..types import is_chain
 from .cache import StaticCache
@@ -105,7 +107,7 @@ class Transformer:
         # RMSNorm divides by sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n).
         self._floor = torch.tensor((width * config.rms_norm_eps) ** 0.5, device=device)
         self._head_floor = torch.tensor((self.head_dim * config.rms_norm_eps) ** 0.5, device=device)
-        self._cos, self._sin = rotary_tables(config, dtype, device)
+        self._angles = rotary_table(config, device)
 
     def _behind_norm(self, matrix: Tensor, norm: Tensor, width: int) -> Matrix:
         """`matrix` [out, in] for inputs that were only divided by their length: input-first, norm included."""
@@ -117,6 +119,12 @@ class Transformer:
             return EightBit.of(matrix)
         return matrix.t().contiguous().to(self.device, self.dtype)
 
+    def _paired(self, x: Tensor) -> Tensor:
+        """Entries of heads, which the Hub's files turn as halves, side by side: `turn` reads neighbours."""
+        if len(x) % self.head_dim:
+            raise ValueError(f"{len(x)} outputs of a query or key matrix are no heads of {self.head_dim}")
+        return x.unflatten(0, (-1, 2, self.head_dim // 2)).transpose(1, 2).reshape(x.shape)
+
     def _layer(self, i: int, weights: Weights, take: Callable[[str], Tensor]) -> Layer:
         name, width, scale = f"model.layers.{i}.", self.config.hidden_size, self.head_dim**-0.5
 
@@ -126,9 +134,14 @@ class Transformer:
 
         parts = {part: take(f"{name}self_attn.{part}.weight") for part in ("q_proj", "k_proj", "v_proj")}
         biases = {part: bias(part) for part in parts}
+        for part in ("q_proj", "k_proj"):
+            parts[part] = self._paired(parts[part])
+            if (present_bias := biases[part]) is not None:
+                biases[part] = self._paired(present_bias)
         head_norm = None
         if f"{name}self_attn.q_norm.weight" in weights:
-            q, k = take(f"{name}self_attn.q_norm.weight") * scale, take(f"{name}self_attn.k_norm.weight")
+            q, k = (self._paired(take(f"{name}self_attn.{part}_norm.weight")) for part in "qk")
+            q = q * scale
             head_norm = torch.stack([q] * self.heads + [k] * self.kv_heads)[:, None] * self.head_dim**0.5
             head_norm = head_norm.to(self.dtype)
         else:
@@ -227,7 +240,7 @@ class Transformer:
         else:
             x = F.embedding(torch.tensor(source, device=self.device), self.embedding)
         end = start + len(x)
-        cos, sin = self._rotary(start, len(x), parents)
+        angles = self._rotary(start, len(x), parents)
         masks = {window: self._mask(window, start, len(x), parents) for window in self._windows}
         states = cache.states
         # Views of all layers at once: one by one they would cost a small model some per cent of its pass.
@@ -237,43 +250,49 @@ class Transformer:
         for i, layer in enumerate(self.layers[first:last]):
             if first + i in states:
                 states[first + i][start : start + count] = x[:count]
-            x = self._block(x, layer, new[i], keys[i], values[i], cos, sin, masks[layer.window], read)
+            x = self._block(x, layer, new[i], keys[i], values[i], angles, masks[layer.window], read)
             read = None
         if last in states:
             states[last][start : start + count] = x[:count]
         return x
 
     def _block(
-        self, x: Tensor, layer: Layer, new: Tensor, keys: Tensor, values: Tensor, cos: Tensor, sin: Tensor,
-        mask: Tensor | None, read: Tensor | None,
+        self, x: Tensor, layer: Layer, new: Tensor, keys: Tensor, values: Tensor, angles: Tensor, mask: Tensor | None,
+        read: Tensor | None,
     ) -> Tensor:  # fmt: skip  # x: [n, hidden]; new: [2 kv_heads, n, head_dim]; keys: [kv_heads, head_dim, end]
-        n = len(x)
-        read = divided(x, self._floor) if read is None else read
-        qkv = linear(read, layer.qkv, layer.qkv_bias).view(n, -1, self.head_dim).transpose(0, 1)
-        turned = qkv[: self.heads + self.kv_heads]  # queries and keys: [heads + kv_heads, n, head_dim]
-        if layer.head_norm is not None:
-            turned.copy_(divided(turned, self._head_floor) * layer.head_norm)
-        if layer.rotary:
-            swapped = turned.roll(self.head_dim // 2, -1)  # the halves change places
-            turned.mul_(cos).addcmul_(swapped, sin)
+        qkv = self.asked(divided(x, self._floor) if read is None else read, layer, angles)
         new.copy_(qkv[self.heads :])
         if self.heads == self.kv_heads and self.dtype == torch.float32:
-            scores = torch.bmm(qkv[: self.heads], keys)
-            y = torch.bmm((scores if mask is None else scores.add_(mask)).softmax(-1), values)
+            scores = bmm(qkv[: self.heads], keys)
+            y = bmm((scores if mask is None else scores.add_(mask)).softmax(-1), values)
         else:
             y = F.scaled_dot_product_attention(
                 qkv[None, : self.heads], keys.transpose(1, 2)[None], values[None], None if mask is None else mask[None],
                 scale=1.0, enable_gqa=self.heads != self.kv_heads,
             )[0]  # fmt: skip
-        x = linear(y.transpose(0, 1).reshape(n, -1), layer.out, x if layer.out_bias is None else x + layer.out_bias)
-        gate, up = linear(divided(x, self._floor), layer.gate_up).chunk(2, -1)
-        return linear(F.silu(gate).mul_(up), layer.down, x)
+        return self.answered(x, y, layer)
 
-    def _rotary(self, start: int, count: int, parents: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def asked(self, read: Tensor, layer: Layer, angles: Tensor) -> Tensor:
+        """What attention works on: queries, keys, values.  # [n, in] -> [heads + 2 kv_heads, n, head_dim]"""
+        qkv = linear(read, layer.qkv, layer.qkv_bias).view(len(read), -1, self.head_dim).transpose(0, 1)
+        turned = qkv[: self.heads + self.kv_heads]
+        if layer.head_norm is not None:
+            turned.copy_(divided(turned, self._head_floor) * layer.head_norm)
+        if layer.rotary:
+            turn(turned, angles)
+        return qkv
+
+    def answered(self, x: Tensor, y: Tensor, layer: Layer) -> Tensor:
+        """The stream behind a block whose attention found `y` [heads, n, head_dim].  # [n, hidden]"""
+        bias = x if layer.out_bias is None else x + layer.out_bias
+        x = linear(y.transpose(0, 1).reshape(len(x), -1), layer.out, bias)
+        gate, up = linear(divided(x, self._floor), layer.gate_up).chunk(2, -1)
+        return linear(silu(gate).mul_(up), layer.down, x)
+
+    def _rotary(self, start: int, count: int, parents: Sequence[int]) -> Tensor:
         if is_chain(parents):
-            return self._cos[start : start + count], self._sin[start : start + count]
-        positions = torch.tensor([start + depth for depth in tree_depths(count, parents)], device=self.device)
-        return self._cos[positions], self._sin[positions]
+            return self._angles[start : start + count]
+        return self._angles[torch.tensor([start + depth for depth in tree_depths(count, parents)], device=self.device)]
 
     def _mask(self, window: int | None, start: int, count: int, parents: Sequence[int]) -> Tensor | None:
         """What each new token may not see, as -inf to be added; None if it sees everything.  # [1, n, start + n]"""
@@ -310,15 +329,16 @@ def read_weights(folder: Path) -> Weights:
 
 def divided(x: Tensor, floor: Tensor) -> Tensor:
     """Rows divided by their length, as RMSNorm does up to a factor. `floor` keeps the length from zero."""
-    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=torch.float32)
-    return x / torch.hypot(length, floor).to(x.dtype)
+    if x.dtype == floor.dtype:
+        return x / hypot(vector_norm(x, dim=-1, keepdim=True), floor)
+    return x / hypot(vector_norm(x, dim=-1, keepdim=True, dtype=floor.dtype), floor).to(x.dtype)
 
 
 def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
     if isinstance(matrix, EightBit):
         product = torch._weight_int8pack_mm(x.bfloat16(), *matrix)  # fast in bf16 only
         return product.to(x.dtype) if added is None else added + product
-    return torch.mm(x, matrix) if added is None else torch.addmm(added, x, matrix)
+    return mm(x, matrix) if added is None else addmm(added, x, matrix)
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
@@ -334,9 +354,16 @@ def tree_depths(count: int, parents: Sequence[int]) -> list[int]:
     return depths
 
 
-def rotary_tables(config: Config, dtype: torch.dtype, device: str) -> tuple[Tensor, Tensor]:
-    """cos and sin for every position, the first half of sin negated.  # [context, head_dim] each"""
+def rotary_table(config: Config, device: str) -> Tensor:
+    """e^(i·angle) of every pair of a head's entries at every position.  # complex [context, head_dim / 2]"""
     inverse, scaling = config.rotary_frequencies()
     angles = torch.outer(torch.arange(config.max_position_embeddings).float(), inverse)
-    cos, sin = angles.cos() * scaling, angles.sin() * scaling
-    return torch.cat((cos, cos), -1).to(device, dtype), torch.cat((-sin, sin), -1).to(device, dtype)
+    return torch.polar(torch.full_like(angles, scaling), angles).to(device)
+
+
+def turn(x: Tensor, angles: Tensor) -> None:
+    """Rotary positions, in place: neighbouring entries are a complex number.  # [heads, n, head_dim]"""
+    exact = x.float()
+    view_as_complex(exact.view(*x.shape[:2], -1, 2)).mul_(angles)
+    if exact is not x:
+        x.copy_(exact)
