@@ -277,7 +277,7 @@ def tune_padding(family: Family, passes: int = 30, dearest: float = 1.02) -> Non
     target.pad_single_rows = median(seconds[True]) <= dearest * median(seconds[False])
 
 
-def tune_threads(family: Family, passes: int = 12) -> int:
+def tune_threads(family: Family, passes: int = 4) -> int:
     """Try each thread count on short passes and keep the fastest: small matrices are slower when shared out."""
     best = (float("inf"), 1)
     cache = family.target.new_cache(64)

@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from . import link
+from . import link, session
 from .components.guide import tour
 from .components.notice import tell
 from .tabs import guide, lossless, methods, race, step, theory
@@ -66,6 +66,7 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], line: g
     """`?tab=step` opens a tab, `?drafter=…` fills in a setting; what cannot be gets a sentence beside Run."""
 
     def follow(request: gr.Request) -> list[Any]:
+        session.warm()
         opened, no_tab = link.tab(request.query_params, list(strings("page")["tabs"]))
         settings, trouble = link.settings(request.query_params)
         told = tell(no_tab or trouble, wrong=True) if no_tab or trouble else gr.skip()

@@ -25,9 +25,11 @@ from .text import ASSETS, kind_of, strings, translated
 DEADLINE = 60.0  # seconds of one run, all lanes
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
 FIRST = "story"
+WARM_AFTER = 1.0  # seconds, which are the first screen's
 
 log = logging.getLogger(__name__)
 _machine = threading.Lock()
+_warming = threading.Event()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,15 @@ def recorded_names() -> list[str]:
 
 
 def warm() -> None:
-    """Load the models in the background, so that the first live run starts at once."""
-    if not _loaded(EMBEDDED):
-        threading.Thread(target=_load_quietly, name="warm", daemon=True).start()
+    """Import the engine in the background, once the page is served: torch alone takes a second or two.
+
+    The models wait for a run: as they are loaded they measure this machine, which wants it quiet.
+    """
+    if not _warming.is_set():
+        _warming.set()
+        timer = threading.Timer(WARM_AFTER, _import_quietly)
+        timer.daemon = True
+        timer.start()
 
 
 def _wait_for_machine() -> Iterator[News]:
@@ -207,11 +215,11 @@ def _loaded(family: str) -> bool:
     return zoo is not None and zoo.is_loaded(family)
 
 
-def _load_quietly() -> None:
+def _import_quietly() -> None:
     try:
-        _engine(EMBEDDED)
+        from .. import race, zoo  # noqa: F401
     except Exception as error:  # the run itself will say so
-        log.warning("the models cannot be loaded: %s", error)
+        log.warning("the engine cannot be imported: %s", error)
 
 
 def _notice(name: str, **values: Any) -> str:
