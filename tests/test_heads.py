@@ -218,11 +218,6 @@ def test_the_losses_are_least_where_the_head_says_what_the_target_does() -> None
     assert 0.0 < fresh < wrong
 
 
-def test_the_tree_of_choices_is_the_most_probable_one() -> None:
-    accuracy = [[0.6, 0.2, 0.1], [0.5, 0.1, 0.05], [0.4, 0.1, 0.05]]
-    assert train_medusa.choices(accuracy, 7) == [(0,), (0, 0), (1,), (0, 0, 0), (2,), (1, 0), (0, 1)]
-
-
 def published(folder: Path, weights: dict[str, Tensor], config: dict[str, object]) -> Path:
     """In two shards, as large checkpoints are."""
     folder.mkdir()

@@ -26,9 +26,9 @@ from .base import ChainDrafter
 
 Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice of head 1 behind the best of head 0
 
-# Where a checkpoint brings no tree of its own. Weak heads want a short, wide one; with the text's last token these are
-# eight rows, up to which a pass on a CPU grows slowly.
-TREE: Tree = ((0,), (1,), (2,), (0, 0), (0, 1), (1, 0), (0, 0, 0))
+# Where a checkpoint brings no tree of its own. Every row of a pass costs: with heads as weak as these the second choice
+# of head 0 pays for its row, a third choice does not.
+TREE: Tree = ((0,), (1,), (0, 0))
 
 
 class MedusaHeads:

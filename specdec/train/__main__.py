@@ -238,10 +238,7 @@ def train_medusa(shop: Workshop) -> None:
     result = shop.fit(heads, loss, lessons, options.medusa_tokens, 0.03, "medusa", micro_rows=shop.few_rows)
     lessons.mixture = {"own": 1.0}  # drafts are for the target's own writing
     accuracy = loss.accuracy(lessons.batch(32, options.length)[1].to(options.device))
-    config = {
-        "medusa_num_heads": medusa.HEADS, "medusa_num_layers": 1, "medusa_choices": medusa.choices(accuracy),
-        "base_model_name_or_path": "target",
-    }  # fmt: skip
+    config = {"medusa_num_heads": medusa.HEADS, "medusa_num_layers": 1, "base_model_name_or_path": "target"}
     shop.publish("medusa", heads, config)
     accuracy = [[round(share, 4) for share in head] for head in accuracy]
     shop.trained("medusa", result, heads, accuracy_by_head_and_rank=accuracy, mixture=draft.MIXTURE)

@@ -6,9 +6,6 @@ use the target's output matrix, so that a head is one small matrix.
 
 from __future__ import annotations
 
-from itertools import product
-from math import prod
-
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
@@ -18,7 +15,7 @@ from .draft import divergence, log_law
 
 HEADS = 4
 DECAY = 0.8  # each head weighs so much of the one before it: what is further off is less often reached
-RANKS, NODES = 6, 7  # choices of a head that the tree may use, nodes of the tree
+RANKS = 6  # choices of a head whose accuracy is told
 
 
 class ResBlock(nn.Module):
@@ -69,12 +66,3 @@ class MedusaLoss:
             choice = (head(last[:, :count]) @ self.output.T).topk(RANKS).indices
             shares.append(p[:, i + 1 : i + 1 + count].gather(-1, choice).mean((0, 1)).tolist())
         return shares
-
-
-def choices(accuracy: list[list[float]], nodes: int = NODES) -> list[tuple[int, ...]]:
-    """The tree of so many nodes with the most tokens to be hoped for: paths by the product of their accuracies.
-
-    Section 2.3.3 of the paper. A path never comes before its beginning.
-    """
-    paths = [path for depth in range(len(accuracy)) for path in product(range(len(accuracy[0])), repeat=depth + 1)]
-    return sorted(paths, key=lambda path: -prod(accuracy[i][rank] for i, rank in enumerate(path)))[:nodes]

@@ -179,6 +179,7 @@ def _certify(request: CertificateRequest) -> Iterator[News]:
 
 
 def _certificate(request: CertificateRequest) -> Any:
+    _imported()
     from .. import certify
     from ..mistakes import MISTAKES
 
@@ -202,10 +203,16 @@ def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[N
 
 
 def _engine(family: str) -> tuple[Any, Any]:
+    zoo, race = _imported()
+    return zoo.load(family), race
+
+
+def _imported() -> tuple[Any, Any]:
     from .. import zoo
     from ..race import race
 
-    return zoo.load(family), race
+    zoo.spared = 1  # for the page, and perhaps its browser
+    return zoo, race
 
 
 def _loaded(family: str) -> bool:
@@ -217,7 +224,7 @@ def _loaded(family: str) -> bool:
 
 def _import_quietly() -> None:
     try:
-        from .. import race, zoo  # noqa: F401
+        _imported()
     except Exception as error:  # the run itself will say so
         log.warning("the engine cannot be imported: %s", error)
 
