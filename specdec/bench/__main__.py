@@ -29,7 +29,7 @@ TEMPERATURES = (0.0, 0.8)
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
 ADAPTIVE_MOST = 8  # an adaptive drafter chooses its depth itself, up to this
-CHOOSING = 2  # rounds in which the best k is found; the reported rounds come afterwards and are others
+CHOOSING = 1  # rounds in which the best k is found; the reported rounds come afterwards and are others
 
 
 def drafters_of(suite: str, family: Family) -> list[str]:
@@ -55,11 +55,15 @@ def measure(family: Family, options: argparse.Namespace) -> list[Row]:
                 settings = [
                     Setting(name, domain, temperature, k) for name in drafters for k in depths_of(name, options)
                 ]
-                tried = pairs(family, prompts, settings, options.tokens, CHOOSING, bar.update)
-                scores = {setting: speedup_of(row(setting, measured, 0)) for setting, measured in tried.items()}
+                found = pairs(family, prompts, settings, options.tokens, CHOOSING, bar.update)
+                tried = {setting: row(setting, measured, 0) for setting, measured in found.items()}
+                scores = {setting: speedup_of(entry) for setting, entry in tried.items()}
                 best = [max((s for s in settings if s.drafter == name), key=scores.__getitem__) for name in drafters]
                 measured = pairs(family, prompts, best, options.tokens, options.repeats, bar.update)
-                rows += [row(setting, measured[setting], parameters_of(setting.drafter, family)) for setting in best]
+                for setting in best:
+                    entry = row(setting, measured[setting], parameters_of(setting.drafter, family))
+                    by_k = {str(s.k): tried[s]["tau"] for s in settings if s.drafter == setting.drafter}
+                    rows.append(entry | {"tau_by_k": by_k})
     return rows
 
 
