@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -184,6 +185,14 @@ class Comparison:
         return max(0.0, rest) / spec.cycles / self.step
 
     @property
+    def overhead_share(self) -> float | None:
+        """The same as a share of the speculative lane's time."""
+        spec = self.speculative
+        if self.overhead is None or not self.step or not spec.decode_seconds:
+            return None
+        return self.overhead * self.step * spec.cycles / spec.decode_seconds
+
+    @property
     def step_cost(self) -> float:
         """One pass of the speculative lane without a draft."""
         passes = self.speculative.step_seconds
@@ -265,6 +274,7 @@ def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
         "draft_cost": middle(run.draft_cost for run in runs),
         "verify_cost": middle(run.verify_cost for run in runs),
         "overhead": middle(run.overhead for run in runs),
+        "engine_overhead_share": middle(run.overhead_share for run in runs),
         "plain_tokens_per_second": middle(run.plain.tokens_per_second for run in runs),
         "tokens_per_second": middle(lane.tokens_per_second for lane in lanes),
         "measured_speedup": middle(run.measured_speedup for run in runs),
@@ -275,6 +285,16 @@ def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
 def middle(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return round(median(known), 4) if known else None
+
+
+def interval(values: Iterable[float | None]) -> list[float] | None:
+    """The 95 % interval of the median by order statistics; of fewer than six values their range, which covers less."""
+    known = sorted(value for value in values if value is not None)
+    n, outside, beyond = len(known), 0.0, 0  # the chance that the median lies below the value at `beyond`
+    while (outside := outside + math.comb(n, beyond) / 2**n) <= 0.025:
+        beyond += 1
+    beyond = max(0, beyond - 1)
+    return [round(known[beyond], 4), round(known[-1 - beyond], 4)] if known else None
 
 
 def ratio(part: float, whole: float) -> float | None:

@@ -18,6 +18,7 @@ ROW = {
     "drafter", "domain", "temperature", "k", "alpha", "alpha_by_position", "draft_acceptance_rate", "tau", "draft_cost",
     "verify_cost", "plain_tokens_per_second", "tokens_per_second", "measured_speedup", "worst_prompt_speedup",
     "predicted_speedup", "accounted_speedup", "identical_to_plain", "repetition", "extra_parameters",
+    "measured_interval", "worst_prompt_interval", "engine_overhead_share", "tau_by_k",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Finished, Position, Verified
 from specdec.prove import TableModel
-from specdec.stats import account, Comparison, cycles_frame, LaneStats, pooled_alpha, repetition
+from specdec.stats import account, Comparison, cycles_frame, interval, LaneStats, pooled_alpha, repetition
 from specdec.types import SamplingParams
 
 
@@ -139,3 +139,15 @@ def test_repetition_is_the_share_of_eight_grams_seen_before() -> None:
     assert repetition(list(range(100))) == 0.0
     assert repetition([1] * 17) == pytest.approx(0.9)
     assert repetition([1, 2]) == 0.0
+
+
+@pytest.mark.parametrize(("n", "rank"), [(1, 1), (5, 1), (6, 1), (8, 1), (9, 2), (12, 3), (18, 5), (30, 10), (100, 40)])
+def test_the_interval_of_a_median_is_that_of_the_tables(n: int, rank: int) -> None:
+    """Ranks from the tables of the sign test: the largest whose tail holds at most 2.5 %."""
+    values = [float(i) for i in range(1, n + 1)]
+    assert interval(reversed(values)) == [float(rank), float(n + 1 - rank)]
+    assert interval([None, *values]) == interval(values)
+
+
+def test_no_values_have_no_interval() -> None:
+    assert interval([]) is None

@@ -14,7 +14,7 @@ import torch
 
 from ..engine import generate, Task
 from ..race import SPECULATIVE, tasks
-from ..stats import account, Comparison, LaneStats, middle, repetition, summary
+from ..stats import account, Comparison, interval, LaneStats, middle, repetition, summary
 from ..types import SamplingParams
 from ..zoo import Family
 
@@ -102,8 +102,10 @@ def write(family: Family, setting: Setting, prompt: str, tokens: int) -> list[in
 def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
     """One line: medians over all pairs; acceptance pooled over all cycles."""
     comparisons = [pair.comparison for pair in measured]
-    by_prompt = {pair.prompt for pair in measured}
-    speedups = {i: middle(p.comparison.measured_speedup for p in measured if p.prompt == i) for i in by_prompt}
+    by_prompt: dict[int, list[float | None]] = {}
+    for pair in measured:
+        by_prompt.setdefault(pair.prompt, []).append(pair.comparison.measured_speedup)
+    worst = min(by_prompt.values(), key=lambda speedups: middle(speedups) or 0.0)
     greedy = setting.temperature == 0.0
     return {
         "drafter": setting.drafter,
@@ -111,7 +113,9 @@ def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
         "temperature": setting.temperature,
         "k": setting.k,
         **summary(comparisons),
-        "worst_prompt_speedup": min((s for s in speedups.values() if s is not None), default=None),
+        "measured_interval": interval(c.measured_speedup for c in comparisons),
+        "worst_prompt_speedup": middle(worst),
+        "worst_prompt_interval": interval(worst),
         "predicted_speedup": middle(predicted(measured, prompt) for prompt in by_prompt),
         "identical_to_plain": all(c.speculative.ids == c.plain.ids for c in comparisons) if greedy else None,
         "repetition": middle(repetition(c.plain.ids) for c in comparisons),
