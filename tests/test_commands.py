@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,16 @@ import torch
 
 from specdec import __main__ as terminal
 from specdec.bench import __main__ as bench
-from specdec.bench import prompts
+from specdec.bench import peers, prompts
 from specdec.events import from_dict
 from specdec.trace import Trace
+from specdec.zoo import EMBEDDED
 
 ROW = {
     "drafter", "domain", "temperature", "k", "alpha", "alpha_by_position", "draft_acceptance_rate", "tau", "draft_cost",
     "verify_cost", "plain_tokens_per_second", "tokens_per_second", "measured_speedup", "worst_prompt_speedup",
     "predicted_speedup", "accounted_speedup", "identical_to_plain", "repetition", "extra_parameters",
-    "measured_interval", "worst_prompt_interval", "engine_overhead_share", "tau_by_k",
+    "measured_speedup_interval", "worst_prompt_interval", "engine_overhead_share", "tau_by_k",
 }  # fmt: skip
 
 
@@ -98,6 +100,30 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
         assert set(row) >= ROW
         assert row["identical_to_plain"] is (True if row["temperature"] == 0 else None)
     assert len(table) > 12
+
+
+def test_the_bench_measures_a_pair_from_folders(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In the Hub's layout, each model with its tokenizer; transformers reads the same files."""
+    one = {"story": prompts.PROMPTS["story"][:1]}
+    monkeypatch.setattr(bench, "PROMPTS", one)
+    monkeypatch.setattr(peers, "PROMPTS", one)
+    for name in ("target", "draft_model"):
+        shutil.copytree(EMBEDDED / name, tmp_path / name)
+        shutil.copytree(EMBEDDED / "tokenizer", tmp_path / name, dirs_exist_ok=True)
+    pair = ["--target", str(tmp_path / "target"), "--draft", str(tmp_path / "draft_model")]
+    assert bench.main(["--suite", "hub", *pair, "--tokens", "8", "--repeats", "1", "-k", "2"]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {row["drafter"] for row in report["rows"]} == {"draft_model", "early_exit", "prompt_lookup", "adaptive"}
+    assert report["peers"]["prompts_with_identical_text"] == "1 of 1"
+
+
+@pytest.mark.parametrize("arguments", [["--suite", "hub"], ["--target", "x"]])
+def test_only_the_suite_hub_has_a_target(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bench.main(arguments)
+    assert "--target belongs to --suite hub" in capsys.readouterr().err
 
 
 def test_the_bench_measures_the_family_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

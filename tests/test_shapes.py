@@ -95,13 +95,6 @@ def test_the_library_reads_a_shape_as_we_do(name: str) -> None:
     assert theirs.num_parameters() == ours.parameters
 
 
-def test_the_interval_holds_the_ratio() -> None:
-    assert shapes.interval([2.0]) is None
-    assert shapes.interval([2.0, 2.0, 2.0]) == [2.0, 2.0]
-    low, high = shapes.interval([1.0, 4.0]) or (0.0, 0.0)
-    assert low < 2.0 < high
-
-
 @pytest.mark.parametrize("inference", [False, True])
 def test_waits_are_counted(inference: bool) -> None:
     with torch.inference_mode(inference):

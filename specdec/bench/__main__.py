@@ -1,7 +1,8 @@
 """`python -m specdec.bench --suite embedded`: a table of measured figures and, last, one line of JSON.
 
-*embedded* has the drafters that need nothing but a second model, *methods* every way of drafting. *shapes* and *gpu*
-run models of known shapes with random weights and synthetic acceptance (`shapes.py`).
+*embedded* has the drafters that need nothing but a second model, *methods* every way of drafting, *hub* a pair from the
+Hub or from folders (`--target`, `--draft`) in the same way. *shapes* and *gpu* run models of known shapes with random
+weights and synthetic acceptance (`shapes.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pandas
 from tqdm import tqdm
 
 from .. import __version__, machine
-from ..zoo import adapted, ADAPTIVE, DEFAULT, Family, load
+from ..zoo import adapted, ADAPTIVE, DEFAULT, Family, load, load_pair
 from . import peers, shapes
 from .measure import pairs, Row, row, Setting
 from .prompts import PROMPTS
@@ -123,8 +124,11 @@ def provenance(models: dict[str, Any]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m specdec.bench", description=__doc__)
-    parser.add_argument("--suite", choices=("embedded", "methods", "shapes", "gpu"), default="embedded")
+    parser.add_argument("--suite", choices=("embedded", "methods", "hub", "shapes", "gpu"), default="embedded")
     parser.add_argument("--family", default="embedded", help="'embedded', 'tuned', or a folder")
+    parser.add_argument("--target", help="of --suite hub: a model's name on the Hub, or a folder")
+    parser.add_argument("--draft", nargs="+", default=[], help="of --suite hub: draft models or heads for it")
+    parser.add_argument("--device", default="cpu", help="of --suite hub: 'cuda' for an NVIDIA GPU (default cpu)")
     parser.add_argument("--tokens", type=int, default=96, help="new tokens per run (default 96)")
     parser.add_argument("--repeats", type=int, default=5, help="measured rounds, after one to warm up (default 5)")
     parser.add_argument("-k", type=int, nargs="+", default=[2, 4, 6], help="draft lengths to try (default 2 4 6)")
@@ -138,8 +142,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except shapes.NoDevice as error:
             print(error, file=sys.stderr)
             return 2
+    if (options.suite == "hub") != bool(options.target):
+        parser.error("--target belongs to --suite hub, which needs one")
     try:
-        family = load(options.family)
+        if options.target:
+            family = load_pair(options.target, *options.draft, device=options.device)
+        else:
+            family = load(options.family)
     except ValueError as error:
         parser.error(str(error))
     rows = measure(family, options)
@@ -149,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"\n{name}: measured speed-up {figures['speedup']}, the median of {figures['domains']}", end="")
         print(f"; looping, left out: {', '.join(figures['looping'])}" if figures["looping"] else "")
     rivals = None
-    if options.family == "embedded" and not options.no_peers:
+    if family.draft is not None and not options.no_peers:
         rivals = peers.measure(family, best_settings(rows), options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
     models = family.describe()

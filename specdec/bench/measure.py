@@ -113,7 +113,7 @@ def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
         "temperature": setting.temperature,
         "k": setting.k,
         **summary(comparisons),
-        "measured_interval": interval(c.measured_speedup for c in comparisons),
+        "measured_speedup_interval": interval(c.measured_speedup for c in comparisons),
         "worst_prompt_speedup": middle(worst),
         "worst_prompt_interval": interval(worst),
         "predicted_speedup": middle(predicted(measured, prompt) for prompt in by_prompt),

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from ..zoo import EMBEDDED, Family
+from ..zoo import Family
 from .measure import seconds_per_step, Setting, write
 from .prompts import PROMPTS
 
@@ -20,7 +20,7 @@ ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's defa
 
 
 class Peer:
-    """The embedded pair in transformers, greedy."""
+    """A family's target and draft model in transformers, from the same files, greedy."""
 
     def __init__(self, family: Family) -> None:
         from transformers import AutoModelForCausalLM
@@ -28,10 +28,13 @@ class Peer:
 
         logging.set_verbosity_error()
         logging.disable_progress_bar()
-        dtype = family.target.dtype
-        self.family = family
-        self.target = AutoModelForCausalLM.from_pretrained(EMBEDDED / "target", dtype=dtype).eval()
-        self.draft = AutoModelForCausalLM.from_pretrained(EMBEDDED / "draft_model", dtype=dtype).eval()
+        if family.draft is None:
+            raise ValueError("assisted generation needs a draft model")
+        self.family, self.device = family, family.target.device
+        self.target, self.draft = (
+            AutoModelForCausalLM.from_pretrained(model.source, dtype=family.target.dtype).eval().to(self.device)
+            for model in (family.target, family.draft)
+        )
         # No end token: every run has the same length, and no logits processor is needed to keep it going.
         self.target.generation_config.eos_token_id = self.draft.generation_config.eos_token_id = None
         self.default = self.draft.generation_config
@@ -51,7 +54,7 @@ class Peer:
         return self._write(prompt, tokens, assistant_model=self.draft)
 
     def _write(self, prompt: str, tokens: int, **options: Any) -> list[int]:
-        ids = torch.tensor([self.family.encode(prompt)])
+        ids = torch.tensor([self.family.encode(prompt)], device=self.device)
         settings = {"do_sample": False, "max_new_tokens": tokens, "pad_token_id": 0}
         with warnings.catch_warnings(), torch.inference_mode():
             warnings.simplefilter("ignore")
@@ -62,8 +65,8 @@ class Peer:
         return written
 
 
-def per_token(call: Callable[[str, int], list[int]], prompt: str, tokens: int) -> float:
-    return seconds_per_step(lambda count: len(call(prompt, count)), tokens)
+def per_token(call: Callable[[str, int], list[int]], prompt: str, tokens: int, device: str) -> float:
+    return seconds_per_step(lambda count: len(call(prompt, count)), tokens, device)
 
 
 def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int) -> dict[str, Any]:
@@ -87,7 +90,7 @@ def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int)
         for repeat in range(-1, repeats):  # the first round warms up
             for prompt in prompts:
                 for name, call in zip(names, calls, strict=True):
-                    spent = per_token(call, prompt, tokens)
+                    spent = per_token(call, prompt, tokens, peer.device)
                     if repeat >= 0:
                         seconds[name].append(spent)
                     elif name == "transformers_generate":

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import median
 from typing import Any
 
 import pandas
@@ -31,7 +31,7 @@ from ..events import Finished
 from ..fused import ratio, synthetic
 from ..models.config import Config
 from ..models.transformer import Transformer, Weights
-from ..stats import LaneStats, middle
+from ..stats import interval, LaneStats, middle
 from ..types import SamplingParams
 from . import library
 from .host import host_reads
@@ -249,15 +249,6 @@ def row(setting: Setting, plain: Setting, draft: Transformer, target: Transforme
 
 def max_of(runs: Iterable[LaneStats]) -> float:
     return max(run.seconds_per_token or 0.0 for run in runs)
-
-
-def interval(ratios: Sequence[float]) -> list[float] | None:
-    """95 %, of the mean of the logarithms."""
-    if len(ratios) < 2:
-        return None
-    logs = [math.log(value) for value in ratios]
-    reach = 1.96 * stdev(logs) / math.sqrt(len(logs))
-    return [round(math.exp(mean(logs) + sign * reach), 4) for sign in (-1, 1)]
 
 
 def roofline(draft: Transformer, target: Transformer, k: int, context: int) -> float | None:

@@ -68,7 +68,6 @@ def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
     traces()
     explain(drafter, rule, family, peer)
     family.change(switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
-    prompt.focus(session.warm, **PRIVATE, queue=False)
     fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings, rule, family, peer]
     return fields, run_button, stop_button, line
 
