@@ -12,7 +12,7 @@ from .events import Candidate, Law, Position
 from .sampling import block_chance, Chooser, entropy, overlap, residual
 from .types import Proposal, Status, Verdict
 
-TOP = 6
+TOP = 8  # of each law; the page shows five of them, an auditor wants more
 
 
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:

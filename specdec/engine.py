@@ -92,8 +92,8 @@ def check_prompt(task: Task) -> None:
     if len(task.prompt) >= task.target.context:
         told = {"n": len(task.prompt), "limit": task.target.context - 1}
         raise PromptError(Said("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told))
-    if task.k < 0:
-        raise ValueError(f"k must be 0 or more, not {task.k}")
+    if not 0 <= task.k <= MAX_NODES:
+        raise ValueError(f"k must lie between 0 and {MAX_NODES}, not {task.k}")
 
 
 class Transcript:

@@ -25,10 +25,10 @@ def probe(family: Family, name: str) -> Costs:
                 runs.append(compare(family, name, depth))
         everything = [run for runs in seen.values() for run in runs]
         step = median(run.step or 0.0 for run in everything)
-        passes = {
-            depth + 1: median(seconds for run in runs for seconds in run.speculative.verify_seconds) / step
-            for depth, runs in seen.items()
-        }
+        checks = {depth: [s for run in runs for s in run.speculative.verify_seconds] for depth, runs in seen.items()}
+        passes = {depth + 1: median(seconds) / step for depth, seconds in checks.items() if seconds}
+        if not passes:
+            raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
         family.costs[name] = Costs(
             round(median(run.draft_cost or 0.0 for run in everything), 4),
             tuple(round(value, 4) for value in interpolated(passes, max(DEPTHS) + 1)),

@@ -32,6 +32,8 @@ def tasks(
     """
     if not prompt.strip():
         raise PromptError(Said("The prompt is empty. Type a few words to start from."))
+    if any("\ud800" <= character <= "\udfff" for character in prompt):  # what no tokenizer reads
+        raise PromptError(Said("The prompt holds half of a character (a lone surrogate). Delete it and type it again."))
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)

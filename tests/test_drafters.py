@@ -87,15 +87,15 @@ def test_greedy_text_is_plain_decodings(make: Make, k: int) -> None:
 
 
 class Faulty:
-    """Drafts, and then does not deliver, in the second cycle that wants a draft."""
+    """Drafts, and then does not deliver: in the second cycle that wants a draft, or for good from there on."""
 
-    def __init__(self, inner: object, how: str) -> None:
-        self.inner, self.how, self.name, self.calls = inner, how, "faulty", 0
+    def __init__(self, inner: object, how: str, for_good: bool = False) -> None:
+        self.inner, self.how, self.name, self.calls, self.for_good = inner, how, "faulty", 0, for_good
 
     def propose(self, tokens: list[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
         proposal = self.inner.propose(tokens, k, params, chooser)  # type: ignore[attr-defined]
         self.calls += k > 0
-        if k and self.calls == 2:
+        if k and (self.calls == 2 or (self.for_good and self.calls > 2)):
             if self.how == "raises":
                 raise RuntimeError("out of order")
             laws = torch.full((1, TARGET.vocabulary), float("nan"))
@@ -114,6 +114,17 @@ def test_a_fault_costs_its_cycle_and_no_more(make: Make, how: str) -> None:
     failed = next(event.cycle for event in events if isinstance(event, Failed))
     plain = not any(isinstance(event, Drafted) for event in events_of(make, params, 3))
     assert plain or any(isinstance(event, Drafted) and event.cycle > failed for event in events)
+
+
+@every_drafter
+@pytest.mark.parametrize("how", ["raises", "gives NaN"])
+def test_three_faults_in_a_row_switch_it_off(make: Make, how: str) -> None:
+    params = SamplingParams(max_tokens=24)
+    events = events_of(lambda view: Faulty(make(view), how, for_good=True), params, 3)  # type: ignore[arg-type,return-value]
+    failed = [event for event in events if isinstance(event, Failed)]
+    assert [event.fatal for event in failed] == [False] * 3 and "switched off" in failed[-1].reason
+    assert not any(isinstance(event, Drafted) and event.cycle > failed[0].cycle for event in events)
+    assert text_of(events) == text_of(events_of(MAKERS["none"], params, 0))
 
 
 def test_draft_model_reports_the_law_it_drew_from() -> None:

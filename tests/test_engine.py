@@ -162,6 +162,7 @@ def test_the_light_form_leaves_out_the_laws_and_nothing_else() -> None:
         if isinstance(a, Verified) and isinstance(b, Verified):
             assert [(p.status, p.p, p.q, p.u) for p in a.positions] == [(p.status, p.p, p.q, p.u) for p in b.positions]
             assert all(p.target is not None and p.residual is not None for p in a.positions)
+            assert all(len(p.target.top) >= 8 and p.target.rest >= 0.0 for p in a.positions if p.target)
             assert all(p.target is None for p in b.positions)
 
 

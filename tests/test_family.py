@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from specdec.stats import Comparison
 from specdec.trace import Trace
 from specdec.types import Costs, SamplingParams
 from specdec.ui import session
+from specdec.ui.text import prompts as page_prompts
 from specdec.zoo import EMBEDDED, Family
 
 PROMPT = "The old captain looked at the sea and"
@@ -106,13 +108,34 @@ def test_greedy_text_is_plain_text_for_every_drafter_and_k(exact: Family, prompt
             assert greedy_ids(exact, prompt, drafter, k) == plain, (drafter, k)
 
 
+def every_prompt() -> list[str]:
+    """The tables' and the page's own, with texts that loop and texts that surprise."""
+    return [prompt for prompts in (*PROMPTS.values(), *page_prompts().values()) for prompt in prompts]
+
+
 @pytest.mark.long
 def test_greedy_text_is_plain_text_for_every_prompt(exact: Family) -> None:
-    for prompt in (prompt for prompts in PROMPTS.values() for prompt in prompts):
+    assert len(set(every_prompt())) >= 30
+    for prompt in every_prompt():
         plain = greedy_ids(exact, prompt, "none", 0)
         for drafter in drafting(exact):
-            for k in (1, 2, 3, 4, 5, 6, 8, 16):
+            for k in (0, 1, 2, 3, 5, 8, 16):
                 assert greedy_ids(exact, prompt, drafter, k) == plain, (prompt, drafter, k)
+
+
+@pytest.mark.long
+def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family) -> None:
+    compared = 0
+    for i, prompt in enumerate([prompts[2] for prompts in PROMPTS.values()]):
+        for temperature, top_p in ((0.7, 0.95), (1.1, 1.0)):
+            params = SamplingParams(temperature, top_p=top_p, max_tokens=32, seed=i, ignore_end=True)
+            plain, *others = (
+                ids(list(generate(tasks(exact, prompt, drafter, k, params, False, "shared_noise")["speculative"])))
+                for drafter, k in [("none", 0), *itertools.product(drafting(exact), (1, 3, 5, 8))]
+            )
+            compared += len(others)
+            assert all(other == plain for other in others), (prompt, temperature)
+    assert compared >= 200
 
 
 def test_in_bfloat16_texts_part_only_at_near_ties() -> None:

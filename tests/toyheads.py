@@ -116,8 +116,14 @@ MAKERS: dict[str, Make] = {
     "medusa:tree": lambda view: MedusaTreeDrafter(view, MEDUSA),
     "eagle3": lambda view: Eagle3Drafter(view, EAGLE3, 120),
     "eagle3:tree": lambda view: Eagle3TreeDrafter(view, EAGLE3, 120),
-    "adaptive:eagle3": lambda view: AdaptiveDrafter(Eagle3Drafter(view, EAGLE3, 120), Costs(0.1, (1.0, 1.0, 1.1))),
 }
+
+
+def adaptive(inner: Make) -> Make:
+    return lambda view: AdaptiveDrafter(inner(view), Costs(0.1, (1.0, 1.0, 1.1)))
+
+
+MAKERS |= {f"adaptive:{name}": adaptive(inner) for name, inner in MAKERS.items() if name != "none"}
 WARM = SamplingParams(temperature=0.9, top_k=12)
 TEXT = [0, 3, 1, 4, 1, 5, 3, 1, 4]
 
