@@ -104,10 +104,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif getattr(event, "lane", "") == "speculative":
             sys.stdout.write(render(event, kept, colour))
         sys.stdout.flush()
-    if options.save:
-        trace.Trace(replace(header, source="recorded"), tuple(kept)).save(options.save)
     if not options.json:
         print("\n\n" + report(kept))
+    if options.save:
+        try:
+            trace.Trace(replace(header, source="recorded"), tuple(kept)).save(options.save)
+        except OSError as error:
+            print(f"specdec: the run could not be saved: {error}", file=sys.stderr)
+            return 1
     return 0
 
 

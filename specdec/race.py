@@ -37,6 +37,8 @@ def tasks(
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)
+    if drafter.endswith(":tree") and not judge.trees:
+        raise ValueError(f"{judge.name} judges chains only, and {drafter} makes trees; choose another rule or drafter")
     if wrapped := adapted(drafter):
         probe(family, wrapped)
 

@@ -43,6 +43,13 @@ def test_the_terminal_prints_events(capsys: pytest.CaptureFixture[str], tmp_path
     assert trace.events == tuple(events)
 
 
+def test_a_run_that_cannot_be_saved_is_told_all_the_same(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert terminal.main(["Once", "--max-tokens", "4", "--save", str(tmp_path / "no" / "run.jsonl")]) == 1
+    told = capsys.readouterr()
+    assert "measured speed-up" in told.out
+    assert told.err.startswith("specdec: the run could not be saved") and told.err.count("\n") == 1
+
+
 def test_the_terminal_races_a_peer(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     saved = tmp_path / "run.jsonl"
     assert terminal.main(["Once", "--peer", "transformers", "--max-tokens", "8", "--save", str(saved)]) == 0
@@ -72,6 +79,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "-k", "65"], "k must lie between 0 and 64"),
         (["x", "--drafter", "adaptive:none"], "nothing to adapt"),
         (["x", "--drafter", "magic"], "choose from"),
+        (["x", "--drafter", "eagle3:tree", "--rule", "block"], "judges chains only"),
         (["x", "--drafter", "medusa", "--peer", "transformers"], "raced with a draft model"),
         *([] if torch.cuda.is_available() else [(["x", "--device", "cuda"], "sees no NVIDIA GPU")]),
         (["x", "--family", "/nowhere"], "no folder 'target'"),
