@@ -312,6 +312,7 @@ def compared(
     ):  # fmt: skip
         columns[here] = [results.figure(figures.get(drafter), name) for drafter in drafters]
         columns[recorded] = [results.figure(old[drafter], name) for drafter in drafters]
+    columns["draft_cost"] = [results.figure(figures.get(drafter), "draft_cost") for drafter in drafters]
     return columns | {"k_recorded": [results.figure(old[drafter], "k") for drafter in drafters]}
 
 
