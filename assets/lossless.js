@@ -27,8 +27,12 @@ function verdictOf(told, draws) {
   return { checks, failed, kind: failed ? "bad" : told.mistake ? "missed" : "good" };
 }
 
-/* About how many draws would show the mistake: by the law of three tokens where it was enumerated, else of one. */
-const neededBy = (told) => (told.exact ? told.exact.needed : told.closed.needed);
+/* About how many draws would show the mistake: by the law of three tokens where it was enumerated, else of one. Where that
+ * hides it, as many as did show it. */
+function neededBy(told) {
+  if (told.exact) return told.exact.needed;
+  return told.closed.needed || (told.sampled.find(([, found]) => found.some(isRed)) || [null])[0];
+}
 
 const count = (n) => Math.round(n).toLocaleString("en");
 function roughly(n, language = "en") {
@@ -43,17 +47,24 @@ function figure(x) {
 
 /* ---- the drawing --------------------------------------------------------------------------------------------- */
 
-function mount(element, props, watch, trigger) {
+function mount(element, props, watch, trigger, server) {
   const { h, s, text, line, rect, svg, hatch, chip, fill, words, sentences, shown, visible, niceStep, chance } = KIT;
   const W = props.words, PW = document.querySelector(".sd-player").words, root = element.querySelector(".sd-proof"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
-  const DRAWS = props.draws, KEYS = Object.keys(W.mistakes), RECORDED = JSON.parse(props.recorded || "{}");
+  const DRAWS = props.draws, KEYS = Object.keys(W.mistakes), RECORDED = {};
   const S = { pair: "toy", mistake: "", draws: DRAWS[DRAWS.length - 1], live: null, asked: null, running: false, revealed: false };
 
   const about = (n) => roughly(n, document.documentElement.lang || "en");
   const isAsked = () => S.asked && S.asked.pair === S.pair && S.asked.mistake === S.mistake && (S.pair === "toy" || S.asked.text === part.text.value);
   const isLive = () => Boolean(S.live && isAsked());
   const recorded = (pair, mistake) => (RECORDED[pair] || {})[mistake] || null;
+
+  /* Asked for when it is first looked at, so that the page itself stays light. */
+  async function fetchRecorded(pair) {
+    RECORDED[pair] = await server.recorded_certificates(pair).catch(() => ({}));
+    paintQuiz();
+    draw();
+  }
 
   function current() {
     if (isLive()) return S.live;
@@ -77,7 +88,7 @@ function mount(element, props, watch, trigger) {
 
   function paintNothing() {
     for (const name of ["verdict", "closed", "sampled", "greedy"]) part[name].replaceChildren();
-    part.place.textContent = S.running ? W.rail.starting : W.nothing;
+    part.place.textContent = S.running ? W.rail.starting : RECORDED[S.pair] ? W.nothing : "";
   }
 
   /* -- the three checks -- */
@@ -189,6 +200,7 @@ function mount(element, props, watch, trigger) {
 
   function choose(change) {
     Object.assign(S, change);
+    if (!RECORDED[S.pair]) fetchRecorded(S.pair);
     if (S.running && !isAsked()) stop();
     draw();
   }
@@ -281,8 +293,8 @@ function mount(element, props, watch, trigger) {
 
   furniture();
   listen();
-  draw();
+  choose({});
 }
 
 if (typeof module !== "undefined" && module.exports) module.exports = { sampleAt, checksOf, verdictOf, neededBy, roughly, figure };
-else mount(element, props, watch, trigger);
+else mount(element, props, watch, trigger, server);

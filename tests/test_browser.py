@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ import toyreport
 import toyrun
 
 from specdec.events import Started
+from specdec.trace import Trace
 from specdec.ui import menu, results, session
 from specdec.ui.text import ASSETS
 
@@ -407,6 +407,18 @@ def test_a_tree_is_taken_apart_sibling_by_sibling(open_page):
     assert "chains only" in page.inner_text(".sd-step [data-part=ruleanswer]")
 
 
+def processor(page, what="TaskDuration"):
+    """How many seconds of the processor the page has taken since, script, layout and all, whoever else is at work."""
+    tools = page.context.new_cdp_session(page)
+    tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def taken():
+        return next(m["value"] for m in tools.send("Performance.getMetrics")["metrics"] if m["name"] == what)
+
+    before = taken()
+    return lambda: taken() - before
+
+
 SLIDE = """async (names) => {
     for (const name of names) for (let i = 1; i <= 10; i++) {
         const input = document.querySelector(`.sd-theory [data-part=${name}]`);
@@ -475,15 +487,43 @@ def test_the_memory_wall_and_the_claims_are_worked_out(open_page):
 def test_a_slider_of_the_formulas_moves_within_a_frame(open_page):
     page = open_page(reduced_motion="reduce")
     open_theory(page)
-    tools = page.context.new_cdp_session(page)
-    tools.send("Performance.enable", {"timeDomain": "threadTicks"})  # of the processor: others may be at work here
-
-    def spent():
-        return next(m["value"] for m in tools.send("Performance.getMetrics")["metrics"] if m["name"] == "TaskDuration")
-
-    before, names = spent(), ["alpha", "k", "c", "v", "o", "batch", "context"]
+    spent, names = processor(page), ["alpha", "k", "c", "v", "o", "batch", "context"]
     page.evaluate(SLIDE, names)
-    assert 0 < (spent() - before) / (10 * len(names)) < 0.05  # seconds a frame, layout and painting and all
+    assert 0 < spent() / (10 * len(names)) < 0.05
+
+
+SCRUB = """async (times) => {
+    const input = document.querySelector(".sd-player [data-part=scrub]");
+    for (let i = 1; i <= times; i++) {
+        input.value = (input.max * ((7 * i) % times)) / times; // to and fro
+        input.dispatchEvent(new Event("input"));
+        await new Promise(requestAnimationFrame);
+    }
+}"""
+
+
+def test_a_run_of_five_hundred_cycles_is_scrubbed_within_a_frame(open_page):
+    page = open_page(reduced_motion="reduce")
+    run = Trace(toyrun.header(), tuple(toyrun.events(cycles=500, tokens=1250)))
+    page.evaluate("(log) => document.querySelector('.sd-player').load(log)", run.dumps())
+    assert page.evaluate("document.querySelector('.sd-player').run().lanes.speculative.cycles.length") >= 500
+    spent = processor(page, "ScriptDuration")
+    page.evaluate(SCRUB, 30)
+    assert 0 < spent() / 30 < 0.05
+
+
+def test_a_tab_that_was_open_before_comes_back_within_a_frame(open_page):
+    page = open_page(reduced_motion="reduce")
+    names = ["step", "lossless", "methods", "theory", "guide", "race"]
+    open_methods(page)
+    press = "(name) => { document.querySelector(`#${name}-button`).click(); return new Promise(requestAnimationFrame) }"
+    for name in names:
+        page.evaluate(press, name)
+        page.wait_for_timeout(500)
+    spent = processor(page, "ScriptDuration")
+    for name in names:
+        page.evaluate(press, name)
+    assert 0 < spent() / len(names) < 0.05
 
 
 def open_methods(page):
@@ -706,6 +746,21 @@ def test_the_certificate_is_green_until_it_is_broken(open_page):
     expect(title).to_have_text("Lossless")
 
 
+def test_the_real_models_certificates_are_recorded_too(open_page, monkeypatch):
+    monkeypatch.setattr(session, "_certificate", no_engine)
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    page.get_by_role("button", name="Real models").click()
+    place, badge = page.locator(".sd-proof [data-part=place]"), page.locator(".sd-proof [data-part=badge]")
+    expect(place).to_contain_text("behind “The old lighthouse")
+    expect(badge).to_have_text("Recorded")
+    expect(verdict(page).locator("h2")).to_have_text("Lossless")
+    break_it(page, "one_coin")
+    expect(verdict(page).locator("h2")).to_have_text("Not lossless")
+    page.locator(".sd-proof [data-part=text]").fill("Another text")
+    expect(place).to_contain_text("Nobody has sampled this yet")
+
+
 def test_fewer_draws_show_less(open_page):
     page = open_page(reduced_motion="reduce")
     certificate(page)
@@ -746,7 +801,7 @@ def test_a_live_certificate_of_a_broken_loop_turns_red(open_page):
 
 def slow_certificate(request):
     """One that somebody will want to stop."""
-    told = json.loads(session.recorded_certificates())["toy"][request.mistake]
+    told = session.recorded_certificates("toy")[request.mistake]
     for done in range(1, 2000):
         yield {**told, "sampled": [], "done": done}
         time.sleep(0.05)

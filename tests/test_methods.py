@@ -212,6 +212,7 @@ def test_a_measurement_warms_up_runs_every_text_and_tells_both(asked):
         shown = dict(zip(text.strings("methods")["live"]["columns"], row, strict=True))
         assert shown["here"] == pytest.approx(race.measured_speedup, abs=1e-4)
         assert (shown["recorded"], shown["k_recorded"]) == (recorded, 4)
+        assert shown["draft_cost"] == pytest.approx(race.draft_cost, abs=1e-4)
     assert "2 methods" in updates[-1][0]["value"] and not session._machine.locked()
 
 

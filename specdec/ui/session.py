@@ -66,15 +66,14 @@ def certify(request: CertificateRequest) -> Iterator[News]:
     yield from _alone(_certify(request))
 
 
-def recorded_certificates() -> str:
-    """What `python -m specdec.certify --record` wrote, as JSON; an empty object if it cannot be read."""
+def recorded_certificates(pair: Any) -> dict[str, Any]:
+    """What `python -m specdec.certify --record` wrote of a pair, by mistake; nothing if there is none."""
     try:
-        text = CERTIFICATES.read_text(encoding="utf-8")
-        json.loads(text)
+        recorded = json.loads(CERTIFICATES.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         log.warning("the recorded certificates cannot be read: %s", error)
-        return "{}"
-    return text
+        return {}
+    return recorded.get(pair, {}) if isinstance(pair, str) else {}
 
 
 def recorded(name: str, drafter: str = "") -> str:

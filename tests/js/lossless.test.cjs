@@ -7,7 +7,7 @@ const path = require("node:path");
 const { test } = require("node:test");
 
 const lossless = require(path.join(__dirname, "..", "..", "assets", "lossless.js"));
-const RECORDED = JSON.parse(fs.readFileSync(process.env.CERTIFICATES, "utf8")).toy;
+const { toy: RECORDED, embedded: REAL } = JSON.parse(fs.readFileSync(process.env.CERTIFICATES, "utf8"));
 
 test("the shipped rule passes all checks, and every mistake fails one", () => {
   for (const [name, told] of Object.entries(RECORDED)) {
@@ -15,6 +15,20 @@ test("the shipped rule passes all checks, and every mistake fails one", () => {
     assert.equal(kind, name ? "bad" : "good", name);
     assert.equal(failed > 0, name !== "");
   }
+});
+
+test("with real models a mistake fails a check, or a number says how many draws it takes", () => {
+  for (const [name, told] of Object.entries(REAL)) {
+    const { kind } = lossless.verdictOf(told, 20000);
+    assert.ok(name ? kind === "bad" || lossless.neededBy(told) > 20000 : kind === "good", name);
+  }
+});
+
+test("where the next token hides a mistake of real models, the number is the one that showed it", () => {
+  const told = REAL.one_coin;
+  assert.deepEqual([lossless.checksOf(told, 100).sampled, lossless.checksOf(told, 20000).sampled], [true, false]);
+  assert.equal(lossless.verdictOf(told, 100).kind, "missed");
+  assert.ok(told.sampled.some(([draws]) => draws === lossless.neededBy(told)) && lossless.neededBy(told) > 100);
 });
 
 test("a mistake that the next token hides needs more than a hundred draws", () => {

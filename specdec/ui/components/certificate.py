@@ -1,11 +1,12 @@
 """The certificate: three checks, the mistakes that break them, and the wish to sample anew. See `assets/lossless.js`.
 
-Its value is the live certificate as JSON; `recorded` holds those that need no model. It asks for a live one by the
-event `submit`, with the request as data, and ends it by `stop`.
+Its value is the live certificate as JSON. Those that need no model it fetches when they are first looked at, by pair:
+`recorded` answers. It asks for a live one by the event `submit`, with the request as data, and ends it by `stop`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
@@ -15,12 +16,12 @@ from .drawn import drawn
 from .player import pack
 
 
-def certificate(recorded: str, text: str) -> gr.HTML:
+def certificate(recorded: Callable[[Any], dict[str, Any]], text: str) -> gr.HTML:
     """`text` is what the embedded pair is certified behind unless the visitor writes another."""
     return drawn(
         "lossless",
         elem_id="certificate",
-        recorded=pack(recorded),
+        server_functions=[recorded],
         text=text,
         draws=list(DRAWS),
         said="",

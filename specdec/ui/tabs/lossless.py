@@ -16,7 +16,7 @@ from .race import ENGINE, PRIVATE
 
 
 def build() -> None:
-    screen = certificate(session.recorded_certificates(), prompts()["story"][0])
+    screen = certificate(session.recorded_certificates, prompts()["story"][0])
     running = screen.submit(start, None, screen, **ENGINE, **PRIVATE)
     running.then(over, None, screen, queue=False, **PRIVATE)
     screen.stop(None, None, None, cancels=running, queue=False, **PRIVATE)

@@ -67,11 +67,10 @@ def arena(tab: gr.Tab, report: dict[str, Any], rows: Rows) -> None:
     figure.change(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
     for part in where:
         part.change(lambda *place: of_place(rows, *place), where, shown, queue=False, **PRIVATE)
-    # Drawn when first looked at: plotly, here and in the browser, would slow down every start.
-    tab.select(
-        lambda name, *place: (*of_figure(rows, name), *of_place(rows, *place)), [figure, *where], [heat, about, *shown],
-        queue=False, **PRIVATE,
-    )  # fmt: skip
+    # Drawn when looked at: plotly, here and in the browser, would slow down every start. In two strokes, so that the
+    # page answers in between.
+    opened = tab.select(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
+    opened.then(lambda *place: of_place(rows, *place), where, shown, queue=False, **PRIVATE)
 
 
 def label(report: dict[str, Any]) -> list[str]:
@@ -312,6 +311,7 @@ def compared(
     ):  # fmt: skip
         columns[here] = [results.figure(figures.get(drafter), name) for drafter in drafters]
         columns[recorded] = [results.figure(old[drafter], name) for drafter in drafters]
+    columns["draft_cost"] = [results.figure(figures.get(drafter), "draft_cost") for drafter in drafters]
     return columns | {"k_recorded": [results.figure(old[drafter], "k") for drafter in drafters]}
 
 
