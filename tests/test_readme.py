@@ -34,3 +34,23 @@ def test_a_line_a_drafter() -> None:
     table = readme.methods({"rows": [{**row, "domain": "code", "temperature": 0.8}, row]})
     assert table.splitlines()[0] == "| drafter | story, T = 0 | code, T = 0.8 |"
     assert table.splitlines()[2] == "| `eagle3` | 1.50× · 0.80 · – | 1.50× · 0.80 · – |"
+
+
+def test_depths_stand_in_the_order_of_their_size() -> None:
+    row = {"drafter": "eagle3", "temperature": 0.0, "domain": "story", "tau_by_k": {"10": 3.5, "2": 2.25}}
+    sampled = row | {"temperature": 0.8}
+    alone = row | {"drafter": "adaptive", "tau_by_k": {"8": 3.0}}
+    table = readme.at_equal_depth({"rows": [sampled, row, alone]}).splitlines()
+    assert table[0] == "| drafter | story, K = 2 · 10 |"
+    assert table[2:] == ["| `eagle3` | 2.25 · 3.50 |"]
+
+
+def test_a_tuned_targets_drafts_stand_beside_the_general_one() -> None:
+    def report(*rows: tuple[str, str, float, float]) -> dict[str, object]:
+        return {"rows": [dict(zip((*readme.NAMES, "alpha"), row, strict=True)) for row in rows]}
+
+    general = report(
+        ("draft_model", "story", 0.0, 0.9), ("draft_model", "code", 0.8, 0.6), ("draft_model", "code", 0.0, 0.7)
+    )
+    special = report(("draft_model", "code", 0.0, 0.45), ("draft_model:tuned", "code", 0.0, 0.55))
+    assert readme.tuned(general, special).splitlines()[2] == "|  | 0.70 | 0.45 | 0.55 |"

@@ -12,6 +12,7 @@ COLUMNS = {
     "draft_cost": "c", "verify_cost": "v", "measured_speedup": "measured speed-up",
     "worst_prompt_speedup": "worst prompt", "accounted_speedup": "accounted", "repetition": "repetition",
 }  # fmt: skip
+NAMES = ("drafter", "domain", "temperature")
 
 
 def main() -> None:
@@ -22,12 +23,14 @@ def main() -> None:
 def filled(text: str, root: Path) -> str:
     """`text` with what stands between <!-- name --> and <!-- /name --> made anew from the files below `root`."""
     results = root / "assets" / "results"
+    every = read(results / "methods.json")
     blocks = {
         "measured": measured(read(results / "embedded.json")),
+        "methods": methods(every),
+        "equal": at_equal_depth(every),
+        "tuned": tuned(every, read(results / "families" / "tuned.json")),
         "models": models(read(root / "assets" / "family" / "provenance.json")),
     }
-    if (results / "methods.json").exists():
-        blocks["methods"] = methods(read(results / "methods.json"))
     for name, block in blocks.items():
         before, opening, rest = text.partition(f"<!-- {name} -->\n")
         _, closing, after = rest.partition(f"<!-- /{name} -->\n")
@@ -74,6 +77,34 @@ def methods(report: Any) -> str:
         rows = [cells[(drafter, *place)] for place in places]
         table.append(line([f"`{drafter}`", *(" · ".join(brief(row)) for row in rows)]))
     return "\n".join(table)
+
+
+def at_equal_depth(report: Any) -> str:
+    """A line a drafter: greedy τ by domain at every K that was tried."""
+    rows = [row for row in report["rows"] if row["temperature"] == 0 and len(row["tau_by_k"]) > 1]
+    domains, depths = (
+        dict.fromkeys(row["domain"] for row in rows),
+        sorted({k for r in rows for k in r["tau_by_k"]}, key=int),
+    )
+    found = {(row["drafter"], row["domain"]): row["tau_by_k"] for row in rows}
+    table = [line(["drafter", *(f"{domain}, K = {' · '.join(depths)}" for domain in domains)])]
+    table.append(line("---" for _ in range(len(domains) + 1)))
+    for drafter in dict.fromkeys(row["drafter"] for row in rows):
+        taus = (found[drafter, domain] for domain in domains)
+        table.append(line([f"`{drafter}`", *(" · ".join(cell("tau", by_k[k]) for k in depths) for by_k in taus)]))
+    return "\n".join(table)
+
+
+def tuned(general: Any, special: Any) -> str:
+    """The draft's greedy α on code: on its own target, on the tuned one, and distilled anew from that."""
+
+    def alpha(report: Any, drafter: str) -> str:
+        place = drafter, "code", 0.0
+        return cell("alpha", next(r["alpha"] for r in report["rows"] if place == tuple(r[n] for n in NAMES)))
+
+    cells = alpha(general, "draft_model"), alpha(special, "draft_model"), alpha(special, "draft_model:tuned")
+    head = "greedy α on code", "general target, its draft", "tuned target, the same draft", "its draft distilled anew"
+    return "\n".join([line(head), line("---" for _ in head), line(["", *cells])])
 
 
 def brief(row: Any) -> tuple[str, str, str]:
