@@ -15,7 +15,7 @@ from .events import Committed, Event, Finished
 from .lane import generate
 from .peer import assisted
 from .probe import probe
-from .types import Said, SamplingParams
+from .types import has_half_characters, Said, SamplingParams
 from .verify import RejectionSampling, Rule
 from .zoo import adapted, Family
 
@@ -32,7 +32,7 @@ def tasks(
     """
     if not prompt.strip():
         raise PromptError(Said("The prompt is empty. Type a few words to start from."))
-    if any("\ud800" <= character <= "\udfff" for character in prompt):  # what no tokenizer reads
+    if has_half_characters(prompt):
         raise PromptError(Said("The prompt holds half of a character (a lone surrogate). Delete it and type it again."))
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)

@@ -131,6 +131,12 @@ class LaneStats:
         return self.seconds - self.prefill_seconds
 
     @property
+    def other_seconds(self) -> float:
+        """What decoding spent beyond drafts and passes: the engine's own time."""
+        passes = sum(self.verify_seconds) + sum(self.step_seconds)
+        return max(0.0, self.decode_seconds - self.draft_seconds - passes)
+
+    @property
     def seconds_per_token(self) -> float | None:
         """TPOT: time per output token behind the first."""
         return self.decode_seconds / (self.tokens - self.first) if self.tokens > self.first else None
@@ -181,16 +187,13 @@ class Comparison:
         spec = self.speculative
         if not self.step or not spec.drafting_cycles:
             return None
-        rest = spec.decode_seconds - spec.draft_seconds - sum(spec.verify_seconds) - sum(spec.step_seconds)
-        return max(0.0, rest) / spec.cycles / self.step
+        return spec.other_seconds / spec.cycles / self.step
 
     @property
     def overhead_share(self) -> float | None:
         """The same as a share of the speculative lane's time."""
         spec = self.speculative
-        if self.overhead is None or not self.step or not spec.decode_seconds:
-            return None
-        return self.overhead * self.step * spec.cycles / spec.decode_seconds
+        return spec.other_seconds / spec.decode_seconds if spec.drafting_cycles and spec.decode_seconds else None
 
     @property
     def step_cost(self) -> float:

@@ -22,7 +22,7 @@ from . import machine
 from .audit import audit, holds, LaneAudit
 from .compare import compare
 from .events import Event, from_dict, LARGEST, SCHEMA, to_dict
-from .types import Said
+from .types import has_half_characters, Said
 
 MAX_BYTES, MAX_LINES = 16_000_000, 50_000
 MAX_LANES = 3
@@ -151,7 +151,7 @@ def unsound(value: Any) -> str:
                 below += [*item.keys(), *item.values()]
             elif isinstance(item, list):
                 below += item
-            elif isinstance(item, str) and not item.isascii() and any("\ud800" <= c <= "\udfff" for c in item):
+            elif isinstance(item, str) and has_half_characters(item):
                 return Said("half of a character (a lone surrogate)")
             elif isinstance(item, (int, float)) and not abs(item) < LARGEST:
                 return Said("a number that is too large")

@@ -16,6 +16,11 @@ MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH = 4096, 4, 64
 TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
 
 
+def has_half_characters(text: str) -> bool:
+    """Whether it holds a lone surrogate, which no tokenizer reads and no file holds."""
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+
+
 class Said(str):
     """An English sentence for people that remembers how it was made, so that it can be said in another language."""
 

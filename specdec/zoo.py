@@ -283,15 +283,18 @@ def tune_padding(family: Family, passes: int = 30, dearest: float = 1.02) -> Non
 def tune_threads(family: Family, passes: int = 4) -> int:
     """Try thread counts on short passes and keep the fastest: small matrices are slower when shared out."""
     most = max(1, machine.cores() - spared)
+    if most == 1:
+        torch.set_num_threads(1)
+        return 1
     seconds: dict[int, list[float]] = {count: [] for count in sorted({1, 2, most // 2, most}) if 0 < count <= most}
     cache = family.target.new_cache(64)
-    for count, times in seconds.items() if most > 1 else ():
+    for count, times in seconds.items():
         torch.set_num_threads(count)
         for width in (1, 2, 5) * passes:
             start = time.perf_counter()
             family.target.forward([0] * width, cache, rows=width)
             times.append(time.perf_counter() - start)
             cache.keep(0)
-    best = min(seconds, key=lambda count: median(seconds[count])) if most > 1 else 1
+    best = min(seconds, key=lambda count: median(seconds[count]))
     torch.set_num_threads(best)
     return best

@@ -6,6 +6,7 @@ Machines are noisy and drift; a ratio of neighbours holds. Medians everywhere. E
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -105,7 +106,7 @@ def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
     by_prompt: dict[int, list[float | None]] = {}
     for pair in measured:
         by_prompt.setdefault(pair.prompt, []).append(pair.comparison.measured_speedup)
-    worst = min(by_prompt.values(), key=lambda speedups: middle(speedups) or 0.0)
+    worst = min(by_prompt.values(), key=lambda speedups: middle(speedups) or math.inf)
     greedy = setting.temperature == 0.0
     return {
         "drafter": setting.drafter,

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..types import MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
+from ..types import has_half_characters, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
 from .menu import ADAPTIVE, CHAINS_ONLY, drafters, EMBEDDED, families, has_peer, RULES, TREE
 from .text import strings
 
@@ -118,7 +118,7 @@ def readable(prompt: Any) -> str:
         raise InputError(say("too_long", n=f"{len(prompt):,}", limit=f"{MAX_PROMPT:,}"))
     if "\0" in prompt:
         raise InputError(say("nul"))
-    if any("\ud800" <= character <= "\udfff" for character in prompt):
+    if has_half_characters(prompt):
         raise InputError(say("surrogate"))
     if not prompt.strip():
         raise InputError(say("empty"))
@@ -159,7 +159,7 @@ def stops(value: Any) -> tuple[str, ...]:
     found = tuple(line.replace("\\n", "\n") for line in value.split("\n") if line)
     if len(found) > MAX_STOPS or any(len(item) > MAX_STOP_LENGTH for item in found):
         raise wrong
-    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value):
+    if "\0" in value or has_half_characters(value):
         raise wrong
     return found
 
