@@ -107,7 +107,7 @@ function mount(element, props, watch, trigger, server) {
   function sentence(told, kind, failed, checks) {
     const V = W.verdict, needed = neededBy(told), sample = sampleAt(told, S.draws), draws = sample ? count(sample[0]) : "0";
     if (kind === "good") return V.right;
-    if (kind === "missed") return needed ? words(V.small, { draws, needed: about(needed) }) : words(V.unlisted, { draws });
+    if (kind === "missed") return words(needed ? V.small : told.beyond ? V.unlisted : "", { draws, needed: about(needed || told.beyond) });
     const said = [words(V.wrong, { mistake: W.mistakes[told.mistake] ? W.mistakes[told.mistake].title : "–", count: V.counts[failed], fail: failed === 1 ? V.fails : V.fail })];
     if (checks.closed) said.push(V.hidden);
     else if (checks.sampled && needed > sample[0]) said.push(words(V.needs, { draws, needed: about(needed) }));

@@ -684,7 +684,13 @@ function mount(element, props, watch) {
 
   function footnote() {
     const Y = W.foot, failure = speculative(run).failures.find((f) => !f.fatal);
-    return sentences(agreement(Y), failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }), peerFailed(), Y.keys);
+    return sentences(agreement(Y), failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }), peerFailed(), eagerly(Y), Y.keys);
+  }
+
+  /* On a GPU, why a lane ran without captured graphs. */
+  function eagerly(Y) {
+    const lane = [speculative(run), plain(run)].find((lane) => lane.finished && lane.finished.eager);
+    return lane && words(Y.eager, { who: W.lane[lane.name], reason: lane.finished.eager });
   }
 
   function peerFailed() {

@@ -379,6 +379,23 @@ def draws_needed(wrong: Law, right: Law) -> int | None:
     return math.ceil(most) if impossible > 0 else None
 
 
+def draws_beyond(draws: int, distances: Sequence[Sequence[float | None]]) -> int | None:
+    """A sample that is not red: so many draws, at least, would take what it may have missed.
+
+    It hides no growth of χ² beyond δ = (χ² - df + 3 √(2 df)) / n. None where it says nothing: fewer than two cells.
+    """
+    fewest = None
+    for _, _, statistic, degrees, _, _ in distances:
+        if statistic is None or not degrees:
+            continue
+        growth = max(statistic - degrees, 0.0) + 3 * math.sqrt(2 * degrees)
+        wanted = limit(int(degrees)) - degrees
+        x = wanted + 18 + 3 * math.sqrt(2 * degrees + 4 * wanted + 36)  # x - wanted = 3 √(2 df + 4 x)
+        needed = math.ceil(draws * x / growth)
+        fewest = needed if fewest is None else min(fewest, needed)
+    return fewest
+
+
 def enumerated(pair: Pair, mistake: Mistake | None) -> dict[str, Any]:
     """The exact total variation of the next 1, 2, … tokens over every random path, and the draws that would show it."""
     law, count = output_law(behind(pair, mistake))
@@ -452,7 +469,9 @@ def certify(pair: Pair, mistake: Mistake | None, draws: int, seed: int) -> Itera
             if time.monotonic() - last > NEWS:
                 last = time.monotonic()
                 yield {**told, "done": counts.total()}
-        told = {**told, "done": until, "sampled": [*told["sampled"], [until, distances(pair, counts)]]}
+        found = distances(pair, counts)
+        sampled = [*told["sampled"], [until, found]]
+        told = {**told, "done": until, "sampled": sampled, "beyond": draws_beyond(until, found)}
         yield told
 
 

@@ -200,8 +200,9 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
 
     other = max(0.0, watch.elapsed - sum(spent.values()))
     yield Finished(
-        lane, transcript.reason or "failed", transcript.count, transcript.text, watch.elapsed, **spent, other=other
-    )
+        lane, transcript.reason or "failed", transcript.count, transcript.text, watch.elapsed,
+        spent["prefill"], spent["draft"], spent["verify"], other,
+    )  # fmt: skip
 
 
 def draft(drafter: Drafter, tokens: Sequence[int], k: int, task: Task, chooser: Chooser) -> tuple[Proposal, str | None]:

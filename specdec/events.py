@@ -137,7 +137,10 @@ FinishReason = Literal["length", "end", "stop", "context", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """`seconds` by kind of work: prefill (the first token), draft, verify, other (the engine's own)."""
+    """Seconds by kind of work: prefill (the first token), draft, verify, other (the engine's own).
+
+    `eager` is why a lane on a GPU ran without captured graphs.
+    """
 
     lane: str
     reason: FinishReason
@@ -148,6 +151,7 @@ class Finished:
     draft: float
     verify: float
     other: float
+    eager: str | None = None
 
 
 Event = Started | Drafted | Verified | Committed | Failed | Finished

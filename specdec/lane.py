@@ -7,7 +7,9 @@ The same seed gives the same text again, though not the plain loop's: random num
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -30,8 +32,17 @@ _idle: dict[tuple[object, ...], Cycle] = {}
 
 def generate(task: Task) -> Generator[Event, None, None]:
     """`task` on the device where its target is on a GPU and there is a cycle for it, else by the plain loop."""
-    on_gpu = torch.device(getattr(target_of(task), "device", "cpu")).type == "cuda"
-    return on_device(task) if on_gpu and not reason_against(task) else engine.generate(task)
+    if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
+        return engine.generate(task)
+    reason = reason_against(task)
+    return eagerly(engine.generate(task), reason) if reason else on_device(task)
+
+
+def eagerly(events: Generator[Event, None, None], reason: str) -> Generator[Event, None, None]:
+    """The plain loop's `events`; the last one says why it was the plain loop's."""
+    with contextlib.closing(events):
+        for event in events:
+            yield replace(event, eager=reason) if isinstance(event, Finished) else event
 
 
 def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
@@ -142,8 +153,9 @@ def _run(task: Task, cycle: Cycle) -> Generator[Event, None, None]:
 
     other = max(0.0, watch.elapsed - sum(spent.values()))
     yield Finished(
-        lane, transcript.reason or "failed", transcript.count, transcript.text, watch.elapsed, **spent, other=other
-    )
+        lane, transcript.reason or "failed", transcript.count, transcript.text, watch.elapsed,
+        spent["prefill"], spent["draft"], spent["verify"], other, cycle.graphs.reason or None,
+    )  # fmt: skip
 
 
 def told(task: Task, cycle: Cycle, record: Record, noise: SharedNoiseChooser) -> dict[str, Any]:

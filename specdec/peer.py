@@ -112,7 +112,7 @@ class Run:
         self.tell(
             Finished(
                 task.lane, transcript.reason or "failed", transcript.count, transcript.text, clock.elapsed,
-                **self.spent, other=other,
+                self.spent["prefill"], self.spent["draft"], self.spent["verify"], other,
             )
         )  # fmt: skip
 

@@ -177,7 +177,7 @@ def heads(folder: Path, target: Transformer, eight_bit: bool) -> dict[str, Metho
     """The drafters that are small parts trained on the target's own states."""
     methods: dict[str, Method] = {}
     if (folder / "medusa").is_dir():
-        methods |= methods_of(MedusaHeads.load(folder / "medusa", target))
+        methods |= methods_of(MedusaHeads.load(folder / "medusa", target, eight_bit))
     if (folder / "eagle3").is_dir():
         methods |= methods_of(Eagle3Head.load(folder / "eagle3", target, eight_bit))
     return methods

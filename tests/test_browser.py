@@ -243,7 +243,8 @@ def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
         wait_for(page, reached)
         assert page.locator(".sd-lane .sd-tag:visible").count() == 1
         assert page.locator("[data-part=figures] .sd-hero .sd-tag:visible").count() == 1
-    assert "is lossy" in page.inner_text("[data-part=foot]")
+    expect(part(page, "foot")).to_contain_text("is lossy")
+    expect(part(page, "foot")).to_contain_text("ran on the GPU step by step, not as captured graphs: a toy.")
     page.locator(".sd-tree .sd-rej:not(.sd-fut)").last.hover()
     card = part(page, "card")
     expect(card).to_contain_text("No coin")

@@ -19,6 +19,7 @@ from specdec.certify import (
     behind,
     chi_square,
     closed_form,
+    draws_beyond,
     draws_needed,
     enumerated,
     is_red,
@@ -131,6 +132,15 @@ def test_the_number_of_draws_needed_is_that_of_the_chi_square() -> None:
     assert sum(statistics) / 60 == pytest.approx(cells - 1 + needed * 0.04, rel=0.05)
     assert draws_needed(right, right) is None and draws_needed({(0,): math.nan}, right) is None
     assert draws_needed({(99,): 0.5, (0,): 0.5}, right) == 14  # impossible tokens show at once
+
+
+def test_a_sample_that_is_not_red_says_how_many_draws_a_mistake_that_it_hides_would_take() -> None:
+    """`ratio_epsilon` needs millions of draws; the bound from a small sample lies below, and grows with it."""
+    needed = enumerated(toy(), MISTAKES["ratio_epsilon"])["needed"]
+    few, many = (draws_beyond(draws, sampled(toy(), MISTAKES["ratio_epsilon"], draws)) for draws in (1_000, 100_000))
+    assert few is not None and many is not None
+    assert 1_000 < few < many < needed
+    assert draws_beyond(100, [[0.1, 0.1, None, 1.0, 0.0, 3]]) is None  # nothing but impossible texts
 
 
 def test_the_band_is_what_plain_draws_do() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 
 import nodejs
 import pytest
@@ -11,7 +12,7 @@ from specdec import theory
 from specdec.ui import link
 from specdec.ui.build import build
 from specdec.ui.components.guide import guide
-from specdec.ui.text import ASSETS, LANGUAGES, strings
+from specdec.ui.text import ASSETS, LANGUAGES, strings, TEXT
 from specdec.ui.theme import STYLES
 
 LIMIT = 400_000  # bytes of the page's own scripts, styles, templates, pictures and words of one language
@@ -86,11 +87,15 @@ def test_options_of_transformers_exist(name: str) -> None:
     assert hasattr(GenerationConfig(), name) or name in inspect.getsource(utils)
 
 
-def test_the_pages_own_assets_are_small() -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_pages_own_assets_are_small(language: str) -> None:
+    """As they are sent: files as they are, words as JSON without its line breaks."""
     names = [f"{name}.css" for name in STYLES] + [path.name for path in ASSETS.glob("*.js")]
     names += [path.name for path in ASSETS.glob("*.html")] + ["hardware.json"]
-    files = [ASSETS / name for name in names] + [*(ASSETS / "text" / "en").iterdir(), *(ASSETS / "methods").iterdir()]
-    assert sum(path.stat().st_size for path in files) <= LIMIT
+    files = [ASSETS / name for name in names] + [*(TEXT / language).glob("*.md"), *(ASSETS / "methods").iterdir()]
+    words = [json.loads(path.read_text(encoding="utf-8")) for path in (TEXT / language).glob("*.json")]
+    sent = [json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode() for part in words]
+    assert sum(path.stat().st_size for path in files) + sum(map(len, sent)) <= LIMIT
 
 
 def test_the_guide_is_the_last_of_six_tabs() -> None:

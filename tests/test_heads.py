@@ -56,13 +56,16 @@ from specdec.types import Proposal, SamplingParams
 
 
 @torch.no_grad()
-def naive_medusa(weights: dict[str, Tensor], text: list[int], count: int) -> Tensor:
+def naive_medusa(weights: dict[str, Tensor], text: list[int], count: int, blocks: int = 1) -> Tensor:
     """Logits of the heads behind `text`, from the state of its last token but one.  # [count, V]"""
     state = MODEL.model(torch.tensor([text[:-1]])).last_hidden_state[0, -1]
     rows = []
     for head in range(count):
-        x = state + F.silu(F.linear(state, weights[f"{head}.0.linear.weight"], weights[f"{head}.0.linear.bias"]))
-        rows.append(F.linear(x, weights.get(f"{head}.1.weight", MODEL.lm_head.weight)))
+        x = state
+        for block in range(blocks):
+            part = f"{head}.{block}.linear"
+            x = x + F.silu(F.linear(x, weights[f"{part}.weight"], weights[f"{part}.bias"]))
+        rows.append(F.linear(x, weights.get(f"{head}.{blocks}.weight", MODEL.lm_head.weight)))
     return torch.stack(rows)
 
 
@@ -131,15 +134,17 @@ def cycles(run: Run, count: int, k: int, seed: int) -> list[tuple[list[int], Pro
     return seen
 
 
-@pytest.mark.parametrize("outputs", [0, 23])
-def test_medusa_says_what_the_naive_one_says(outputs: int) -> None:
-    """With the target's output matrix, and with a matrix for every head."""
-    weights = medusa_weights(outputs=outputs)
-    run = Watched(lambda view: MedusaDrafter(view, MedusaHeads(weights, TARGET)))
+@pytest.mark.parametrize(
+    ("outputs", "blocks", "eight_bit", "error"), [(0, 1, False, 1e-4), (23, 2, False, 1e-4), (23, 2, True, 0.5)]
+)
+def test_medusa_says_what_the_naive_one_says(outputs: int, blocks: int, eight_bit: bool, error: float) -> None:
+    """With the target's output matrix, and with a matrix for every head, of which 8 bits do."""
+    weights = medusa_weights(outputs=outputs, blocks=blocks)
+    run = Watched(lambda view: MedusaDrafter(view, MedusaHeads(weights, TARGET, eight_bit=eight_bit)))
     seen = cycles(run, 9, 4, seed=0)
     for i, (text, proposal) in enumerate(seen):
         rows = torch.stack(run.logits[4 * i : 4 * i + 4])
-        assert torch.allclose(rows, naive_medusa(weights, text, 4), atol=1e-4)
+        assert torch.allclose(rows, naive_medusa(weights, text, 4, blocks), atol=error)
         assert proposal.probs is not None and torch.equal(proposal.probs, probabilities(rows, WARM))
 
 
@@ -208,9 +213,8 @@ def test_the_losses_are_least_where_the_head_says_what_the_target_does() -> None
     ids = torch.tensor([TEXT * 3])
     with torch.no_grad():
         out = MODEL.model(ids, output_hidden_states=True)
-        heads = train_medusa.build(WIDTH).float()
-        random_heads = train_medusa.build(WIDTH).float()
-        random_heads.load_state_dict(medusa_weights())
+        heads, random_heads = (train_medusa.build(MODEL.lm_head.weight).float() for _ in range(2))
+        random_heads.load_state_dict(medusa_weights(train_medusa.HEADS, outputs=23, blocks=train_medusa.LAYERS))
         fresh, wrong = (
             train_medusa.MedusaLoss(MODEL, part, compiled=False)((ids, out.last_hidden_state), 0).item()
             for part in (heads, random_heads)

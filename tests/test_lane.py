@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ def told(value: Any, figure: Callable[[float], Any] = float) -> Any:
     if is_dataclass(value):
         kept = {f.name: told(getattr(value, f.name), figure) for f in fields(value) if f.name not in TIMES}
         if isinstance(value, Finished):
-            del kept["draft"]
+            del kept["draft"], kept["eager"]
         return type(value).__name__, kept
     return tuple(told(one, figure) for one in value) if isinstance(value, tuple) else value
 
@@ -144,6 +145,21 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
         with pytest.raises(ValueError, match=reason):
             lane.on_device(one)
     assert isinstance(list(lane.generate(early))[-1], Finished)
+
+
+def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(events: Iterator[Event]) -> str | None:
+        last = list(events)[-1]
+        assert isinstance(last, Finished)
+        return last.eager
+
+    assert end(lane.generate(task("like"))) is None  # a CPU has none
+    assert end(lane.on_device(task("like"))) == "there is no CUDA device"
+    monkeypatch.setattr(lane, "target_of", lambda task: SimpleNamespace(device="cuda"))
+    assert end(lane.generate(task("like"))) == "only our own decoder runs on the device, and as a whole"
+
+
+def test_the_device_refuses_an_empty_prompt() -> None:
     with pytest.raises(PromptError):
         lane.on_device(task("like", prompt=()))
 

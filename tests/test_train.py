@@ -36,7 +36,7 @@ def arguments(stage: str, books: Path, out: Path) -> list[str]:
         stage, "--corpus", str(books), "--out", str(out), "--tokens", "6000", "--draft-tokens", "4000",
         "--own-tokens", "1024", "--lesson-tokens", "2048", "--widths", "64", "--batch-tokens", "1024",
         "--length", "64", "--stories", "4", "--medusa-tokens", "4000", "--eagle3-tokens", "4000",
-        "--tuned-tokens", "4000", "--no-compile", "--device", "cpu",
+        "--tuned-tokens", "4000", "--tuned-draft-tokens", "4000", "--no-compile", "--device", "cpu",
     ]  # fmt: skip
 
 
@@ -53,7 +53,8 @@ def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     patch.setattr(target, "STEM", {"num_hidden_layers": 3, **small})
     assert train.main(arguments("all", books, out)) == 0
     trained = weights(out)
-    assert train.main(arguments("all", books, out)) == 0  # everything is there already: nothing is trained twice
+    for stage in ("all", "early_exit"):  # everything is there already: nothing is trained twice
+        assert train.main(arguments(stage, books, out)) == 0
     assert weights(out) == trained
     patch.undo()
     return out

@@ -61,15 +61,16 @@ def ours(model: Any) -> Transformer:
     return Transformer(Config.read(model.config.to_dict()), model.state_dict(), torch.float32)
 
 
-def medusa_weights(heads: int = 4, outputs: int = 0, seed: int = 1) -> dict[str, Tensor]:
+def medusa_weights(heads: int = 4, outputs: int = 0, blocks: int = 1, seed: int = 1) -> dict[str, Tensor]:
     """In the published layout; `outputs` is the vocabulary of own output matrices, 0 for none."""
     torch.manual_seed(seed)
     weights = {}
     for head in range(heads):
-        weights[f"{head}.0.linear.weight"] = torch.randn(WIDTH, WIDTH) * 0.3
-        weights[f"{head}.0.linear.bias"] = torch.randn(WIDTH) * 0.3
+        for block in range(blocks):
+            weights[f"{head}.{block}.linear.weight"] = torch.randn(WIDTH, WIDTH) * 0.3
+            weights[f"{head}.{block}.linear.bias"] = torch.randn(WIDTH) * 0.3
         if outputs:
-            weights[f"{head}.1.weight"] = torch.randn(outputs, WIDTH)
+            weights[f"{head}.{blocks}.weight"] = torch.randn(outputs, WIDTH)
     return weights
 
 

@@ -67,7 +67,7 @@ def tree(rule: str = "rejection sampling", lossless: bool = True) -> Iterator[Ev
         t, total = drafted + PASS, total + len(path) + 1
         kind = "bonus" if path and path[-1] not in PARENTS else "resampled"
         yield committed(lane, cycle, (*(pieces[i] for i in path), f" own{cycle}"), len(path), kind, total, t)
-    yield Finished(lane, "length", total, "", t, PREFILL, DRAFT * 3, PASS * 3, 0.0)
+    yield Finished(lane, "length", total, "", t, PREFILL, DRAFT * 3, PASS * 3, 0.0, eager=None if lossless else "a toy")
 
 
 def tree_trace(rule: str = "rejection sampling", lossless: bool = True) -> Trace:

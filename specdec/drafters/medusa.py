@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..models.cache import StaticCache
-from ..models.transformer import linear, read_weights, Transformer
+from ..models.transformer import kept, linear, read_weights, Transformer
 from ..models.view import TargetView
 from ..sampling import Chooser
 from ..types import Proposal, SamplingParams
@@ -34,16 +34,22 @@ TREE: Tree = ((0,), (1,), (0, 0))
 class MedusaHeads:
     """x + SiLU(W x + b), once or more, for every head at once, then an output matrix: the target's, or one a head.
 
-    `blocks` are weights [heads, hidden, hidden] and biases, `output` is [heads, hidden, V]; all input-first.
+    `blocks` are weights [heads, hidden, hidden], input-first, and biases.
     """
 
-    def __init__(self, weights: Mapping[str, Tensor], target: Transformer, tree: Tree = TREE) -> None:
-        def stacked(part: str) -> Tensor:
+    def __init__(
+        self, weights: Mapping[str, Tensor], target: Transformer, tree: Tree = TREE, eight_bit: bool = False
+    ) -> None:
+        """With `eight_bit` the heads' own output matrices are kept in 8 bits."""
+
+        def parts(part: str) -> list[Tensor]:
             names = [f"{head}.{part}" for head in range(count)]
             if lacking := [name for name in names if name not in weights]:
                 raise ValueError(f"the Medusa heads lack {', '.join(lacking)}")
-            tensors = [weights[name].float() for name in names]
-            return torch.stack(tensors).to(target.device, target.dtype)
+            return [weights[name].float() for name in names]
+
+        def stacked(part: str) -> Tensor:
+            return torch.stack(parts(part)).to(target.device, target.dtype)
 
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
         if not count:
@@ -56,14 +62,16 @@ class MedusaHeads:
             for i in range(layers)
         ]
         own = f"{layers}.weight"
-        self.output = stacked(own).transpose(1, 2).contiguous() if f"0.{own}" in weights else None
+        outputs = parts(own) if f"0.{own}" in weights else []
+        self.outputs = [kept(output, target.dtype, target.device, eight_bit) for output in outputs]
 
     @classmethod
-    def load(cls, folder: Path, target: Transformer) -> MedusaHeads:
+    def load(cls, folder: Path, target: Transformer, eight_bit: bool = False) -> MedusaHeads:
         """The published layout: `{head}.0.linear.weight|bias`, perhaps `{head}.1.weight`; the tree in config.json."""
         path = folder / "config.json"
         config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        return cls(read_weights(folder), target, [tuple(p) for p in config.get("medusa_choices") or TREE])
+        tree = [tuple(path) for path in config.get("medusa_choices") or TREE]
+        return cls(read_weights(folder), target, tree, eight_bit)
 
     def logits(self, cache: StaticCache, count: int) -> Tensor:
         """Of the first `count` heads, from the state of the last cached token.  # [count, V]
@@ -74,8 +82,8 @@ class MedusaHeads:
         x = self.target.normed(states[cache.length - 1 : cache.length]).expand(count, 1, -1)
         for weight, bias in self.blocks:
             x = x + F.silu(torch.baddbmm(bias[:count], x, weight[:count]))
-        if self.output is not None:
-            return torch.bmm(x, self.output[:count])[:, 0]
+        if self.outputs:
+            return torch.cat([linear(row, output) for row, output in zip(x, self.outputs, strict=False)])
         return linear(x[:, 0] / self.target.norm, self.target.head)  # that matrix holds the norm already
 
 

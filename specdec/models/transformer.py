@@ -115,9 +115,7 @@ class Transformer:
 
     def matrix(self, matrix: Tensor) -> Matrix:
         """[out, in] as this model keeps its matrices."""
-        if self.eight_bit and matrix.shape[1] % LANES == 0:
-            return EightBit.of(matrix)
-        return matrix.t().contiguous().to(self.device, self.dtype)
+        return kept(matrix, self.dtype, self.device, self.eight_bit)
 
     def _paired(self, x: Tensor) -> Tensor:
         """Entries of heads, which the Hub's files turn as halves, side by side: `turn` reads neighbours."""
@@ -332,6 +330,13 @@ def divided(x: Tensor, floor: Tensor) -> Tensor:
     if x.dtype == floor.dtype:
         return x / hypot(vector_norm(x, dim=-1, keepdim=True), floor)
     return x / hypot(vector_norm(x, dim=-1, keepdim=True, dtype=floor.dtype), floor).to(x.dtype)
+
+
+def kept(matrix: Tensor, dtype: torch.dtype, device: str, eight_bit: bool) -> Matrix:
+    """[out, in] in 8 bits where its width allows it, else input-first."""
+    if eight_bit and matrix.shape[1] % LANES == 0:
+        return EightBit.of(matrix)
+    return matrix.t().contiguous().to(device, dtype)
 
 
 def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:

@@ -1,8 +1,8 @@
 """`python -m specdec.train all --corpus DIR --out DIR`: the embedded family from plain text files.
 
-Stages: tokenizer, target, draft, its controls draft:scratch, draft:story and draft:large, medusa, eagle3, tuned (the
-target trained further on code, and a draft distilled anew from it), report. A stage whose checkpoint exists goes on
-where it stopped.
+Stages: tokenizer, target (early_exit is another name of it: its loss trains the exits), draft, its controls
+draft:scratch, draft:story and draft:large, medusa, eagle3, tuned (the target trained further on code, and a draft
+distilled anew from it), report. A stage whose checkpoint exists goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -232,13 +232,13 @@ def teach(
 
 def train_medusa(shop: Workshop) -> None:
     options, teacher, lessons = shop.options, shop.teacher, shop.lessons
-    heads = medusa.build(teacher.config.hidden_size).to(options.device)
+    heads = medusa.build(teacher.lm_head.weight).to(options.device)
     lessons.mixture = draft.MIXTURE
     loss = medusa.MedusaLoss(teacher, heads, options.compile)
     result = shop.fit(heads, loss, lessons, options.medusa_tokens, 0.03, "medusa", micro_rows=shop.few_rows)
     lessons.mixture = {"own": 1.0}  # drafts are for the target's own writing
     accuracy = loss.accuracy(lessons.batch(32, options.length)[1].to(options.device))
-    config = {"medusa_num_heads": medusa.HEADS, "medusa_num_layers": 1, "base_model_name_or_path": "target"}
+    config = {"medusa_num_heads": medusa.HEADS, "medusa_num_layers": medusa.LAYERS, "base_model_name_or_path": "target"}
     shop.publish("medusa", heads, config)
     accuracy = [[round(share, 4) for share in head] for head in accuracy]
     shop.trained("medusa", result, heads, accuracy_by_head_and_rank=accuracy, mixture=draft.MIXTURE)
@@ -268,8 +268,8 @@ def train_tuned(shop: Workshop) -> None:
     lessons = shop.lessons_on_code(teacher)
     lessons.mixture = draft.TUNED_MIXTURE
     teach(
-        shop, "tuned_draft", {"tuned/draft_model": shop.saved("draft_model")}, teacher, lessons, options.tuned_tokens,
-        0.02, tuned_from="draft_model", distilled_from="tuned/target",
+        shop, "tuned_draft", {"tuned/draft_model": shop.saved("draft_model")}, teacher, lessons,
+        options.tuned_draft_tokens, 0.02, tuned_from="draft_model", distilled_from="tuned/target",
     )  # fmt: skip
 
 
@@ -301,11 +301,12 @@ STAGES: dict[str, Callable[[Workshop], None]] = {
     "tuned": train_tuned,
     "report": write_report,
 }
+ALIASES = {"early_exit": "target"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m specdec.train", description=__doc__)
-    parser.add_argument("stage", choices=(*STAGES, "all"))
+    parser.add_argument("stage", choices=(*STAGES, *ALIASES, "all"))
     parser.add_argument("--corpus", type=Path, required=True, help="a folder of .txt files: the stories")
     parser.add_argument("--out", type=Path, required=True, help="the family's folder")
     parser.add_argument("--minutes", type=float, help="stop after about so many minutes (55 %% for the target)")
@@ -314,6 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--medusa-tokens", type=int, default=8_000_000, help="tokens the Medusa heads see")
     parser.add_argument("--eagle3-tokens", type=int, default=20_000_000, help="tokens the EAGLE-3 head sees")
     parser.add_argument("--tuned-tokens", type=int, default=6_000_000, help="tokens of code for the tuned target")
+    parser.add_argument("--tuned-draft-tokens", type=int, default=25_000_000, help="tokens its draft then sees")
     parser.add_argument("--own-tokens", type=int, default=1_500_000, help="tokens the target writes for its drafters")
     parser.add_argument("--lesson-tokens", type=int, default=2_500_000, help="tokens of text it reads for them")
     parser.add_argument("--widths", type=int, nargs="+", default=[192], help="widths of the draft (default 192)")
@@ -327,7 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     shop = Workshop(options)
-    for stage in STAGES if options.stage == "all" else (options.stage,):
+    for stage in STAGES if options.stage == "all" else (ALIASES.get(options.stage, options.stage),):
         STAGES[stage](shop)
     return 0
 

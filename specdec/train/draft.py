@@ -12,7 +12,7 @@ TEMPERATURE = 0.7
 CLOSENESS = 1.0
 # More than half of what the draft learns on is the target's own writing: that is what it will be asked to foresee.
 MIXTURE = {"story": 0.16, "code": 0.16, "facts": 0.08, "own": 0.6}
-TUNED_MIXTURE = {"code": 0.4, "own": 0.6}  # for the draft of the target that was tuned on code
+TUNED_MIXTURE = {"code": 0.6, "own": 0.4}  # for the draft of the target that was tuned on code
 LARGER = 2  # times the width: two to three times the parameters, because attention is a small part of them
 
 

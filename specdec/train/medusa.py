@@ -1,7 +1,8 @@
 """Medusa heads on the frozen target: head i learns what the target will say i + 1 tokens further on.
 
-Cai et al. 2024 (arXiv 2401.10774): Medusa-1, with the target's law for a label instead of one token of it. All heads
-use the target's output matrix, so that a head is one small matrix.
+Cai et al. 2024 (arXiv 2401.10774): Medusa-1, with the target's law for a label instead of one token of it. Each head
+has an output matrix of its own, which begins as the target's: with that one, frozen, for all, a head guessed the token
+of the target's choice in 20 of 100 places, with its own in 33 (at 1.5 M tokens).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from transformers import LlamaForCausalLM
 
 from .draft import divergence, log_law
 
-HEADS = 4
+HEADS, LAYERS = 4, 2
 DECAY = 0.8  # each head weighs so much of the one before it: what is further off is less often reached
 RANKS = 6  # choices of a head whose accuracy is told
 
@@ -31,9 +32,24 @@ class ResBlock(nn.Module):
         return x + F.silu(self.linear(x))
 
 
-def build(width: int) -> nn.ModuleList:
-    """Parameters under their published names, `{head}.0.linear.weight|bias`."""
-    return nn.ModuleList([nn.Sequential(ResBlock(width)) for _ in range(HEADS)]).bfloat16()
+class Output(nn.Embedding):
+    """An output matrix, which the optimiser treats as it does those."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.weight.T
+
+
+def build(output: Tensor) -> nn.ModuleList:
+    """Parameters under their published names, `{head}.{layer}.linear.weight|bias` and `{head}.{layers}.weight`.
+
+    output: the target's matrix [V, hidden].
+    """
+
+    def head() -> nn.Sequential:
+        matrix = Output.from_pretrained(output.detach().float().clone(), freeze=False)
+        return nn.Sequential(*(ResBlock(output.shape[1]) for _ in range(LAYERS)), matrix)
+
+    return nn.ModuleList([head() for _ in range(HEADS)]).bfloat16()
 
 
 class MedusaLoss:
@@ -53,7 +69,7 @@ class MedusaLoss:
             p = log_law(last @ self.output.T)
         total = torch.zeros((), device=last.device)
         for i, head in enumerate(self.heads):
-            q = log_law(head(last[:, :count]) @ self.output.T)
+            q = log_law(head(last[:, :count]))
             total = total + DECAY**i * divergence(p[:, i + 1 : i + 1 + count], q)
         return total
 
@@ -63,6 +79,6 @@ class MedusaLoss:
         count, p = last.shape[1] - HEADS, log_law(last @ self.output.T).exp()
         shares = []
         for i, head in enumerate(self.heads):
-            choice = (head(last[:, :count]) @ self.output.T).topk(RANKS).indices
+            choice = head(last[:, :count]).topk(RANKS).indices
             shares.append(p[:, i + 1 : i + 1 + count].gather(-1, choice).mean((0, 1)).tolist())
         return shares

@@ -23,11 +23,13 @@ from .request import CertificateRequest, RunRequest
 from .text import ASSETS, kind_of, strings, translated
 
 DEADLINE = 60.0  # seconds of one run, all lanes
+DEVICES = ("cpu", "cuda")
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
 FIRST = "story"
 WARM_AFTER = 1.0  # seconds, which are the first screen's
 
 log = logging.getLogger(__name__)
+device = DEVICES[0]  # of live runs
 _machine = threading.Lock()
 _warming = threading.Event()
 
@@ -203,7 +205,7 @@ def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[N
 
 def _engine(family: str) -> tuple[Any, Any]:
     zoo, race = _imported()
-    return zoo.load(family), race
+    return zoo.load(family, device=device), race
 
 
 def _imported() -> tuple[Any, Any]:
