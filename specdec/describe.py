@@ -29,10 +29,11 @@ def verification(
     told: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
-        told["law"] = law(rows[last + 1] if verdict.law is None else verdict.law, piece, [verdict.token])
+        written = rows[last + 1] if verdict.law is None else verdict.law
+        told["law"] = law(written, piece, {*likeliest(written), verdict.token})
         told["p"] = float(rows[last + 1][verdict.token])
         if len(proposal) and proposal.is_chain:
-            told["bonus"] = drawn(law(rows[-1], piece), rows[-1], piece, noise, len(proposal))
+            told["bonus"] = drawn(law(rows[-1], piece, {*likeliest(rows[-1])}), rows[-1], piece, noise, len(proposal))
     return told
 
 
@@ -60,7 +61,7 @@ def positions(
                 told["draft"] = law(q, piece, shown | own)
                 if tossed and weight > 0.0:  # behind a block that cannot stay, nothing is drawn
                     left = residual(weight * p, q, token)
-                    told["residual"] = drawn(law(left, piece, own), left, piece, noise, level)
+                    told["residual"] = drawn(law(left, piece, {*likeliest(left)} | own), left, piece, noise, level)
         if trial is not None and trial.h is not None:
             weight, told["block"] = min(1.0, weight * trial.p / trial.q), None
         described.append(Position(**told))
@@ -95,9 +96,9 @@ def likeliest(probs: Tensor) -> list[int]:
     return tokens[values > 0.0].tolist()
 
 
-def law(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int] = ()) -> Law:
-    """Its likeliest tokens, and `tokens`."""
-    shown = list({*likeliest(probs), *tokens})
+def law(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> Law:
+    """What it gives each of `tokens`, the likeliest first, and all others together."""
+    shown = list(tokens)
     pairs = sorted(zip((-probs[shown]).tolist(), shown, strict=True))
     top = tuple(Candidate(token, piece(token), round(-value, 7)) for value, token in pairs if value < 0.0)
     return Law(top, round(max(0.0, 1.0 - sum(c.prob for c in top)), 7), round(max(0.0, entropy(probs)), 5))

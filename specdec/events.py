@@ -172,12 +172,21 @@ def from_dict(data: dict[str, Any]) -> Event:
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        pairs = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {name: _plain(item) for name, item in pairs if item is not None}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if names := _names(type(value)):
+        return {name: _plain(item) for name in names if (item := getattr(value, name)) is not None}
     return value
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    """Of a dataclass' fields: asking for them costs more than reading them."""
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+    return _NAMES[kind]
+
+
+_NAMES: dict[type, tuple[str, ...]] = {}
 
 
 def _build(kind: type, data: Any) -> Any:

@@ -73,7 +73,7 @@ class SharedNoiseChooser(Chooser):
         place = self._length + level + (kind == "own")
         if place not in self._noise:
             self._noise[place] = self.noise(place, len(probs)).to(probs.device)
-        return int((probs.double().log() + self._noise[place]).argmax())
+        return int(favourites((probs.double().log() + self._noise[place])[None]))
 
     def noise(self, place: int, size: int) -> Tensor:
         """Standard Gumbel noise for the token at `place`, counted from the start of the prompt.  # [size]"""

@@ -110,6 +110,7 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
     for row in report["rows"]:
         assert set(row) >= ROW
         assert row["identical_to_plain"] is (True if row["temperature"] == 0 else None)
+    assert report["setup_seconds"] >= 0.0 and 0.0 < report["event_overhead_share"] < 1.0
     assert len(table) > 12
 
 
@@ -130,11 +131,11 @@ def test_the_bench_measures_a_pair_from_folders(
     assert report["peers"]["prompts_with_identical_text"] == "1 of 1"
 
 
-@pytest.mark.parametrize("arguments", [["--suite", "hub"], ["--target", "x"]])
+@pytest.mark.parametrize("arguments", [["--suite", "hub"], ["--target", "x"], ["--draft", "x"], ["--device", "cuda"]])
 def test_only_the_suite_hub_has_a_target(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         bench.main(arguments)
-    assert "--target belongs to --suite hub" in capsys.readouterr().err
+    assert "belong to --suite hub, which needs a target" in capsys.readouterr().err
 
 
 def test_the_bench_measures_the_family_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import argparse
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,9 +22,10 @@ import pandas
 from tqdm import tqdm
 
 from .. import __version__, machine
+from ..stats import middle
 from ..zoo import adapted, ADAPTIVE, DEFAULT, Family, load, load_pair
 from . import peers, shapes
-from .measure import pairs, Row, row, Setting
+from .measure import pairs, Row, row, Setting, telling
 from .prompts import PROMPTS
 
 TEMPERATURES = (0.0, 0.8)
@@ -142,8 +144,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except shapes.NoDevice as error:
             print(error, file=sys.stderr)
             return 2
-    if (options.suite == "hub") != bool(options.target):
-        parser.error("--target belongs to --suite hub, which needs one")
+    for_hub = options.target or options.draft or options.device != "cpu"
+    if not options.target if options.suite == "hub" else for_hub:
+        parser.error("--target, --draft and --device belong to --suite hub, which needs a target")
+    start = time.perf_counter()
     try:
         if options.target:
             family = load_pair(options.target, *options.draft, device=options.device)
@@ -151,6 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             family = load(options.family)
     except ValueError as error:
         parser.error(str(error))
+    setup = time.perf_counter() - start
     rows = measure(family, options)
     print(table(rows))
     headlines = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
@@ -161,8 +166,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if family.draft is not None and not options.no_peers:
         rivals = peers.measure(family, best_settings(rows), options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
-    models = family.describe()
-    return write({"rows": rows, "peers": rivals, "headline": headlines, "models": models}, options)
+    shares = [telling(family, s, PROMPTS[domain][0], options.tokens) for domain, s in best_settings(rows).items()]
+    report = {"rows": rows, "peers": rivals, "headline": headlines, "models": family.describe()}
+    times = {"setup_seconds": round(setup, 2), "event_overhead_share": middle(shares)}
+    return write(report | times, options)
 
 
 def write(report: dict[str, Any], options: argparse.Namespace) -> int:

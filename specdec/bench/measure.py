@@ -13,9 +13,12 @@ from dataclasses import dataclass
 
 import torch
 
-from ..engine import generate, Task
+from ..engine import Task
+from ..events import Event
+from ..lane import generate
 from ..race import SPECULATIVE, tasks
 from ..stats import account, Comparison, interval, LaneStats, middle, repetition, summary
+from ..trace import line
 from ..types import SamplingParams
 from ..zoo import Family
 
@@ -98,6 +101,20 @@ def write(family: Family, setting: Setting, prompt: str, tokens: int) -> list[in
     """One run with all its events, as a reader gets them; its ids."""
     params = params_for(setting.temperature, tokens, 0)
     return run(tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE]).ids
+
+
+def telling(family: Family, setting: Setting, prompt: str, tokens: int) -> float:
+    """The share of a run's wall clock in which its events are described and written down, as for the page.
+
+    The lane's own clock rests meanwhile.
+    """
+    task = tasks(family, prompt, setting.drafter, setting.k, params_for(setting.temperature, tokens, 0), details=True)
+    events: list[Event] = []
+    start = time.perf_counter()
+    for event in generate(task[SPECULATIVE]):
+        line(event)
+        events.append(event)
+    return 1.0 - LaneStats.of(events, SPECULATIVE).seconds / (time.perf_counter() - start)
 
 
 def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
