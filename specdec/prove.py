@@ -28,7 +28,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from .drafters.base import Drafter
+from .drafters.base import Drafter, siblings
 from .drafters.draft_model import DraftModelDrafter
 from .engine import generate, Task
 from .events import Committed, Failed
@@ -187,21 +187,17 @@ class TreeDrafter:
         node, prefix = -1, tuple(tokens)
         for level in range(k):
             law = probabilities(self.model.logits(prefix)[None], params)[0]
-            first = len(drafted)
-            for i in range(min(self.width, int((law > 0).sum()))):
-                if self.how == "top":
-                    token, q = int(law.argsort(descending=True)[i]), law
-                else:
-                    token, q = chooser.categorical(law, ("draft", level)), law
+            width, first = min(self.width, int((law > 0).sum())), len(drafted)
+            if self.how == "without replacement":
+                children = list(siblings(law, width, chooser, level))
+            elif self.how == "top":
+                children = [(token, law) for token in law.argsort(descending=True)[:width].tolist()]
+            else:
+                children = [(chooser.categorical(law, ("draft", level)), law) for _ in range(width)]
+            for token, q in children:
                 drafted.append(token)
                 parents.append(node)
                 laws.append(q)
-                if self.how == "without replacement":
-                    law = law.clone()
-                    law[token] = 0.0
-                    if float(law.sum()) == 0.0:
-                        break
-                    law = law / law.sum()
             node, prefix = first, (*prefix, drafted[first])
         probs = torch.stack(laws) if laws and self.how != "top" else None
         return Proposal(tuple(drafted), tuple(parents), probs)

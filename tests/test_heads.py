@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from pathlib import Path
 
@@ -124,11 +125,14 @@ class Watched(Run):
         self.drafter.step = lambda pending: watched(pending)[None]  # type: ignore[method-assign]
 
 
-def cycles(run: Run, count: int, k: int, seed: int) -> list[tuple[list[int], Proposal]]:
+GREEDY = SamplingParams()
+
+
+def cycles(run: Run, count: int, k: int, seed: int, params: SamplingParams = WARM) -> list[tuple[list[int], Proposal]]:
     """Texts and what was drafted behind them; of each draft a random part is kept."""
     rng, seen = random.Random(seed), []
     for _ in range(count):
-        proposal = run.propose(k, rng.randrange(99))
+        proposal = run.propose(k, rng.randrange(99), params)
         seen.append((list(run.text), proposal))
         run.commit(proposal, path_to(proposal, rng.randrange(-1, len(proposal))), rng.randrange(TARGET.vocabulary))
     return seen
@@ -149,7 +153,7 @@ def test_medusa_says_what_the_naive_one_says(outputs: int, blocks: int, eight_bi
 
 
 def test_a_medusa_tree_holds_the_best_choices_of_the_heads() -> None:
-    for text, tree in cycles(Run(MAKERS["medusa:tree"]), 6, 3, seed=1):
+    for text, tree in cycles(Run(MAKERS["medusa:tree"]), 6, 3, seed=1, params=GREEDY):
         best = naive_medusa(medusa_weights(), text, 3).argsort(descending=True)
         paths = [path for path in MEDUSA.tree if len(path) <= 3]
         assert tree.tokens == tuple(best[len(path) - 1, path[-1]] for path in paths)
@@ -174,7 +178,7 @@ def test_eagle3_says_what_the_naive_one_says() -> None:
 
 
 def test_an_eagle3_tree_holds_the_paths_that_the_head_finds_likeliest() -> None:
-    for text, tree in cycles(Run(MAKERS["eagle3:tree"]), 5, 3, seed=3):
+    for text, tree in cycles(Run(MAKERS["eagle3:tree"]), 5, 3, seed=3, params=GREEDY):
         assert len(tree) <= NODES and tree.probs is None
         shares = []
         for node, token in enumerate(tree.tokens):
@@ -188,6 +192,28 @@ def test_an_eagle3_tree_holds_the_paths_that_the_head_finds_likeliest() -> None:
         # What was left out of the first level is less likely than anything that is in.
         first = naive_eagle3(eagle3_weights(), text, []).softmax(-1).topk(3).values.tolist()
         assert len(tree.children(-1)) == sum(share > min(shares) - 1e-6 for share in first)
+
+
+@pytest.mark.parametrize("name", ["medusa:tree", "eagle3:tree"])
+@pytest.mark.parametrize("params", [WARM, SamplingParams(0.9, top_k=2)], ids=["warm", "two tokens"])
+def test_siblings_are_drawn_from_what_their_elders_left(name: str, params: SamplingParams) -> None:
+    shapes = {"medusa:tree": (-1, -1, 0), "eagle3:tree": (-1, -1, -1, 0, 0, 3, 3)}
+    for text, tree in cycles(Run(MAKERS[name]), 6, 3, seed=5, params=params):
+        assert tree.probs is not None
+        if params is WARM:
+            assert tree.parents[: len(shapes[name])] == shapes[name]
+        for node, token in enumerate(tree.tokens):
+            above = [tree.tokens[i] for i in path_to(tree, tree.parents[node])]
+            if name == "medusa:tree":
+                logits = naive_medusa(medusa_weights(), text, 4)[len(above)]
+            else:
+                known = naive_eagle3(eagle3_weights(), text, above)
+                logits = known.new_full((TARGET.vocabulary,), -math.inf).index_copy(0, torch.tensor(DRAFT_IDS), known)
+            law = probabilities(logits[None], params)[0]
+            elders = [tree.tokens[i] for i in tree.children(tree.parents[node]) if i < node]
+            law[elders] = 0.0
+            assert token not in elders
+            assert torch.allclose(tree.probs[node], law / law.sum(), atol=1e-4)
 
 
 def test_training_and_drafting_compute_the_same_steps() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import torch
@@ -79,3 +79,17 @@ class ChainDrafter:
             if self.enough is not None and self.enough(float(logits[0].softmax(-1)[token]), len(drafted) - 1):
                 break
         return Proposal.chain(drafted, torch.stack(laws) if laws else None, tuple(seconds))
+
+
+def siblings(law: Tensor, count: int, chooser: Chooser, level: int) -> Iterator[tuple[int, Tensor]]:
+    """Up to `count` different tokens, each with the law that it was drawn from: what its elder siblings left.  # [V]
+
+    So the walk keeps the first as often as it keeps a chain's token, and has another try (SpecInfer, arXiv 2305.09781).
+    """
+    for _ in range(count):
+        token = chooser.categorical(law, ("draft", level))
+        yield token, law
+        law = law.index_fill(0, torch.tensor([token], device=law.device), 0.0)
+        if not (mass := float(law.sum())) > 0.0:
+            return
+        law = law / mass

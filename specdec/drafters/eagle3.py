@@ -23,9 +23,9 @@ from ..models.cache import StaticCache
 from ..models.config import Config
 from ..models.transformer import linear, read_weights, Transformer, Weights
 from ..models.view import TargetView
-from ..sampling import Chooser
+from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter
+from .base import ChainDrafter, siblings
 
 # Of a tree: nodes opened a level and children of each, levels, nodes drafted. With the text's last token these are
 # eight rows, up to which a pass on a CPU grows slowly.
@@ -188,9 +188,10 @@ class Node:
 
 
 class Eagle3TreeDrafter(Reader):
-    """The tree of EAGLE-2 (arXiv 2406.16858): open the most probable nodes of each level, keep the best of all.
+    """Greedy: the tree of EAGLE-2 (arXiv 2406.16858), which holds the likeliest nodes of all.
 
-    Candidates are chosen by their joint probability, not drawn: point masses.
+    Where tokens are drawn, a choice by what was drawn would change its law: then the shape is fixed, a chain whose
+    tokens have siblings.
     """
 
     name = "eagle3:tree"
@@ -198,10 +199,32 @@ class Eagle3TreeDrafter(Reader):
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
         if k == 0 or self.view.cache.length == 0:
             return Proposal()
+        pending = self.catch_up(tokens)
+        return self._likeliest(pending, k) if params.temperature == 0.0 else self._drawn(pending, k, params, chooser)
+
+    def _drawn(self, pending: list[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        depth = min(k, NODES)
+        spare, node = NODES - depth, -1
+        drafted, parents, laws, seconds = list[int](), list[int](), list[Tensor](), list[float]()
+        started = time.perf_counter()
+        for level in range(depth):
+            law = probabilities(self.head.logits(self.read(pending)), params)[0]
+            width, first = min(WIDTH, 1 + spare // depth + (level < spare % depth)), len(drafted)
+            for token, q in siblings(law, width, chooser, level):
+                drafted.append(token)
+                parents.append(node)
+                laws.append(q)
+                now = time.perf_counter()
+                seconds.append(now - started)
+                started = now
+            node, pending = first, [drafted[first]]
+        return Proposal(tuple(drafted), tuple(parents), torch.stack(laws), tuple(seconds))
+
+    def _likeliest(self, pending: list[int], k: int) -> Proposal:
+        """Open the most probable nodes of each level, keep the best of all by joint probability: point masses."""
         times, nodes, frontier = [time.perf_counter()], list[Node](), [-1]
         opened: list[int] = []
         best: list[int] = []
-        pending = self.catch_up(tokens)
         root = self._features[-1:]
         states = self.read(pending)
         for level in range(min(k, DEPTH)):

@@ -20,15 +20,15 @@ from torch import Tensor
 from ..models.cache import StaticCache
 from ..models.transformer import kept, linear, read_weights, Transformer
 from ..models.view import TargetView
-from ..sampling import Chooser
+from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter
+from .base import ChainDrafter, siblings
 
 Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice of head 1 behind the best of head 0
 
-# Where a checkpoint brings no tree of its own. Every row of a pass costs: with heads as weak as these the second choice
-# of head 0 pays for its row, a third choice does not.
-TREE: Tree = ((0,), (1,), (0, 0))
+# Where a checkpoint brings no tree of its own: the chain, and a second choice for its first token. Every row of a pass
+# costs; a second choice further on, or a third, does not earn its row back here.
+TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
 
 
 class MedusaHeads:
@@ -109,7 +109,7 @@ class MedusaDrafter(ChainDrafter):
 
 
 class MedusaTreeDrafter:
-    """The heads' best choices as a tree of fixed shape: nothing is drawn, each token is a point mass."""
+    """A tree of fixed shape. Greedy, its tokens are the heads' best choices; else siblings are drawn."""
 
     name = "medusa:tree"
 
@@ -122,9 +122,18 @@ class MedusaTreeDrafter:
             return Proposal()
         started = time.perf_counter()
         logits = self.heads.logits(self.view.cache, max(map(len, paths)))
-        best = logits.topk(1 + max(map(max, paths))).indices.tolist()
+        width = 1 + max(map(max, paths))
+        choices: list[list[tuple[int, Tensor | None]]]
+        if params.temperature == 0.0:
+            choices = [[(token, None) for token in best] for best in logits.topk(width).indices.tolist()]
+        else:
+            rows = enumerate(probabilities(logits, params))
+            choices = [[*siblings(law, width, chooser, level)] for level, law in rows]
+        # A law of few tokens leaves some ranks without one.
+        paths = [path for path in paths if all(rank < len(choices[level]) for level, rank in enumerate(path))]
         place = {(): -1, **{path: node for node, path in enumerate(paths)}}
-        drafted = tuple(best[len(path) - 1][path[-1]] for path in paths)
+        chosen = [choices[len(path) - 1][path[-1]] for path in paths]
+        laws = [law for _, law in chosen if law is not None]
         parents = tuple(place[path[:-1]] for path in paths)
         seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # one product gives them all
-        return Proposal(drafted, parents, None, seconds)
+        return Proposal(tuple(token for token, _ in chosen), parents, torch.stack(laws) if laws else None, seconds)
