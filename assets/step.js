@@ -14,7 +14,7 @@ const EPSILON = 0.09, DELTA = 0.3; // of typical acceptance, as in the engine
 /* What a question needs and this cycle does not hold, as the name of a sentence; null if it can be answered. */
 function lacks(cycle, rule) {
   const { drafts, tree } = cycle;
-  if (rule === REJECTION) return tree && drafts.some((draft) => draft.q < 1) ? "laws" : null;
+  if (rule === REJECTION) return null;
   if (rule === BLOCK) return tree ? "tree" : drafts.every((draft) => chanceOfBlock(draft) != null) ? null : "block";
   const heads = drafts.filter((draft) => headOf(drafts, draft) === draft);
   if (rule === NOISE) return heads.every((draft) => draft.target && draft.target.sample) ? null : "sample";
@@ -26,10 +26,12 @@ const chanceOfBlock = (draft) => draft.h ?? draft.block;
 /* The first of the guesses for a place: its `target` is the target's own row there. */
 const headOf = (drafts, draft) => drafts.find((one) => one.parent === draft.parent);
 
-/* The target's probability of each draft before any sibling was tried. Only a coin takes a sibling off. */
+/* The target's probability of each draft before any sibling was tried. Only a coin takes a sibling off; of one that was
+ * drawn the event tells it. */
 function rawOf(drafts) {
   const left = {};
   return drafts.map((draft) => {
+    if (draft.q < 1) return draft.row ?? draft.p;
     const rest = left[draft.parent] ?? 1;
     if (draft.u != null) left[draft.parent] = rest * (1 - draft.p);
     return draft.p * rest;
@@ -69,10 +71,12 @@ function descend(drafts, keep) {
   }
 }
 
-/* Kept while u·q < p. A rejected sibling, always a point mass, leaves the others its share of p. */
+/* Kept while u·q < p. A rejected sibling that is a point mass leaves the others its share of p; behind those that were
+ * drawn the event tells what is left. */
 function byCoins(drafts, raw, coin) {
   return descend(drafts, (draft, node, tried) => {
-    const rest = tried.reduce((left, one) => left - raw[one], 1), p = tried.length && rest > 0 ? Math.min(1, raw[node] / rest) : raw[node], u = coin(node);
+    const rest = tried.reduce((left, one) => left - raw[one], 1), u = coin(node);
+    const p = !tried.length ? raw[node] : draft.q < 1 ? (draft.behind ?? draft.p) : rest > 0 ? Math.min(1, raw[node] / rest) : raw[node];
     return { p, q: draft.q, u, chance: Math.min(1, p / draft.q), kept: u * draft.q < p };
   });
 }

@@ -56,6 +56,7 @@ def positions(
             if noise is not None:
                 level, shown = proposal.depth(node) - 1, {*likeliest(p), *likeliest(q), token}
                 own = {verdict.token} if status == "rejected" else set()
+                told |= beside_elders(proposal, rows, node, told["p"])
                 told |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
                 told["target"] = drawn(law(p, piece, shown | own), p, piece, noise, level)
                 told["draft"] = law(q, piece, shown | own)
@@ -88,6 +89,16 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
             q = None if proposal.probs is None else proposal.probs[sibling]
             p = residual(p, q, proposal.tokens[sibling])
     return p
+
+
+def beside_elders(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
+    """Of a drawn sibling: the target's p of it before its elders were tried and behind them all, if that is not `p`."""
+    parent, token = proposal.parents[node], proposal.tokens[node]
+    elders = {sibling for sibling in proposal.children(parent) if sibling < node}
+    if not elders or proposal.probs is None:
+        return {}
+    both = {"row": rows[parent + 1], "behind": row_under_test(proposal, rows, node, elders)}
+    return {name: float(law[token]) for name, law in both.items() if float(law[token]) != p}
 
 
 def likeliest(probs: Tensor) -> list[int]:

@@ -65,6 +65,8 @@ class Position:
     residual: Law | None = None
     h: float | None = None
     block: float | None = None  # what h would be, where another rule judged a chain
+    row: float | None = None  # of a drawn sibling: the target's p of it before its elders were tried, if not p
+    behind: float | None = None  # and behind the rejection of them all, if not p
 
 
 @dataclass(frozen=True, slots=True)

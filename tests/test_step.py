@@ -55,12 +55,16 @@ def chain(size: int, n: int, shared: bool) -> tuple[Proposal, Tensor]:
     return Proposal.chain(tokens, probs), rows
 
 
-def tree(size: int) -> tuple[Proposal, Tensor]:
-    rows, tokens = laws(len(TREE) + 1, size, 1.0), list[int]()
+def tree(size: int, drawn: bool = False) -> tuple[Proposal, Tensor]:
+    """Of the target's favourites, or of tokens that were drawn, each from what its elder siblings left."""
+    rows, tokens, probs = laws(len(TREE) + 1, size, 1.0), list[int](), list[Tensor]()
     for node, parent in enumerate(TREE):
         taken = [tokens[other] for other in range(node) if TREE[other] == parent]
-        tokens.append(next(token for token in rows[parent + 1].argsort(descending=True).tolist() if token not in taken))
-    return Proposal(tuple(tokens), TREE), rows
+        left = rows[parent + 1].index_fill(0, torch.tensor(taken, dtype=torch.long), 0.0)
+        law = (left.log() + 0.7 * torch.randn(size)).softmax(-1)
+        tokens.append(int(law.multinomial(1)) if drawn else int(left.argmax()))
+        probs.append(law)
+    return Proposal(tuple(tokens), TREE, torch.stack(probs) if drawn else None), rows
 
 
 def shorter(proposal: Proposal, rows: Tensor, k: int) -> tuple[Proposal, Tensor]:
@@ -80,7 +84,7 @@ def verdicts(proposal: Proposal, rows: Tensor, coins: list[float]) -> Iterator[t
                 yield rule.name, k, part, rule.verify(part, seen, Scripted(coins))
         first = torch.nn.functional.one_hot(seen.argmax(-1), seen.shape[-1]).double()
         chosen = replace(part, probs=None)
-        yield "first choice", k, part, RejectionSampling().verify(chosen, first, Scripted([0.5] * len(coins)))
+        yield "first choice", k, part, RULES["shared_noise"]().verify(chosen, first, Scripted([]))
 
 
 def log(proposal: Proposal, rows: Tensor, verdict: Verdict, rule: str) -> str:
@@ -123,7 +127,7 @@ def cases() -> Iterator[dict[str, Any]]:
     dice = random.Random(1)
     for i in range(120):
         grown = i % 3 == 2
-        proposal, rows = tree(9) if grown else chain(12, dice.randint(1, 5), shared=i % 2 == 0)
+        proposal, rows = tree(9, drawn=i % 2 == 0) if grown else chain(12, dice.randint(1, 5), shared=i % 2 == 0)
         rules = [rule.name for rule in RULES.values() if rule.trees or not grown]
         coins = [dice.random() for _ in proposal.tokens]
         yield case(proposal, rows, coins, rules[i // 3 % len(rules)])

@@ -80,31 +80,32 @@ def methods(report: Any) -> str:
 
 
 def at_equal_depth(report: Any) -> str:
-    """A line a drafter: greedy τ by domain at every K that was tried."""
-    rows = [row for row in report["rows"] if row["temperature"] == 0 and len(row["tau_by_k"]) > 1]
-    domains, depths = (
-        dict.fromkeys(row["domain"] for row in rows),
-        sorted({k for r in rows for k in r["tau_by_k"]}, key=int),
-    )
-    found = {(row["drafter"], row["domain"]): row["tau_by_k"] for row in rows}
-    table = [line(["drafter", *(f"{domain}, K = {' · '.join(depths)}" for domain in domains)])]
-    table.append(line("---" for _ in range(len(domains) + 1)))
+    """A line a drafter: τ at every K that was tried, by temperature and domain."""
+    rows = [row for row in report["rows"] if len(row["tau_by_k"]) > 1]
+    found = {(row["drafter"], row["temperature"], row["domain"]): row["tau_by_k"] for row in rows}
+    places = sorted(dict.fromkeys((row["temperature"], row["domain"]) for row in rows), key=lambda place: place[0])
+    depths = sorted({k for row in rows for k in row["tau_by_k"]}, key=int)
+    head = [f"τ at K = {' · '.join(depths)}", *(f"{domain}, T = {temperature:g}" for temperature, domain in places)]
+    table = [line(head), line("---" for _ in head)]
     for drafter in dict.fromkeys(row["drafter"] for row in rows):
-        taus = (found[drafter, domain] for domain in domains)
+        taus = (found[(drafter, *place)] for place in places)
         table.append(line([f"`{drafter}`", *(" · ".join(cell("tau", by_k[k]) for k in depths) for by_k in taus)]))
     return "\n".join(table)
 
 
 def tuned(general: Any, special: Any) -> str:
-    """The draft's greedy α on code: on its own target, on the tuned one, and distilled anew from that."""
+    """The draft's τ on code at K = 3: on its own target, on the tuned one, and distilled anew from that."""
 
-    def alpha(report: Any, drafter: str) -> str:
-        place = drafter, "code", 0.0
-        return cell("alpha", next(r["alpha"] for r in report["rows"] if place == tuple(r[n] for n in NAMES)))
+    def tau(report: Any, drafter: str, temperature: float) -> str:
+        place = drafter, "code", temperature
+        return cell("tau", next(r["tau_by_k"]["3"] for r in report["rows"] if place == tuple(r[n] for n in NAMES)))
 
-    cells = alpha(general, "draft_model"), alpha(special, "draft_model"), alpha(special, "draft_model:tuned")
-    head = "greedy α on code", "general target, its draft", "tuned target, the same draft", "its draft distilled anew"
-    return "\n".join([line(head), line("---" for _ in head), line(["", *cells])])
+    head = "τ on code, K = 3", "general target, its draft", "tuned target, the same draft", "its draft distilled anew"
+    table = [line(head), line("---" for _ in head)]
+    for name, temperature in (("greedy", 0.0), ("T = 0.8", 0.8)):
+        drafts = (general, "draft_model"), (special, "draft_model"), (special, "draft_model:tuned")
+        table.append(line([name, *(tau(*draft, temperature) for draft in drafts)]))
+    return "\n".join(table)
 
 
 def brief(row: Any) -> tuple[str, str, str]:
