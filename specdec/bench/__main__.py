@@ -144,8 +144,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except shapes.NoDevice as error:
             print(error, file=sys.stderr)
             return 2
-    for_hub = options.target or options.draft or options.device != "cpu"
-    if not options.target if options.suite == "hub" else for_hub:
+    hub, for_hub = options.suite == "hub", options.target or options.draft or options.device != "cpu"
+    if (hub and not options.target) or (for_hub and not hub):
         parser.error("--target, --draft and --device belong to --suite hub, which needs a target")
     start = time.perf_counter()
     try:

@@ -27,7 +27,7 @@ from .base import ChainDrafter, siblings
 Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice of head 1 behind the best of head 0
 
 # Where a checkpoint brings no tree of its own: the chain, and a second choice for its first token. Every row of a pass
-# costs; a second choice further on, or a third, does not earn its row back here.
+# costs; a second choice further on, or a third, is kept too seldom to earn its own.
 TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
 
 
