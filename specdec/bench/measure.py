@@ -6,6 +6,7 @@ Machines are noisy and drift; a ratio of neighbours holds. Medians everywhere. E
 from __future__ import annotations
 
 import gc
+import json
 import math
 import time
 from collections.abc import Callable
@@ -14,11 +15,10 @@ from dataclasses import dataclass
 import torch
 
 from ..engine import Task
-from ..events import Event
+from ..events import Event, to_dict
 from ..lane import generate
 from ..race import SPECULATIVE, tasks
 from ..stats import account, Comparison, interval, LaneStats, middle, repetition, summary
-from ..trace import line
 from ..types import SamplingParams
 from ..zoo import Family
 
@@ -112,7 +112,7 @@ def telling(family: Family, setting: Setting, prompt: str, tokens: int) -> float
     events: list[Event] = []
     start = time.perf_counter()
     for event in generate(task[SPECULATIVE]):
-        line(event)
+        json.dumps(to_dict(event))
         events.append(event)
     return 1.0 - LaneStats.of(events, SPECULATIVE).seconds / (time.perf_counter() - start)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import gradio as gr
@@ -16,13 +17,20 @@ const show = () => {
 };
 show();
 watch(["value", "share", "wrong"], show);
+// Words about how far it is may still come in behind a press on Stop, but none behind the end.
+watch("ended", () => {
+  if (!(props.share < 1)) return;
+  line.textContent = props.stopped;
+  bar.hidden = true;
+});
 """
 
 
 INSIDE = '<p class="sd-notice" role="status"></p><progress max="1" hidden></progress>'
 
 
-def progress(text: str = "") -> gr.HTML:
+def progress(text: str, stopped: str) -> gr.HTML:
+    """`stopped` is what it says where `over` finds a measurement halfway."""
     return gr.HTML(
         text,
         html_template=f'<div class="sd-progress">{INSIDE}</div>',
@@ -30,9 +38,16 @@ def progress(text: str = "") -> gr.HTML:
         apply_default_css=False,
         share=1.0,
         wrong=False,
+        stopped=stopped,
+        ended="",
     )
 
 
 def far(text: str, share: float = 1.0, wrong: bool = False) -> Any:
     """An update; the bar is hidden when the share is 1."""
     return gr.update(value=text, share=round(share, 3), wrong=wrong)
+
+
+def over() -> Any:
+    """However it ended: no more will come."""
+    return gr.update(ended=str(time.time_ns()))

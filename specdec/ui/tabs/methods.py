@@ -16,7 +16,7 @@ from .. import charts, menu, results, session
 from ..components.cards import cards
 from ..components.downloads import downloads
 from ..components.lines import lines
-from ..components.progress import far, progress
+from ..components.progress import far, over, progress
 from ..components.table import Cells, table
 from ..request import check, InputError, RunRequest
 from ..text import prompts, sentences, strings
@@ -215,7 +215,7 @@ def live(rows: Rows) -> None:
     with gr.Row(elem_classes="sd-go"):
         run = gr.Button(words["run"], variant="primary", elem_id="measure")
         stop = gr.Button(words["stop"], interactive=False, elem_id="halt")
-    line = progress(words["empty"])
+    line = progress(words["empty"], words["stopped"])
     badge = lines(elem_classes="sd-live-badge")
     chart = plot("live")
     old = compared(rows, offered, "story", TEMPERATURES[0], {})
@@ -226,9 +226,11 @@ def live(rows: Rows) -> None:
         lambda *asked: (yield from measured(rows, *asked)), fields, [line, badge, chart, figures, saved, run, stop],
         **ENGINE, **PRIVATE,
     )  # fmt: skip
-    running.then(lambda: (gr.update(interactive=True), gr.update(interactive=False)), None, [run, stop], queue=False,
-                 **PRIVATE)  # fmt: skip
-    stop.click(lambda: far(words["stopped"]), None, [line], cancels=running, queue=False, **PRIVATE)
+    running.then(
+        lambda: (over(), gr.update(interactive=True), gr.update(interactive=False)), None, [line, run, stop],
+        queue=False, **PRIVATE,
+    )  # fmt: skip
+    stop.click(None, None, None, cancels=running, queue=False, **PRIVATE)
 
 
 def measured(rows: Rows, *asked: Any) -> Iterator[tuple[Any, ...]]:
@@ -250,8 +252,9 @@ def measured(rows: Rows, *asked: Any) -> Iterator[tuple[Any, ...]]:
             if len(runs[item.request.drafter]) == per_method:
                 yield same, *beside(rows, requests[0], fold(runs, per_method)), same, same
         elif item.kind != "lines":
-            yield far(item.text, done / len(requests), wrong=item.kind == "error"), *[same] * 6
-            if item.kind in ("error", "cut"):
+            ended = item.kind in ("error", "cut")
+            yield far(item.text, 1.0 if ended else done / len(requests), wrong=item.kind == "error"), *[same] * 6
+            if ended:
                 return
         elif time.monotonic() - last > 1 / UPDATES_PER_SECOND and done < len(requests):
             last = time.monotonic()
