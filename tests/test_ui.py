@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import types
 import typing
 from pathlib import Path
 
@@ -519,3 +520,8 @@ def test_the_players_arithmetic(tmp_path):
     toyrun.peer_trace().save(tmp_path / "peer.jsonl")
     files = {name: tmp_path / f"{name.lower()}.jsonl" for name in ("TOY", "TREE", "PEER")}
     nodejs.check("player.test.cjs", **files, TRACE=files["TOY"])
+
+
+def test_a_press_while_the_engine_is_being_imported_finds_no_model_loaded(monkeypatch):
+    monkeypatch.setitem(sys.modules, "specdec.zoo", types.ModuleType("specdec.zoo"))  # as it is at first
+    assert session._loaded("embedded") is False

@@ -219,8 +219,8 @@ def _imported() -> tuple[Any, Any]:
 def _loaded(family: str) -> bool:
     import sys
 
-    zoo = sys.modules.get("specdec.zoo")
-    return zoo is not None and zoo.is_loaded(family)
+    is_loaded = getattr(sys.modules.get("specdec.zoo"), "is_loaded", None)  # `warm` may be half through importing it
+    return is_loaded is not None and is_loaded(family)
 
 
 def _import_quietly() -> None:
