@@ -162,11 +162,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, figures in headlines.items():
         print(f"\n{name}: measured speed-up {figures['speedup']}, the median of {figures['domains']}", end="")
         print(f"; looping, left out: {', '.join(figures['looping'])}" if figures["looping"] else "")
-    rivals = None
+    rivals, best = None, best_settings(rows)
     if family.draft is not None and not options.no_peers:
-        rivals = peers.measure(family, best_settings(rows), options.tokens, min(options.repeats, 5))
+        rivals = peers.measure(family, best, options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
-    shares = [telling(family, s, PROMPTS[domain][0], options.tokens) for domain, s in best_settings(rows).items()]
+    shares = [telling(family, s, PROMPTS[domain][0], options.tokens) for domain, s in best.items()]
     report = {"rows": rows, "peers": rivals, "headline": headlines, "models": family.describe()}
     times = {"setup_seconds": round(setup, 2), "event_overhead_share": middle(shares)}
     return write(report | times, options)

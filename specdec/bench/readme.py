@@ -68,8 +68,7 @@ def measured(report: Any) -> str:
 
 def methods(report: Any) -> str:
     """A line a drafter: measured speed-up, α and τ at its best K, by temperature and domain."""
-    places = list(dict.fromkeys((row["temperature"], row["domain"]) for row in report["rows"]))
-    places.sort(key=lambda place: place[0])
+    places = places_of(report["rows"])
     cells = {(row["drafter"], row["temperature"], row["domain"]): row for row in report["rows"]}
     table = [line(["drafter", *(f"{domain}, T = {temperature:g}" for temperature, domain in places)])]
     table.append(line("---" for _ in range(len(places) + 1)))
@@ -79,11 +78,16 @@ def methods(report: Any) -> str:
     return "\n".join(table)
 
 
+def places_of(rows: Any) -> list[tuple[float, str]]:
+    """Every temperature and domain, greedy first."""
+    return sorted(dict.fromkeys((row["temperature"], row["domain"]) for row in rows), key=lambda place: place[0])
+
+
 def at_equal_depth(report: Any) -> str:
     """A line a drafter: τ at every K that was tried, by temperature and domain."""
     rows = [row for row in report["rows"] if len(row["tau_by_k"]) > 1]
     found = {(row["drafter"], row["temperature"], row["domain"]): row["tau_by_k"] for row in rows}
-    places = sorted(dict.fromkeys((row["temperature"], row["domain"]) for row in rows), key=lambda place: place[0])
+    places = places_of(rows)
     depths = sorted({k for row in rows for k in row["tau_by_k"]}, key=int)
     head = [f"τ at K = {' · '.join(depths)}", *(f"{domain}, T = {temperature:g}" for temperature, domain in places)]
     table = [line(head), line("---" for _ in head)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import gradio as gr
@@ -28,3 +29,8 @@ def notice() -> gr.HTML:
 def tell(words: str, wrong: bool = False) -> Any:
     """An update of the line."""
     return gr.update(value=words, wrong=wrong)
+
+
+def ended() -> Any:
+    """An update for what watches `ended`: however the work ended, no more of it will come."""
+    return gr.update(ended=str(time.time_ns()))

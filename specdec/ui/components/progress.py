@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import gradio as gr
@@ -30,7 +29,7 @@ INSIDE = '<p class="sd-notice" role="status"></p><progress max="1" hidden></prog
 
 
 def progress(text: str, stopped: str) -> gr.HTML:
-    """`stopped` is what it says where `over` finds a measurement halfway."""
+    """`stopped` is what it says where the end finds a measurement halfway."""
     return gr.HTML(
         text,
         html_template=f'<div class="sd-progress">{INSIDE}</div>',
@@ -46,8 +45,3 @@ def progress(text: str, stopped: str) -> gr.HTML:
 def far(text: str, share: float = 1.0, wrong: bool = False) -> Any:
     """An update; the bar is hidden when the share is 1."""
     return gr.update(value=text, share=round(share, 3), wrong=wrong)
-
-
-def over() -> Any:
-    """However it ended: no more will come."""
-    return gr.update(ended=str(time.time_ns()))

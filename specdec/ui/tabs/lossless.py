@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ import gradio as gr
 
 from .. import session
 from ..components.certificate import certificate, say, show
+from ..components.notice import ended
 from ..request import check_certificate, InputError
 from ..text import prompts
 from .race import ENGINE, PRIVATE
@@ -18,7 +18,7 @@ from .race import ENGINE, PRIVATE
 def build() -> None:
     screen = certificate(session.recorded_certificates, prompts()["story"][0])
     running = screen.submit(start, None, screen, **ENGINE, **PRIVATE)
-    running.then(over, None, screen, queue=False, **PRIVATE)
+    running.then(ended, None, screen, queue=False, **PRIVATE)
     screen.stop(None, None, None, cancels=running, queue=False, **PRIVATE)
 
 
@@ -35,8 +35,3 @@ def start(asked: gr.EventData) -> Iterator[Any]:
             yield show(news.text) if news.text else gr.skip()
         else:
             yield say(news.text, wrong=news.kind == "error")
-
-
-def over() -> Any:
-    """However it ended: the page learns that no more will come."""
-    return gr.update(ended=str(time.time_ns()))

@@ -16,11 +16,11 @@ from .. import charts, menu, results, session
 from ..components.cards import cards
 from ..components.downloads import downloads
 from ..components.lines import lines
-from ..components.progress import far, over, progress
+from ..components.progress import far, progress
 from ..components.table import Cells, table
 from ..request import check, InputError, RunRequest
 from ..text import prompts, sentences, strings
-from .race import ENGINE, PRIVATE
+from .race import ENGINE, over, PRIVATE
 
 TEMPERATURES = (0.0, 0.8)
 TOKENS, WARM_UP, MOST_TEXTS = 48, 8, 3
@@ -226,10 +226,7 @@ def live(rows: Rows) -> None:
         lambda *asked: (yield from measured(rows, *asked)), fields, [line, badge, chart, figures, saved, run, stop],
         **ENGINE, **PRIVATE,
     )  # fmt: skip
-    running.then(
-        lambda: (over(), gr.update(interactive=True), gr.update(interactive=False)), None, [line, run, stop],
-        queue=False, **PRIVATE,
-    )  # fmt: skip
+    running.then(over, None, [line, run, stop], queue=False, **PRIVATE)
     stop.click(None, None, None, cancels=running, queue=False, **PRIVATE)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 
 from .. import menu, session
-from ..components.notice import notice, tell
+from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
 from ..components.traces import traces
 from ..request import check, InputError, MAX_K, MAX_NEW, MAX_TEMPERATURE
@@ -189,8 +189,8 @@ def batches(news: Iterator[session.News]) -> Iterator[session.News]:
 
 
 def over() -> tuple[Any, ...]:
-    """However the run ended: the player learns that no more will come, and Run is there again."""
-    return gr.update(ended=str(time.time_ns())), gr.update(interactive=True), gr.update(interactive=False)
+    """However it ended: the page learns that no more will come, and Run is there again."""
+    return ended(), gr.update(interactive=True), gr.update(interactive=False)
 
 
 def stopped() -> Any:
