@@ -298,6 +298,7 @@ function chip(W, piece, state, tag = "button", status = W.status[state]) {
 
 const SPEEDS = [[1, "1×"], [10, "1/10"], [100, "1/100"], [400, "1/400"]];
 const HOLD = 7000; // how long the first rejection may be read before the replay goes on by itself
+const FRAME = 30; // ms at least between two drawings: a page that draws more takes a core from the engine beside it
 
 function mount(element, props, watch) {
   const W = props.words, root = element.querySelector(".sd-player"), part = {};
@@ -1037,6 +1038,7 @@ function mount(element, props, watch) {
 
   function frame(now) {
     if (!S.playing || !run) return;
+    if (now - S.last < (isOver(run) ? FRAME : 2 * FRAME)) return requestAnimationFrame(frame);
     const end = horizon(run), next = S.t + Math.min(now - S.last, 250) / S.slow, stop = S.hold === "armed" ? firstRejection(run) : null;
     S.last = now;
     if (stop && next >= stop.at) return holdAt(stop.at);

@@ -100,13 +100,15 @@ class Trace:
             raise TraceError("the file is not UTF-8 text") from error
 
 
-def live_header(prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False) -> Header:
-    """The header of a run that starts now, on this machine."""
+def live_header(
+    prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False, here: dict[str, Any] | None = None
+) -> Header:
+    """The header of a run that starts now, on this machine: `here` tells of it what this process does not know."""
     lanes = ("speculative", "transformers", "plain") if peer else ("speculative", "plain")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return Header(
         run=uuid.uuid4().hex[:12], source="live", prompt=prompt, lanes=lanes, kind=kind,
-        models=models, machine=machine.describe(), created=now,
+        models=models, machine=here or machine.describe(), created=now,
     )  # fmt: skip
 
 

@@ -32,6 +32,9 @@ class Said(str):
         said.template, said.values = template, values
         return said
 
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
+        return (self.template,), self.values
+
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:

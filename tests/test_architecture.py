@@ -37,10 +37,11 @@ ALLOWED = {
     "peer": {"types", "events", "sampling", "describe", "engine", "models", "drafters"},
     "record": {"types", "trace", "race", "zoo"},
     "race": {"types", "events", "verify", "rules", "engine", "lane", "zoo", "probe", "peer"},
+    "worker": {"race", "zoo", "machine", "certify", "mistakes"},
     "train": {"models", "drafters", "machine", "train"},
     "bench": {*"types events engine race fused cycle lane zoo stats theory machine models drafters bench".split(), ""},
 }
-SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "certify", "types", "events", "machine", "ui"}
+SESSION = {"worker", "trace", "types", "events", "ui"}
 PAGE = {"events", "trace", "audit", "compare", "stats", "theory", "types", "ui"}
 NOBODY = {"ui", "train", "bench"}
 

@@ -20,7 +20,6 @@ from specdec.race import race, tasks
 from specdec.stats import Comparison
 from specdec.trace import Trace
 from specdec.types import Costs, SamplingParams
-from specdec.ui import session
 from specdec.ui.text import prompts as page_prompts
 from specdec.zoo import EMBEDDED, Family
 
@@ -47,10 +46,6 @@ def test_transformers_loads_it_and_agrees(exact: Family, part: str) -> None:
     with torch.no_grad():
         expected = theirs(torch.tensor([tokens])).logits[0]
     assert torch.allclose(ours.forward(tokens, ours.new_cache(64), rows=len(tokens)), expected, atol=2e-4)
-
-
-def test_the_page_knows_what_is_loaded(exact: Family) -> None:
-    assert session._loaded(exact.name) and not session._loaded("another")
 
 
 def test_the_tokenizer_is_what_transformers_reads(exact: Family) -> None:

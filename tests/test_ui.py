@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import types
 import typing
 from pathlib import Path
 
@@ -497,16 +496,6 @@ def test_the_page_needs_no_torch():
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
 
 
-def test_the_engine_is_imported_once_the_page_is_served_and_no_model_loaded():
-    code = (
-        "import sys, threading; from specdec.ui import session; session.WARM_AFTER = 0.0\n"
-        "session.warm(); session.warm()\n"
-        "for thread in threading.enumerate(): isinstance(thread, threading.Timer) and thread.join()\n"
-        "assert not sys.modules['specdec.zoo'].is_loaded('embedded')"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
-
-
 def test_nothing_is_fetched_from_outside():
     parts = [f"{name}.{kind}" for name in ("player", "step", "traces") for kind in ("js", "html")]
     for name in (*parts, "style.css", "step.css", "traces.css", "standalone.html"):
@@ -520,8 +509,3 @@ def test_the_players_arithmetic(tmp_path):
     toyrun.peer_trace().save(tmp_path / "peer.jsonl")
     files = {name: tmp_path / f"{name.lower()}.jsonl" for name in ("TOY", "TREE", "PEER")}
     nodejs.check("player.test.cjs", **files, TRACE=files["TOY"])
-
-
-def test_a_press_while_the_engine_is_being_imported_finds_no_model_loaded(monkeypatch):
-    monkeypatch.setitem(sys.modules, "specdec.zoo", types.ModuleType("specdec.zoo"))  # as it is at first
-    assert session._loaded("embedded") is False

@@ -1,6 +1,6 @@
 """The page's only door to the engine and to recorded runs.
 
-The engine is imported at the first live run: the page itself needs no torch. One run at a time has the machine,
+The engine has a process of its own (`worker.py`): the page itself needs no torch. One run at a time has the machine,
 whoever asks, because two would spoil each other's clocks. The lock is ours: a cancelled run gives back Gradio's
 slot at once, while its thread still finishes a cycle.
 """
@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar
 
 from ..events import Event
 from ..trace import line, live_header, recording, Trace
+from ..worker import Worker
 from .menu import EMBEDDED, WEIGHTS
 from .request import CertificateRequest, RunRequest
 from .text import ASSETS, kind_of, strings, translated
@@ -30,6 +31,7 @@ WARM_AFTER = 1.0  # seconds, which are the first screen's
 
 log = logging.getLogger(__name__)
 device = DEVICES[0]  # of live runs
+_worker = Worker()
 _machine = threading.Lock()
 _warming = threading.Event()
 
@@ -102,13 +104,13 @@ def recorded_names() -> list[str]:
 
 
 def warm() -> None:
-    """Import the engine in the background, once the page is served: torch alone takes a second or two.
+    """Have the engine imported, once the page is served: torch alone takes a second or two.
 
     The models wait for a run: as they are loaded they measure this machine, which wants it quiet.
     """
     if not _warming.is_set():
         _warming.set()
-        timer = threading.Timer(WARM_AFTER, _import_quietly)
+        timer = threading.Timer(WARM_AFTER, _worker.start)
         timer.daemon = True
         timer.start()
 
@@ -157,7 +159,7 @@ def _live(request: RunRequest, family: Any, race: Any) -> Iterator[News]:
     )
     with contextlib.closing(running) as events:
         kind = kind_of(request.prompt)
-        yield News("lines", live_header(request.prompt, family.describe(), kind, request.peer).line())
+        yield News("lines", live_header(request.prompt, family.describe(), kind, request.peer, _worker.machine).line())
         for event in events:
             yield News("lines", line(event))
             if time.monotonic() - started > DEADLINE:
@@ -180,12 +182,7 @@ def _certify(request: CertificateRequest) -> Iterator[News]:
 
 
 def _certificate(request: CertificateRequest) -> Any:
-    _imported()
-    from .. import certify
-    from ..mistakes import MISTAKES
-
-    pair = certify.toy() if request.pair == "toy" else certify.embedded(request.text)
-    return certify.certify(pair, MISTAKES.get(request.mistake), request.draws, request.seed)
+    return _worker.call("certify", request.pair, request.text, request.mistake, request.draws, request.seed)
 
 
 def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[News | Raced]:
@@ -204,30 +201,11 @@ def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[N
 
 
 def _engine(family: str) -> tuple[Any, Any]:
-    zoo, race = _imported()
-    return zoo.load(family, device=device), race
-
-
-def _imported() -> tuple[Any, Any]:
-    from .. import zoo
-    from ..race import race
-
-    zoo.spared = 1  # for the page, and perhaps its browser
-    return zoo, race
+    return _worker.load(family, device), _worker.race
 
 
 def _loaded(family: str) -> bool:
-    import sys
-
-    is_loaded = getattr(sys.modules.get("specdec.zoo"), "is_loaded", None)  # `warm` may be half through importing it
-    return is_loaded is not None and is_loaded(family)
-
-
-def _import_quietly() -> None:
-    try:
-        _imported()
-    except Exception as error:  # the run itself will say so
-        log.warning("the engine cannot be imported: %s", error)
+    return _worker.is_loaded(family)
 
 
 def _notice(name: str, **values: Any) -> str:

@@ -17,7 +17,7 @@ from ..components.traces import traces
 from ..request import check, InputError, MAX_K, MAX_NEW, MAX_TEMPERATURE
 from ..text import ENGLISH, language, paragraph, prompts, strings
 
-UPDATES_PER_SECOND, LONG_LOG = 20, 1_000_000  # past this length a log is sent less often
+UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": 1}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
