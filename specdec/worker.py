@@ -64,6 +64,11 @@ class Worker:
                 )  # fmt: skip
                 atexit.register(self._process.kill)
 
+    def close(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+
     def is_loaded(self, family: str) -> bool:
         return any(name == family for name, _ in tuple(self._families))
 

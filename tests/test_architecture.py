@@ -39,7 +39,10 @@ ALLOWED = {
     "race": {"types", "events", "verify", "rules", "engine", "lane", "zoo", "probe", "peer"},
     "worker": {"race", "zoo", "machine", "certify", "mistakes"},
     "train": {"models", "drafters", "machine", "train"},
-    "bench": {*"types events engine race fused cycle lane zoo stats theory machine models drafters bench".split(), ""},
+    "bench": {
+        *"types events engine race fused cycle lane zoo stats theory machine models drafters worker bench".split(),
+        "",
+    },
 }
 SESSION = {"worker", "trace", "types", "events", "ui"}
 PAGE = {"events", "trace", "audit", "compare", "stats", "theory", "types", "ui"}

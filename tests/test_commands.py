@@ -131,6 +131,14 @@ def test_the_bench_measures_a_pair_from_folders(
     assert report["peers"]["prompts_with_identical_text"] == "1 of 1"
 
 
+def test_the_bench_measures_what_a_reader_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["--suite", "serving", "--tokens", "8", "--repeats", "2"]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert set(report["lanes"]) == {"speculative", "plain", "speedup"} and report["provenance"]["models"]
+    for lane in report["lanes"].values():
+        assert lane["interval"][0] <= lane["watched_over_alone"] <= lane["interval"][1]
+
+
 @pytest.mark.parametrize("arguments", [["--suite", "hub"], ["--target", "x"], ["--draft", "x"], ["--device", "cuda"]])
 def test_only_the_suite_hub_has_a_target(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

@@ -2,7 +2,7 @@
 
 *embedded* has the drafters that need nothing but a second model, *methods* every way of drafting, *hub* a pair from the
 Hub or from folders (`--target`, `--draft`) in the same way. *shapes* and *gpu* run models of known shapes with random
-weights and synthetic acceptance (`shapes.py`).
+weights and synthetic acceptance (`shapes.py`). *serving* is what a reader of the page's stream costs a run.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from tqdm import tqdm
 from .. import __version__, machine
 from ..stats import middle
 from ..zoo import adapted, ADAPTIVE, DEFAULT, Family, load, load_pair
-from . import peers, shapes
+from . import peers, serving, shapes
 from .measure import pairs, Row, row, Setting, telling
 from .prompts import PROMPTS
 
+SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "serving")
 TEMPERATURES = (0.0, 0.8)
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
@@ -126,7 +127,9 @@ def provenance(models: dict[str, Any]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m specdec.bench", description=__doc__)
-    parser.add_argument("--suite", choices=("embedded", "methods", "hub", "shapes", "gpu"), default="embedded")
+    parser.add_argument(
+        "--suite", choices=("embedded", "methods", "hub", "shapes", "gpu", "serving"), default="embedded"
+    )
     parser.add_argument("--family", default="embedded", help="'embedded', 'tuned', or a folder")
     parser.add_argument("--target", help="of --suite hub: a model's name on the Hub, or a folder")
     parser.add_argument("--draft", nargs="+", default=[], help="of --suite hub: draft models or heads for it")
@@ -138,6 +141,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the JSON to a file")
     parser.add_argument("--pairs", nargs="+", choices=shapes.PAIRS, help="of --suite shapes: which models")
     options = parser.parse_args(arguments)
+    if options.suite == "serving":
+        return write(serving.report(options), options)
     if options.suite in ("shapes", "gpu"):
         try:
             return write(shapes.report(options), options)

@@ -29,6 +29,7 @@ def filled(text: str, root: Path) -> str:
         "methods": methods(every),
         "equal": at_equal_depth(every),
         "tuned": tuned(every, read(results / "families" / "tuned.json")),
+        "serving": serving(read(results / "serving.json")),
         "models": models(read(root / "assets" / "family" / "provenance.json")),
     }
     for name, block in blocks.items():
@@ -110,6 +111,15 @@ def tuned(general: Any, special: Any) -> str:
         drafts = (general, "draft_model"), (special, "draft_model"), (special, "draft_model:tuned")
         table.append(line([name, *(tau(*draft, temperature) for draft in drafts)]))
     return "\n".join(table)
+
+
+def serving(report: Any) -> str:
+    """Tokens per second of a run that a client reads, over those of one that nobody reads."""
+    lanes = ((name, report["lanes"][name]) for name in ("speculative", "plain"))
+    told = (
+        f"{name} {f['watched_over_alone']:.2f} ({f['interval'][0]:.2f} to {f['interval'][1]:.2f})" for name, f in lanes
+    )
+    return f"- Tokens/s of a run that a client reads over those of one that nobody reads: {', '.join(told)}."
 
 
 def brief(row: Any) -> tuple[str, str, str]:
