@@ -70,7 +70,8 @@ class Worker:
             self._process.wait()
 
     def is_loaded(self, family: str) -> bool:
-        return any(name == family for name, _ in tuple(self._families))
+        alive = self._process is not None and self._process.poll() is None
+        return alive and any(name == family for name, _ in tuple(self._families))
 
     def load(self, family: str, device: str) -> RemoteFamily:
         """ValueError where the family cannot be loaded."""

@@ -96,6 +96,7 @@ def test_a_process_that_dies_breaks_its_call_and_the_next_has_another(worker: Wo
     worker._process.kill()
     with pytest.raises(WorkerDied):
         list(running)
+    assert not worker.is_loaded("embedded")
     worker.start()
     assert not worker.is_loaded("embedded") and worker._process.pid != first
     assert list(worker.race(worker.load("embedded", "cpu"), PROMPT, "none", 0, PARAMS))
