@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from test_models import BASE, FAMILIES, reference, TEXT
-from toyheads import DRAFTS, drafts_on, MAKERS, MODEL, ours, TARGET, view_of
+from toyheads import DRAFTS, drafts_on, EXIT, MAKERS, MODEL, ours, TARGET, view_of
 from toyheads import TEXT as TOY_TEXT
 from transformers import LlamaConfig, Qwen3Config
 
@@ -200,6 +200,18 @@ def test_a_cycle_serves_one_text_after_another() -> None:
     first = text(PROMPT, 1)
     other = text(TEXT[20:40], 1)
     assert text(PROMPT, 1) == first and text(PROMPT, 2) != first and other[:20] == TEXT[20:40]
+
+
+def test_the_targets_first_layers_never_run_twice() -> None:
+    """The check goes on from what drafting left at the exit, everywhere but at the last draft."""
+    for place in range(5):
+        cycle = cycle_of("early_exit", 4, 60, GREEDY)
+        cycle.begin(TOY_TEXT, 30, 0)
+        with torch.inference_mode():
+            cycle._draft(16)
+            cycle.target.cache.states[EXIT][len(TOY_TEXT) + place].fill_(float("nan"))
+            cycle._verify(16)
+        assert Record.read(cycle.record.tolist()).finite == (place == 4)
 
 
 @pytest.mark.parametrize("kind", ["like", *DRAFTS])
