@@ -47,8 +47,9 @@ class Steps:
 
 
 class DraftModelSteps(Steps):
-    """The first step is two tokens wide. After full acceptance the model has seen neither its own last draft nor the
-    bonus; else it reads a token again. So no cycle needs a further pass.
+    """The first step is two tokens wide, so that no cycle needs a further pass.
+
+    After full acceptance the model has seen neither its own last draft nor the bonus; else it reads a token again.
     """
 
     def __init__(self, text: Text, model: Transformer) -> None:
@@ -121,6 +122,20 @@ class Eagle3Steps(Steps):
     def _read(self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int) -> Tensor:
         stream, pairs = self.head.inputs(features, tokens)
         return self.decoder.through(stream, start, bucket, read=pairs)
+
+
+def deepest(draft: Draft, k: int) -> int:
+    """Of `k` tokens, those that it can draft: Medusa has a head for each."""
+    if draft is None:
+        return 0
+    return min(k, draft.count) if isinstance(draft, MedusaHeads) else k
+
+
+def target_for(draft: Draft, target: Transformer, capacity: int) -> StaticDecoder:
+    """The target, keeping the states that are drafted from."""
+    if isinstance(draft, int):
+        return StaticDecoder(target, capacity, exit_layer=draft)
+    return StaticDecoder(target, capacity, draft.taps if isinstance(draft, MedusaHeads | Eagle3Head) else ())
 
 
 def steps_of(draft: Transformer | MedusaHeads | Eagle3Head | int, text: Text) -> Steps:

@@ -14,10 +14,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from .captured import Draft, look_up, steps_of, Text
-from .drafters import Eagle3Head, MedusaHeads
+from .captured import deepest, Draft, look_up, steps_of, target_for, Text
 from .fused import accept, draw, HEAD, numbers, packed, ratio, Record, Test
-from .models.graphs import bucket_for, Graphs, StaticDecoder
+from .models.graphs import bucket_for, Graphs
 from .models.transformer import Transformer
 from .sampling import favourites, probabilities
 from .types import SamplingParams
@@ -37,19 +36,18 @@ class Cycle:
     ) -> None:  # fmt: skip
         if isinstance(draft, Transformer) and draft.context < capacity:
             raise ValueError(f"the draft model reads at most {draft.context} tokens")
-        k = 0 if draft is None else min(k, draft.count) if isinstance(draft, MedusaHeads) else k
-        exit_layer = draft if isinstance(draft, int) else 0
-        self.k, self.params, self.test = k, params, test
-        self.capacity, size = capacity, capacity + k + 1  # a draft may reach beyond the end
-        device, taps = target.device, draft.taps if isinstance(draft, MedusaHeads | Eagle3Head) else ()
-        self.target = StaticDecoder(target, size, taps, exit_layer)
+        self.k, self.params, self.test = deepest(draft, k), params, test
+        self.capacity, size = capacity, capacity + self.k + 1  # a draft may reach beyond the end
+        device = target.device
+        self.target = target_for(draft, target, size)
         self.text = torch.zeros(size, dtype=torch.long, device=device)
         self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))
         self.most = torch.full_like(self.length, self.k)  # that any draft may count
-        self.drafted = torch.zeros_like(self.text[:k])
+        self.drafted = torch.zeros_like(self.text[: self.k])
         self._text = Text(self.text, self.length, self.drafted, self.target)
         self.steps = None if draft is None or draft == "lookup" else steps_of(draft, self._text)
-        self._begun = k if exit_layer else 0  # rows of the target's block that have passed its first layers
+        # Rows of the target's block that have passed its first layers: all but the last draft's.
+        self._begun = self.k if self.target.cache.exit_layer else 0
         self.numbers = torch.zeros(size, 2 * self.k + 1, dtype=torch.float64, device=device)
         self.sound = torch.ones(1, dtype=torch.bool, device=device)
         law = torch.float64 if target.dtype == torch.float64 else torch.float32

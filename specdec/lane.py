@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from . import describe, engine
-from .captured import Draft
+from .captured import deepest, Draft
 from .cycle import Cycle
 from .drafters import (
     DraftModelDrafter,
@@ -111,7 +111,7 @@ def _run_leased(task: Task) -> Generator[Event, None, None]:
     target, draft, params = target_of(task), draft_of(task), task.params
     assert isinstance(target, Transformer)
     warps = params.temperature, params.top_k, params.top_p
-    key = (target, draft, 0 if draft is None else task.k, capacity(task), warps, task.details)
+    key = (target, draft, deepest(draft, task.k), capacity(task), warps, task.details)
     cycle = _idle.pop(key, None) or Cycle(target, draft, task.k, capacity(task), params, details=task.details)
     yield from _run(task, cycle)
     _idle[key] = cycle

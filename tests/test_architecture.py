@@ -22,7 +22,7 @@ ALLOWED = {
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "models", "drafters"},
     "captured": {"models", "drafters"},
-    "cycle": {"types", "sampling", "fused", "models", "drafters", "captured"},
+    "cycle": {"types", "sampling", "fused", "models", "captured"},
     "lane": {*"types sampling verify events describe engine fused captured cycle models drafters".split()},
     "engine": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
     "stats": {"types", "events", "theory"},
@@ -39,7 +39,7 @@ ALLOWED = {
     "record": {"types", "trace", "race", "zoo"},
     "race": {"types", "events", "verify", "rules", "engine", "lane", "zoo", "probe", "peer"},
     "train": {"models", "drafters", "machine", "train"},
-    "bench": {*"types events engine race fused cycle lane zoo stats theory machine models drafters bench".split(), ""},
+    "bench": {*"types events engine race fused captured cycle lane zoo stats theory machine models drafters bench".split(), ""},
 }
 SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "certify", "types", "events", "machine", "ui"}
 PAGE = {"events", "trace", "audit", "compare", "stats", "theory", "types", "ui"}
