@@ -39,7 +39,10 @@ ALLOWED = {
     "record": {"types", "trace", "race", "zoo"},
     "race": {"types", "events", "verify", "rules", "engine", "lane", "zoo", "probe", "peer"},
     "train": {"models", "drafters", "machine", "train"},
-    "bench": {*"types events engine race fused captured cycle lane zoo stats theory machine models drafters bench".split(), ""},
+    "bench": {
+        "",
+        *"types events engine race fused captured cycle lane zoo stats theory machine models drafters bench".split(),
+    },
 }
 SESSION = {"engine", "race", "zoo", "trace", "mistakes", "prove", "certify", "types", "events", "machine", "ui"}
 PAGE = {"events", "trace", "audit", "compare", "stats", "theory", "types", "ui"}
