@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import torch
 from test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
-from toyheads import DRAFT, DRAFTS, MAKERS, TARGET, TEXT, view_of
+from toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 from transformers import LlamaConfig
 
 from specdec import engine, lane, zoo
 from specdec.bench.host import host_reads
-from specdec.drafters import DraftModelDrafter, EarlyExitDrafter, PromptLookupDrafter
+from specdec.drafters import DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
 from specdec.engine import PromptError, Task
 from specdec.events import Committed, Event, Failed, Finished
 from specdec.fused import TableChooser
@@ -150,7 +150,12 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
         task("none", target=view, drafter=MAKERS[name](view)) for name in ("eagle3:tree", "adaptive:medusa")
     )
     small = lean(LlamaConfig(**{**BASE, "max_position_embeddings": 32}))
+
+    class Changed(MedusaDrafter):
+        name = "changed"
+
     for one, reason in (
+        (task("none", target=view, drafter=Changed(view, MEDUSA)), "changed drafts on the host"),
         (tree, "eagle3:tree drafts on the host"),
         (adaptive, "adaptive drafts on the host"),
         (task("none", target=DRAFT), "only our own decoder runs on the device"),

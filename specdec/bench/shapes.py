@@ -92,6 +92,7 @@ ALPHAS = (0.6, 0.8, 0.9)
 DEPTHS = (0, 1, 2, 4, 8, 16)  # of the growth tables
 CONTEXTS = (128, 512, 1024, 2048, 4096)
 Plan = tuple[str, int, float | None]  # drafter, K, synthetic α
+Normal = Callable[..., torch.Tensor]  # size -> numbers
 
 
 class NoDevice(RuntimeError):
@@ -346,9 +347,6 @@ def random_head(shape: dict[str, Any], vocabulary: int, target: Transformer, see
         "lm_head.weight": normal(vocabulary, width),
     }
     return Eagle3Head(Config.read({**shape, "num_hidden_layers": 1}), weights, target, taps)
-
-
-Normal = Callable[..., torch.Tensor]
 
 
 def drawn(seed: int) -> Normal:

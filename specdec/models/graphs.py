@@ -40,7 +40,7 @@ class StaticDecoder:
         self._places = torch.arange(capacity, device=model.device)
 
     def clear(self) -> None:
-        """What is out of sight weighs nothing, but nothing times NaN is NaN."""
+        """Zeros everywhere: what is out of sight weighs nothing, but nothing times NaN is NaN."""
         self.cache.keep(0)
         for kept in (self.cache.data, *self.cache.states.values()):
             kept.zero_()
