@@ -1,36 +1,32 @@
 """One cycle on the device: draft, verify, accept, grow the text, and tell the host once.
 
-Two steps, each a CUDA graph where there is one (`models/graphs.py`): the whole draft loop, and one pass of the target
-with the accept step (`fused.py`) behind it. Text, length, random numbers and both caches stay on the device; the
-invariant is the loop's: *the target's cache holds every committed token except the last.* Plain decoding is K = 0.
-
-The draft loop is two tokens wide at its first step. After full acceptance the draft model has seen neither its own
-last draft nor the bonus; else it reads a token again, which changes nothing. So no cycle needs a further pass.
+Two steps, each a CUDA graph where there is one (`models/graphs.py`): the whole draft loop (`captured.py`), and one pass
+of the target with the accept step (`fused.py`) behind it. Text, length, random numbers and all caches stay on the
+device; the invariant is the loop's: *the target's cache holds every committed token except the last.* Plain decoding
+is K = 0.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor
 
+from .captured import deepest, Draft, look_up, steps_of, target_for, Text
 from .fused import accept, draw, HEAD, numbers, packed, ratio, Record, Test
-from .models.graphs import bucket_for, Graphs, StaticDecoder
+from .models.graphs import bucket_for, Graphs
 from .models.transformer import Transformer
 from .sampling import favourites, probabilities
 from .types import SamplingParams
-
-LONGEST = 3  # n-gram of prompt lookup
-Draft = Transformer | Literal["lookup"] | None
 
 
 class Cycle:
     """A target and a way of drafting for it, for texts of up to `capacity` tokens, one at a time.
 
-    `k` and the warps of `params` are part of what is captured. ValueError if the draft model reads less.
+    `k`, at most the number of Medusa's heads, and the warps of `params` are part of what is captured. ValueError if the
+    draft model reads less.
     """
 
     @torch.inference_mode()
@@ -38,21 +34,24 @@ class Cycle:
         self, target: Transformer, draft: Draft, k: int, capacity: int, params: SamplingParams, test: Test = ratio,
         details: bool = False,
     ) -> None:  # fmt: skip
-        self.k, self.params, self.test = (0 if draft is None else k), params, test
+        if isinstance(draft, Transformer) and draft.context < capacity:
+            raise ValueError(f"the draft model reads at most {draft.context} tokens")
+        self.k, self.params, self.test = deepest(draft, k), params, test
         self.capacity, size = capacity, capacity + self.k + 1  # a draft may reach beyond the end
         device = target.device
-        self.target = StaticDecoder(target, size)
-        self.draft = StaticDecoder(draft, size) if isinstance(draft, Transformer) else None
-        if self.draft and self.draft.model.context < capacity:
-            raise ValueError(f"the draft model reads at most {self.draft.model.context} tokens")
+        self.target = target_for(draft, target, size)
         self.text = torch.zeros(size, dtype=torch.long, device=device)
         self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))
         self.most = torch.full_like(self.length, self.k)  # that any draft may count
         self.drafted = torch.zeros_like(self.text[: self.k])
+        self._text = Text(self.text, self.length, self.drafted, self.target)
+        self.steps = None if draft is None or draft == "lookup" else steps_of(draft, self._text)
+        # Rows of the target's block that have passed its first layers: all but the last draft's.
+        self._begun = self.k if self.target.cache.exit_layer else 0
         self.numbers = torch.zeros(size, 2 * self.k + 1, dtype=torch.float64, device=device)
         self.sound = torch.ones(1, dtype=torch.bool, device=device)
         law = torch.float64 if target.dtype == torch.float64 else torch.float32
-        self.drawn = self.draft is not None and params.temperature > 0.0  # else each token is chosen outright
+        self.drawn = self.steps is not None and params.temperature > 0.0  # else each token is chosen outright
         self.rows = torch.zeros(self.k + 1, target.vocabulary, dtype=law, device=device)
         self.laws = torch.zeros_like(self.rows[: self.k if self.drawn else 0])
         self.record = torch.zeros(HEAD + 4 * self.k, dtype=torch.float64, device=device)
@@ -80,8 +79,8 @@ class Cycle:
         self.numbers.copy_(numbers(seed, len(self.numbers), self.k))
         self._known = len(prompt)
         self._judge(self.target.prefill(prompt), self.drafted[:0], None)
-        if self.draft:
-            self.draft.prefill(prompt)
+        if self.steps:
+            self.steps.prefill(prompt)
         return self._read(0, start, start)
 
     @torch.inference_mode()
@@ -123,47 +122,30 @@ class Cycle:
 
     def _draft(self, bucket: int) -> None:
         torch.minimum((self.end - self.length - 1).clamp(min=0), self.most, out=self.limit)
-        if self.draft is None:
-            self._look_up(bucket)
+        if self.steps is None:
+            drafted, found = look_up(self._text, bucket)
+            self.drafted.copy_(drafted)
+            self.limit.mul_(found)
             return
-        start = self.length - 2
-        ids = self.text.index_select(0, torch.cat([start, start + 1]))
         uniform = self.numbers.index_select(0, self.length)[0, 1 + self.k :]
         highest = []
-        for i in range(self.k):
-            logits = self.draft.forward(ids, start, bucket)[-1:]
+        for i, logits in enumerate(self.steps.logits(bucket)):
             highest.append(logits.amax(-1))
             if self.drawn:
                 law = probabilities(logits, self.params)[0]
                 self.laws[i].copy_(law)
-                ids = draw(law, uniform[i : i + 1])
+                token = draw(law, uniform[i : i + 1])
             else:
-                ids = favourites(logits)
-            self.drafted[i : i + 1].copy_(ids)
-            start = self.length + i
+                token = favourites(logits)
+            self.drafted[i : i + 1].copy_(token)
         self.sound.copy_(torch.cat(highest).sum(0, keepdim=True).isfinite())
         self.limit.mul_(self.sound)
-
-    def _look_up(self, bucket: int) -> None:
-        """What followed the longest suffix of 3, 2 or 1 tokens at its latest earlier place (`PromptLookupDrafter`)."""
-        text, ends = self.text[:bucket], torch.arange(bucket, device=self.text.device)
-        same = ends < self.length
-        score = torch.zeros_like(ends)
-        for n in range(1, LONGEST + 1):
-            suffix = text.index_select(0, (self.length - n).clamp(min=0))
-            same = same & (ends >= n) & (text.roll(n) == suffix)
-            score = score + same
-        best = (score * bucket + ends).masked_fill(ends >= self.length, -1).amax(0, keepdim=True)
-        match = best % bucket
-        # A copy may run on into itself.
-        places = match + self._steps[: self.k] % (self.length - match).clamp(min=1)
-        self.drafted.copy_(text.index_select(0, places))
-        self.limit.mul_(best >= bucket)
 
     def _verify(self, bucket: int) -> None:
         start = self.length - 1
         ids = torch.cat([self.text.index_select(0, start), self.drafted])
-        self._judge(self.target.forward(ids, start, bucket), self.drafted, self.laws if self.drawn else None)
+        logits = self.target.forward(ids, start, bucket, self._begun)
+        self._judge(logits, self.drafted, self.laws if self.drawn else None)
 
     def _judge(self, logits: Tensor, drafted: Tensor, laws: Tensor | None) -> None:
         """Accept, and grow the text. Behind what was accepted stands the own token, and behind that nothing counts."""

@@ -143,7 +143,7 @@ class TableChooser(Chooser):
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
         kind, level = key
         place = 0 if kind == "own" else 1 + self._k + level
-        return int(draw(probs, self._table[self._row, place : place + 1]))
+        return int(draw(probs, self._table[self._row, place : place + 1].to(probs.device)))
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
         u = float(self._table[self._row, 1 + key[1]])

@@ -15,8 +15,16 @@ from typing import Any
 import torch
 
 from . import describe, engine
-from .cycle import Cycle, Draft
-from .drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
+from .captured import deepest, Draft
+from .cycle import Cycle
+from .drafters import (
+    DraftModelDrafter,
+    Eagle3Drafter,
+    EarlyExitDrafter,
+    MedusaDrafter,
+    NoDrafter,
+    PromptLookupDrafter,
+)
 from .engine import check_prompt, MAX_DRAFTER_FAILURES, Stopwatch, Task, Transcript
 from .events import Committed, Drafted, Event, Failed, Finished, Position, Started, Verified
 from .fused import Record
@@ -26,6 +34,7 @@ from .models.view import TargetView
 from .sampling import residual, SharedNoiseChooser
 from .verify import RejectionSampling
 
+DRAFTERS = NoDrafter, DraftModelDrafter, PromptLookupDrafter, EarlyExitDrafter, MedusaDrafter, Eagle3Drafter
 KEPT = 4  # cycles, with their graphs, that wait for a further run of their kind
 _idle: dict[tuple[object, ...], Cycle] = {}
 
@@ -63,11 +72,11 @@ def target_of(task: Task) -> object:
 def reason_against(task: Task) -> str:
     """Why the plain loop has to do it; "" if the device can."""
     drafter, target = task.drafter, target_of(task)
-    if not isinstance(target, Transformer) or (isinstance(task.target, TargetView) and task.target.exit_layer):
-        return "only our own decoder runs on the device, and as a whole"
+    if not isinstance(target, Transformer):
+        return "only our own decoder runs on the device"
     if type(task.rule) is not RejectionSampling:
         return f"{task.rule.name} is judged on the host"
-    if type(drafter) not in (NoDrafter, DraftModelDrafter, PromptLookupDrafter):
+    if type(drafter) not in DRAFTERS:
         return f"{drafter.name} drafts on the host"
     if isinstance(drafter, PromptLookupDrafter) and (drafter.longest, drafter.shortest) != (3, 1):
         return "on the device prompt lookup takes 3, 2 or 1 tokens"
@@ -80,9 +89,16 @@ def reason_against(task: Task) -> str:
 
 
 def draft_of(task: Task) -> Draft:
-    if task.k == 0 or isinstance(task.drafter, NoDrafter):
+    drafter = task.drafter
+    if task.k == 0 or isinstance(drafter, NoDrafter):
         return None
-    return task.drafter.model if isinstance(task.drafter, DraftModelDrafter) else "lookup"  # type: ignore[return-value]
+    if isinstance(drafter, DraftModelDrafter):
+        return drafter.model  # type: ignore[return-value]
+    if isinstance(drafter, EarlyExitDrafter):
+        return drafter.view.exit_layer
+    if isinstance(drafter, MedusaDrafter):
+        return drafter.heads
+    return drafter.head if isinstance(drafter, Eagle3Drafter) else "lookup"
 
 
 def capacity(task: Task) -> int:
@@ -95,7 +111,7 @@ def _run_leased(task: Task) -> Generator[Event, None, None]:
     target, draft, params = target_of(task), draft_of(task), task.params
     assert isinstance(target, Transformer)
     warps = params.temperature, params.top_k, params.top_p
-    key = (target, draft, task.k if draft else 0, capacity(task), warps, task.details)
+    key = (target, draft, deepest(draft, task.k), capacity(task), warps, task.details)
     cycle = _idle.pop(key, None) or Cycle(target, draft, task.k, capacity(task), params, details=task.details)
     yield from _run(task, cycle)
     _idle[key] = cycle

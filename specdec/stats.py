@@ -37,6 +37,7 @@ class LaneStats:
     seconds: float = 0.0  # on the lane's clock, to the last token
     reason: str = ""
     text: str = ""
+    eager: str | None = None  # why it ran without captured graphs, on a GPU
     ids: list[int] = field(default_factory=list)
 
     @classmethod
@@ -72,7 +73,7 @@ class LaneStats:
                     stats.cycles += 1
                 parents = ()
             elif isinstance(event, Finished):
-                stats.reason, stats.text = event.reason, event.text
+                stats.reason, stats.text, stats.eager = event.reason, event.text, event.eager
         return stats
 
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...], before: str) -> None:

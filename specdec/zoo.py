@@ -220,7 +220,7 @@ def load_pair(
 def methods_of(part: published.Drafting) -> dict[str, Method]:
     """The ways of drafting that a trained part serves."""
     if isinstance(part, MedusaHeads):
-        facts = part.parameters, (len(part.target.layers),)
+        facts = part.parameters, part.taps
         return {
             "medusa": Method(lambda view, capacity: MedusaDrafter(view, part), *facts),
             "medusa:tree": Method(lambda view, capacity: MedusaTreeDrafter(view, part), *facts),

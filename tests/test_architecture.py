@@ -21,8 +21,9 @@ ALLOWED = {
     "describe": {"types", "events", "sampling"},
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "models", "drafters"},
-    "cycle": {"types", "sampling", "fused", "models"},
-    "lane": {"types", "sampling", "verify", "events", "describe", "engine", "fused", "cycle", "models", "drafters"},
+    "captured": {"models", "drafters"},
+    "cycle": {"types", "sampling", "fused", "models", "captured"},
+    "lane": {*"types sampling verify events describe engine fused captured cycle models drafters".split()},
     "engine": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
     "stats": {"types", "events", "theory"},
     "audit": {"types", "events"},
@@ -40,8 +41,9 @@ ALLOWED = {
     "worker": {"race", "zoo", "machine", "certify", "mistakes"},
     "train": {"models", "drafters", "machine", "train"},
     "bench": {
-        *"types events engine race fused cycle lane zoo stats theory machine models drafters worker bench".split(),
         "",
+        *"types events engine race fused captured cycle lane worker".split(),
+        *"zoo stats theory machine models drafters bench".split(),
     },
 }
 SESSION = {"worker", "trace", "types", "events", "ui"}

@@ -14,7 +14,7 @@ from specdec.bench import __main__ as bench
 from specdec.bench import peers, prompts
 from specdec.events import from_dict
 from specdec.trace import Trace
-from specdec.zoo import EMBEDDED
+from specdec.zoo import EMBEDDED, load
 
 ROW = {
     "drafter", "domain", "temperature", "k", "alpha", "alpha_by_position", "draft_acceptance_rate", "tau", "draft_cost",
@@ -137,6 +137,13 @@ def test_the_bench_measures_what_a_reader_costs(capsys: pytest.CaptureFixture[st
     assert set(report["lanes"]) == {"speculative", "plain", "speedup"} and report["provenance"]["models"]
     for lane in report["lanes"].values():
         assert lane["interval"][0] <= lane["watched_over_alone"] <= lane["interval"][1]
+
+
+def test_every_peer_writes_the_same_text() -> None:
+    """Those for a GPU, too, where the static cache is compiled."""
+    peer, prompt = peers.Peer(load("embedded", torch.float32)), prompts.PROMPTS["story"][0]
+    expected = peer.generate(prompt, 12)
+    assert peer.compiled(prompt, 12) == peer.lookup(prompt, 12) == peer.assisted(2, prompt, 12) == expected
 
 
 @pytest.mark.parametrize("arguments", [["--suite", "hub"], ["--target", "x"], ["--draft", "x"], ["--device", "cuda"]])

@@ -5,27 +5,68 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
 
 import pytest
 import torch
 from test_graphs import GREEDY, lean_on, PROMPT, WARM
+from toyheads import DRAFTS, drafts_on, MODEL, ours, TEXT, view_of
 
 from specdec import engine, lane
+from specdec.captured import Draft
 from specdec.cycle import Cycle
-from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
+from specdec.drafters import (
+    DraftModelDrafter,
+    Eagle3Drafter,
+    EarlyExitDrafter,
+    MedusaDrafter,
+    NoDrafter,
+    PromptLookupDrafter,
+)
 from specdec.engine import Task
 from specdec.events import Committed
 from specdec.fused import TableChooser
+from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
 
 pytestmark = pytest.mark.cuda
-KINDS = ("none", "model", "lookup")
+KINDS = ("none", "model", "lookup", *DRAFTS)
+
+
+@lru_cache
+def toy() -> tuple[Transformer, dict[str, Any]]:
+    target = ours(MODEL, device="cuda")
+    return target, drafts_on(target)
+
+
+def parts(kind: str) -> tuple[Transformer, Draft, list[int]]:
+    """A target, what drafts for it, and a prompt."""
+    if kind in DRAFTS:
+        target, drafts = toy()
+        return target, drafts[kind], TEXT
+    model = lean_on("cuda")
+    drafts = {"none": None, "model": model, "lookup": "lookup"}
+    return model, drafts[kind], PROMPT
+
+
+def task_of(kind: str, params: SamplingParams) -> Task:
+    target, draft, prompt = parts(kind)
+    view = view_of(target)
+    makers: dict[str, Any] = {
+        "none": NoDrafter,
+        "lookup": PromptLookupDrafter,
+        "model": lambda: DraftModelDrafter(draft),
+        "early_exit": lambda: EarlyExitDrafter(view),
+        "medusa": lambda: MedusaDrafter(view, draft),
+        "eagle3": lambda: Eagle3Drafter(view, draft, 160),
+    }
+    return Task(view if kind in DRAFTS else target, prompt, params, makers[kind](), 4)
 
 
 def cycle_of(kind: str, params: SamplingParams, end: int) -> Cycle:
-    model = lean_on("cuda")
-    drafts = {"none": None, "model": model, "lookup": "lookup"}
-    return Cycle(model, drafts[kind], 4, end, params)  # type: ignore[arg-type]
+    target, draft, _ = parts(kind)
+    return Cycle(target, draft, 4, end, params)
 
 
 @contextmanager
@@ -41,10 +82,10 @@ def no_hidden_syncs() -> Iterator[None]:
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_host_waits_once_a_cycle(kind: str, params: SamplingParams) -> None:
-    cycle = cycle_of(kind, params, 100)
+    cycle, prompt = cycle_of(kind, params, 100), parts(kind)[2]
     for again in (False, True):  # the first text captures
-        cycle.begin(PROMPT, 100, 1)
-        before, cycles, length = cycle.syncs, 0, len(PROMPT) + 1
+        cycle.begin(prompt, 100, 1)
+        before, cycles, length = cycle.syncs, 0, len(prompt) + 1
         while length < 100:
             if again:
                 with no_hidden_syncs():
@@ -61,20 +102,19 @@ def test_the_host_waits_once_a_cycle(kind: str, params: SamplingParams) -> None:
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingParams) -> None:
-    model = lean_on("cuda")
-    drafter = {"none": NoDrafter, "model": lambda: DraftModelDrafter(model), "lookup": PromptLookupDrafter}[kind]
-    task = Task(model, PROMPT, params, drafter(), 4)
-    table = TableChooser(params.seed, len(PROMPT) + params.max_tokens, 4 if kind != "none" else 0)
+    task = task_of(kind, params)
+    table = TableChooser(params.seed, len(task.prompt) + params.max_tokens, 4 if kind != "none" else 0)
     plain, device = (
         [token for event in events if isinstance(event, Committed) for token in event.tokens]
-        for events in (engine.generate(task, table), lane.generate(Task(model, PROMPT, params, drafter(), 4)))
+        for events in (engine.generate(task, table), lane.generate(task_of(kind, params)))
     )
     assert plain == device
 
 
-def test_set_up_takes_at_most_two_seconds() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_set_up_takes_at_most_two_seconds(kind: str) -> None:
     start = time.perf_counter()
-    cycle = cycle_of("model", WARM, 100)
-    cycle.prepare(len(PROMPT), 100)
+    cycle = cycle_of(kind, WARM, 100)
+    cycle.prepare(len(parts(kind)[2]), 100)
     assert cycle.graphs.keys and not cycle.graphs.reason
     assert time.perf_counter() - start <= 2.0

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import torch
 from test_models import BASE, FAMILIES, reference, TEXT
+from toyheads import DRAFTS, drafts_on, EXIT, MAKERS, MODEL, ours, TARGET, view_of
+from toyheads import TEXT as TOY_TEXT
 from transformers import LlamaConfig, Qwen3Config
 
 from specdec.bench.host import no_host_reads
@@ -27,6 +29,7 @@ from specdec.types import SamplingParams
 
 PROMPT = TEXT[:11]
 GREEDY = SamplingParams(temperature=0.0, max_tokens=40, seed=3)
+KINDS = ("none", "like", "other", "lookup", *DRAFTS)
 WARM = SamplingParams(temperature=0.8, top_k=40, top_p=0.95, max_tokens=40, seed=3)
 
 
@@ -89,26 +92,37 @@ def test_buckets_double_and_end_with_the_cache() -> None:
     assert [bucket_for(end, 100) for end in (1, 16, 17, 64, 65, 100)] == [16, 16, 32, 64, 100, 100]
 
 
-def drafter(kind: str) -> Any:
+def lane_of(kind: str) -> tuple[Any, Any]:
+    """The target and the drafter of the plain loop; toys where the target's own states are read."""
+    if kind in DRAFTS:
+        view = view_of()
+        return view, MAKERS[kind](view)
     if kind == "lookup":
-        return PromptLookupDrafter()
-    return NoDrafter() if kind == "none" else DraftModelDrafter(draft(kind == "like"))
+        return target(), PromptLookupDrafter()
+    return target(), NoDrafter() if kind == "none" else DraftModelDrafter(draft(kind == "like"))
 
 
-def device_draft(kind: str) -> Any:
-    return {"lookup": "lookup", "none": None}.get(kind) or (draft(kind == "like") if kind != "none" else None)
+def cycle_of(kind: str, k: int, capacity: int, params: SamplingParams) -> Cycle:
+    if kind in DRAFTS:
+        return Cycle(TARGET, DRAFTS[kind], k, capacity, params)
+    by_kind: dict[str, Any] = {"none": None, "lookup": "lookup"}
+    return Cycle(target(), by_kind[kind] if kind in by_kind else draft(kind == "like"), k, capacity, params)
+
+
+def prompt_of(kind: str, seed: int = 1) -> list[int]:
+    return TOY_TEXT if kind in DRAFTS else repetitive(seed) if kind == "lookup" else PROMPT
 
 
 def plain_run(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> list[Event]:
-    task = Task(target(), prompt, params, drafter(kind), k)
-    table = TableChooser(params.seed, len(prompt) + params.max_tokens, k if kind != "none" else 0)
-    return list(generate(task, table))
+    target, drafter = lane_of(kind)
+    table = TableChooser(params.seed, len(prompt) + params.max_tokens, k)
+    return list(generate(Task(target, prompt, params, drafter, k), table))
 
 
 def on_device(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> tuple[Cycle, list[Record]]:
     """Until the text is as long as wanted."""
     end = len(prompt) + params.max_tokens
-    cycle = Cycle(target(), device_draft(kind), k, end, params)
+    cycle = cycle_of(kind, k, end, params)
     records = [cycle.begin(prompt, end, params.seed)]
     while cycle.length.item() < end:
         with no_host_reads():
@@ -123,13 +137,29 @@ def repetitive(seed: int) -> list[int]:
 
 
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
-@pytest.mark.parametrize("kind", ["none", "like", "other", "lookup"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("k", [1, 4, 7])
 def test_a_run_is_the_plain_loops(kind: str, k: int, params: SamplingParams) -> None:
-    """Token by token, cycle by cycle: drafts, kept ones, p, q and coins, through several buckets, to the last token."""
-    prompt = repetitive(k) if kind == "lookup" else PROMPT
-    events = plain_run(kind, k, params, prompt)
+    """Token by token, cycle by cycle: drafts, kept ones, p, q and coins, through several buckets, to the last token.
+
+    Behind prompts of one token and of fewer than K, too.
+    """
+    accepted = drafted = 0
+    for prompt in (prompt_of(kind, k), [5], [3, 1]):
+        cycle, records = same_runs(kind, k, params, prompt)
+        accepted += sum(record.accepted for record in records)
+        drafted += sum(len(record.drafted) for record in records)
+        assert cycle.syncs == len(records)
+        buckets = {bucket for _, bucket in cycle.graphs.keys}
+        assert len(buckets) >= 2 and max(buckets) == len(cycle.text)
+        assert {name for name, _ in cycle.graphs.keys} == ({"verify"} if kind == "none" else {"draft", "verify"})
+    if kind in ("like", *DRAFTS) or (kind == "lookup" and params is GREEDY):
+        assert 0 < accepted < drafted
+
+
+def same_runs(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> tuple[Cycle, list[Record]]:
     cycle, records = on_device(kind, k, params, prompt)
+    events = plain_run(kind, cycle.k, params, prompt)
     committed = [event for event in events if isinstance(event, Committed)]
     verified = [event for event in events if isinstance(event, Verified)]
     assert [(*r.drafted[: r.accepted], r.token) for r in records] == [event.tokens for event in committed]
@@ -141,12 +171,11 @@ def test_a_run_is_the_plain_loops(kind: str, k: int, params: SamplingParams) -> 
             assert record.p[i] == pytest.approx(position.p, abs=1e-4)
             assert record.q[i] == pytest.approx(position.q, abs=1e-4)
             assert position.u is None or record.u[i] == position.u
-    if kind == "like" or (kind == "lookup" and params is GREEDY):
-        assert any(record.accepted for record in records)
-    assert cycle.syncs == len(records)
-    buckets = {bucket for _, bucket in cycle.graphs.keys}
-    assert len(buckets) >= 2 and max(buckets) == len(cycle.text)
-    assert {name for name, _ in cycle.graphs.keys} == ({"verify"} if kind == "none" else {"draft", "verify"})
+    return cycle, records
+
+
+def test_medusa_drafts_as_many_as_it_has_heads() -> None:
+    assert cycle_of("medusa", 7, 50, GREEDY).k == DRAFTS["medusa"].count == 4
 
 
 def test_full_acceptance_needs_no_further_pass() -> None:
@@ -173,27 +202,55 @@ def test_a_cycle_serves_one_text_after_another() -> None:
     assert text(PROMPT, 1) == first and text(PROMPT, 2) != first and other[:20] == TEXT[20:40]
 
 
-def test_what_a_broken_text_left_behind_does_no_harm() -> None:
-    cycle = Cycle(target(), draft(True), 3, 60, WARM)
-    with torch.inference_mode():
-        for decoder in (cycle.target, cycle.draft):
-            assert decoder is not None
-            decoder.cache.data.fill_(float("nan"))
-    cycle.begin(PROMPT, 30, 1)
-    record = cycle.run()
-    assert record.finite and record.sound
+def test_the_targets_first_layers_never_run_twice() -> None:
+    """The check goes on from what drafting left at the exit, everywhere but at the last draft."""
+    for place in range(5):
+        cycle = cycle_of("early_exit", 4, 60, GREEDY)
+        cycle.begin(TOY_TEXT, 30, 0)
+        with torch.inference_mode():
+            cycle._draft(16)
+            cycle.target.cache.states[EXIT][len(TOY_TEXT) + place].fill_(float("nan"))
+            cycle._verify(16)
+        assert Record.read(cycle.record.tolist()).finite == (place == 4)
 
 
-def test_drafts_that_are_not_finite_do_not_count() -> None:
-    broken = lean(LlamaConfig(**BASE))
-    broken.head = broken.head * float("nan")
+@pytest.mark.parametrize("kind", ["like", *DRAFTS])
+def test_what_a_broken_text_left_behind_does_no_harm(kind: str) -> None:
+    cycle = cycle_of(kind, 3, 60, WARM)
+    for prompt in ([3], prompt_of(kind)):
+        with torch.inference_mode():
+            for decoder in (cycle.target, getattr(cycle.steps, "decoder", cycle.target)):
+                for kept in (decoder.cache.data, *decoder.cache.states.values()):
+                    kept.fill_(float("nan"))
+        cycle.begin(prompt, 30, 1)
+        record = cycle.run()
+        assert record.finite and record.sound and record.drafted
+
+
+def broken(kind: str) -> tuple[Transformer, Any]:
+    """A target, and what drafts nothing but NaN for it."""
+    if kind == "model":
+        model = lean(LlamaConfig(**BASE))
+        model.head = model.head * float("nan")
+        return target(), model
+    draft = drafts_on(TARGET)[kind]
+    if kind == "medusa":
+        draft.blocks = [(weight * float("nan"), bias) for weight, bias in draft.blocks]
+    else:
+        draft.fc = draft.fc * float("nan")
+    return TARGET, draft
+
+
+@pytest.mark.parametrize("kind", ["model", "medusa", "eagle3"])
+def test_drafts_that_are_not_finite_do_not_count(kind: str) -> None:
+    target, draft = broken(kind)
     for params in (GREEDY, WARM):
-        cycle = Cycle(target(), broken, 3, 60, params)
-        cycle.begin(PROMPT, 30, 3)
+        cycle = Cycle(target, draft, 3, 60, params)
+        cycle.begin(TOY_TEXT, 30, 3)
         record = cycle.run()
         assert not record.sound and record.finite and record.drafted == ()
-        plain = Cycle(target(), None, 0, 60, replace(params))
-        plain.begin(PROMPT, 30, 3)
+        plain = Cycle(target, None, 0, 60, replace(params))
+        plain.begin(TOY_TEXT, 30, 3)
         if params is GREEDY:
             assert record.token == plain.run().token
 
@@ -212,13 +269,11 @@ def test_what_does_not_fit_is_refused() -> None:
         Cycle(target(), None, 0, 20, GREEDY).begin(PROMPT, 21, 0)
 
 
-def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed() -> None:
-    prompt, params = (TEXT * 3)[:110], replace(GREEDY, max_tokens=18)
-    assert len(prompt) + 18 == target().context
-    events = plain_run("like", 5, params, prompt)
-    cycle, _ = on_device("like", 5, params, prompt)
-    tokens = [t for event in events if isinstance(event, Committed) for t in event.tokens]
-    assert cycle.text[110 : cycle.length.item()].tolist() == tokens
+@pytest.mark.parametrize("kind", ["like", *DRAFTS])
+def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed(kind: str) -> None:
+    context = lane_of(kind)[0].context
+    cycle, _ = same_runs(kind, 5, replace(GREEDY, max_tokens=18), (prompt_of(kind) * context)[: context - 18])
+    assert cycle.length.item() == context
 
 
 def test_synthetic_acceptance_is_as_asked() -> None:
@@ -281,13 +336,13 @@ def test_a_step_that_cannot_be_captured_runs_eagerly_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("kind", ["like", "lookup"])
+@pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
 def test_capturing_changes_nothing(kind: str, before: bool) -> None:
     """Neither ahead of a text, nor when it reaches a bucket: warm-ups write beyond the text and move nothing."""
-    prompt = repetitive(1) if kind == "lookup" else PROMPT
+    prompt = prompt_of(kind)
     expected, _ = on_device(kind, 4, WARM, prompt)
     end = len(prompt) + 40
-    cycle = Cycle(target(), device_draft(kind), 4, end, WARM)
+    cycle = cycle_of(kind, 4, end, WARM)
     cycle.graphs = replaying = Replaying()
     if before:
         cycle.prepare(len(prompt), end)
@@ -303,14 +358,16 @@ def test_capturing_changes_nothing(kind: str, before: bool) -> None:
 
 
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
-@pytest.mark.parametrize("kind", ["none", "model", "lookup"])
+@pytest.mark.parametrize("kind", ["none", "model", "lookup", *DRAFTS])
 def test_both_steps_stay_on_the_device(kind: str, params: SamplingParams) -> None:
     """On a device whose tensors have no content: no value can be asked for, and none may lie on the CPU."""
-    config = Config.read(FAMILIES["qwen3"].to_dict())
-    weights = {name: w.to("meta") for name, w in reference(FAMILIES["qwen3"]).state_dict().items()}
-    model = Transformer(config, weights, torch.bfloat16, "meta")
-    drafts: dict[str, Any] = {"none": None, "model": model, "lookup": "lookup"}
-    cycle = Cycle(model, drafts[kind], 4, 100, params)
+    if kind in DRAFTS:
+        model = ours(MODEL, torch.bfloat16, "meta")
+        draft = drafts_on(model)[kind]
+    else:
+        model = lean(FAMILIES["qwen3"], torch.bfloat16, "meta")
+        draft = {"none": None, "model": model, "lookup": "lookup"}[kind]
+    cycle = Cycle(model, draft, 4, 100, params)
     with torch.inference_mode():
         if cycle.k:
             cycle._draft(32)

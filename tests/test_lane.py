@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from test_graphs import BASE, drafter, GREEDY, lean, PROMPT, repetitive, target, WARM
+from test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
+from toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 from transformers import LlamaConfig
 
 from specdec import engine, lane, zoo
 from specdec.bench.host import host_reads
-from specdec.drafters import DraftModelDrafter, EarlyExitDrafter, PromptLookupDrafter
+from specdec.drafters import DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
 from specdec.engine import PromptError, Task
 from specdec.events import Committed, Event, Failed, Finished
 from specdec.fused import TableChooser
@@ -26,8 +27,8 @@ TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "s
 
 
 def task(kind: str, k: int = 4, **changes: Any) -> Task:
-    prompt = repetitive(3) if kind == "lookup" else PROMPT
-    return replace(Task(target(), prompt, WARM, drafter(kind), k), **changes)
+    target, drafter = lane_of(kind)
+    return replace(Task(target, prompt_of(kind, 3), WARM, drafter, k), **changes)
 
 
 def told(value: Any, figure: Callable[[float], Any] = float) -> Any:
@@ -49,7 +50,7 @@ def nearly(value: float) -> Any:
 
 @pytest.mark.parametrize("details", [True, False])
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
-@pytest.mark.parametrize("kind", ["none", "like", "lookup"])
+@pytest.mark.parametrize("kind", ["none", "like", "lookup", *DRAFTS])
 def test_events_are_the_plain_loops(kind: str, params: Any, details: bool) -> None:
     one = task(kind, params=params, details=details)
     places = len(one.prompt) + params.max_tokens
@@ -106,6 +107,18 @@ def test_graphs_are_kept_for_the_next_run_and_never_shared_by_two() -> None:
     assert len(lane._idle) == lane.KEPT and cycle not in lane._idle.values()
 
 
+def test_heads_and_exits_have_cycles_of_their_own() -> None:
+    lane._idle.clear()
+    first = {kind: ids(list(lane.on_device(task(kind)))) for kind in DRAFTS}
+    assert len(lane._idle) == len(DRAFTS)
+    for kind in DRAFTS:
+        assert ids(list(lane.on_device(task(kind)))) == first[kind]
+    assert len(lane._idle) == len(DRAFTS)
+    view = TargetView(TARGET, exit_layer=4)
+    deeper = task("none", target=view, prompt=TEXT, drafter=EarlyExitDrafter(view))
+    assert ids(list(lane.on_device(deeper))) != first["early_exit"] and len(lane._idle) == len(DRAFTS) + 1
+
+
 def test_a_closed_run_harms_no_other() -> None:
     stream = lane.on_device(task("like"))
     for _ in range(5):
@@ -132,11 +145,20 @@ def test_a_broken_target_ends_the_run_with_the_reason() -> None:
 
 
 def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
-    view = TargetView(target(), exit_layer=2)
-    early = task("none", target=view, drafter=EarlyExitDrafter(view))
+    view = view_of()
+    tree, adaptive = (
+        task("none", target=view, drafter=MAKERS[name](view)) for name in ("eagle3:tree", "adaptive:medusa")
+    )
     small = lean(LlamaConfig(**{**BASE, "max_position_embeddings": 32}))
+
+    class Changed(MedusaDrafter):
+        name = "changed"
+
     for one, reason in (
-        (early, "as a whole"),
+        (task("none", target=view, drafter=Changed(view, MEDUSA)), "changed drafts on the host"),
+        (tree, "eagle3:tree drafts on the host"),
+        (adaptive, "adaptive drafts on the host"),
+        (task("none", target=DRAFT), "only our own decoder runs on the device"),
         (task("like", rule=BlockVerification()), "block verification is judged on the host"),
         (task("like", drafter=DraftModelDrafter(small)), "reads at most 32"),
         (task("like", drafter=PromptLookupDrafter(5)), "3, 2 or 1"),
@@ -144,7 +166,7 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
         assert reason in lane.reason_against(one)
         with pytest.raises(ValueError, match=reason):
             lane.on_device(one)
-    assert isinstance(list(lane.generate(early))[-1], Finished)
+    assert isinstance(list(lane.generate(tree))[-1], Finished)
 
 
 def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +178,7 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.Monk
     assert end(lane.generate(task("like"))) is None  # a CPU has none
     assert end(lane.on_device(task("like"))) == "there is no CUDA device"
     monkeypatch.setattr(lane, "target_of", lambda task: SimpleNamespace(device="cuda"))
-    assert end(lane.generate(task("like"))) == "only our own decoder runs on the device, and as a whole"
+    assert end(lane.generate(task("like"))) == "only our own decoder runs on the device"
 
 
 def test_the_device_refuses_an_empty_prompt() -> None:

@@ -57,8 +57,8 @@ def decoder(config: transformers.LlamaConfig, seed: int = 0) -> Any:
     return model
 
 
-def ours(model: Any) -> Transformer:
-    return Transformer(Config.read(model.config.to_dict()), model.state_dict(), torch.float32)
+def ours(model: Any, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Transformer:
+    return Transformer(Config.read(model.config.to_dict()), model.state_dict(), dtype, device)
 
 
 def medusa_weights(heads: int = 4, outputs: int = 0, blocks: int = 1, seed: int = 1) -> dict[str, Tensor]:
@@ -105,8 +105,17 @@ def eagle3_config(ids: Sequence[int] = DRAFT_IDS, vocabulary: int = 23) -> dict[
 
 MODEL = decoder(shape())
 TARGET = ours(MODEL)
-MEDUSA = MedusaHeads(medusa_weights(), TARGET)
-EAGLE3 = Eagle3Head(Config.read(eagle3_config()), eagle3_weights(), TARGET, TAPS)
+EXIT = 2
+
+
+def drafts_on(target: Transformer) -> dict[str, Any]:
+    """What drafts for it on the device."""
+    eagle3 = Eagle3Head(Config.read(eagle3_config()), eagle3_weights(), target, TAPS)
+    return {"early_exit": EXIT, "medusa": MedusaHeads(medusa_weights(), target), "eagle3": eagle3}
+
+
+DRAFTS = drafts_on(TARGET)
+MEDUSA, EAGLE3 = DRAFTS["medusa"], DRAFTS["eagle3"]
 DRAFT = TableModel(23, seed=4, context=160)
 MAKERS: dict[str, Make] = {
     "none": lambda view: NoDrafter(),
@@ -115,7 +124,7 @@ MAKERS: dict[str, Make] = {
     "early_exit": EarlyExitDrafter,
     "medusa": lambda view: MedusaDrafter(view, MEDUSA),
     "medusa:tree": lambda view: MedusaTreeDrafter(view, MEDUSA),
-    "eagle3": lambda view: Eagle3Drafter(view, EAGLE3, 120),
+    "eagle3": lambda view: Eagle3Drafter(view, EAGLE3, 160),
     "eagle3:tree": lambda view: Eagle3TreeDrafter(view, EAGLE3, 120),
 }
 
@@ -130,7 +139,7 @@ TEXT = [0, 3, 1, 4, 1, 5, 3, 1, 4]
 
 
 def view_of(target: Transformer = TARGET) -> TargetView:
-    return TargetView(target, (*TAPS, len(target.layers)), exit_layer=2)
+    return TargetView(target, (*TAPS, len(target.layers)), EXIT)
 
 
 class Run:

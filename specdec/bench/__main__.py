@@ -1,8 +1,9 @@
 """`python -m specdec.bench --suite embedded`: a table of measured figures and, last, one line of JSON.
 
 *embedded* has the drafters that need nothing but a second model, *methods* every way of drafting, *hub* a pair from the
-Hub or from folders (`--target`, `--draft`) in the same way. *shapes* and *gpu* run models of known shapes with random
-weights and synthetic acceptance (`shapes.py`). *serving* is what a reader of the page's stream costs a run.
+Hub or from folders (`--target`, `--draft`) in the same way. *shapes* runs models of known shapes with random weights
+and synthetic acceptance (`shapes.py`); *gpu* does so on a GPU, beside transformers, and runs *methods* there, too: the
+report has it under `embedded`. *serving* is what a reader of the page's stream costs a run.
 """
 
 from __future__ import annotations
@@ -114,6 +115,23 @@ def headline(rows: Sequence[Row], temperature: float) -> dict[str, Any]:
     return {"speedup": round(median(best.values()), 3) if best else None, "domains": best, "looping": left_out}
 
 
+def methods(family: Family, options: argparse.Namespace) -> dict[str, Any]:
+    """What the family's ways of drafting give, beside transformers on the same files."""
+    rows = measure(family, options)
+    print(table(rows))
+    headlines = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
+    for name, figures in headlines.items():
+        print(f"\n{name}: measured speed-up {figures['speedup']}, the median of {figures['domains']}", end="")
+        print(f"; looping, left out: {', '.join(figures['looping'])}" if figures["looping"] else "")
+    rivals, best = None, best_settings(rows)
+    if family.draft is not None and not options.no_peers:
+        rivals = peers.measure(family, best, options.tokens, min(options.repeats, 5))
+        print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
+    shares = [telling(family, s, PROMPTS[domain][0], options.tokens) for domain, s in best.items()]
+    report = {"rows": rows, "peers": rivals, "headline": headlines, "models": family.describe()}
+    return report | {"event_overhead_share": middle(shares)}
+
+
 def provenance(models: dict[str, Any]) -> dict[str, Any]:
     root = Path(__file__).resolve().parents[2]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True)
@@ -145,10 +163,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return write(serving.report(options), options)
     if options.suite in ("shapes", "gpu"):
         try:
-            return write(shapes.report(options), options)
+            report = shapes.report(options)
         except shapes.NoDevice as error:
             print(error, file=sys.stderr)
             return 2
+        if options.suite == "gpu":
+            report["embedded"] = methods(load("embedded", device="cuda"), options)
+            report["models"]["embedded"] = report["embedded"].pop("models")
+        return write(report, options)
     hub, for_hub = options.suite == "hub", options.target or options.draft or options.device != "cpu"
     if (hub and not options.target) or (for_hub and not hub):
         parser.error("--target, --draft and --device belong to --suite hub, which needs a target")
@@ -161,20 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     setup = time.perf_counter() - start
-    rows = measure(family, options)
-    print(table(rows))
-    headlines = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
-    for name, figures in headlines.items():
-        print(f"\n{name}: measured speed-up {figures['speedup']}, the median of {figures['domains']}", end="")
-        print(f"; looping, left out: {', '.join(figures['looping'])}" if figures["looping"] else "")
-    rivals, best = None, best_settings(rows)
-    if family.draft is not None and not options.no_peers:
-        rivals = peers.measure(family, best, options.tokens, min(options.repeats, 5))
-        print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
-    shares = [telling(family, s, PROMPTS[domain][0], options.tokens) for domain, s in best.items()]
-    report = {"rows": rows, "peers": rivals, "headline": headlines, "models": family.describe()}
-    times = {"setup_seconds": round(setup, 2), "event_overhead_share": middle(shares)}
-    return write(report | times, options)
+    return write(methods(family, options) | {"setup_seconds": round(setup, 2)}, options)
 
 
 def write(report: dict[str, Any], options: argparse.Namespace) -> int:

@@ -1,7 +1,8 @@
 """transformers' own generation at a published shape, with random weights: what `shapes.py` is held against.
 
-Eager, and with a static cache (which that library compiles on a GPU). Assisted generation has no synthetic acceptance:
-its cost per cycle is measured, at a constant K, and a row's own tokens per cycle turn that into a time per token.
+Eager, with a static cache (which that library compiles on a GPU), and with prompt lookup. Assisted generation has no
+synthetic acceptance: its cost per cycle is measured, at a constant K, and a row's own tokens per cycle turn that into a
+time per token.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ def measure(
     draft: dict[str, Any], target: dict[str, Any], prompt: Sequence[int], depths: Sequence[int], tokens: int,
     repeats: int, dtype: torch.dtype, device: str,
 ) -> dict[str, Any]:  # fmt: skip
-    """Seconds per token of plain generation, and per cycle of assisted generation by K; medians, lanes in turns."""
+    """Seconds per token without a draft model, and per cycle of assisted generation by K; medians, lanes in turns."""
     small, large = model(draft, dtype, device), model(target, dtype, device)
     ids = torch.tensor([list(prompt)], device=device)
     lanes: dict[str, Callable[[int], int]] = {"generate": lambda n: write(large, ids, n)}
     if device != "cpu":
         lanes["generate_static_compiled"] = lambda n: write(large, ids, n, cache_implementation="static")
+    longest = max(depths)
+    lanes["generate_prompt_lookup"] = lambda n: write(large, ids, n, prompt_lookup_num_tokens=longest)
     lanes |= {f"assisted_k={k}": lambda n, k=k: assisted(large, small, k, ids, n) for k in depths}  # type: ignore[misc]
     seconds: dict[str, list[float]] = {name: [] for name in lanes}
     for repeat in tqdm(range(-1, repeats), desc="transformers", unit="round"):

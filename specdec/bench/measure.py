@@ -138,6 +138,7 @@ def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
         "identical_to_plain": all(c.speculative.ids == c.plain.ids for c in comparisons) if greedy else None,
         "repetition": middle(repetition(c.plain.ids) for c in comparisons),
         "extra_parameters": extra_parameters,
+        "eager_because": comparisons[0].speculative.eager,
     }
 
 

@@ -17,6 +17,7 @@ from .measure import seconds_per_step, Setting, write
 from .prompts import PROMPTS
 
 ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
+LOOKUP_K = 10  # of its prompt lookup, as its documentation has it
 
 
 class Peer:
@@ -53,6 +54,13 @@ class Peer:
         self.draft.generation_config = settings
         return self._write(prompt, tokens, assistant_model=self.draft)
 
+    def lookup(self, prompt: str, tokens: int) -> list[int]:
+        return self._write(prompt, tokens, prompt_lookup_num_tokens=LOOKUP_K)
+
+    def compiled(self, prompt: str, tokens: int) -> list[int]:
+        """Plain generation with a static cache, which the library compiles on a GPU."""
+        return self._write(prompt, tokens, cache_implementation="static")
+
     def _write(self, prompt: str, tokens: int, **options: Any) -> list[int]:
         ids = torch.tensor([self.family.encode(prompt)], device=self.device)
         settings = {"do_sample": False, "max_new_tokens": tokens, "pad_token_id": 0}
@@ -70,21 +78,24 @@ def per_token(call: Callable[[str, int], list[int]], prompt: str, tokens: int, d
 
 
 def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int) -> dict[str, Any]:
-    """Tokens per second, medians over the domains; assisted generation at its best k.
+    """Tokens per second, medians over the domains; assisted generation at its best k. On a GPU two peers more.
 
     Our own two lanes, `best` a domain, run between the peers' runs, so that ratios compare neighbours.
     """
     peer = Peer(family)
     plain = Setting("none", "", 0.0, 0)
-    names = ["plain", "speculative", "transformers_generate", *(f"k={k or 'default'}" for k in ASSISTED_K)]
+    theirs: dict[str, Callable[[str, int], list[int]]] = {"transformers_generate": peer.generate}
+    if peer.device != "cpu":
+        theirs |= {"transformers_static_compiled": peer.compiled, "transformers_prompt_lookup": peer.lookup}
+    theirs |= {f"k={k or 'default'}": partial(peer.assisted, k) for k in ASSISTED_K}
+    names = ["plain", "speculative", *theirs]
     rates: dict[str, list[float]] = {name: [] for name in names}
     same = 0
     for domain, prompts in tqdm(PROMPTS.items(), desc="peers", unit="domain"):
         calls: list[Callable[[str, int], list[int]]] = [
             partial(write, family, plain),
             partial(write, family, best[domain]),
-            peer.generate,
-            *(partial(peer.assisted, k) for k in ASSISTED_K),
+            *theirs.values(),
         ]
         seconds: dict[str, list[float]] = {name: [] for name in names}
         for repeat in range(-1, repeats):  # the first round warms up
@@ -101,7 +112,7 @@ def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int)
     assisted = {name: medians.pop(name) for name in names if name.startswith("k=")}
     best_k = max(assisted, key=lambda name: assisted[name])
     return {
-        "transformers_generate": medians["transformers_generate"],
+        **{name: rate for name, rate in medians.items() if name in theirs},
         "transformers_assisted": assisted[best_k],
         "transformers_assisted_best": best_k,
         "transformers_assisted_by_k": assisted,

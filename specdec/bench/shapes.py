@@ -1,8 +1,9 @@
 """Speed at the shapes of published models, with random weights: what a cycle costs does not depend on their values.
 
 What is kept of a draft does, so acceptance is synthetic: each draft passes with probability α, whatever the models
-think (vLLM offers the same). Every row of the report says so; the text is worth nothing. Lanes take turns,
-run by run; ratios are of neighbours. The roofline is what reading the weights and the cache once would take.
+think (vLLM offers the same). Every row of the report says so; the text is worth nothing. Prompt lookup keeps the true
+test: random text repeats next to nothing, so its rows show what looking in vain costs. Lanes take turns, run by run;
+ratios are of neighbours. The roofline is what reading the weights and the cache once would take.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,13 +25,16 @@ import torch
 from tqdm import tqdm
 
 from .. import lane, theory
+from ..captured import Draft
 from ..cycle import Cycle
-from ..drafters import DraftModelDrafter, NoDrafter
+from ..drafters import Drafter, DraftModelDrafter, Eagle3Drafter, Eagle3Head, NoDrafter, PromptLookupDrafter
+from ..drafters.eagle3 import default_taps
 from ..engine import Task
 from ..events import Finished
 from ..fused import ratio, synthetic
 from ..models.config import Config
 from ..models.transformer import Transformer, Weights
+from ..models.view import TargetView
 from ..stats import interval, LaneStats, middle
 from ..types import SamplingParams
 from . import library
@@ -83,9 +87,12 @@ PAIRS = {
     "llama3": ("Llama-3.2-1B", "Llama-3.1-8B"),
     "tiny": ("tiny draft", "tiny target"),
 }
+HEADS = {"Llama-3.1-8B": 32_000, "tiny target": 64}  # targets that get an EAGLE-3 head, and how many tokens it knows
 ALPHAS = (0.6, 0.8, 0.9)
 DEPTHS = (0, 1, 2, 4, 8, 16)  # of the growth tables
 CONTEXTS = (128, 512, 1024, 2048, 4096)
+Plan = tuple[str, int, float | None]  # drafter, K, synthetic α
+Normal = Callable[..., torch.Tensor]  # size -> numbers
 
 
 class NoDevice(RuntimeError):
@@ -97,8 +104,9 @@ class Setting:
     """One lane, and what was measured of it."""
 
     pair: str
+    drafter: str
     k: int
-    alpha: float | None  # None: plain decoding
+    alpha: float | None  # None: nothing is synthetic
     context: int
     cycle: Cycle
     setup: float = 0.0
@@ -119,11 +127,11 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     rivals: dict[str, Any] = {}
     for name in chosen:
         gc.collect()
-        draft, target = (random_model(SHAPES[shape], seed) for seed, shape in enumerate(PAIRS[name]))
-        for context, settings in plans(options.k):
-            rows += measured(name, draft, target, context, settings, options)
+        target, drafts = models(name)
+        for context, plan in plans(options.k, drafts):
+            rows += measured(name, target, drafts, context, plan, options)
         reasons[name] = rows[-1]["eager_because"]
-        del draft, target
+        del target, drafts
         if options.suite == "gpu" and not options.no_peers:
             rivals[name] = against_library(name, [row for row in rows if row["pair"] == name], options)
     print(table(rows))
@@ -138,30 +146,46 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def plans(depths: Sequence[int]) -> list[tuple[int, list[tuple[int, float | None]]]]:
-    """By context, the lanes that take turns: acceptance at the first, growth with context and K at all."""
-    growth: list[tuple[int, float | None]] = [(k, 0.8 if k else None) for k in DEPTHS]
-    sweep: list[tuple[int, float | None]] = [(k, alpha) for alpha in ALPHAS for k in depths]
+def models(name: str) -> tuple[Transformer, dict[str, Draft]]:
+    """A pair's target, and what drafts for it by the drafter's name."""
+    small, large = PAIRS[name]
+    draft, target = random_model(SHAPES[small], 0), random_model(SHAPES[large], 1)
+    drafts: dict[str, Draft] = {"none": None, "draft_model": draft, "prompt_lookup": "lookup"}
+    if large in HEADS:
+        drafts["eagle3"] = random_head(SHAPES[large], HEADS[large], target, 2)
+    return target, drafts
+
+
+def plans(depths: Sequence[int], drafters: Iterable[str]) -> list[tuple[int, list[Plan]]]:
+    """By context, the lanes that take turns: every drafter at the first, growth with context and K at all."""
+    growth: list[Plan] = [("draft_model", k, 0.8) if k else ("none", 0, None) for k in DEPTHS]
+    sweep: list[Plan] = [
+        (name, k, alpha)
+        for name in drafters
+        if name != "none"
+        for alpha in (ALPHAS if name != "prompt_lookup" else (None,))
+        for k in depths
+    ]
     return [
         (context, [*growth, *(s for s in sweep if i == 0 and s not in growth)]) for i, context in enumerate(CONTEXTS)
     ]
 
 
 def measured(
-    name: str, draft: Transformer, target: Transformer, context: int, lanes: list[tuple[int, float | None]],
+    name: str, target: Transformer, drafts: dict[str, Draft], context: int, plan: list[Plan],
     options: argparse.Namespace,
 ) -> list[dict[str, Any]]:  # fmt: skip
     prompt = random_prompt(context, target.vocabulary)
     params = SamplingParams(temperature=1.0, max_tokens=options.tokens, ignore_end=True)
     settings = []
-    for k, alpha in lanes:
+    for drafter, k, alpha in plan:
         start = time.perf_counter()
         test = ratio if alpha is None else synthetic(alpha)
-        cycle = Cycle(target, draft if k else None, k, context + options.tokens, params, test)
-        settings.append(Setting(name, k, alpha, context, cycle, time.perf_counter() - start))
+        cycle = Cycle(target, drafts[drafter], k, context + options.tokens, params, test)
+        settings.append(Setting(name, drafter, k, alpha, context, cycle, time.perf_counter() - start))
     for repeat in tqdm(range(-1, options.repeats), desc=f"{name}, {context} tokens", unit="round"):
         for setting in settings:
-            task = task_of(setting, draft, target, prompt, params, repeat)
+            task = task_of(setting, drafts[setting.drafter], target, prompt, params, repeat)
             if repeat < 0:  # warms up, captures, and counts where the host waits
                 waits = host_reads(lambda: list(lane.on_device(task, setting.cycle)))  # noqa: B023
                 cycles = setting.cycle.syncs
@@ -178,23 +202,25 @@ def measured(
             setting.other.append(end.other / (end.at - end.prefill))
             setting.events.append(1.0 - end.at / wall)
     plain = settings[0]
-    return [row(setting, plain, draft, target) for setting in settings]
+    return [row(setting, plain, drafts[setting.drafter], target) for setting in settings]
 
 
 def against_library(name: str, rows: list[dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
-    """transformers at the first context; a row's `over_assisted` takes its own τ for that library's cycles, too."""
+    """transformers at the first context, and our rows there against it.
+
+    A draft model's `over_assisted` takes its own τ for that library's cycles, too.
+    """
     draft, target = (SHAPES[shape] for shape in PAIRS[name])
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     prompt = random_prompt(CONTEXTS[0], target["vocab_size"])
-    depths = sorted({row["k"] for row in rows if row["k"]})
-    found = library.measure(draft, target, prompt, depths, options.tokens, options.repeats, dtype_here(), device)
+    depths = sorted({row["k"] for row in rows if row["drafter"] == "draft_model"})
+    found = library.measure(draft, target, prompt, depths, options.tokens, options.repeats, dtype_here(), device_here())
     first = [row for row in rows if row["context"] == CONTEXTS[0]]
     for row in first:
-        if row["k"]:
+        row["over_generate"] = round(found["seconds_per_token"]["generate"] / row["seconds_per_token"], 4)
+        if row["drafter"] == "draft_model":
             cycle = found["assisted_seconds_per_cycle"][row["k"]]
             row["over_assisted"] = round(cycle / row["tau"] / row["seconds_per_token"], 4)
-    plain = next(row["seconds_per_token"] for row in first if row["k"] == 0)
-    return found | {"plain_over_generate": round(found["seconds_per_token"]["generate"] / plain, 4)}
+    return found | {"plain_over_generate": next(row["over_generate"] for row in first if row["k"] == 0)}
 
 
 def random_prompt(context: int, vocabulary: int) -> list[int]:
@@ -203,14 +229,22 @@ def random_prompt(context: int, vocabulary: int) -> list[int]:
 
 
 def task_of(
-    setting: Setting, draft: Transformer, target: Transformer, prompt: list[int], params: SamplingParams, repeat: int
+    setting: Setting, draft: Draft, target: Transformer, prompt: list[int], params: SamplingParams, repeat: int
 ) -> Task:
-    drafter = DraftModelDrafter(draft, 1) if setting.k else NoDrafter()
-    seeded = SamplingParams(params.temperature, max_tokens=params.max_tokens, seed=repeat + 1, ignore_end=True)
-    return Task(target, prompt, seeded, drafter, setting.k, details=False)
+    seeded = replace(params, seed=repeat + 1)
+    return Task(target, prompt, seeded, drafter_of(draft, target), setting.k, details=False)
 
 
-def row(setting: Setting, plain: Setting, draft: Transformer, target: Transformer) -> dict[str, Any]:
+def drafter_of(draft: Draft, target: Transformer) -> Drafter:
+    """What tells a lane's events whose drafts they are; the cycle makes them."""
+    if isinstance(draft, Transformer):
+        return DraftModelDrafter(draft, 1)
+    if isinstance(draft, Eagle3Head):
+        return Eagle3Drafter(TargetView(target, draft.taps), draft, 1)
+    return NoDrafter() if draft is None else PromptLookupDrafter()
+
+
+def row(setting: Setting, plain: Setting, draft: Draft, target: Transformer) -> dict[str, Any]:
     """Medians over the runs; the ratio to plain decoding with its 95 % interval, from the runs side by side."""
     runs, step = setting.runs, median(run.seconds_per_token or math.inf for run in plain.runs)
     ratios = [
@@ -218,17 +252,18 @@ def row(setting: Setting, plain: Setting, draft: Transformer, target: Transforme
         for a, b in zip(plain.runs, runs, strict=True)
     ]
     tau = sum(run.tokens - run.first for run in runs) / sum(run.cycles for run in runs)
-    drafted = sum(run.drafted for run in runs)
+    drafted, judged = sum(run.drafted for run in runs), sum(run.judged for run in runs)
     passes = [seconds for run in runs for seconds in (run.verify_seconds or run.step_seconds)]
     roof = roofline(draft, target, setting.k, setting.context)
     token = median(run.seconds_per_token or math.inf for run in runs)
     return {
         "pair": setting.pair,
+        "drafter": setting.drafter,
         "synthetic": True,
         "context": setting.context,
         "k": setting.k,
         "synthetic_alpha": setting.alpha,
-        "alpha": middle([sum(r.accepted for r in runs) / sum(r.judged for r in runs)]) if setting.k else None,
+        "alpha": middle([sum(run.accepted for run in runs) / judged]) if judged else None,
         "tau": round(tau, 4),
         "seconds_per_token": token,
         "seconds_per_token_spread": [min(r.seconds_per_token or 0.0 for r in runs), max_of(runs)],
@@ -251,7 +286,7 @@ def max_of(runs: Iterable[LaneStats]) -> float:
     return max(run.seconds_per_token or 0.0 for run in runs)
 
 
-def roofline(draft: Transformer, target: Transformer, k: int, context: int) -> float | None:
+def roofline(draft: Draft, target: Transformer, k: int, context: int) -> float | None:
     """Seconds of one cycle at the machine's peak figures; None for a GPU that `assets/hardware.json` does not know."""
     machines = json.loads(HARDWARE.read_text(encoding="utf-8"))["machines"]
     name = torch.cuda.get_device_name(0) if target.device.startswith("cuda") else "cpu"
@@ -261,14 +296,23 @@ def roofline(draft: Transformer, target: Transformer, k: int, context: int) -> f
     peak = theory.Machine(known["tflops"] * 1e12, known["gbps"] * 1e9, known["gb"] * 1e9)
     bits = 8 * target.dtype.itemsize
 
-    def seconds(model: Transformer, rows: int) -> float:
+    def weights(model: Transformer) -> int:
         # The table of embeddings is read at a few rows; where it is tied, the output matrix is the same numbers.
-        tied = model.config.tie_word_embeddings
-        read = model.parameters - (0 if tied else model.embedding.numel())
+        return model.parameters - (0 if model.config.tie_word_embeddings else model.embedding.numel())
+
+    def seconds(read: int, model: Transformer, rows: int) -> float:
         shape = theory.Model(read, read, len(model.layers), model.heads, model.kv_heads, model.head_dim)
         return theory.pass_seconds(peak, shape, bits, 1, rows, context)
 
-    return k * seconds(draft, 1) + seconds(target, k + 1)
+    check = seconds(weights(target), target, k + 1)
+    if isinstance(draft, Eagle3Head):  # the first step also fuses features
+        decoder = draft.decoder
+        return check + seconds(draft.parameters, decoder, k + 1) + (k - 1) * seconds(weights(decoder), decoder, 1)
+    return check + (k * seconds(weights(draft), draft, 1) if isinstance(draft, Transformer) else 0.0)
+
+
+def device_here() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def dtype_here() -> torch.dtype:
@@ -277,39 +321,58 @@ def dtype_here() -> torch.dtype:
 
 def random_model(shape: dict[str, Any], seed: int) -> Transformer:
     """Weights as fresh models have them: normal, with deviation 0.02; norms are ones."""
-    device, config = "cuda" if torch.cuda.is_available() else "cpu", Config.read(shape)
-    generator = torch.Generator(device).manual_seed(seed)
-    width, inner, size = config.hidden_size, shape["intermediate_size"], config.head_dim
-    queries, keys = config.num_attention_heads * size, config.num_key_value_heads * size
-
-    def normal(*dimensions: int) -> torch.Tensor:
-        return 0.02 * torch.randn(*dimensions, generator=generator, device=device, dtype=dtype_here())
-
+    config, normal = Config.read(shape), drawn(seed)
+    width, size = config.hidden_size, config.head_dim
     weights: Weights = {
         "model.embed_tokens.weight": normal(config.vocab_size, width),
         "model.norm.weight": torch.ones(width),
     }
     if not config.tie_word_embeddings:
         weights["lm_head.weight"] = normal(config.vocab_size, width)
+    norms = {"input_layernorm": width, "post_attention_layernorm": width}
+    if config.model_type == "qwen3":
+        norms |= {"self_attn.q_norm": size, "self_attn.k_norm": size}
     for i in range(config.num_hidden_layers):
-        parts = {
-            "self_attn.q_proj": (queries, width), "self_attn.k_proj": (keys, width), "self_attn.v_proj": (keys, width),
-            "self_attn.o_proj": (width, queries), "mlp.gate_proj": (inner, width), "mlp.up_proj": (inner, width),
-            "mlp.down_proj": (width, inner),
-        }  # fmt: skip
-        norms = {"input_layernorm": width, "post_attention_layernorm": width}
-        if config.model_type == "qwen3":
-            norms |= {"self_attn.q_norm": size, "self_attn.k_norm": size}
-        weights |= {f"model.layers.{i}.{part}.weight": normal(*dimensions) for part, dimensions in parts.items()}
-        weights |= {f"model.layers.{i}.{norm}.weight": torch.ones(length) for norm, length in norms.items()}
-    return Transformer(config, weights, dtype_here(), device)
+        weights |= layer(f"model.layers.{i}", shape, width, normal, norms)
+    return Transformer(config, weights, dtype_here(), device_here())
+
+
+def random_head(shape: dict[str, Any], vocabulary: int, target: Transformer, seed: int) -> Eagle3Head:
+    """An EAGLE-3 head for a target of that shape, as its authors shape theirs: it knows the first `vocabulary` ids."""
+    width, normal, taps = target.config.hidden_size, drawn(seed), default_taps(len(target.layers))
+    norms = {"hidden_norm": width, "input_layernorm": width, "post_attention_layernorm": width}
+    weights = layer("midlayer", shape, 2 * width, normal, norms) | {
+        "fc.weight": normal(width, len(taps) * width),
+        "norm.weight": torch.ones(width),
+        "lm_head.weight": normal(vocabulary, width),
+    }
+    return Eagle3Head(Config.read({**shape, "num_hidden_layers": 1}), weights, target, taps)
+
+
+def drawn(seed: int) -> Normal:
+    generator = torch.Generator(device_here()).manual_seed(seed)
+    return lambda *size: 0.02 * torch.randn(*size, generator=generator, device=device_here(), dtype=dtype_here())
+
+
+def layer(name: str, shape: dict[str, Any], read: int, normal: Normal, norms: dict[str, int]) -> Weights:
+    """One block whose attention reads `read` numbers."""
+    config, inner = Config.read(shape), shape["intermediate_size"]
+    width, queries = config.hidden_size, config.num_attention_heads * config.head_dim
+    keys = config.num_key_value_heads * config.head_dim
+    parts = {
+        "self_attn.q_proj": (queries, read), "self_attn.k_proj": (keys, read), "self_attn.v_proj": (keys, read),
+        "self_attn.o_proj": (width, queries), "mlp.gate_proj": (inner, width), "mlp.up_proj": (inner, width),
+        "mlp.down_proj": (width, inner),
+    }  # fmt: skip
+    weights = {f"{name}.{part}.weight": normal(*size) for part, size in parts.items()}
+    return weights | {f"{name}.{norm}.weight": torch.ones(size) for norm, size in norms.items()}
 
 
 COLUMNS = {
-    "pair": "pair", "context": "context", "k": "K", "synthetic_alpha": "α (synthetic)", "tau": "τ",
-    "seconds_per_token": "s/token", "roofline_seconds_per_token": "roofline", "measured_speedup": "measured",
-    "draft_cost": "c", "verify_cost": "v", "host_syncs_per_cycle": "syncs", "engine_overhead_share": "engine",
-    "event_overhead_share": "events", "setup_seconds": "set-up s",
+    "pair": "pair", "drafter": "drafter", "context": "context", "k": "K", "synthetic_alpha": "α (synthetic)",
+    "tau": "τ", "seconds_per_token": "s/token", "roofline_seconds_per_token": "roofline",
+    "measured_speedup": "measured", "draft_cost": "c", "verify_cost": "v", "host_syncs_per_cycle": "syncs",
+    "engine_overhead_share": "engine", "event_overhead_share": "events", "setup_seconds": "set-up s",
 }  # fmt: skip
 
 

@@ -86,9 +86,15 @@ class Eagle3Head:
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity)
 
-    def fuse(self, states: Mapping[int, Tensor], start: int, end: int) -> Tensor:
-        """The features of the tokens from `start` to `end`, from the target's states there.  # [n, hidden]"""
-        return linear(torch.cat([states[tap][start:end] for tap in self.taps], -1), self.fc)
+    def fuse(self, states: Mapping[int, Tensor], places: slice | Tensor) -> Tensor:
+        """The features of the tokens at `places`, from the target's states there.  # [n, hidden]"""
+        return linear(torch.cat([states[tap][places] for tap in self.taps], -1), self.fc)
+
+    def inputs(self, features: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """The stream, and what attention reads.  # [n, hidden], [n] -> [n, hidden], [n, 2 hidden]"""
+        words, normed = F.embedding(ids, self.decoder.embedding), self.decoder.divided(features)
+        stream = features if self.stream_norm is None else normed * self.stream_norm
+        return stream, torch.cat((self.decoder.divided(words), normed), -1)
 
     def read(
         self, features: Tensor, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = ()
@@ -97,13 +103,8 @@ class Eagle3Head:
 
         That is the next feature, as far as the head can tell. `parents` makes the last pairs a tree.
         """
-        start, words = (
-            cache.length,
-            F.embedding(torch.tensor(tokens, device=self.decoder.device), self.decoder.embedding),
-        )
-        normed = self.decoder.divided(features)
-        pairs = torch.cat((self.decoder.divided(words), normed), -1)
-        stream = features if self.stream_norm is None else normed * self.stream_norm
+        start = cache.length
+        stream, pairs = self.inputs(features, torch.tensor(tokens, device=self.decoder.device))
         states = self.decoder.through(stream, cache, start, parents=parents, read=pairs)
         cache.keep(start + len(tokens))
         return states
@@ -152,7 +153,7 @@ class Reader:
         start = min(self._true, known - 1)
         self._cache.keep(start)
         self._true = start
-        self._features = self.head.fuse(self.view.cache.states, start, known)
+        self._features = self.head.fuse(self.view.cache.states, slice(start, known))
         return list(tokens[start + 1 : known + 1])
 
     def read(self, pending: list[int]) -> Tensor:

@@ -17,7 +17,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..models.cache import StaticCache
 from ..models.transformer import kept, linear, read_weights, Transformer
 from ..models.view import TargetView
 from ..sampling import Chooser, probabilities
@@ -55,6 +54,7 @@ class MedusaHeads:
         if not count:
             raise ValueError("these are no Medusa heads: there is no tensor 0.0.linear.weight")
         layers = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
+        self.taps = (len(target.layers),)
         self.target, self.count, self.tree = target, count, sorted(tree, key=lambda path: (len(path), path))
         self.parameters = sum(tensor.numel() for tensor in weights.values())
         self.blocks = [
@@ -73,18 +73,23 @@ class MedusaHeads:
         tree = [tuple(path) for path in config.get("medusa_choices") or TREE]
         return cls(read_weights(folder), target, tree, eight_bit)
 
-    def logits(self, cache: StaticCache, count: int) -> Tensor:
-        """Of the first `count` heads, from the state of the last cached token.  # [count, V]
+    def logits(self, state: Tensor, count: int) -> Tensor:
+        """Of the first `count` heads, from the state behind the last layer that gave the text's last token.
 
-        That state gave the text's last token already; head 0 says what comes behind it.
+        Head 0 says what comes behind that token.  # [1, hidden] -> [count, V]
         """
-        states = cache.states[len(self.target.layers)]
-        x = self.target.normed(states[cache.length - 1 : cache.length]).expand(count, 1, -1)
+        x = self.target.normed(state).expand(count, 1, -1)
         for weight, bias in self.blocks:
             x = x + F.silu(torch.baddbmm(bias[:count], x, weight[:count]))
         if self.outputs:
             return torch.cat([linear(row, output) for row, output in zip(x, self.outputs, strict=False)])
         return linear(x[:, 0] / self.target.norm, self.target.head)  # that matrix holds the norm already
+
+
+def last_state(view: TargetView) -> Tensor:
+    """Behind the last layer, at the last token that the target has read.  # [1, hidden]"""
+    cache = view.cache
+    return cache.states[len(view.model.layers)][cache.length - 1 : cache.length]
 
 
 class MedusaDrafter(ChainDrafter):
@@ -105,7 +110,7 @@ class MedusaDrafter(ChainDrafter):
         return next(self._rows)
 
     def _one_by_one(self, k: int) -> Iterator[Tensor]:
-        yield from self.heads.logits(self.view.cache, k)[:, None]
+        yield from self.heads.logits(last_state(self.view), k)[:, None]
 
 
 class MedusaTreeDrafter:
@@ -121,7 +126,7 @@ class MedusaTreeDrafter:
         if not paths or not self.view.cache.length:
             return Proposal()
         started = time.perf_counter()
-        logits = self.heads.logits(self.view.cache, max(map(len, paths)))
+        logits = self.heads.logits(last_state(self.view), max(map(len, paths)))
         width = 1 + max(map(max, paths))
         choices: list[list[tuple[int, Tensor | None]]]
         if params.temperature == 0.0:

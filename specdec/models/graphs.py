@@ -35,30 +35,58 @@ class StaticDecoder:
     Prompts are read by the model itself into the same cache: their shapes differ, and they come once.
     """
 
-    def __init__(self, model: Transformer, capacity: int) -> None:
-        self.model, self.cache = model, model.new_cache(capacity)
+    def __init__(self, model: Transformer, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> None:
+        self.model, self.cache = model, model.new_cache(capacity, taps, exit_layer)
         self._places = torch.arange(capacity, device=model.device)
+
+    def clear(self) -> None:
+        """Zeros everywhere: what is out of sight weighs nothing, but nothing times NaN is NaN."""
+        self.cache.keep(0)
+        for kept in (self.cache.data, *self.cache.states.values()):
+            kept.zero_()
 
     def prefill(self, tokens: Sequence[int]) -> Tensor:
         """Read a text from its start; logits behind its last token.  # [1, V]"""
-        self.cache.keep(0)
-        self.cache.data.zero_()  # what is out of sight weighs nothing, but nothing times NaN is NaN
+        self.clear()
         return self.model.forward(tokens, self.cache)
 
-    def forward(self, ids: Tensor, start: Tensor, bucket: int) -> Tensor:
+    def places(self, start: Tensor, count: int) -> Tensor:
+        """From `start` [1] on.  # [count]"""
+        return start + self._places[:count]
+
+    def forward(self, ids: Tensor, start: Tensor, bucket: int, begun: int = 0) -> Tensor:
         """Logits behind each of `ids` [n], which stand from `start` [1] on; start + n <= bucket.  # [n, V]
 
         What the cache holds from there on is overwritten, or out of sight: to roll back is to start further left.
+        The first `begun` of them have passed the layers below the exit, and go on from there.
         """
-        model, n = self.model, len(ids)
-        places = start + self._places[:n]
+        if not begun:
+            return self.model.logits(self.through(ids, start, bucket))
+        exit_layer = self.cache.exit_layer
+        self.through(ids[begun:], start + begun, bucket, 0, exit_layer)
+        states = self.cache.states[exit_layer].index_select(0, self.places(start, len(ids)))
+        return self.model.logits(self.through(states, start, bucket, exit_layer))
+
+    def through(
+        self, source: Tensor, start: Tensor, bucket: int, first: int = 0, last: int | None = None,
+        read: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Ids [n], or states [n, hidden], through the layers from `first` to below `last`: `Transformer.through`."""
+        model, states = self.model, self.cache.states
+        last = len(model.layers) if last is None else last
+        places = self.places(start, len(source))
         turns = places.clamp(max=model.context - 1)  # drafts beyond the context are never judged
         angles = model._angles.index_select(0, turns)
         masks = {window: self._mask(places, bucket, window) for window in model._windows}
-        x = F.embedding(ids, model.embedding)
-        for i, layer in enumerate(model.layers):
-            x = self._block(x, layer, self.cache.data[i], places, angles, masks[layer.window])
-        return model.logits(x)
+        x = source if source.is_floating_point() else F.embedding(source, model.embedding)
+        for i, layer in enumerate(model.layers[first:last], first):
+            if i in states:
+                states[i].index_copy_(0, places, x)
+            x = self._block(x, layer, self.cache.data[i], places, angles, masks[layer.window], read)
+            read = None
+        if last in states:
+            states[last].index_copy_(0, places, x)
+        return x
 
     def _mask(self, places: Tensor, bucket: int, window: int | None) -> Tensor:
         """-inf where a token may not look.  # [n, bucket]"""
@@ -68,11 +96,14 @@ class StaticDecoder:
             hidden |= keys <= rows - window
         return torch.zeros(hidden.shape, dtype=self.model.dtype, device=keys.device).masked_fill_(hidden, float("-inf"))
 
-    def _block(self, x: Tensor, layer: Layer, stored: Tensor, places: Tensor, angles: Tensor, mask: Tensor) -> Tensor:
+    def _block(
+        self, x: Tensor, layer: Layer, stored: Tensor, places: Tensor, angles: Tensor, mask: Tensor,
+        read: Tensor | None,
+    ) -> Tensor:  # fmt: skip
         """As the model's own, but for where keys and values go; heads that share them are rows of one product."""
         model, n, bucket = self.model, len(x), mask.shape[1]
         heads, kv_heads = model.heads, model.kv_heads
-        qkv = model.asked(model.divided(x), layer, angles)
+        qkv = model.asked(model.divided(x) if read is None else read, layer, angles)
         stored.index_copy_(1, places, qkv[heads:])
         keys, values = stored[:kv_heads, :bucket], stored[kv_heads:, :bucket]
         queries = qkv[:heads].reshape(kv_heads, -1, model.head_dim)  # [kv_heads, group · n, head_dim]
