@@ -26,7 +26,7 @@ from .. import __version__, machine
 from ..stats import middle
 from ..zoo import adapted, ADAPTIVE, DEFAULT, Family, load, load_pair
 from . import peers, serving, shapes
-from .measure import pairs, Row, row, Setting, telling
+from .measure import host_syncs, pairs, Row, row, Setting, telling
 from .prompts import PROMPTS
 
 SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "serving")
@@ -68,7 +68,8 @@ def measure(family: Family, options: argparse.Namespace) -> list[Row]:
                 for setting in best:
                     entry = row(setting, measured[setting], parameters_of(setting.drafter, family))
                     by_k = {str(s.k): tried[s]["tau"] for s in settings if s.drafter == setting.drafter}
-                    rows.append(entry | {"tau_by_k": by_k})
+                    syncs = host_syncs(family, setting, prompts[0], options.tokens)
+                    rows.append(entry | {"tau_by_k": by_k, "host_syncs_per_cycle": syncs})
     return rows
 
 

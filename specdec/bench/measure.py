@@ -21,6 +21,7 @@ from ..race import SPECULATIVE, tasks
 from ..stats import account, Comparison, interval, LaneStats, middle, repetition, summary
 from ..types import SamplingParams
 from ..zoo import Family
+from .host import host_reads
 
 Row = dict[str, object]
 
@@ -115,6 +116,16 @@ def telling(family: Family, setting: Setting, prompt: str, tokens: int) -> float
         json.dumps(to_dict(event))
         events.append(event)
     return 1.0 - LaneStats.of(events, SPECULATIVE).seconds / (time.perf_counter() - start)
+
+
+def host_syncs(family: Family, setting: Setting, prompt: str, tokens: int) -> float:
+    """How often a cycle reads numbers off the device, where a GPU's host has to wait. In captured graphs it does once."""
+    task = tasks(family, prompt, setting.drafter, setting.k, params_for(setting.temperature, tokens, 0), details=False)
+    events: list[Event] = []
+    reads = host_reads(lambda: events.extend(generate(task[SPECULATIVE])))
+    lane = LaneStats.of(events, SPECULATIVE)
+    in_graphs = family.target.device.startswith("cuda") and lane.eager is None
+    return round(reads / (lane.cycles + 1) + in_graphs, 2)
 
 
 def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
