@@ -91,8 +91,9 @@ class Worker:
         assert self._process is not None
         process, ended = self._process, False
         self._calls += 1
+        number = self._calls
         try:
-            tell(process, (self._calls, name, arguments, options))
+            tell(process, (number, name, arguments, options))
             while True:
                 ended, error, item = answer(process)
                 if error:
@@ -103,7 +104,7 @@ class Worker:
         finally:
             if not ended:  # stop it, and pass over what it told before it heard of that
                 with contextlib.suppress(WorkerDied):
-                    tell(process, (self._calls, "", (), {}))
+                    tell(process, (number, "", (), {}))
                     while not answer(process)[0]:
                         pass
 

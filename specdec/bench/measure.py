@@ -119,7 +119,7 @@ def telling(family: Family, setting: Setting, prompt: str, tokens: int) -> float
 
 
 def host_syncs(family: Family, setting: Setting, prompt: str, tokens: int) -> float:
-    """How often a cycle reads numbers off the device, where a GPU's host has to wait. In captured graphs it does once."""
+    """How often a cycle reads numbers off the device, where a GPU's host has to wait: in captured graphs once."""
     task = tasks(family, prompt, setting.drafter, setting.k, params_for(setting.temperature, tokens, 0), details=False)
     events: list[Event] = []
     reads = host_reads(lambda: events.extend(generate(task[SPECULATIVE])))
