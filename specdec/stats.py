@@ -265,7 +265,7 @@ def token_kind(piece: str, before: str = "") -> str:
 def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
     """Several races in figures: acceptance pooled over all cycles, medians of costs, rates and speed-ups.
 
-    Rates are tokens per second behind the first token; a figure that cannot be had is None.
+    Rates are tokens per second behind the first token, whose time stands apart; a figure that cannot be had is None.
     """
     lanes = [run.speculative for run in runs]
     accepted = sum(lane.accepted for lane in lanes)
@@ -281,6 +281,8 @@ def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
         "engine_overhead_share": middle(run.overhead_share for run in runs),
         "plain_tokens_per_second": middle(run.plain.tokens_per_second for run in runs),
         "tokens_per_second": middle(lane.tokens_per_second for lane in lanes),
+        "plain_first_token_seconds": middle(run.plain.prefill_seconds for run in runs),
+        "first_token_seconds": middle(lane.prefill_seconds for lane in lanes),
         "measured_speedup": middle(run.measured_speedup for run in runs),
         "accounted_speedup": middle(run.accounted_speedup for run in runs),
     }
@@ -299,6 +301,12 @@ def interval(values: Iterable[float | None]) -> list[float] | None:
         beyond += 1
     beyond = max(0, beyond - 1)
     return [round(known[beyond], 4), round(known[-1 - beyond], 4)] if known else None
+
+
+def spread(values: Iterable[float | None]) -> list[float] | None:
+    """The least and the greatest."""
+    known = [value for value in values if value is not None]
+    return [round(min(known), 4), round(max(known), 4)] if known else None
 
 
 def ratio(part: float, whole: float) -> float | None:

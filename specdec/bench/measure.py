@@ -18,7 +18,7 @@ from ..engine import Task
 from ..events import Event, to_dict
 from ..lane import generate
 from ..race import SPECULATIVE, tasks
-from ..stats import account, Comparison, interval, LaneStats, middle, repetition, summary
+from ..stats import account, Comparison, interval, LaneStats, middle, repetition, spread, summary
 from ..types import SamplingParams
 from ..zoo import Family
 from .host import host_reads
@@ -143,6 +143,7 @@ def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
         "k": setting.k,
         **summary(comparisons),
         "measured_speedup_interval": interval(c.measured_speedup for c in comparisons),
+        "measured_speedup_spread": spread(c.measured_speedup for c in comparisons),
         "worst_prompt_speedup": middle(worst),
         "worst_prompt_interval": interval(worst),
         "predicted_speedup": middle(predicted(measured, prompt) for prompt in by_prompt),
