@@ -281,8 +281,8 @@ def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
         "engine_overhead_share": middle(run.overhead_share for run in runs),
         "plain_tokens_per_second": middle(run.plain.tokens_per_second for run in runs),
         "tokens_per_second": middle(lane.tokens_per_second for lane in lanes),
-        "plain_first_token_seconds": middle(run.plain.prefill_seconds for run in runs),
-        "first_token_seconds": middle(lane.prefill_seconds for lane in lanes),
+        "plain_first_token_seconds": middle(run.plain.prefill_seconds or None for run in runs),
+        "first_token_seconds": middle(lane.prefill_seconds or None for lane in lanes),
         "measured_speedup": middle(run.measured_speedup for run in runs),
         "accounted_speedup": middle(run.accounted_speedup for run in runs),
     }
