@@ -130,10 +130,6 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
         return _loaded[name, dtype, device]
 
 
-def is_loaded(name: str) -> bool:
-    return any(loaded == name for loaded, *_ in tuple(_loaded))  # another thread may be loading
-
-
 def check_device(device: str) -> None:
     if torch.device(device).type == "cuda" and not torch.cuda.is_available():
         raise ValueError("torch sees no NVIDIA GPU here; leave the device out to run on the CPU")

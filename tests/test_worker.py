@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import subprocess
 import sys
@@ -25,11 +26,8 @@ PROMPT = "The old lighthouse keeper"
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    worker = Worker()
-    yield worker
-    if worker._process:
-        worker._process.kill()
-        worker._process.wait()
+    with contextlib.closing(Worker()) as worker:
+        yield worker
 
 
 def test_a_run_over_there_is_a_run_here(worker: Worker) -> None:
@@ -113,9 +111,9 @@ def test_prints_of_the_engine_are_no_answers(
         "if sys.argv[:1] == ['-m']: threading.Thread(target=chat, daemon=True).start()\n"
     )
     (tmp_path / "sitecustomize.py").write_text(chatter, encoding="utf-8")
-    talkative = Worker()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    states = list(talkative.call("certify", "toy", "", "", 100, 1))
+    with contextlib.closing(Worker()) as talkative:
+        states = list(talkative.call("certify", "toy", "", "", 100, 1))
     assert states[-1]["sampled"][-1][0] == 100
     assert "hello" in capfd.readouterr().err
 
