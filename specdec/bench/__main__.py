@@ -146,9 +146,7 @@ def provenance(models: dict[str, Any]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m specdec.bench", description=__doc__)
-    parser.add_argument(
-        "--suite", choices=("embedded", "methods", "hub", "shapes", "gpu", "serving"), default="embedded"
-    )
+    parser.add_argument("--suite", choices=SUITES, default="embedded")
     parser.add_argument("--family", default="embedded", help="'embedded', 'tuned', or a folder")
     parser.add_argument("--target", help="of --suite hub: a model's name on the Hub, or a folder")
     parser.add_argument("--draft", nargs="+", default=[], help="of --suite hub: draft models or heads for it")
