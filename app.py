@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--device", choices=session.DEVICES, default=session.device, help="of live runs; cuda: a GPU")
     flags = parser.parse_args()
     if flags.device != session.device:
-        from specdec.zoo import check_device
+        from specdec.families.zoo import check_device
 
         try:
             check_device(flags.device)

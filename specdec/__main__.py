@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import __version__
 from .events import Committed, Event, Failed, Started, Verified
-from .stats import Comparison, LaneStats
+from .figures.stats import Comparison, LaneStats
 from .types import SamplingParams
 
 # Background colours of the page's palette, always with a mark: colour is never the only sign.
@@ -63,8 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     import torch  # after the arguments are known to be good
 
-    from . import trace, zoo
-    from .race import race
+    from .families import zoo
+    from .lanes.race import race
+    from .traces import file as trace
 
     try:
         params = SamplingParams(

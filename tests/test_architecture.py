@@ -8,46 +8,43 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1] / "specdec"
+READING = "types sampling verify rules events text describe engine".split()
 ALLOWED = {
     "types": set(),
-    "theory": set(),
-    "machine": set(),
     "text": set(),
+    "assets": set(),
     "sampling": {"types"},
     "verify": {"types", "sampling"},
     "rules": {"types", "sampling", "verify"},
     "events": {"types"},
-    "fused": {"types", "sampling"},
     "describe": {"types", "events", "sampling"},
+    "engine": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "models", "drafters"},
-    "captured": {"models", "drafters"},
-    "cycle": {"types", "sampling", "fused", "models", "captured"},
-    "lane": {*"types sampling verify events describe engine fused captured cycle models drafters".split()},
-    "engine": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
-    "stats": {"types", "events", "theory"},
-    "audit": {"types", "events"},
-    "compare": {"types", "events"},
-    "trace": {"types", "events", "machine", "audit", "compare"},
-    "mistakes": {"types", "sampling", "verify", "rules", "engine", "models", "drafters"},
-    "prove": {"types", "sampling", "verify", "rules", "events", "engine", "drafters"},
-    "published": {"models", "drafters", "text"},
-    "zoo": {"types", "models", "drafters", "text", "machine", "published"},
-    "certify": {"types", "sampling", "events", "engine", "models", "drafters", "mistakes", "prove", "zoo"},
-    "probe": {"types", "engine", "stats", "zoo"},
-    "peer": {"types", "events", "sampling", "describe", "engine", "models", "drafters"},
-    "record": {"types", "trace", "race", "zoo"},
-    "race": {"types", "events", "verify", "rules", "engine", "lane", "zoo", "probe", "peer"},
-    "worker": {"race", "zoo", "machine", "certify", "mistakes"},
-    "train": {"models", "drafters", "machine", "train"},
+    "figures": {"types", "events", "figures"},
+    "families": {"types", "text", "assets", "models", "drafters", "figures", "families"},
+    "gpu": {*READING, "models", "drafters", "gpu"} - {"text", "rules"},
+    "proof": {*READING, "assets", "models", "drafters", "families", "proof"} - {"text", "describe"},
+    "lanes": {*READING, "models", "drafters", "figures", "families", "gpu", "proof", "lanes"} - {"text"},
+    "traces": {"types", "events", "assets", "figures", "families", "lanes", "traces"},
+    "train": {"models", "drafters", "figures", "train"},
     "bench": {
         "",
-        *"types events engine race fused captured cycle lane worker".split(),
-        *"zoo stats theory machine models drafters bench".split(),
+        "types",
+        "events",
+        "engine",
+        "assets",
+        "models",
+        "drafters",
+        "figures",
+        "families",
+        "gpu",
+        "lanes",
+        "bench",
     },
 }
-SESSION = {"worker", "trace", "types", "events", "ui"}
-PAGE = {"events", "trace", "audit", "compare", "stats", "theory", "types", "ui"}
+SESSION = {"assets", "types", "events", "lanes", "traces", "ui"}
+PAGE = {"assets", "events", "traces", "figures", "types", "ui"}
 NOBODY = {"ui", "train", "bench"}
 
 

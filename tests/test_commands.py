@@ -13,8 +13,8 @@ from specdec import __main__ as terminal
 from specdec.bench import __main__ as bench
 from specdec.bench import peers, prompts
 from specdec.events import from_dict
-from specdec.trace import Trace
-from specdec.zoo import EMBEDDED, load
+from specdec.families.zoo import EMBEDDED, load
+from specdec.traces.file import Trace
 
 ROW = {
     "drafter", "domain", "temperature", "k", "alpha", "alpha_by_position", "draft_acceptance_rate", "tau", "draft_cost",

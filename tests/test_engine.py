@@ -13,7 +13,7 @@ import torch
 from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from specdec.engine import generate, PromptError, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
-from specdec.prove import TableModel
+from specdec.proof.prove import TableModel
 from specdec.sampling import Chooser
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import Rule

@@ -13,17 +13,18 @@ from test_lossless import chi_square, EXACT, limit
 from torch import Tensor
 
 from specdec import __main__ as terminal
-from specdec import prove, zoo
 from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Event, Failed, from_dict, Started, to_dict, Verified
-from specdec.prove import Case, cases, output_law, paths, run_loop, shipped_error, TooManyPaths, total_variation
-from specdec.race import race, tasks
+from specdec.families import zoo
+from specdec.families.zoo import Family
+from specdec.lanes.race import race, tasks
+from specdec.proof import prove
+from specdec.proof.prove import Case, cases, output_law, paths, run_loop, shipped_error, TooManyPaths, total_variation
 from specdec.rules import BlockVerification, named, RULES, SharedNoise
 from specdec.sampling import Chooser, probabilities, SharedNoiseChooser
 from specdec.types import Kind, Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling, Rule
-from specdec.zoo import Family
 
 SMALL = 130  # random paths
 WARM = SamplingParams(temperature=1.0)

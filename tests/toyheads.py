@@ -26,7 +26,7 @@ from specdec.drafters import (
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.models.view import TargetView
-from specdec.prove import TableModel
+from specdec.proof.prove import TableModel
 from specdec.sampling import RandomChooser
 from specdec.types import Costs, Proposal, SamplingParams
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from specdec.events import Candidate, Committed, Drafted, Event, Finished, Law, Position, Started, Verified
-from specdec.trace import Header, Trace
+from specdec.traces.file import Header, Trace
 from specdec.types import Kind, SamplingParams, Status
 
 NASTY = ("<script>alert(1)</script>", "${alert(1)}", "{{value}}", "\u202eevil", "        ", "\n", "<0xF0>", "`")

@@ -22,9 +22,10 @@ from typing import Any
 import pandas
 from tqdm import tqdm
 
-from .. import __version__, machine
-from ..stats import middle
-from ..zoo import adapted, ADAPTIVE, DEFAULT, Family, load, load_pair
+from .. import __version__
+from ..families.zoo import adapted, ADAPTIVE, DEFAULT, Family, load, load_pair
+from ..figures import machine
+from ..figures.stats import middle
 from . import peers, serving, shapes
 from .measure import host_syncs, pairs, Row, row, Setting, telling
 from .prompts import PROMPTS

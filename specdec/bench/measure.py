@@ -16,11 +16,11 @@ import torch
 
 from ..engine import Task
 from ..events import Event, to_dict
-from ..lane import generate
-from ..race import SPECULATIVE, tasks
-from ..stats import account, Comparison, interval, LaneStats, middle, repetition, spread, summary
+from ..families.zoo import Family
+from ..figures.stats import account, Comparison, interval, LaneStats, middle, repetition, spread, summary
+from ..gpu.lane import generate
+from ..lanes.race import SPECULATIVE, tasks
 from ..types import SamplingParams
-from ..zoo import Family
 from .host import host_reads
 
 Row = dict[str, object]

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from ..zoo import Family
+from ..families.zoo import Family
 from .measure import seconds_per_step, Setting, write
 from .prompts import PROMPTS
 

@@ -19,9 +19,9 @@ from gradio_client import Client
 from tqdm import tqdm
 
 from ..events import Event, from_dict
-from ..stats import Comparison, interval, middle
+from ..figures.stats import Comparison, interval, middle
+from ..lanes.worker import Worker
 from ..types import SamplingParams
-from ..worker import Worker
 from .prompts import PROMPTS
 
 APP = Path(__file__).resolve().parents[2] / "app.py"

@@ -16,7 +16,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -24,23 +23,25 @@ import pandas
 import torch
 from tqdm import tqdm
 
-from .. import lane, theory
-from ..captured import Draft
-from ..cycle import Cycle
+from ..assets import ASSETS
 from ..drafters import Drafter, DraftModelDrafter, Eagle3Drafter, Eagle3Head, NoDrafter, PromptLookupDrafter
 from ..drafters.eagle3 import default_taps
 from ..engine import Task
 from ..events import Finished
-from ..fused import ratio, synthetic
+from ..figures import theory
+from ..figures.stats import interval, LaneStats, middle
+from ..gpu import lane
+from ..gpu.accept import ratio, synthetic
+from ..gpu.cycle import Cycle
+from ..gpu.drafting import Draft
 from ..models.config import Config
 from ..models.transformer import Transformer, Weights
 from ..models.view import TargetView
-from ..stats import interval, LaneStats, middle
 from ..types import SamplingParams
 from . import library
 from .host import host_reads
 
-HARDWARE = Path(__file__).resolve().parents[2] / "assets" / "hardware.json"
+HARDWARE = ASSETS / "hardware.json"
 LLAMA3 = {
     "rope_type": "llama3",
     "low_freq_factor": 1.0,

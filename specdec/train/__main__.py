@@ -23,7 +23,7 @@ from huggingface_hub import save_torch_state_dict
 from torch import nn, Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from .. import machine
+from ..figures import machine
 from . import corpus, data, draft, eagle3, lessons, loop, medusa, report, target
 
 SHARD = "8MB"

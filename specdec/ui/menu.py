@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ..audit import BLOCK, NOISE, REJECTION, TYPICAL
+from ..traces.audit import BLOCK, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, sentences, strings
 
 FAMILY = ASSETS / "family"

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from ..events import Event
-from ..trace import line, live_header, recording, Trace
-from ..worker import Worker
+from ..lanes.worker import Worker
+from ..traces.file import line, live_header, recording, Trace
 from .menu import EMBEDDED, WEIGHTS
 from .request import CertificateRequest, RunRequest
 from .text import ASSETS, kind_of, strings, translated

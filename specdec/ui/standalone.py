@@ -11,9 +11,9 @@ import json
 import re
 from typing import Any
 
-from ..trace import Trace
+from ..traces.file import Trace
 from .components.player import pack
-from .text import ASSETS, language, strings, TAGS
+from .text import language, PAGE, strings, TAGS
 
 TITLE = 80  # characters of the prompt
 
@@ -26,15 +26,15 @@ def standalone(trace: Trace) -> str:
     parts = {
         "language": TAGS[language()],
         "title": html.escape(f"{trace.header.prompt[:TITLE]} · {strings('page')['brand']}"),
-        "style": read("style.css") + read("step.css"),
-        "player": read("player.html"),
-        "step": read("step.html"),
+        "style": read("shared/style.css") + read("step/step.css"),
+        "player": read("race/player.html"),
+        "step": read("step/step.html"),
         "data": pack(json.dumps(data, ensure_ascii=False)),
-        "player_script": read("player.js"),
-        "step_script": read("step.js"),
+        "player_script": read("race/player.js"),
+        "step_script": read("step/step.js"),
     }
-    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read("standalone.html"))
+    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read("traces/standalone.html"))
 
 
 def read(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")
+    return (PAGE / name).read_text(encoding="utf-8")

@@ -16,9 +16,10 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from ..assets import ASSETS
 from ..types import Said
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
+PAGE = ASSETS / "page"
 TEXT = ASSETS / "text"
 LANGUAGES = {"en": "English", "zh": "中文"}  # each by its own name; the first is that of the terminal and of the API
 TAGS = {"en": "en", "zh": "zh-CN"}  # as browsers call them

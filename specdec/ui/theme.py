@@ -1,4 +1,4 @@
-"""Colours and shapes of Gradio's own widgets, matched to `assets/style.css`; and how the app is served."""
+"""Colours and shapes of Gradio's own widgets, matched to `assets/page/shared/style.css`; and how the app is served."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from .language import Greeter
-from .text import ASSETS
+from .text import PAGE
 
 CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"]
-STYLES = ("style", "traces", "step", "lossless", "methods", "theory", "guide")
+STYLES = ("shared/style", *(f"{tab}/{tab}" for tab in ("traces", "step", "lossless", "methods", "theory", "guide")))
 LIGHT = {
     "page": "#ffffff",
     "surface": "#f8fafc",
@@ -94,7 +94,7 @@ def launch_settings() -> dict[str, Any]:
     """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere."""
     return {
         "theme": theme(),
-        "css_paths": [ASSETS / f"{name}.css" for name in STYLES],
+        "css_paths": [PAGE / f"{name}.css" for name in STYLES],
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,

@@ -1,6 +1,6 @@
 """A card per way of drafting: a picture, what it weighs in this family, how it was trained, where others are found.
 
-Figures come from the family's own files. The pictures are in `assets/methods`; colours by classes of the style sheet.
+Figures come from the family's files. The pictures are in `assets/page/methods`; colours by classes of the style sheet.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 import gradio as gr
 
 from .. import menu
-from ..text import ASSETS, sentences, strings
+from ..text import PAGE, sentences, strings
 
-PICTURES = ASSETS / "methods"
+PICTURES = PAGE / "methods"
 HUB = "https://huggingface.co/"
 ARROW = (
     '<svg width="0" height="0" aria-hidden="true"><marker id="sd-arrow" viewBox="0 0 6 6" refX="5" refY="3"'

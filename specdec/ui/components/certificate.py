@@ -1,4 +1,4 @@
-"""The certificate: three checks, the mistakes that break them, and the wish to sample anew. See `assets/lossless.js`.
+"""The certificate: three checks, the mistakes that break them, and the wish to sample anew. See `lossless.js`.
 
 Its value is the live certificate as JSON. Those that need no model it fetches when they are first looked at, by pair:
 `recorded` answers. It asks for a live one by the event `submit`, with the request as data, and ends it by `stop`.
@@ -19,7 +19,7 @@ from .player import pack
 def certificate(recorded: Callable[[Any], dict[str, Any]], text: str) -> gr.HTML:
     """`text` is what the embedded pair is certified behind unless the visitor writes another."""
     return drawn(
-        "lossless",
+        "lossless/lossless",
         elem_id="certificate",
         server_functions=[recorded],
         text=text,

@@ -12,14 +12,14 @@ CLASS_SEED = 7
 
 
 def tour() -> gr.HTML:
-    return drawn("tour", words=strings("guide")["tour"], elem_id="tour")
+    return drawn("guide/tour", words=strings("guide")["tour"], elem_id="tour")
 
 
 def guide() -> gr.HTML:
     """`settings` are those of the link that gives a class the same run."""
     words = {name: told for name, told in strings("guide").items() if name != "tour"}
     return drawn(
-        "guide",
+        "guide/guide",
         words=words,
         elem_id="guide-page",
         tabs=strings("page")["tabs"],

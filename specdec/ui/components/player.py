@@ -1,4 +1,4 @@
-"""The replay: one component that draws a run's log. Everything it does is in `assets/player.js`.
+"""The replay: one component that draws a run's log. Everything it does is in `assets/page/race/player.js`.
 
 Its value is the run as a growing NDJSON text, so each update on the wire is only what was added, and a tab that opens
 late still sees it all. The template is static, because values in a template would be run as code: text from a run
@@ -14,7 +14,7 @@ from .drawn import drawn
 
 def player(log: str = "") -> gr.HTML:
     """Its property `ended` changes when the stream of a live run is over, however it ended."""
-    return drawn("player", pack(log), elem_id="player", ended="")
+    return drawn("race/player", pack(log), elem_id="player", ended="")
 
 
 def pack(log: str) -> str:

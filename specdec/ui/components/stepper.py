@@ -1,4 +1,4 @@
-"""One cycle taken apart: it draws the run that the page's player holds. Everything it does is in `assets/step.js`."""
+"""One cycle taken apart: it draws the run that the page's player holds. See `assets/page/step/step.js`."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from .drawn import drawn
 
 
 def stepper() -> gr.HTML:
-    return drawn("step", elem_id="stepper")
+    return drawn("step/step", elem_id="stepper")

@@ -1,4 +1,4 @@
-"""A table that is sorted by a press on a heading, by mouse or by keyboard. It is drawn by `assets/table.js`."""
+"""A table that is sorted by a press on a heading, by mouse or keyboard. See `assets/page/shared/table.js`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from ..text import ASSETS
+from ..text import PAGE
 
 Cells = Sequence[Sequence[str | float | None]]
 
@@ -16,8 +16,8 @@ def table(caption: str, heads: Sequence[str], digits: Sequence[int | None], rows
     """`rows` is the value: words and figures, None where there is none; `digits` is None for words."""
     return gr.HTML(
         rows,
-        html_template=(ASSETS / "table.html").read_text(encoding="utf-8"),
-        js_on_load=(ASSETS / "table.js").read_text(encoding="utf-8"),
+        html_template=(PAGE / "shared" / "table.html").read_text(encoding="utf-8"),
+        js_on_load=(PAGE / "shared" / "table.js").read_text(encoding="utf-8"),
         apply_default_css=False,
         caption=caption,
         heads=list(heads),

@@ -1,4 +1,4 @@
-"""Sliders over the closed forms, and the run that the page's player holds on top. All of it is `assets/theory.js`."""
+"""Sliders over the closed forms, and the run of the page's player on top. See `assets/page/theory/theory.js`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = (
 
 def theory() -> gr.HTML:
     return drawn(
-        "theory",
+        "theory/theory",
         elem_id="theory-lab",
         hardware=read_json(ASSETS / "hardware.json"),
         results=results(),

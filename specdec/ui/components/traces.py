@@ -1,4 +1,4 @@
-"""What a visitor can do with a run: keep it, pass it on, open another, compare. The buttons are in `assets/traces.js`.
+"""What a visitor can do with a run: keep it, pass it on, open another, compare. See `assets/page/traces/traces.js`.
 
 Files are checked here and nowhere else; the browser only carries them. What comes back is plain data: sentences, a log
 to play, a page to save.
@@ -15,11 +15,11 @@ from typing import Any
 
 import gradio as gr
 
-from ... import compare as comparing
-from ...audit import audit
 from ...events import Committed, Started
-from ...stats import Comparison
-from ...trace import MAX_BYTES, Trace, TraceError
+from ...figures.stats import Comparison
+from ...traces import compare as comparing
+from ...traces.audit import audit
+from ...traces.file import MAX_BYTES, Trace, TraceError
 from .. import menu
 from ..standalone import standalone
 from ..text import bound, sentences, strings, translated
@@ -33,7 +33,7 @@ _desk = threading.Lock()
 
 def traces() -> gr.HTML:
     return drawn(
-        "traces",
+        "traces/traces",
         elem_id="traces",
         server_functions=[bound(answer) for answer in (open_trace, audit_trace, compare_traces, make_page)],
         tabs=strings("page")["tabs"],

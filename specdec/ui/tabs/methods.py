@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-from ...stats import Comparison, summary, TOKEN_KINDS
+from ...figures.stats import Comparison, summary, TOKEN_KINDS
 from .. import charts, menu, results, session
 from ..components.cards import cards
 from ..components.downloads import downloads

@@ -1,0 +1,1 @@
+"""Models by name: the embedded family, folders, and checkpoints in the layouts of the Hub."""

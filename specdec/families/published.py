@@ -1,0 +1,249 @@
+"""Drafters as others publish them: told by the names of their tensors, brought under the names that ours read.
+
+EAGLE-3 (SafeAILab, AngelSlim, TensorRT Model Optimizer: `midlayer.*`; `speculators`, NeMo and SGLang: `layers.0.*`,
+perhaps below `model.`), Medusa 1 and plain draft models. No code from a checkpoint is ever run. What fits no drafter
+here, or not this target, is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from ..drafters import Eagle3Head, MedusaHeads
+from ..drafters.eagle3 import default_taps
+from ..drafters.medusa import TREE
+from ..models.config import Config
+from ..models.transformer import read_weights, Transformer, Weights
+from ..text import Pieces
+
+PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
+EAGLE3_NAME = re.compile(r"midlayer\.|(fc|norm|lm_head|embed_tokens)\.weight$|d2t$|t2d$")
+MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
+OTHERS = {  # other ways of drafting, by a tensor that only they have
+    r"(^|\.)markov_w1": "a DSpark drafter",
+    r"^mtp\.|\.eh_proj\.|\.enorm\.": "a multi-token-prediction (MTP) layer",
+    r"\.A_log$|\.mixer\.|\.ssm": "a state-space model (mamba), whose state cannot be rolled back by length",
+    r"^pre_projection\.|^post_projection\.": "a Gemma assistant, which reads the target's own keys and values",
+}
+FITS = "an EAGLE-3 head, Medusa heads or a plain draft model of the Llama family would fit"
+
+Drafting = Eagle3Head | MedusaHeads | Transformer
+
+
+def load_drafter(folder: Path, target: Transformer, tokenizer: Tokenizer, pickles: bool = False) -> Drafting:
+    """What `folder` holds, ready to draft for `target`. ValueError says what was found and what would fit.
+
+    `pickles` also reads .bin and .pt files, their tensors alone: for files that people keep themselves, not for
+    what a stranger names on a page.
+    """
+    try:
+        path = folder / "config.json"
+        config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        weights = read_tensors(folder, pickles)
+        kind = kind_of(weights, config)
+        if kind == "medusa":
+            return medusa(weights, config, target)
+        if not config:
+            raise ValueError("there is no config.json beside the weights")
+        if kind == "eagle3":
+            return eagle3(weights, config, target)
+        return draft_model(folder, weights, config, target, tokenizer)
+    except KeyError as error:
+        raise ValueError(f"{folder}: config.json lacks {error}") from error
+    except (ValueError, RuntimeError, SafetensorError) as error:  # what torch says of matrices that do not fit
+        raise ValueError(f"{folder}: {error}") from error
+
+
+def read_tensors(folder: Path, pickles: bool) -> Weights:
+    """All tensors of a folder: safetensors, else (if `pickles`) what torch.save wrote, with no object among them."""
+    files = sorted(file for pattern in PICKLES for file in folder.glob(pattern))
+    if any(folder.glob("*.safetensors")) or not files:
+        return read_weights(folder)
+    if not pickles:
+        raise ValueError(f"{files[0].name} is a pickle; here only .safetensors are read")
+    weights: Weights = {}
+    for file in files:
+        try:
+            content = torch.load(file, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            raise ValueError(f"{file.name} holds more than tensors, so it is not opened") from error
+        if not isinstance(content, dict) or not all(isinstance(part, torch.Tensor) for part in content.values()):
+            raise ValueError(f"{file.name} is not a table of tensors by name")
+        weights |= content
+    return weights
+
+
+def kind_of(weights: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    """By the names of the tensors: medusa, eagle3 or draft_model. ValueError for everything else."""
+    names = {name.removeprefix("model.") for name in weights}
+    speculator = config.get("speculators_model_type", "eagle3")
+    if speculator != "eagle3":
+        raise ValueError(f"this is a speculator of the kind {speculator}; {FITS}")
+    for pattern, what in OTHERS.items():
+        if any(re.search(pattern, name) for name in names):
+            raise ValueError(f"this is {what}; {FITS}")
+    whole = {"embed_tokens.weight", "layers.0.self_attn.q_proj.weight"} <= names
+    if any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names):
+        if whole:
+            raise ValueError(f"this is a whole model with Medusa heads in it (Medusa 2); {FITS}")
+        return "medusa"
+    if "fc.weight" in names:
+        if "dflash_config" in config or "hidden_norm.weight" in names:
+            raise ValueError(f"this is a DFlash drafter, which denoises a block at once; {FITS}")
+        if not names & {"midlayer.hidden_norm.weight", "layers.0.hidden_norm.weight"}:
+            raise ValueError(f"this is an EAGLE head without hidden_norm: EAGLE-1, EAGLE-2 or another kind; {FITS}")
+        return "eagle3"
+    if whole:
+        return "draft_model"
+    raise ValueError(f"tensors like {', '.join(sorted(weights)[:3])} belong to no drafter known here; {FITS}")
+
+
+def eagle3(weights: Weights, config: Mapping[str, Any], target: Transformer) -> Eagle3Head:
+    """A head under the authors' names (github.com/SafeAILab/EAGLE, cnets.py), whoever wrote it."""
+    weights = {re.sub(r"^layers\.0\.", "midlayer.", name.removeprefix("model.")): w for name, w in weights.items()}
+    # Copies of the target's own parts, and tables that are computed anew.
+    weights = {name: w for name, w in weights.items() if not re.search(r"^verifier_|inv_freq$", name)}
+    for option in ("norm_before_fc", "fc_norm", "norm_output"):
+        if config.get(option):
+            raise ValueError(f"the EAGLE-3 head was trained with {option}, which is not supported")
+    if unread := sorted(name for name in weights if not EAGLE3_NAME.match(name)):
+        raise ValueError(f"the EAGLE-3 head holds {unread[0]}; a head of one layer, without such a tensor, would fit")
+    taps, width = eagle3_taps(config, len(target.layers)), target.embedding.shape[1]
+    rows, columns = weights["fc.weight"].shape
+    if (rows, columns) != (width, len(taps) * width):
+        raise ValueError(
+            f"the EAGLE-3 head fuses {columns} numbers into {rows}; "
+            f"for this target it would fuse {len(taps)} features of {width} into {width}"
+        )
+    if max(taps) > len(target.layers) or min(taps) < 0:
+        raise ValueError(f"the EAGLE-3 head reads layers {taps}; the target has {len(target.layers)}")
+    words = weights.get("embed_tokens.weight")
+    if words is not None and (len(words) < target.vocabulary or words.shape[1] != width):
+        raise ValueError(
+            f"the EAGLE-3 head embeds {len(words)} tokens in {words.shape[1]} numbers; "
+            f"for this target it would embed {target.vocabulary} in {width}"
+        )
+    head = weights.get("lm_head.weight")
+    if head is not None and "d2t" not in weights:
+        if len(head) < target.vocabulary:
+            raise ValueError(
+                f"the EAGLE-3 head knows {len(head)} tokens and brings no map d2t; "
+                f"without one it would know all {target.vocabulary} of the target"
+            )
+        weights["lm_head.weight"] = head[: target.vocabulary]  # the rest only pads
+    elif head is not None and len(weights["d2t"]) != len(head):
+        raise ValueError(f"the EAGLE-3 head knows {len(head)} tokens, its map d2t {len(weights['d2t'])}")
+    speculators = "speculators_model_type" in config
+    if speculators and "norm_before_residual" not in config:  # its readers differ in what they take for granted
+        raise ValueError("the speculator's config.json does not say norm_before_residual")
+    layer = {**config, **config.get("transformer_layer_config", {}), "num_hidden_layers": 1}
+    return Eagle3Head(Config.read(layer), weights, target, taps, bool(config.get("norm_before_residual")))
+
+
+def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
+    """The layers whose inputs are fused.
+
+    `speculators` (and vLLM) count inputs, as we do. Checkpoints for SGLang, by SpecForge or Model Optimizer, name
+    their architecture and count outputs: the output of layer 1 is the input of layer 2.
+    """
+    key = "eagle_aux_hidden_state_layer_ids"
+    if ids := config.get(key):
+        return tuple(ids)
+    if ids := (config.get("eagle_config") or {}).get(key):
+        return tuple(i + bool(config.get("architectures")) for i in ids)
+    return default_taps(layers)
+
+
+def medusa(weights: Weights, config: Mapping[str, Any], target: Transformer) -> MedusaHeads:
+    """Heads of Medusa 1; how many, and of how many blocks, the tensors say (config.json is often wrong)."""
+    weights = {MEDUSA_PREFIX.sub("", name): w for name, w in weights.items()}
+    width = target.embedding.shape[1]
+    for name, tensor in weights.items():
+        if name.endswith("weight") and tensor.shape[-1] != width:
+            raise ValueError(
+                f"the Medusa heads read states of {tensor.shape[-1]}; for this target they would read {width}"
+            )
+        if not name.endswith(("linear.weight", "linear.bias")):
+            if len(tensor) < target.vocabulary:
+                raise ValueError(f"the Medusa heads know {len(tensor)} tokens, the target {target.vocabulary}")
+            weights[name] = tensor[: target.vocabulary]  # the rest only pads
+    return MedusaHeads(weights, target, [tuple(path) for path in config.get("medusa_choices") or TREE])
+
+
+def draft_model(
+    folder: Path, weights: Weights, config: Mapping[str, Any], target: Transformer, tokenizer: Tokenizer
+) -> Transformer:
+    """A smaller model, its vocabulary cut to the target's."""
+    check_same_tokens(tokenizer, read_tokenizer(folder), target.vocabulary)
+    draft = Transformer(Config.read(config), weights, target.dtype, target.device)
+    draft.source = folder
+    cut_vocabulary(draft, target.vocabulary)
+    return draft
+
+
+def boundaries(folder: Path, tokenizer: Tokenizer) -> tuple[int | None, frozenset[int]]:
+    """The token that begins every text, if one does, and those that end it."""
+    begin = tokenizer.encode("").ids[:1]  # what the tokenizer puts before a text of nothing
+    ends: int | list[int] | None = None
+    for name in ("config.json", "generation_config.json"):  # the second knows more, where there is one
+        path = folder / name
+        facts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        ends = facts.get("eos_token_id", ends)
+    return (begin[0] if begin else None), frozenset([ends] if isinstance(ends, int) else ends or ())
+
+
+def find(name: str | Path, pickles: bool = False) -> Path:
+    """A folder as it is; else a checkpoint of that name on the Hub: data files alone, no code."""
+    if Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import snapshot_download
+
+    patterns = ["*.json", "*.safetensors", *(PICKLES if pickles else ())]
+    try:
+        return Path(snapshot_download(str(name), allow_patterns=patterns))
+    except Exception as error:  # no such name, no network, no permission: each has its own class
+        raise ValueError(f"{name} is no folder here, and could not be had from the Hub") from error
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    path = folder / "tokenizer.json"
+    if not path.exists():
+        raise ValueError("there is no tokenizer.json beside the weights")
+    return Tokenizer.from_file(str(path))
+
+
+def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
+    """ValueError with the first of the ids below `count` that stands for other bytes, or another control token."""
+    pieces = Pieces(ours), Pieces(theirs)
+    for i in range(count):
+        a, b = (reader.piece(i) for reader in pieces)
+        if pieces[0].bytes(i) != pieces[1].bytes(i) or (a and b and a != b):
+            raise ValueError(f"another tokenizer: id {i} is {a!r} for the target and {b!r} for the draft model")
+
+
+def shared_vocabulary(target: Transformer, tokenizer: Tokenizer) -> int:
+    """How many ids have a token. Vocabularies are padded behind them, each model's in its own way."""
+    return min(target.vocabulary, 1 + max(tokenizer.get_vocab(with_added_tokens=True).values()))
+
+
+def cut_vocabulary(model: Transformer, count: int) -> None:
+    """Take the ids from `count` on out of the output matrix, so that no law of the model names them.
+
+    Target and drafter are both cut to the ids that have a token: an id that only pads is neither drafted nor sampled,
+    by plain decoding no more than by speculation, and all laws have one length.
+    """
+    if model.vocabulary < count:
+        raise ValueError(f"the model knows {model.vocabulary} tokens; it would have to know all {count} of the target")
+    if model.vocabulary > count:
+        assert isinstance(model.head, Tensor)  # published models keep their dtype
+        model.head, model.vocabulary = model.head[:, :count].contiguous(), count

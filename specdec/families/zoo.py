@@ -1,0 +1,298 @@
+"""Models by name: the embedded family, or a folder that `specdec.train` wrote. Loads once, shares read-only."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+
+from ..assets import ASSETS
+from ..drafters import (
+    AdaptiveDrafter,
+    Drafter,
+    DraftModelDrafter,
+    Eagle3Drafter,
+    Eagle3Head,
+    Eagle3TreeDrafter,
+    EarlyExitDrafter,
+    MedusaDrafter,
+    MedusaHeads,
+    MedusaTreeDrafter,
+    NoDrafter,
+    PromptLookupDrafter,
+)
+from ..figures import machine
+from ..models.base import LanguageModel
+from ..models.transformer import EightBit, Transformer
+from ..models.view import TargetView
+from ..text import Pieces
+from ..types import Costs
+from . import published
+
+EMBEDDED = ASSETS / "family"
+FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}
+ADAPTIVE, DEFAULT = "adaptive", "draft_model"
+SMALL = 100_000_000  # bytes of weights as stored
+# Cores left to others. Threads of one product wait for each other, and one that loses its core to a browser holds up
+# all: on two cores a run with two threads, beside the page that drew it, was five times slower than with one.
+spared = 0
+_loaded: dict[tuple[str, torch.dtype | None, str], Family] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way of drafting: how a run's drafter is made, and what it needs of the target and of memory."""
+
+    make: Callable[[TargetView, int], Drafter]  # the target as the run sees it, the longest text
+    parameters: int = 0  # beside the target's
+    taps: tuple[int, ...] = ()
+    exit_layer: int = 0
+
+
+class Family:
+    """A target, its tokenizer, and the ways of drafting for it. Drafters are made anew for every run.
+
+    `adaptive:NAME` is the drafter of that name with a depth chosen anew every cycle.
+    """
+
+    def __init__(self, name: str, target: Transformer, tokenizer: Tokenizer, drafts: dict[str, Transformer]) -> None:
+        self.name, self.target, self.drafts = name, target, dict(drafts)
+        tokenizer.encode_special_tokens = True  # text from people never becomes a control token
+        self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
+        self.begin = tokenizer.token_to_id("<|endoftext|>")
+        self.end_tokens = frozenset() if self.begin is None else frozenset({self.begin})
+        self.threads = torch.get_num_threads()
+        self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them
+        self.drafters = {
+            "none": Method(lambda view, capacity: NoDrafter()),
+            "prompt_lookup": Method(lambda view, capacity: PromptLookupDrafter()),
+        }
+        self.drafters |= {draft_name: draft_method(draft) for draft_name, draft in drafts.items()}
+        if target.config.exit_layers:
+            self.drafters |= early_exit(target.config.exit_layers[0])
+
+    @property
+    def draft(self) -> Transformer | None:
+        return self.drafts.get(DEFAULT)
+
+    def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
+        """The target and a fresh drafter for one run of at most `capacity` tokens. ValueError names the choices."""
+        wrapped = adapted(name)
+        name = wrapped or name
+        if name not in self.drafters:
+            raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
+        method = self.drafters[name]
+        view = TargetView(self.target, method.taps, method.exit_layer)
+        drafter = method.make(view, capacity)
+        drafter.name = name  # one class may serve several names
+        return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
+
+    def encode(self, text: str) -> list[int]:
+        begin = [] if self.begin is None else [self.begin]
+        return begin + self.tokenizer.encode(text, add_special_tokens=False).ids
+
+    def describe(self) -> dict[str, Any]:
+        """JSON-ready facts for labels."""
+        facts: dict[str, Any] = {"family": self.name, "target": facts_of(self.target)}
+        facts |= {name: facts_of(draft) for name, draft in self.drafts.items()}
+        return facts | {
+            "dtype": str(self.target.dtype).removeprefix("torch."),
+            "device": self.target.device,
+            "threads": self.threads,
+        }
+
+
+def adapted(name: str) -> str:
+    """The drafter that `adaptive` or `adaptive:NAME` wraps; "" for any other name."""
+    kind, _, inner = name.partition(":")
+    return (inner or DEFAULT) if kind == ADAPTIVE else ""
+
+
+def facts_of(model: Transformer) -> dict[str, Any]:
+    bits = {"weights": "int8"} if model.eight_bit else {}
+    return {"parameters": model.parameters, "layers": len(model.layers), "hidden_size": model.embedding.shape[1]} | bits
+
+
+def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
+    """The family of that name or folder, loaded at the first call. `dtype` None picks what is fastest there."""
+    check_device(device)
+    with _lock:
+        if (name, dtype, device) not in _loaded:
+            folder = FOLDERS.get(name) or Path(name)
+            chosen = dtype or fastest_dtype(folder / "target", device)
+            _loaded[name, dtype, device] = read(folder, name, chosen, device)
+        return _loaded[name, dtype, device]
+
+
+def check_device(device: str) -> None:
+    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+        raise ValueError("torch sees no NVIDIA GPU here; leave the device out to run on the CPU")
+
+
+def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Family:
+    """A folder with `target/`, `tokenizer/` and perhaps `draft_model/`, `draft_model_NAME/`, `medusa/`, `eagle3/`.
+
+    Without a tokenizer it holds a tuned target, which shares the tokenizer and the draft of the family around it.
+    """
+    if not (folder / "target").is_dir():
+        raise ValueError(f"{folder} holds no folder 'target' with a model in it")
+    tuned = not (folder / "tokenizer").is_dir()
+    words = (folder.parent if tuned else folder) / "tokenizer" / "tokenizer.json"
+    if not words.is_file():
+        raise ValueError(f"{folder} has no tokenizer: {words} is missing")
+    tokenizer = Tokenizer.from_file(str(words))
+    eight_bit = device == "cpu" and EightBit.pays()  # for drafts alone: the target keeps every bit
+    drafts = {
+        name: Transformer.load(path, dtype, device, eight_bit) for name, path in draft_folders(folder, tuned).items()
+    }
+    family = Family(name, Transformer.load(folder / "target", dtype, device), tokenizer, drafts)
+    family.drafters |= heads(folder, family.target, eight_bit)
+    return at_its_fastest(family)
+
+
+def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
+    """Draft models by name: `draft_model`, and `draft_model:NAME` for every folder draft_model_NAME.
+
+    Beside a tuned target `draft_model` is the one from before, and what was distilled anew is called after the folder.
+    """
+    if tuned:
+        found = {DEFAULT: folder.parent / DEFAULT, f"{DEFAULT}:{folder.name}": folder / DEFAULT}
+    else:
+        folders = folder / DEFAULT, *sorted(folder.glob(f"{DEFAULT}_*"))
+        found = {path.name.replace(f"{DEFAULT}_", f"{DEFAULT}:", 1): path for path in folders}
+    return {name: path for name, path in found.items() if path.is_dir()}
+
+
+def heads(folder: Path, target: Transformer, eight_bit: bool) -> dict[str, Method]:
+    """The drafters that are small parts trained on the target's own states."""
+    methods: dict[str, Method] = {}
+    if (folder / "medusa").is_dir():
+        methods |= methods_of(MedusaHeads.load(folder / "medusa", target, eight_bit))
+    if (folder / "eagle3").is_dir():
+        methods |= methods_of(Eagle3Head.load(folder / "eagle3", target, eight_bit))
+    return methods
+
+
+def load_pair(
+    target: str | Path, *drafts: str | Path, exit_layer: int = 0, dtype: torch.dtype | None = None,
+    pickles: bool = False, device: str = "cpu",
+) -> Family:  # fmt: skip
+    """A target in the Hub's layout and any number of drafters for it, each told by its tensors.
+
+    Folders, or names on the Hub. `exit_layer` offers early exit there: LayerSkip's files do not say where their models
+    were trained to exit. `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter
+    of a kind bears its source's last name. ValueError, with one reason, for what cannot be loaded.
+    """
+    check_device(device)
+    folder = published.find(target)
+    try:
+        model = Transformer.load(folder, dtype or fastest_dtype(folder, device), device)
+        tokenizer = published.read_tokenizer(folder)
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from error
+    published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
+    if not 0 <= exit_layer < len(model.layers):
+        raise ValueError(f"the exit layer must lie between 1 and {len(model.layers) - 1}, not {exit_layer}")
+    family = Family(str(target), model, tokenizer, {})
+    family.begin, family.end_tokens = published.boundaries(folder, tokenizer)
+    if exit_layer:
+        family.drafters |= early_exit(exit_layer)
+    for source in drafts:
+        part = published.load_drafter(published.find(source, pickles), model, tokenizer, pickles)
+        for name, method in methods_of(part).items():
+            name = f"{name}:{Path(source).name}" if name in family.drafters else name
+            family.drafters[name] = method
+            if isinstance(part, Transformer):
+                family.drafts[name] = part
+    return at_its_fastest(family)
+
+
+def methods_of(part: published.Drafting) -> dict[str, Method]:
+    """The ways of drafting that a trained part serves."""
+    if isinstance(part, MedusaHeads):
+        facts = part.parameters, part.taps
+        return {
+            "medusa": Method(lambda view, capacity: MedusaDrafter(view, part), *facts),
+            "medusa:tree": Method(lambda view, capacity: MedusaTreeDrafter(view, part), *facts),
+        }
+    if isinstance(part, Eagle3Head):
+        return {
+            "eagle3": Method(lambda view, capacity: Eagle3Drafter(view, part, capacity), part.parameters, part.taps),
+            "eagle3:tree": Method(
+                lambda view, capacity: Eagle3TreeDrafter(view, part, capacity), part.parameters, part.taps
+            ),
+        }
+    return {DEFAULT: draft_method(part)}
+
+
+def draft_method(draft: Transformer) -> Method:
+    return Method(lambda view, capacity: DraftModelDrafter(draft, capacity), draft.parameters)
+
+
+def early_exit(layer: int) -> dict[str, Method]:
+    return {"early_exit": Method(lambda view, capacity: EarlyExitDrafter(view), exit_layer=layer)}
+
+
+def at_its_fastest(family: Family) -> Family:
+    """With the settings that are fastest on this machine; a GPU has none."""
+    if family.target.device != "cpu":
+        return family
+    family.threads = tune_threads(family)
+    if family.target.dtype != torch.float32:
+        tune_padding(family)
+    return family
+
+
+def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
+    """bfloat16 on a GPU. On a CPU float32 for small models; bfloat16 for large ones if its hardware multiplies that.
+
+    Large matrices cost what their bytes cost. Small ones cost what a call costs, and a bfloat16 call costs
+    several times a float32 one (27 against 6 µs at 192 × 576 on the CPU this was measured on).
+    """
+    if device != "cpu":
+        return torch.bfloat16
+    stored = sum(shard.stat().st_size for shard in folder.glob("*.safetensors"))
+    supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    return torch.bfloat16 if stored > SMALL and supported() else torch.float32
+
+
+def tune_padding(family: Family, passes: int = 30, dearest: float = 1.02) -> None:
+    """Let plain steps compute two rows if that costs at most two per cent: never slow the baseline down."""
+    target, cache = family.target, family.target.new_cache(64)
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(passes):
+        for padded, times in seconds.items():
+            target.pad_single_rows = padded
+            start = time.perf_counter()
+            target.forward([0], cache)
+            times.append(time.perf_counter() - start)
+            cache.keep(0)
+    target.pad_single_rows = median(seconds[True]) <= dearest * median(seconds[False])
+
+
+def tune_threads(family: Family, passes: int = 4) -> int:
+    """Try thread counts on short passes and keep the fastest: small matrices are slower when shared out."""
+    most = max(1, machine.cores() - spared)
+    if most == 1:
+        torch.set_num_threads(1)
+        return 1
+    seconds: dict[int, list[float]] = {count: [] for count in sorted({1, 2, most // 2, most}) if 0 < count <= most}
+    cache = family.target.new_cache(64)
+    for count, times in seconds.items():
+        torch.set_num_threads(count)
+        for width in (1, 2, 5) * passes:
+            start = time.perf_counter()
+            family.target.forward([0] * width, cache, rows=width)
+            times.append(time.perf_counter() - start)
+            cache.keep(0)
+    best = min(seconds, key=lambda count: median(seconds[count]))
+    torch.set_num_threads(best)
+    return best

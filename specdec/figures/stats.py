@@ -1,0 +1,337 @@
+"""Events folded into figures. Words and letters as everywhere: α judged-only, τ per cycle, costs in plain steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, TYPE_CHECKING
+
+from ..events import Committed, Drafted, Event, Finished, Verified
+from .theory import accounted_speedup
+
+if TYPE_CHECKING:
+    import pandas
+
+TOKEN_KINDS = ("word_start", "continuation", "punctuation", "digit", "white_space")
+
+
+@dataclass
+class LaneStats:
+    """One lane's run. Cycle 0, the prefill, counts for time to first token and nothing else."""
+
+    cycles: int = 0
+    tokens: int = 0
+    first: int = 1  # tokens of cycle 0; a peer may draft before it has read the prompt
+    drafted: int = 0
+    drafting_cycles: int = 0
+    accepted_at: list[int] = field(default_factory=list)  # by depth in the draft
+    judged_at: list[int] = field(default_factory=list)
+    accepted_of: dict[str, int] = field(default_factory=dict)  # by the kind of token that came to stand there
+    judged_of: dict[str, int] = field(default_factory=dict)
+    prefill_seconds: float = 0.0
+    draft_seconds: float = 0.0
+    verify_seconds: list[float] = field(default_factory=list)  # cycles with a draft
+    step_seconds: list[float] = field(default_factory=list)  # cycles without one
+    seconds: float = 0.0  # on the lane's clock, to the last token
+    reason: str = ""
+    text: str = ""
+    eager: str | None = None  # why it ran without captured graphs, on a GPU
+    ids: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, events: Iterable[Event], lane: str) -> LaneStats:
+        stats = cls()
+        parents: tuple[int, ...] = ()
+        verified: Verified | None = None
+        before = ""  # the text's last token
+        for event in events:
+            if event.lane != lane:
+                continue
+            if isinstance(event, Drafted):
+                if event.cycle == 0:
+                    continue
+                parents = event.parents
+                stats.drafted += len(event.tokens)
+                stats.drafting_cycles += 1
+                stats.draft_seconds += event.end - event.start
+            elif isinstance(event, Verified):
+                verified = event
+                if event.cycle > 0:
+                    passes = stats.verify_seconds if parents else stats.step_seconds
+                    passes.append(event.end - event.start)
+            elif isinstance(event, Committed):
+                if verified is not None and event.cycle > 0:
+                    stats._judge(verified, event, parents, before)
+                before = event.pieces[-1] if event.pieces else before
+                stats.ids += event.tokens
+                stats.tokens, stats.seconds = event.total, event.at
+                if event.cycle == 0:
+                    stats.prefill_seconds, stats.first = event.at, event.total
+                else:
+                    stats.cycles += 1
+                parents = ()
+            elif isinstance(event, Finished):
+                stats.reason, stats.text, stats.eager = event.reason, event.text, event.eager
+        return stats
+
+    def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...], before: str) -> None:
+        """Count levels of the draft: reached if one of its nodes was judged, passed if one was accepted.
+
+        What stands behind the end of the text was judged, but is no part of it: it does not count.
+        """
+        passed: list[bool] = []
+        for position in verified.positions:
+            ended = sum(passed) == committed.accepted and len(committed.tokens) == committed.accepted
+            if position.status == "discarded" or ended:
+                continue
+            depth, node = 0, position.node
+            while (node := parents[node]) >= 0:
+                depth += 1
+            if depth == len(passed):
+                passed.append(False)
+            passed[depth] |= position.status == "accepted"
+        for depth, kept in enumerate(passed):
+            if depth == len(self.judged_at):
+                self.judged_at.append(0)
+                self.accepted_at.append(0)
+            self.judged_at[depth] += 1
+            self.accepted_at[depth] += kept
+        for kept, piece in zip(passed, committed.pieces, strict=False):
+            kind = token_kind(piece, before)
+            self.judged_of[kind] = self.judged_of.get(kind, 0) + 1
+            self.accepted_of[kind] = self.accepted_of.get(kind, 0) + kept
+            before = piece
+
+    @property
+    def judged(self) -> int:
+        return sum(self.judged_at)
+
+    @property
+    def accepted(self) -> int:
+        return sum(self.accepted_at)
+
+    @property
+    def alpha(self) -> float | None:
+        """Accepted / judged."""
+        return self.accepted / self.judged if self.judged else None
+
+    @property
+    def draft_acceptance_rate(self) -> float | None:
+        """Accepted / drafted."""
+        return self.accepted / self.drafted if self.drafted else None
+
+    @property
+    def tau(self) -> float | None:
+        """Tokens per cycle, the target's own included, without the first token, which the prefill gives."""
+        return (self.tokens - self.first) / self.cycles if self.cycles else None
+
+    @property
+    def decode_seconds(self) -> float:
+        return self.seconds - self.prefill_seconds
+
+    @property
+    def other_seconds(self) -> float:
+        """What decoding spent beyond drafts and passes: the engine's own time."""
+        passes = sum(self.verify_seconds) + sum(self.step_seconds)
+        return max(0.0, self.decode_seconds - self.draft_seconds - passes)
+
+    @property
+    def seconds_per_token(self) -> float | None:
+        """TPOT: time per output token behind the first."""
+        return self.decode_seconds / (self.tokens - self.first) if self.tokens > self.first else None
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        return 1.0 / self.seconds_per_token if self.seconds_per_token else None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A speculative lane against plain decoding of the same prompt. Costs are in units of one plain step."""
+
+    speculative: LaneStats
+    plain: LaneStats
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Comparison:
+        events = list(events)
+        return cls(LaneStats.of(events, "speculative"), LaneStats.of(events, "plain"))
+
+    @property
+    def step(self) -> float | None:
+        """Seconds of one plain step, the engine's own time included."""
+        return self.plain.seconds_per_token
+
+    @property
+    def measured_speedup(self) -> float | None:
+        fast, slow = self.speculative.seconds_per_token, self.plain.seconds_per_token
+        return slow / fast if fast and slow else None
+
+    @property
+    def draft_cost(self) -> float | None:
+        """c: one draft token's time."""
+        if not self.step or not self.speculative.drafted:
+            return None
+        return self.speculative.draft_seconds / self.speculative.drafted / self.step
+
+    @property
+    def verify_cost(self) -> float | None:
+        """v: one verification pass (the mean, so that the account adds up)."""
+        passes = self.speculative.verify_seconds
+        return sum(passes) / len(passes) / self.step if self.step and passes else None
+
+    @property
+    def overhead(self) -> float | None:
+        """o: what a cycle costs beyond its draft and its pass."""
+        spec = self.speculative
+        if not self.step or not spec.drafting_cycles:
+            return None
+        return spec.other_seconds / spec.cycles / self.step
+
+    @property
+    def overhead_share(self) -> float | None:
+        """The same as a share of the speculative lane's time."""
+        spec = self.speculative
+        return spec.other_seconds / spec.decode_seconds if spec.drafting_cycles and spec.decode_seconds else None
+
+    @property
+    def step_cost(self) -> float:
+        """One pass of the speculative lane without a draft."""
+        passes = self.speculative.step_seconds
+        return sum(passes) / len(passes) / self.step if self.step and passes else 1.0
+
+    @property
+    def accounted_speedup(self) -> float | None:
+        """Does the account close? From this run's own acceptance by position, costs and overhead."""
+        return account([self])
+
+
+def account(runs: Sequence[Comparison]) -> float | None:
+    """The speed-up that the acceptance and the costs of these runs, taken together, add up to."""
+    runs = [run for run in runs if run.step and run.speculative.cycles]
+    lanes = [run.speculative for run in runs]
+    drafting = sum(lane.drafting_cycles for lane in lanes)
+    if not drafting:
+        return None
+    costs = [(run.draft_cost, run.verify_cost, run.overhead) for run in runs if run.speculative.drafted]
+    c, v, o = (median(cost or 0.0 for cost in column) for column in zip(*costs, strict=True))
+    return accounted_speedup(
+        pooled_alpha(lanes),
+        sum(lane.drafted for lane in lanes) / drafting,
+        c,
+        v,
+        o,
+        drafting / sum(lane.cycles for lane in lanes),
+        median(run.step_cost for run in runs),
+    )
+
+
+def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
+    """Acceptance by position over all runs: of those judged there, the share that was kept."""
+    rates = []
+    for place in range(max((len(lane.judged_at) for lane in lanes), default=0)):
+        judged = sum(lane.judged_at[place] for lane in lanes if place < len(lane.judged_at))
+        rates.append(sum(lane.accepted_at[place] for lane in lanes if place < len(lane.judged_at)) / judged)
+    return rates
+
+
+def pooled_alpha_by_kind(lanes: Sequence[LaneStats]) -> dict[str, float]:
+    """Acceptance by kind of token over all runs, of the kinds that occurred."""
+    rates = {}
+    for kind in TOKEN_KINDS:
+        if judged := sum(lane.judged_of.get(kind, 0) for lane in lanes):
+            rates[kind] = sum(lane.accepted_of.get(kind, 0) for lane in lanes) / judged
+    return rates
+
+
+def token_kind(piece: str, before: str = "") -> str:
+    """One of TOKEN_KINDS, by the token's first visible character; `before` is the token in front of it.
+
+    A letter goes on with a word if a letter, a digit or an apostrophe (’) stands right in front of it.
+    """
+    visible = piece.lstrip()
+    if not visible:
+        return "white_space"
+    if visible[0].isdigit():
+        return "digit"
+    if not visible[0].isalpha():
+        return "punctuation"
+    inside = visible == piece and (before[-1:].isalnum() or before[-1:] == "’")
+    return "continuation" if inside else "word_start"
+
+
+def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
+    """Several races in figures: acceptance pooled over all cycles, medians of costs, rates and speed-ups.
+
+    Rates are tokens per second behind the first token, whose time stands apart; a figure that cannot be had is None.
+    """
+    lanes = [run.speculative for run in runs]
+    accepted = sum(lane.accepted for lane in lanes)
+    return {
+        "alpha": ratio(accepted, sum(lane.judged for lane in lanes)),
+        "alpha_by_position": [round(rate, 4) for rate in pooled_alpha(lanes)],
+        "alpha_by_kind": {kind: round(rate, 4) for kind, rate in pooled_alpha_by_kind(lanes).items()},
+        "draft_acceptance_rate": ratio(accepted, sum(lane.drafted for lane in lanes)),
+        "tau": ratio(sum(lane.tokens - lane.first for lane in lanes), sum(lane.cycles for lane in lanes)),
+        "draft_cost": middle(run.draft_cost for run in runs),
+        "verify_cost": middle(run.verify_cost for run in runs),
+        "overhead": middle(run.overhead for run in runs),
+        "engine_overhead_share": middle(run.overhead_share for run in runs),
+        "plain_tokens_per_second": middle(run.plain.tokens_per_second for run in runs),
+        "tokens_per_second": middle(lane.tokens_per_second for lane in lanes),
+        "plain_first_token_seconds": middle(run.plain.prefill_seconds or None for run in runs),
+        "first_token_seconds": middle(lane.prefill_seconds or None for lane in lanes),
+        "measured_speedup": middle(run.measured_speedup for run in runs),
+        "accounted_speedup": middle(run.accounted_speedup for run in runs),
+    }
+
+
+def middle(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(median(known), 4) if known else None
+
+
+def interval(values: Iterable[float | None]) -> list[float] | None:
+    """The 95 % interval of the median by order statistics; of fewer than six values their range, which covers less."""
+    known = sorted(value for value in values if value is not None)
+    n, outside, beyond = len(known), 0.0, 0  # the chance that the median lies below the value at `beyond`
+    while (outside := outside + math.comb(n, beyond) / 2**n) <= 0.025:
+        beyond += 1
+    beyond = max(0, beyond - 1)
+    return [round(known[beyond], 4), round(known[-1 - beyond], 4)] if known else None
+
+
+def spread(values: Iterable[float | None]) -> list[float] | None:
+    """The least and the greatest."""
+    known = [value for value in values if value is not None]
+    return [round(min(known), 4), round(max(known), 4)] if known else None
+
+
+def ratio(part: float, whole: float) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def repetition(ids: list[int], n: int = 8) -> float:
+    """The share of n-grams that occurred before: looping text flatters every drafter."""
+    grams = [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
+    return 1.0 - len(set(grams)) / len(grams) if grams else 0.0
+
+
+def cycles_frame(events: Iterable[Event], lane: str = "speculative") -> pandas.DataFrame:
+    """One row a cycle: what was drafted, kept and committed, and when (seconds on the lane's clock)."""
+    import pandas
+
+    rows: dict[int, dict[str, object]] = {}
+    for event in events:
+        if event.lane != lane or not isinstance(event, (Drafted, Verified, Committed)):
+            continue
+        row = rows.setdefault(event.cycle, {"cycle": event.cycle, "drafted": 0, "draft_seconds": 0.0})
+        if isinstance(event, Drafted):
+            row.update(drafted=len(event.tokens), draft_seconds=event.end - event.start)
+        elif isinstance(event, Verified):
+            row.update(verify_seconds=event.end - event.start)
+        else:
+            row.update(accepted=event.accepted, kind=event.kind, tokens=len(event.tokens), text=event.text, at=event.at)
+    return pandas.DataFrame(list(rows.values()))

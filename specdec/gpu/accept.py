@@ -1,0 +1,150 @@
+"""The accept step of a chain as tensor operations alone: nothing in it asks the host, so a CUDA graph can hold it.
+
+Its specification is the plain walk (`verify.RejectionSampling`): for the same random numbers it keeps the same drafts
+and draws the same token; a test holds the two equal. Greedy decoding is the case of one-hot rows, a point mass the
+case without laws, plain decoding the case K = 0. Trees, other rules and models are not its business.
+
+An index that is a tensor of no dimensions, `x[i]`, would make torch read it on the host: indices here have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..sampling import Chooser
+from ..types import Proposal, Trial, Verdict
+
+Test = Callable[[Tensor, Tensor, Tensor], Tensor]  # p, q, u [K] -> which drafts pass, bool [K]
+HEAD = 5  # numbers of a record before those of its drafts
+
+
+def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
+    """Kept with probability min(1, p/q)."""
+    return u * q < p
+
+
+def synthetic(alpha: float) -> Test:
+    """Kept with probability `alpha`, whatever the models think: for measuring speed where weights are random.
+
+    The text is then worth nothing. (vLLM offers the same.)
+    """
+    return lambda p, q, u: u < alpha
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a draft, on the device: [1], [1], and [K] each for all drafts, judged or not."""
+
+    accepted: Tensor
+    token: Tensor
+    p: Tensor
+    q: Tensor
+
+
+def accept(
+    rows: Tensor, drafted: Tensor, laws: Tensor | None, coins: Tensor, own: Tensor, limit: Tensor, test: Test = ratio
+) -> Outcome:
+    """Judge the first `limit` [1] of the drafts [K], drawn from `laws` [K, V] (None: chosen outright).
+
+    `rows` [K + 1, V] are the target's laws, `coins` [K] and `own` [1] uniform numbers in [0, 1), float64. What stands
+    from `limit` on counts as not drafted: that is how one captured K serves the last cycle, too.
+    """
+    k = len(drafted)
+    p = rows[:k].gather(1, drafted[:, None])[:, 0].double()
+    q = torch.ones_like(p) if laws is None else laws.gather(1, drafted[:, None])[:, 0].double()
+    kept = test(p, q, coins) & (torch.arange(k, device=rows.device) < limit)
+    accepted = kept.long().cumprod(0).sum(0, keepdim=True)
+    law = rows.index_select(0, accepted)[0]
+    if k:
+        last = accepted.clamp(max=k - 1)
+        if laws is None:
+            left = law.scatter(0, drafted.index_select(0, last), 0.0)
+        else:
+            left = (law - laws.index_select(0, last)[0]).clamp(min=0.0)
+        law = torch.where((accepted < limit) & (left.sum() > 0.0), left, law)
+    return Outcome(accepted, draw(law, own), p, q)
+
+
+def draw(weights: Tensor, u: Tensor) -> Tensor:
+    """The token that `u` [1] falls on, where each has its share of [0, 1): inverse of the cumulative sum.  # [V] -> [1]
+
+    A count of sums in place of a search. The second one holds where u times the total rounds up to the total.
+    """
+    sums = weights.double().cumsum(0)
+    total = sums[-1:]
+    return torch.minimum((sums <= u * total).sum(0, keepdim=True), (sums < total).sum(0, keepdim=True))
+
+
+def packed(outcome: Outcome, drafted: Tensor, coins: Tensor, limit: Tensor, sound: Tensor, finite: Tensor) -> Tensor:
+    """One cycle for the host, in one tensor.  # [HEAD + 4 K], float64: exact for ids and for float32
+
+    `sound` and `finite` [1] say whether the draft model's and the target's logits were numbers.
+    """
+    head = (outcome.accepted, outcome.token, limit, sound, finite)
+    return torch.cat([*(part.double() for part in head), drafted.double(), outcome.p, outcome.q, coins])
+
+
+@dataclass(frozen=True)
+class Record:
+    """A packed cycle as the host reads it."""
+
+    accepted: int
+    token: int
+    drafted: tuple[int, ...]
+    p: tuple[float, ...]
+    q: tuple[float, ...]
+    u: tuple[float, ...]
+    sound: bool
+    finite: bool
+
+    @classmethod
+    def read(cls, numbers: list[float]) -> Record:
+        accepted, token, limit, sound, finite = numbers[:HEAD]
+        k, n = (len(numbers) - HEAD) // 4, int(limit)
+        drafted, p, q, u = (tuple(numbers[HEAD + k * i : HEAD + k * i + n]) for i in range(4))
+        return cls(int(accepted), int(token), tuple(map(int, drafted)), p, q, u, sound != 0.0, finite != 0.0)
+
+    def verdict(self, law: Tensor | None = None) -> Verdict:
+        """In the words of the walk."""
+        judged = min(self.accepted + 1, len(self.drafted))
+        trials = tuple(
+            Trial(i, self.drafted[i], self.p[i], self.q[i], self.u[i], i < self.accepted) for i in range(judged)
+        )
+        kind = "resampled" if self.accepted < len(self.drafted) else "bonus"
+        return Verdict(tuple(range(self.accepted)), self.token, kind, trials, law=law)  # type: ignore[arg-type]
+
+    def proposal(self, laws: Tensor | None = None) -> Proposal:
+        return Proposal.chain(list(self.drafted), laws)
+
+
+def numbers(seed: int, places: int, k: int) -> Tensor:
+    """A run's random numbers: a row for every length that its text may have.  # [places, 2 K + 1], float64
+
+    First the target's own token's, then K coins, then K for the drafts. Made on the host, so that a seed means
+    the same on every device.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(places, 2 * k + 1, dtype=torch.float64, generator=generator)
+
+
+class TableChooser(Chooser):
+    """The same numbers for the plain loop."""
+
+    def __init__(self, seed: int, places: int, k: int) -> None:
+        self._table, self._k, self._row = numbers(seed, places, k), k, 0
+
+    def at(self, length: int) -> None:
+        self._row = length
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        kind, level = key
+        place = 0 if kind == "own" else 1 + self._k + level
+        return int(draw(probs, self._table[self._row, place : place + 1].to(probs.device)))
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        u = float(self._table[self._row, 1 + key[1]])
+        return u * q < p, u

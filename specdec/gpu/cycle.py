@@ -1,0 +1,194 @@
+"""One cycle on the device: draft, verify, accept, grow the text, and tell the host once.
+
+Two steps, each a CUDA graph where there is one (`models/graphs.py`): the whole draft loop (`captured.py`), and one pass
+of the target with the accept step (`fused.py`) behind it. Text, length, random numbers and all caches stay on the
+device; the invariant is the loop's: *the target's cache holds every committed token except the last.* Plain decoding
+is K = 0.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from ..models.transformer import Transformer
+from ..sampling import favourites, probabilities
+from ..types import SamplingParams
+from .accept import accept, draw, HEAD, numbers, packed, ratio, Record, Test
+from .drafting import deepest, Draft, look_up, steps_of, target_for, Text
+from .graphs import bucket_for, Graphs
+
+
+class Cycle:
+    """A target and a way of drafting for it, for texts of up to `capacity` tokens, one at a time.
+
+    `k`, at most the number of Medusa's heads, and the warps of `params` are part of what is captured. ValueError if the
+    draft model reads less.
+    """
+
+    @torch.inference_mode()
+    def __init__(
+        self, target: Transformer, draft: Draft, k: int, capacity: int, params: SamplingParams, test: Test = ratio,
+        details: bool = False,
+    ) -> None:  # fmt: skip
+        if isinstance(draft, Transformer) and draft.context < capacity:
+            raise ValueError(f"the draft model reads at most {draft.context} tokens")
+        self.k, self.params, self.test = deepest(draft, k), params, test
+        self.capacity, size = capacity, capacity + self.k + 1  # a draft may reach beyond the end
+        device = target.device
+        self.target = target_for(draft, target, size)
+        self.text = torch.zeros(size, dtype=torch.long, device=device)
+        self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))
+        self.most = torch.full_like(self.length, self.k)  # that any draft may count
+        self.drafted = torch.zeros_like(self.text[: self.k])
+        self._text = Text(self.text, self.length, self.drafted, self.target)
+        self.steps = None if draft is None or draft == "lookup" else steps_of(draft, self._text)
+        # Rows of the target's block that have passed its first layers: all but the last draft's.
+        self._begun = self.k if self.target.cache.exit_layer else 0
+        self.numbers = torch.zeros(size, 2 * self.k + 1, dtype=torch.float64, device=device)
+        self.sound = torch.ones(1, dtype=torch.bool, device=device)
+        law = torch.float64 if target.dtype == torch.float64 else torch.float32
+        self.drawn = self.steps is not None and params.temperature > 0.0  # else each token is chosen outright
+        self.rows = torch.zeros(self.k + 1, target.vocabulary, dtype=law, device=device)
+        self.laws = torch.zeros_like(self.rows[: self.k if self.drawn else 0])
+        self.record = torch.zeros(HEAD + 4 * self.k, dtype=torch.float64, device=device)
+        self._steps = torch.arange(self.k + 1, device=device)
+        self._told = [self.record, *([self.rows, self.laws] if details else [])]
+        self._on_gpu = self.record.is_cuda
+        self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._told] if self._on_gpu else []
+        self.graphs = Graphs(device)
+        self.syncs = 0  # times that the host has waited
+        self.draft_seconds = self.verify_seconds = 0.0  # of the last cycle
+        self._known = 0  # the length as the host knows it
+
+    @torch.inference_mode()
+    def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
+        """Read the prompt, whose text shall have `end` tokens at most, and draw the first token."""
+        if not 0 < len(prompt) < end <= self.capacity:
+            raise ValueError(f"{len(prompt)} tokens growing to {end} do not fit {self.capacity}")
+        start = self._mark()
+        self.text[: len(prompt)] = torch.tensor(prompt, device=self.text.device)
+        self.length.fill_(len(prompt))
+        self.end.fill_(end)
+        self.most.fill_(self.k)
+        self.sound.fill_(True)
+        self.limit.fill_(0)
+        self.numbers.copy_(numbers(seed, len(self.numbers), self.k))
+        self._known = len(prompt)
+        self._judge(self.target.prefill(prompt), self.drafted[:0], None)
+        if self.steps:
+            self.steps.prefill(prompt)
+        return self._read(0, start, start)
+
+    @torch.inference_mode()
+    def prepare(self, first: int, end: int) -> None:
+        """Capture, before `begin`, what texts of `first` to `end` tokens need: set-up is no part of a run's time."""
+        if self.graphs.reason:
+            return
+        self.length.fill_(2)
+        for bucket in sorted({self._bucket(length) for length in range(first, end)}):
+            for key, step in self._plan(bucket):
+                self.graphs.prepare(key, step, self.length)
+
+    @torch.inference_mode()
+    def run(self) -> Record:
+        """One cycle."""
+        marks = [self._mark()]
+        for key, step in self._plan(self._bucket(self._known)):
+            self.graphs.run(key, step, self.length)
+            marks.append(self._mark())
+        return self._read(self.k, marks[0], marks[-2])
+
+    def _bucket(self, length: int) -> int:
+        return bucket_for(length + self.k + 1, len(self.text))
+
+    def _plan(self, bucket: int) -> list[tuple[tuple[str, int], Callable[[], None]]]:
+        """The steps of a cycle."""
+        verify = (("verify", bucket), lambda: self._verify(bucket))
+        return [(("draft", bucket), lambda: self._draft(bucket)), verify] if self.k else [verify]
+
+    @torch.inference_mode()
+    def stop_drafting(self) -> None:
+        """From now on no draft counts."""
+        self.most.fill_(0)
+
+    def laws_told(self, record: Record) -> tuple[Tensor, Tensor | None]:
+        """On the host, with `details`: the target's rows and the drafts' laws of the cycle that was read last."""
+        (_, rows, laws), n = self._host or self._told, len(record.drafted)
+        return rows[: n + 1], laws[:n] if self.drawn and n else None
+
+    def _draft(self, bucket: int) -> None:
+        torch.minimum((self.end - self.length - 1).clamp(min=0), self.most, out=self.limit)
+        if self.steps is None:
+            drafted, found = look_up(self._text, bucket)
+            self.drafted.copy_(drafted)
+            self.limit.mul_(found)
+            return
+        uniform = self.numbers.index_select(0, self.length)[0, 1 + self.k :]
+        highest = []
+        for i, logits in enumerate(self.steps.logits(bucket)):
+            highest.append(logits.amax(-1))
+            if self.drawn:
+                law = probabilities(logits, self.params)[0]
+                self.laws[i].copy_(law)
+                token = draw(law, uniform[i : i + 1])
+            else:
+                token = favourites(logits)
+            self.drafted[i : i + 1].copy_(token)
+        self.sound.copy_(torch.cat(highest).sum(0, keepdim=True).isfinite())
+        self.limit.mul_(self.sound)
+
+    def _verify(self, bucket: int) -> None:
+        start = self.length - 1
+        ids = torch.cat([self.text.index_select(0, start), self.drafted])
+        logits = self.target.forward(ids, start, bucket, self._begun)
+        self._judge(logits, self.drafted, self.laws if self.drawn else None)
+
+    def _judge(self, logits: Tensor, drafted: Tensor, laws: Tensor | None) -> None:
+        """Accept, and grow the text. Behind what was accepted stands the own token, and behind that nothing counts."""
+        k = len(drafted)
+        rows, row = probabilities(logits, self.params), self.numbers.index_select(0, self.length)[0]
+        outcome = accept(rows, drafted, laws, row[1 : 1 + k], row[:1], self.limit, self.test)
+        emitted = torch.where(
+            self._steps[: k + 1] < outcome.accepted, torch.cat([drafted, outcome.token]), outcome.token
+        )
+        self.text.index_copy_(0, self.length + self._steps[: k + 1], emitted)
+        finite = logits.amax(-1).sum(0, keepdim=True).isfinite()
+        self.rows[: k + 1].copy_(rows)
+        self.record[: HEAD + 4 * k].copy_(packed(outcome, drafted, row[1 : 1 + k], self.limit, self.sound, finite))
+        self.length.add_(outcome.accepted + 1)
+
+    def _read(self, k: int, start: Mark, drafted: Mark) -> Record:
+        """The one place where the host waits."""
+        verified = self._mark()
+        for host, told in zip(self._host, self._told, strict=False):
+            host.copy_(told, non_blocking=True)
+        if self._on_gpu:
+            done = torch.cuda.Event()
+            done.record()
+            done.synchronize()
+        self.syncs += 1
+        record = Record.read((self._host or self._told)[0][: HEAD + 4 * k].tolist())
+        self._known += record.accepted + 1
+        self.draft_seconds, self.verify_seconds = seconds(start, drafted), seconds(drafted, verified)
+        return record
+
+    def _mark(self) -> Mark:
+        if not self._on_gpu:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+
+Mark = float | torch.cuda.Event
+
+
+def seconds(a: Mark, b: Mark) -> float:
+    if isinstance(a, torch.cuda.Event) and isinstance(b, torch.cuda.Event):
+        return float(a.elapsed_time(b)) / 1000.0
+    assert isinstance(a, float) and isinstance(b, float)
+    return b - a

@@ -1,0 +1,167 @@
+"""The lean decoder in shapes that never change, and CUDA graphs of what is built on it.
+
+A step of decoding launches hundreds of small kernels, and eager Python launches them one by one: a small draft model
+then costs what its layers cost, not what its weights weigh. A captured graph launches them all at once. For that the
+shapes must stay: the length of the text is a tensor, keys and values are written by index, the mask follows from the
+length, and attention reads a whole bucket of the cache. No kernel here makes the host wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..models.transformer import Layer, Transformer
+
+SMALLEST = 256  # of the buckets; each is twice the one before
+WARM_UPS = 2
+
+
+def bucket_for(end: int, capacity: int) -> int:
+    """The smallest bucket that holds the positions below `end`; the last one is the whole cache."""
+    size = SMALLEST
+    while size < end:
+        size *= 2
+    return min(size, capacity)
+
+
+class StaticDecoder:
+    """`model` over a cache of `capacity` positions, with lengths on the device.
+
+    Prompts are read by the model itself into the same cache: their shapes differ, and they come once.
+    """
+
+    def __init__(self, model: Transformer, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> None:
+        self.model, self.cache = model, model.new_cache(capacity, taps, exit_layer)
+        self._places = torch.arange(capacity, device=model.device)
+
+    def clear(self) -> None:
+        """Zeros everywhere: what is out of sight weighs nothing, but nothing times NaN is NaN."""
+        self.cache.keep(0)
+        for kept in (self.cache.data, *self.cache.states.values()):
+            kept.zero_()
+
+    def prefill(self, tokens: Sequence[int]) -> Tensor:
+        """Read a text from its start; logits behind its last token.  # [1, V]"""
+        self.clear()
+        return self.model.forward(tokens, self.cache)
+
+    def places(self, start: Tensor, count: int) -> Tensor:
+        """From `start` [1] on.  # [count]"""
+        return start + self._places[:count]
+
+    def forward(self, ids: Tensor, start: Tensor, bucket: int, begun: int = 0) -> Tensor:
+        """Logits behind each of `ids` [n], which stand from `start` [1] on; start + n <= bucket.  # [n, V]
+
+        What the cache holds from there on is overwritten, or out of sight: to roll back is to start further left.
+        The first `begun` of them have passed the layers below the exit, and go on from there.
+        """
+        if not begun:
+            return self.model.logits(self.through(ids, start, bucket))
+        exit_layer = self.cache.exit_layer
+        self.through(ids[begun:], start + begun, bucket, 0, exit_layer)
+        states = self.cache.states[exit_layer].index_select(0, self.places(start, len(ids)))
+        return self.model.logits(self.through(states, start, bucket, exit_layer))
+
+    def through(
+        self, source: Tensor, start: Tensor, bucket: int, first: int = 0, last: int | None = None,
+        read: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Ids [n], or states [n, hidden], through the layers from `first` to below `last`: `Transformer.through`."""
+        model, states = self.model, self.cache.states
+        last = len(model.layers) if last is None else last
+        places = self.places(start, len(source))
+        turns = places.clamp(max=model.context - 1)  # drafts beyond the context are never judged
+        angles = model._angles.index_select(0, turns)
+        masks = {window: self._mask(places, bucket, window) for window in model._windows}
+        x = source if source.is_floating_point() else F.embedding(source, model.embedding)
+        for i, layer in enumerate(model.layers[first:last], first):
+            if i in states:
+                states[i].index_copy_(0, places, x)
+            x = self._block(x, layer, self.cache.data[i], places, angles, masks[layer.window], read)
+            read = None
+        if last in states:
+            states[last].index_copy_(0, places, x)
+        return x
+
+    def _mask(self, places: Tensor, bucket: int, window: int | None) -> Tensor:
+        """-inf where a token may not look.  # [n, bucket]"""
+        keys, rows = self._places[:bucket], places[:, None]
+        hidden = keys > rows
+        if window is not None:
+            hidden |= keys <= rows - window
+        return torch.zeros(hidden.shape, dtype=self.model.dtype, device=keys.device).masked_fill_(hidden, float("-inf"))
+
+    def _block(
+        self, x: Tensor, layer: Layer, stored: Tensor, places: Tensor, angles: Tensor, mask: Tensor,
+        read: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        """As the model's own, but for where keys and values go; heads that share them are rows of one product."""
+        model, n, bucket = self.model, len(x), mask.shape[1]
+        heads, kv_heads = model.heads, model.kv_heads
+        qkv = model.asked(model.divided(x) if read is None else read, layer, angles)
+        stored.index_copy_(1, places, qkv[heads:])
+        keys, values = stored[:kv_heads, :bucket], stored[kv_heads:, :bucket]
+        queries = qkv[:heads].reshape(kv_heads, -1, model.head_dim)  # [kv_heads, group · n, head_dim]
+        scores = torch.bmm(queries, keys.transpose(1, 2)).view(kv_heads, -1, n, bucket) + mask
+        weights = scores.softmax(-1, dtype=torch.float32 if x.dtype.itemsize < 4 else None).to(x.dtype)
+        y = torch.bmm(weights.view(kv_heads, -1, bucket), values).view(heads, n, -1)
+        return model.answered(x, y, layer)
+
+
+class Graphs:
+    """Steps over tensors that stay in place: captured at first use, replayed from then on.
+
+    Where a step cannot be captured all run as they are, and `reason` says why. All graphs share one pool of memory:
+    between steps nothing may live in it, so steps leave their results in tensors made before.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"
+        self.seconds = 0.0  # that capturing took
+        self.keys: list[Hashable] = []  # in the order of first use, captured or not
+        self._captured: dict[Hashable, torch.cuda.CUDAGraph] = {}
+
+    def prepare(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
+        """Capture `step`, unless that was done or cannot be. `state` is what it counts on with: it stays as it is."""
+        if key in self.keys:
+            return
+        self.keys.append(key)
+        if not self.reason:
+            start = time.perf_counter()
+            try:
+                self._captured[key] = self._capture(step, state)
+            except Exception as error:  # whatever a kernel or the driver has against it
+                self.reason = f"the graph could not be captured: {type(error).__name__}: {error}"
+            self.seconds += time.perf_counter() - start
+
+    def run(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
+        """Do `step`, which may depend on nothing but `key` and tensors in place."""
+        self.prepare(key, step, state)
+        if key in self._captured:
+            self._captured[key].replay()
+        else:
+            step()
+
+    def _capture(self, step: Callable[[], None], state: Tensor) -> torch.cuda.CUDAGraph:
+        """Libraries set themselves up at the first calls, which may not be captured; capturing itself runs nothing."""
+        before, current, stream = state.clone(), torch.cuda.current_stream(), torch.cuda.Stream()
+        stream.wait_stream(current)
+        try:
+            with torch.cuda.stream(stream):
+                for _ in range(WARM_UPS):
+                    step()
+                    state.copy_(before)
+            current.wait_stream(stream)
+            pool = next((graph.pool() for graph in self._captured.values()), None)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=pool):
+                step()
+        finally:
+            torch.cuda.set_stream(current)  # a capture that failed may have left another
+            state.copy_(before)
+        return graph

@@ -1,0 +1,186 @@
+"""A lane on a GPU: the loop of `engine.py` with its cycles on the device (`cycle.py`), told as the same events.
+
+The host waits once a cycle, for the packed record. Drafts are then told together with their verdict, and times are the
+device's own, between CUDA events. A run that the device has no cycle for is the plain loop's (`reason_against`).
+The same seed gives the same text again, though not the plain loop's: random numbers come in another order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from .. import describe, engine
+from ..drafters import DraftModelDrafter, Eagle3Drafter, EarlyExitDrafter, MedusaDrafter, NoDrafter, PromptLookupDrafter
+from ..engine import check_prompt, MAX_DRAFTER_FAILURES, Stopwatch, Task, Transcript
+from ..events import Committed, Drafted, Event, Failed, Finished, Position, Started, Verified
+from ..models.transformer import Transformer
+from ..models.view import TargetView
+from ..sampling import residual, SharedNoiseChooser
+from ..verify import RejectionSampling
+from .accept import Record
+from .cycle import Cycle
+from .drafting import deepest, Draft
+from .graphs import bucket_for
+
+DRAFTERS = NoDrafter, DraftModelDrafter, PromptLookupDrafter, EarlyExitDrafter, MedusaDrafter, Eagle3Drafter
+KEPT = 4  # cycles, with their graphs, that wait for a further run of their kind
+_idle: dict[tuple[object, ...], Cycle] = {}
+
+
+def generate(task: Task) -> Generator[Event, None, None]:
+    """`task` on the device where its target is on a GPU and there is a cycle for it, else by the plain loop."""
+    if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
+        return engine.generate(task)
+    reason = reason_against(task)
+    return eagerly(engine.generate(task), reason) if reason else on_device(task)
+
+
+def eagerly(events: Generator[Event, None, None], reason: str) -> Generator[Event, None, None]:
+    """The plain loop's `events`; the last one says why it was the plain loop's."""
+    with contextlib.closing(events):
+        for event in events:
+            yield replace(event, eager=reason) if isinstance(event, Finished) else event
+
+
+def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
+    """PromptError as from the plain loop; ValueError if the device has no cycle for this task.
+
+    `cycle` is one that the caller keeps, made for this target, drafter, K, length and kind of sampling.
+    """
+    check_prompt(task)
+    if reason := reason_against(task):
+        raise ValueError(reason)
+    return _run(task, cycle) if cycle else _run_leased(task)
+
+
+def target_of(task: Task) -> object:
+    return task.target.model if isinstance(task.target, TargetView) else task.target
+
+
+def reason_against(task: Task) -> str:
+    """Why the plain loop has to do it; "" if the device can."""
+    drafter, target = task.drafter, target_of(task)
+    if not isinstance(target, Transformer):
+        return "only our own decoder runs on the device"
+    if type(task.rule) is not RejectionSampling:
+        return f"{task.rule.name} is judged on the host"
+    if type(drafter) not in DRAFTERS:
+        return f"{drafter.name} drafts on the host"
+    if isinstance(drafter, PromptLookupDrafter) and (drafter.longest, drafter.shortest) != (3, 1):
+        return "on the device prompt lookup takes 3, 2 or 1 tokens"
+    if isinstance(drafter, DraftModelDrafter):
+        if not isinstance(drafter.model, Transformer):
+            return "only our own decoder drafts on the device"
+        if drafter.model.context < capacity(task):
+            return f"the draft model reads at most {drafter.model.context} tokens"
+    return ""
+
+
+def draft_of(task: Task) -> Draft:
+    drafter = task.drafter
+    if task.k == 0 or isinstance(drafter, NoDrafter):
+        return None
+    if isinstance(drafter, DraftModelDrafter):
+        return drafter.model  # type: ignore[return-value]
+    if isinstance(drafter, EarlyExitDrafter):
+        return drafter.view.exit_layer
+    if isinstance(drafter, MedusaDrafter):
+        return drafter.heads
+    return drafter.head if isinstance(drafter, Eagle3Drafter) else "lookup"
+
+
+def capacity(task: Task) -> int:
+    """Rounded up to a bucket, so that runs of about one length share their graphs."""
+    return bucket_for(min(task.target.context, len(task.prompt) + task.params.max_tokens), task.target.context)
+
+
+def _run_leased(task: Task) -> Generator[Event, None, None]:
+    """With a cycle of an earlier run of this kind, if one waits; nobody else has it meanwhile."""
+    target, draft, params = target_of(task), draft_of(task), task.params
+    assert isinstance(target, Transformer)
+    warps = params.temperature, params.top_k, params.top_p
+    key = (target, draft, deepest(draft, task.k), capacity(task), warps, task.details)
+    cycle = _idle.pop(key, None) or Cycle(target, draft, task.k, capacity(task), params, details=task.details)
+    yield from _run(task, cycle)
+    _idle[key] = cycle
+    while len(_idle) > KEPT:
+        del _idle[next(iter(_idle))]
+
+
+def _run(task: Task, cycle: Cycle) -> Generator[Event, None, None]:
+    lane, params, transcript, watch = task.lane, task.params, Transcript(task), Stopwatch()
+    noise, tokens = SharedNoiseChooser(params.seed), transcript.tokens
+    spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
+    number = failures = 0
+    cycle.prepare(len(tokens), transcript.limit)
+    yield Started(lane, task.drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless)
+    while transcript.reason is None:
+        wanted, reason = min(cycle.k, transcript.wanted - 1) if number else 0, ""
+        noise.at(len(tokens))
+        with watch:
+            start = watch.now()
+            try:
+                record = cycle.run() if number else cycle.begin(task.prompt, transcript.limit, params.seed)
+                if not record.finite:
+                    raise FloatingPointError("the target's logits are not finite")
+                committed, readable = transcript.commit(record.verdict().emitted(record.proposal()))
+            except Exception as error:  # the text so far stays good
+                reason = f"{type(error).__name__}: {error}"
+                transcript.fail()
+        if reason:
+            yield Failed(lane, number, "target", reason, True, watch.elapsed)
+            break
+        drafted = start + (cycle.draft_seconds if wanted else 0.0)
+        verified = drafted + cycle.verify_seconds
+        spent["draft" if number else "prefill"] += drafted - start
+        spent["verify" if number else "prefill"] += verified - drafted
+        if wanted and not record.sound:
+            failures += 1
+            reason = "DraftError: the draft's logits are not finite"
+            if failures == MAX_DRAFTER_FAILURES:
+                cycle.stop_drafting()
+                reason += " (drafter switched off)"
+            if failures <= MAX_DRAFTER_FAILURES:
+                yield Failed(lane, number, "drafter", reason, False, drafted)
+        elif wanted:
+            failures = 0
+        if record.drafted:
+            proposal = record.proposal()
+            pieces = tuple(map(task.piece, record.drafted))
+            yield Drafted(lane, number, record.drafted, pieces, proposal.parents, start, drafted)
+        yield Verified(lane, number, start=drafted, end=verified, **told(task, cycle, record, noise))
+        yield Committed(
+            lane, number, committed, tuple(map(task.piece, committed)), min(record.accepted, len(committed)),
+            record.verdict().kind, readable, transcript.count, watch.elapsed,
+        )  # fmt: skip
+        number += 1
+
+    other = max(0.0, watch.elapsed - sum(spent.values()))
+    yield Finished(
+        lane, transcript.reason or "failed", transcript.count, transcript.text, watch.elapsed,
+        spent["prefill"], spent["draft"], spent["verify"], other, cycle.graphs.reason or None,
+    )  # fmt: skip
+
+
+def told(task: Task, cycle: Cycle, record: Record, noise: SharedNoiseChooser) -> dict[str, Any]:
+    """What `Verified` tells beside its times, as `describe` tells it of the plain loop."""
+    if task.details:
+        rows, laws = cycle.laws_told(record)
+        proposal, n = record.proposal(laws), record.accepted
+        law = rows[n]
+        if n < len(proposal):
+            law = residual(law, None if laws is None else laws[n], proposal.tokens[n])
+        return describe.verification(proposal, rows, record.verdict(law), task.piece, noise)
+    statuses = describe.statuses(record.proposal(), record.verdict())
+    judged = zip(record.drafted, statuses, record.p, record.q, record.u, strict=True)
+    return {
+        "positions": tuple(
+            Position(i, token, task.piece(token), status, p, q, None if status == "discarded" else u)
+            for i, (token, status, p, q, u) in enumerate(judged)
+        )
+    }

@@ -1,0 +1,96 @@
+"""Lanes on one device: speculative and plain decoding of one prompt, perhaps a peer, each with its own clock.
+
+The lane whose clock is behind runs next, so all advance in the same time and a reader of the events sees the
+true speed-up grow. No lane ever waits for another on its own clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+
+from .. import rules
+from ..engine import check_prompt, PromptError, Task
+from ..events import Committed, Event, Finished
+from ..families.zoo import adapted, Family
+from ..gpu.lane import generate
+from ..types import has_half_characters, Said, SamplingParams
+from ..verify import RejectionSampling, Rule
+from .probe import probe
+from .transformers import assisted
+
+SPECULATIVE, PEER, PLAIN = "speculative", "transformers", "plain"
+
+
+def tasks(
+    family: Family, prompt: str, drafter: str, k: int, params: SamplingParams, details: bool, rule: str = "rejection",
+    peer: bool = False,
+) -> dict[str, Task]:  # fmt: skip
+    """One task a lane, alike but for the drafter. The rule decides the noise, too, so plain decoding has the same.
+
+    Only a lossy rule is not the plain lane's: without a draft nothing is lossy. The peer knows one rule.
+    """
+    if not prompt.strip():
+        raise PromptError(Said("The prompt is empty. Type a few words to start from."))
+    if has_half_characters(prompt):
+        raise PromptError(Said("The prompt holds half of a character (a lone surrogate). Delete it and type it again."))
+    tokens = family.encode(prompt)
+    capacity = min(family.target.context, len(tokens) + params.max_tokens)
+    judge = rules.named(rule)
+    if drafter.endswith(":tree") and not judge.trees:
+        raise ValueError(f"{judge.name} judges chains only, and {drafter} makes trees; choose another rule or drafter")
+    if wrapped := adapted(drafter):
+        probe(family, wrapped)
+
+    def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:
+        target, drafter = family.lane(drafter_name, capacity)
+        return Task(
+            target, tokens, params, drafter, k, rule, end_tokens=family.end_tokens,
+            token_bytes=family.pieces.bytes, piece=family.pieces.piece, lane=lane, details=details,
+        )  # fmt: skip
+
+    plain = judge if judge.lossless else RejectionSampling()
+    beside = {PEER: task(PEER, drafter, k, RejectionSampling())} if peer else {}
+    return {SPECULATIVE: task(SPECULATIVE, drafter, k, judge), **beside, PLAIN: task(PLAIN, "none", 0, plain)}
+
+
+def race(
+    family: Family,
+    prompt: str,
+    drafter: str = "draft_model",
+    k: int = 4,
+    params: SamplingParams | None = None,
+    details: bool = True,
+    rule: str = "rejection",
+    peer: bool = False,
+) -> Generator[Event, None, None]:
+    """Run all lanes; their events come interleaved by the lanes' clocks. `peer` adds transformers' own generation.
+
+    PromptError for a prompt that is empty or too long, ValueError for an unknown drafter or rule, and for a peer that
+    has no such drafter.
+    """
+    lanes = tasks(family, prompt, drafter, k, params or SamplingParams(), details, rule, peer)
+    for task in lanes.values():
+        check_prompt(task)
+    return interleave({lane: (assisted if lane == PEER else generate)(task) for lane, task in lanes.items()})
+
+
+def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Event, None, None]:
+    """A whole cycle at a time, of the lane whose clock (from the first token on) is behind."""
+    clocks, first = dict.fromkeys(lanes, 0.0), dict.fromkeys(lanes, 0.0)
+    running = list(lanes)
+    with contextlib.ExitStack() as stack:
+        for lane in lanes.values():
+            stack.enter_context(contextlib.closing(lane))
+        while running:
+            lane_behind = min(running, key=lambda name: clocks[name])
+            for event in lanes[lane_behind]:
+                yield event
+                if isinstance(event, Committed):
+                    if event.cycle == 0:
+                        first[lane_behind] = event.at
+                    clocks[lane_behind] = event.at - first[lane_behind]
+                    break
+                if isinstance(event, Finished):
+                    running.remove(lane_behind)
+                    break

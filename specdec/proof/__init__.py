@@ -1,0 +1,1 @@
+"""Is it lossless? By enumeration, by planted mistakes, by a statistical certificate."""

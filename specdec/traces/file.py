@@ -1,0 +1,226 @@
+"""A run as a file: one JSON header, then one JSON event a line (NDJSON). Live stream, download and recording are one.
+
+The header says what ran where. A trace written by an older version still opens; a newer one is refused by name. A file
+may come from anywhere: it is read as data, and refused with one sentence where it is no trace.
+
+`python -m specdec.trace FILE` audits it in a terminal; a second file is compared with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ..events import Event, from_dict, LARGEST, SCHEMA, to_dict
+from ..figures import machine
+from ..types import has_half_characters, Said
+from .audit import audit, holds, LaneAudit
+from .compare import compare
+
+MAX_BYTES, MAX_LINES = 16_000_000, 50_000
+MAX_LANES = 3
+MAX_SHOWN = 10  # faults of a lane
+MAX_SAID = 120  # characters of what a line holds
+MAX_DEPTH = 16  # of JSON in JSON; events need eight
+
+
+class TraceError(ValueError):
+    """The text is no readable trace; `said` is why, in one sentence."""
+
+    def __init__(self, reason: str, /, **values: Any) -> None:
+        self.said = Said(reason, **values)
+        super().__init__(self.said)
+
+
+@dataclass(frozen=True)
+class Header:
+    """`source` is "live" or "recorded"; `lanes` are the names in the order of the page, the plain one last."""
+
+    run: str
+    source: str
+    prompt: str
+    lanes: tuple[str, ...]
+    schema: int = SCHEMA
+    kind: str = ""  # story, code, facts, …
+    models: dict[str, Any] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+    created: str = ""
+
+    def line(self) -> str:
+        return dump({"event": "header", **self.__dict__, "lanes": list(self.lanes)})
+
+
+@dataclass(frozen=True)
+class Trace:
+    header: Header
+    events: tuple[Event, ...]
+
+    def dumps(self) -> str:
+        return self.header.line() + "".join(map(line, self.events))
+
+    def save(self, path: Path) -> None:
+        partial = path.with_suffix(path.suffix + ".partial")
+        partial.write_text(self.dumps(), encoding="utf-8")
+        partial.replace(path)
+
+    @classmethod
+    def loads(cls, text: str) -> Trace:
+        if len(text) > MAX_BYTES:
+            raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
+        lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors leave marks before and blank lines behind
+        if not text.strip():
+            raise TraceError("the trace is empty")
+        if len(lines) > MAX_LINES:
+            raise TraceError("the trace has more than {limit} lines", limit=MAX_LINES)
+        header = read_header(parse(lines[0], 1))
+        events = []
+        for number, content in enumerate(lines[1:], start=2):
+            data = parse(content, number)
+            try:
+                events.append(from_dict(data))
+            except ValueError as error:
+                said = error.args[0] if len(str(error)) <= MAX_SAID else str(error)[:MAX_SAID]
+                raise TraceError("line {number}: {reason}", number=number, reason=said) from error
+        return cls(header, tuple(events))
+
+    @classmethod
+    def load(cls, path: Path) -> Trace:
+        if path.stat().st_size > MAX_BYTES:
+            raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
+        try:
+            return cls.loads(path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError as error:
+            raise TraceError("the file is not UTF-8 text") from error
+
+
+def live_header(
+    prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False, here: dict[str, Any] | None = None
+) -> Header:
+    """The header of a run that starts now, on this machine: `here` tells of it what this process does not know."""
+    lanes = ("speculative", "transformers", "plain") if peer else ("speculative", "plain")
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Header(
+        run=uuid.uuid4().hex[:12], source="live", prompt=prompt, lanes=lanes, kind=kind,
+        models=models, machine=here or machine.describe(), created=now,
+    )  # fmt: skip
+
+
+def recording(folder: Path, kind: str, drafter: str) -> Path:
+    """Where the recorded run of a drafter on a kind of text lies below `folder`."""
+    return folder / drafter.replace(":", ".") / f"{kind}.jsonl"
+
+
+def line(event: Event) -> str:
+    return dump(to_dict(event))
+
+
+def dump(data: dict[str, Any]) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def parse(content: str, number: int) -> dict[str, Any]:
+    try:
+        data = json.loads(content, parse_constant=refuse)
+    except TraceError as error:
+        raise TraceError("line {number} holds {what}", number=number, what=error.said) from error
+    except (ValueError, RecursionError) as error:
+        raise TraceError("line {number} is not JSON", number=number) from error
+    if not isinstance(data, dict):
+        raise TraceError("line {number} is not an object", number=number)
+    if trouble := unsound(data):
+        raise TraceError("line {number} holds {what}", number=number, what=trouble)
+    return data
+
+
+def refuse(constant: str) -> Any:
+    raise TraceError("{constant}, which is no number", constant=constant)
+
+
+def unsound(value: Any) -> str:
+    """What no reader should be handed, wherever it stands: deep nesting, numbers beyond all bounds, half characters."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below += [*item.keys(), *item.values()]
+            elif isinstance(item, list):
+                below += item
+            elif isinstance(item, str) and has_half_characters(item):
+                return Said("half of a character (a lone surrogate)")
+            elif isinstance(item, (int, float)) and not abs(item) < LARGEST:
+                return Said("a number that is too large")
+        if not below:
+            return ""
+        level = below
+    return Said("JSON nested deeper than {limit} levels", limit=MAX_DEPTH)
+
+
+def read_header(data: dict[str, Any]) -> Header:
+    if data.get("event") != "header":
+        raise TraceError("the first line is not a trace header")
+    schema = data.get("schema")
+    if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= SCHEMA:
+        found = str(schema)[:20]
+        raise TraceError("the trace has schema {found}; this version reads up to {known}", found=found, known=SCHEMA)
+    wanted = {"run": str, "source": str, "prompt": str, "lanes": list}
+    for name, kind in wanted.items():
+        if not isinstance(data.get(name), kind):
+            raise TraceError("the header lacks {name!r}", name=name)
+    for name, kind in {"kind": str, "models": dict, "machine": dict, "created": str}.items():
+        if not isinstance(data.get(name, kind()), kind):
+            raise TraceError("the header's {name!r} is of the wrong type", name=name)
+    if not 1 <= len(data["lanes"]) <= MAX_LANES:
+        raise TraceError("the header must name 1 to {limit} lanes", limit=MAX_LANES)
+    known = {name: data[name] for name in Header.__dataclass_fields__ if name in data}
+    return Header(**{**known, "lanes": tuple(map(str, data["lanes"]))})
+
+
+def certificate(accounts: Sequence[LaneAudit]) -> str:
+    """The audit in a few lines: what was done again, what fails, what the trace does not tell."""
+    lines = []
+    for account in accounts:
+        verdict = "lossless" if account.lossless else "LOSSY, judged by its own rule"
+        done = f"{account.decisions} decisions and {account.draws} draws done again"
+        found = f"{len(account.faults)} do not hold" if account.faults else "all hold"
+        lines.append(f"  {account.lane:<14}{account.tokens} tokens: {done}, {found} ({account.rule}, {verdict})")
+        lines += [f"    {fault}" for fault in account.faults[:MAX_SHOWN]]
+        if len(account.faults) > MAX_SHOWN:
+            lines.append(f"    and {len(account.faults) - MAX_SHOWN} more")
+        lines += [f"    not checked: {count} {what}" for what, count in account.unchecked.items()]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parse = argparse.ArgumentParser("python -m specdec.trace", description="Audit a trace; compare a second one.")
+    parse.add_argument("file", type=Path)
+    parse.add_argument("other", type=Path, nargs="?", help="a trace to compare with the first")
+    options = parse.parse_args(arguments)
+    traces, sound = [], True
+    for path in filter(None, (options.file, options.other)):
+        try:
+            trace = Trace.load(path)
+        except (OSError, TraceError) as error:
+            print(f"{path}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
+            return 1
+        accounts = audit(trace.header.lanes, trace.events)
+        traces.append(trace)
+        sound &= holds(accounts)
+        print(f"{path}: {'the audit holds' if holds(accounts) else 'THE AUDIT FAILS'}")
+        print(certificate(accounts))
+    if options.other:
+        one, other = traces
+        print(compare(one.events, other.events, one.header.lanes[0]))
+    return 0 if sound else 1
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    raise SystemExit(main())

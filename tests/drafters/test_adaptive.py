@@ -1,0 +1,141 @@
+"""Depth by survival against cost, on a simulated clock: never much behind the best fixed depth, or plain decoding."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from statistics import mean
+
+import pytest
+
+from specdec.drafters.adaptive import AdaptiveDrafter
+from specdec.drafters.base import ChainDrafter, Drafter
+from specdec.drafters.draft_model import DraftModelDrafter
+from specdec.engine import Task
+from specdec.proof.prove import Case, output_law, run_loop
+from specdec.rules import RULES
+from specdec.sampling import Chooser, RandomChooser
+from specdec.types import Costs, Proposal, SamplingParams
+
+CHEAP = Costs(0.08, (1.0, 1.08, 1.13, 1.18, 1.22, 1.26, 1.3, 1.34, 1.4), 0.05)
+DEAR = Costs(0.4, (1.0, 1.2, 1.4, 1.6, 1.8, 2.0), 0.1)
+GREEDY = SamplingParams()
+
+
+class World(ChainDrafter):
+    """Drafts whose tokens are kept with a chance that scatters around `alpha`; its confidence knows that chance."""
+
+    name = "world"
+
+    def __init__(self, alpha: float, seed: int, confidence: float = 1.0) -> None:
+        self.alpha, self.power, self.random = alpha, confidence, random.Random(seed)
+        self.coins: list[bool] = []
+        self.drafted = 0
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        draft: list[int] = []
+        self.coins = []
+        while len(draft) < k:
+            chance = self.random.betavariate(2 * self.alpha, 2 * (1 - self.alpha))
+            self.drafted += 1
+            draft.append(self.drafted)
+            self.coins.append(self.random.random() < chance)
+            if self.enough is not None and self.enough(chance**self.power, len(draft) - 1):
+                break
+        return Proposal.chain(draft)
+
+
+def rate(drafter: Drafter, world: World, k: int, tokens: int, costs: Costs) -> float:
+    """Tokens per plain step on the clock that `costs` gives."""
+    text, spent = [0], 0.0
+    while len(text) <= tokens:
+        proposal = drafter.propose(text, k, GREEDY, RandomChooser(0))
+        kept = next((i for i, coin in enumerate(world.coins[: len(proposal)]) if not coin), len(proposal))
+        text += [*proposal.tokens[:kept], -len(text)]
+        spent += costs.cycle(len(proposal))
+    return (len(text) - 1) / spent
+
+
+def best_fixed(alpha: float, costs: Costs) -> float:
+    rates = [1.0]
+    for k in (1, 2, 3, 4, 6, 8):
+        world = World(alpha, 1)
+        rates.append(rate(world, world, k, 4000, costs))
+    return max(rates)
+
+
+@pytest.mark.parametrize("costs", [CHEAP, DEAR], ids=["cheap", "dear"])
+@pytest.mark.parametrize("alpha", [0.05, 0.3, 0.6, 0.8, 0.95])
+@pytest.mark.parametrize("confidence", [1.0, 0.5], ids=["calibrated", "overconfident"])
+def test_regret_stays_within_two_per_cent(alpha: float, costs: Costs, confidence: float) -> None:
+    """In the long run, and nearly so within the hundred tokens of one text."""
+    best = best_fixed(alpha, costs)
+    for tokens, seeds, least in ((3000, 3, 0.98), (100, 30, 0.965)):
+        rates = []
+        for seed in range(seeds):
+            world = World(alpha, 10 + seed, confidence)
+            rates.append(rate(AdaptiveDrafter(world, costs), world, 8, tokens, costs))
+        assert mean(rates) >= least * best
+
+
+def test_it_rests_where_drafting_loses_and_tries_again() -> None:
+    world = World(0.02, 3)
+    drafter, depths = AdaptiveDrafter(world, DEAR), []
+    text = [0]
+    for _ in range(400):
+        depths.append(len(drafter.propose(text, 8, GREEDY, RandomChooser(0))))
+        text.append(-len(text))
+    assert depths.count(0) > 350
+    assert any(depths[200:])
+
+
+def test_the_same_costs_and_text_give_the_same_depths() -> None:
+    def depths() -> list[int]:
+        world = World(0.7, 5)
+        drafter, text, found = AdaptiveDrafter(world, CHEAP), [0], []
+        for _ in range(60):
+            proposal = drafter.propose(text, 8, GREEDY, RandomChooser(0))
+            found.append(len(proposal))
+            kept = next((i for i, coin in enumerate(world.coins) if not coin), len(proposal))
+            text += [*proposal.tokens[:kept], -len(text)]
+        return found
+
+    assert depths() == depths()
+    assert len(set(depths())) > 2
+
+
+def test_it_never_drops_the_token_that_ends_the_draft() -> None:
+    """`enough` is asked behind a token; the token stays whatever the answer."""
+    world = World(0.5, 7)
+    world.enough = lambda confidence, place: place == 2
+    assert len(world.propose([0], 8, GREEDY, RandomChooser(0))) == 3
+
+
+def test_costs_go_on_as_they_grew() -> None:
+    costs = Costs(0.1, (1.0, 1.2, 1.4), 0.05)
+    assert costs.cycle(0) == 1.0
+    assert costs.cycle(2) == pytest.approx(0.2 + 1.4 + 0.05)
+    assert costs.verify(5) == pytest.approx(1.8)
+
+
+@pytest.mark.parametrize("rule", ["rejection", "block", "shared_noise"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_depth_that_depends_on_the_draft_leaves_the_law_as_it_is(rule: str, seed: int) -> None:
+    """Every random path of the shipped loop; the draft ends behind one token or two, as they come."""
+    case, depths = Case(3, 2, 3, seed=seed), set[int]()
+    _, draft = case.models()
+
+    class Watched(AdaptiveDrafter):
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+            proposal = super().propose(tokens, k, params, chooser)
+            if k == 2:  # the most that is wanted behind the first token
+                depths.add(len(proposal))
+            return proposal
+
+    def task() -> Task:
+        return case.task(RULES[rule](), Watched(DraftModelDrafter(draft), Costs(0.35, (1.0, 1.05, 1.1, 1.15))))
+
+    law, _ = output_law(run_loop(task))
+    exact = case.exact_law()
+    assert max(abs(law.get(text, 0.0) - exact.get(text, 0.0)) for text in law.keys() | exact.keys()) <= 1e-12
+    assert len(depths) > 1

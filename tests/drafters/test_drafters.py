@@ -1,0 +1,193 @@
+"""The contract that every drafter keeps."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
+
+from specdec.drafters import DraftModelDrafter, PromptLookupDrafter
+from specdec.engine import check_proposal, generate, Task
+from specdec.events import Committed, Drafted, Event, Failed, Finished
+from specdec.proof.prove import TableModel
+from specdec.sampling import Chooser, probabilities, RandomChooser
+from specdec.types import Proposal, SamplingParams
+
+MODEL = TableModel(9, seed=4, context=64)
+every_drafter = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+@every_drafter
+@pytest.mark.parametrize("k", [0, 1, 3, 7, 30])
+@pytest.mark.parametrize("params", [WARM, SamplingParams()], ids=["warm", "greedy"])
+def test_never_deeper_than_asked_and_the_text_stays_as_it_is(make: Make, k: int, params: SamplingParams) -> None:
+    run = Run(make)
+    proposal = run.propose(k, params=params)
+    check_proposal(proposal, k, TARGET.vocabulary)  # the engine's: depth, number of nodes, a tree, sound laws
+    assert len(proposal.seconds) in (0, len(proposal))
+    assert run.text == TEXT
+
+
+@every_drafter
+def test_before_the_first_pass_of_the_target_nothing_is_drafted(make: Make) -> None:
+    assert len(make(view_of()).propose([1], 0, WARM, RandomChooser(0))) == 0
+
+
+@every_drafter
+def test_same_seed_same_proposal(make: Make) -> None:
+    a, b = (Run(make).propose(4, seed=5) for _ in range(2))
+    assert (a.tokens, a.parents) == (b.tokens, b.parents)
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if not name.startswith("adaptive")])
+def test_rejected_tokens_are_forgotten(name: str) -> None:
+    """After any history of kept, rejected and missing drafts a used drafter proposes what a fresh one does."""
+    make, rng = MAKERS[name], random.Random(7)
+    for _ in range(4):
+        used = Run(make)
+        for _ in range(7):
+            proposal = used.propose(rng.choice((0, 1, 2, 3, 5)), rng.randrange(99))
+            path = path_to(proposal, rng.randrange(-1, len(proposal)))
+            used.commit(proposal, path, rng.randrange(TARGET.vocabulary))
+        again, fresh = (run.propose(4, seed=99) for run in (used, Run(make, used.text)))
+        assert (again.tokens, again.parents) == (fresh.tokens, fresh.parents)
+        if again.probs is not None and fresh.probs is not None:
+            assert torch.allclose(again.probs, fresh.probs, atol=1e-4)
+
+
+@every_drafter
+def test_behind_every_cycle_the_targets_cache_is_a_fresh_prefills(make: Make) -> None:
+    rng, run = random.Random(3), Run(make)
+    for _ in range(6):
+        proposal = run.propose(4, rng.randrange(99))
+        run.commit(proposal, path_to(proposal, rng.randrange(-1, len(proposal))), rng.randrange(TARGET.vocabulary))
+        fresh = TARGET.forward(run.text, TARGET.new_cache(160))
+        assert torch.allclose(run.view.forward(run.text[-1:], run.cache), fresh, atol=1e-4)
+        run.cache.keep(len(run.text) - 1)
+
+
+def events_of(make: Make, params: SamplingParams, k: int) -> list[Event]:
+    view = view_of()
+    return list(generate(Task(view, TEXT, params, make(view), k)))
+
+
+def text_of(events: list[Event]) -> list[int]:
+    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
+
+
+@every_drafter
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 5, 8])
+def test_greedy_text_is_plain_decodings(make: Make, k: int) -> None:
+    params = SamplingParams(max_tokens=40)
+    events = events_of(make, params, k)
+    assert not any(isinstance(event, Failed) for event in events)
+    assert text_of(events) == text_of(events_of(MAKERS["none"], params, 0))
+
+
+class Faulty:
+    """Drafts, and then does not deliver: in the second cycle that wants a draft, or for good from there on."""
+
+    def __init__(self, inner: object, how: str, for_good: bool = False) -> None:
+        self.inner, self.how, self.name, self.calls, self.for_good = inner, how, "faulty", 0, for_good
+
+    def propose(self, tokens: list[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        proposal = self.inner.propose(tokens, k, params, chooser)  # type: ignore[attr-defined]
+        self.calls += k > 0
+        if k and (self.calls == 2 or (self.for_good and self.calls > 2)):
+            if self.how == "raises":
+                raise RuntimeError("out of order")
+            laws = torch.full((1, TARGET.vocabulary), float("nan"))
+            return Proposal.chain([1], laws)
+        return proposal
+
+
+@every_drafter
+@pytest.mark.parametrize("how", ["raises", "gives NaN"])
+def test_a_fault_costs_its_cycle_and_no_more(make: Make, how: str) -> None:
+    params = SamplingParams(max_tokens=24)
+    events = events_of(lambda view: Faulty(make(view), how), params, 3)  # type: ignore[arg-type,return-value]
+    assert [event.fatal for event in events if isinstance(event, Failed)] == [False]
+    assert text_of(events) == text_of(events_of(MAKERS["none"], params, 0))
+    assert isinstance(events[-1], Finished) and events[-1].reason == "length"
+    failed = next(event.cycle for event in events if isinstance(event, Failed))
+    plain = not any(isinstance(event, Drafted) for event in events_of(make, params, 3))
+    assert plain or any(isinstance(event, Drafted) and event.cycle > failed for event in events)
+
+
+@every_drafter
+@pytest.mark.parametrize("how", ["raises", "gives NaN"])
+def test_three_faults_in_a_row_switch_it_off(make: Make, how: str) -> None:
+    params = SamplingParams(max_tokens=24)
+    events = events_of(lambda view: Faulty(make(view), how, for_good=True), params, 3)  # type: ignore[arg-type,return-value]
+    failed = [event for event in events if isinstance(event, Failed)]
+    assert [event.fatal for event in failed] == [False] * 3 and "switched off" in failed[-1].reason
+    assert not any(isinstance(event, Drafted) and event.cycle > failed[0].cycle for event in events)
+    assert text_of(events) == text_of(events_of(MAKERS["none"], params, 0))
+
+
+def test_draft_model_reports_the_law_it_drew_from() -> None:
+    proposal = DraftModelDrafter(MODEL).propose(TEXT, 4, WARM, RandomChooser(2))
+    assert proposal.probs is not None
+    prefix = list(TEXT)
+    for token, law in zip(proposal.tokens, proposal.probs, strict=True):
+        expected = probabilities(MODEL.logits(tuple(prefix))[None], WARM)[0]
+        assert torch.equal(law, expected)
+        assert law[token] > 0
+        prefix.append(token)
+
+
+def test_draft_model_feeds_every_kept_token_exactly_once() -> None:
+    """After full acceptance two tokens are missing in its cache, after a rejection one; K may pause at 0."""
+    drafter, text = DraftModelDrafter(MODEL), list(TEXT)
+    for k, kept, own in ((3, 3, 7), (2, 0, 1), (0, 0, 2), (4, 1, 8), (1, 1, 0), (3, 2, 5)):
+        proposal = drafter.propose(text, k, WARM, RandomChooser(k))
+        text += [*proposal.tokens[:kept], own]
+        drafter.propose(text, 1, WARM, RandomChooser(0))
+        assert drafter._cache.tokens[: len(text)] == text  # type: ignore[attr-defined]
+
+
+def test_draft_model_stops_at_its_own_context() -> None:
+    drafter = DraftModelDrafter(TableModel(9, seed=4, context=12))
+    assert len(drafter.propose(TEXT, 8, WARM, RandomChooser(1))) == 4
+    with pytest.raises(ValueError, match="longer than the 5 tokens that the draft model reads"):
+        DraftModelDrafter(TableModel(9, seed=4, context=5)).propose(TEXT, 8, WARM, RandomChooser(1))
+
+
+def test_a_draft_model_serves_one_run() -> None:
+    drafter = DraftModelDrafter(MODEL)
+    drafter.propose(TEXT, 2, WARM, RandomChooser(1))
+    drafter.propose([*TEXT, 1, 2, 3], 2, WARM, RandomChooser(1))
+    with pytest.raises(ValueError, match="serves one run"):
+        drafter.propose(TEXT[:4], 2, WARM, RandomChooser(1))
+
+
+def lookup(text: list[int], k: int) -> tuple[int, ...]:
+    return PromptLookupDrafter().propose(text, k, WARM, RandomChooser(0)).tokens
+
+
+def test_prompt_lookup_copies_what_followed_the_longest_match() -> None:
+    assert lookup([1, 2, 3, 9, 8, 7, 1, 2, 3], 3) == (9, 8, 7)
+    assert lookup([5, 3, 4, 1, 2, 3, 6, 1, 2, 3], 2) == (6, 1)
+
+
+def test_prompt_lookup_prefers_the_latest_match() -> None:
+    assert lookup([1, 2, 7, 1, 2, 8, 1, 2], 1) == (8,)
+
+
+def test_prompt_lookup_continues_a_loop_as_a_loop() -> None:
+    assert lookup([1, 2, 1, 2], 5) == (1, 2, 1, 2, 1)
+    assert lookup([4, 4], 3) == (4, 4, 4)
+
+
+def test_prompt_lookup_has_nothing_where_nothing_repeats() -> None:
+    assert lookup([1, 2, 3, 4], 4) == ()
+    assert lookup([1], 4) == ()
+
+
+def test_prompt_lookup_keeps_up_with_a_growing_text() -> None:
+    drafter, text = PromptLookupDrafter(), [1, 2, 3]
+    for token in (1, 2, 3, 1, 9, 2, 3):
+        text.append(token)
+        assert drafter.propose(text, 3, WARM, RandomChooser(0)).tokens == lookup(text, 3)

@@ -1,0 +1,334 @@
+"""Medusa and EAGLE-3 against naive second implementations: transformers' target, the whole text anew, no cache."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import Tensor
+from toyheads import (
+    decoder,
+    DRAFT_IDS,
+    EAGLE3,
+    eagle3_config,
+    eagle3_weights,
+    HEADS,
+    Make,
+    MAKERS,
+    MEDUSA,
+    medusa_weights,
+    MODEL,
+    ours,
+    path_to,
+    Run,
+    shape,
+    TAPS,
+    TARGET,
+    TEXT,
+    WARM,
+    WIDTH,
+)
+
+from specdec.drafters import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter, MedusaDrafter, MedusaHeads, MedusaTreeDrafter
+from specdec.drafters.base import ChainDrafter
+from specdec.drafters.eagle3 import NODES
+from specdec.engine import generate, Task
+from specdec.events import Finished
+from specdec.models.config import Config
+from specdec.models.view import TargetView
+from specdec.proof.prove import output_law, run_loop
+from specdec.sampling import probabilities
+from specdec.train import eagle3 as train_eagle3
+from specdec.train import medusa as train_medusa
+from specdec.types import Proposal, SamplingParams
+
+
+@torch.no_grad()
+def naive_medusa(weights: dict[str, Tensor], text: list[int], count: int, blocks: int = 1) -> Tensor:
+    """Logits of the heads behind `text`, from the state of its last token but one.  # [count, V]"""
+    state = MODEL.model(torch.tensor([text[:-1]])).last_hidden_state[0, -1]
+    rows = []
+    for head in range(count):
+        x = state
+        for block in range(blocks):
+            part = f"{head}.{block}.linear"
+            x = x + F.silu(F.linear(x, weights[f"{part}.weight"], weights[f"{part}.bias"]))
+        rows.append(F.linear(x, weights.get(f"{head}.{blocks}.weight", MODEL.lm_head.weight)))
+    return torch.stack(rows)
+
+
+@torch.no_grad()
+def naive_eagle3(weights: dict[str, Tensor], text: list[int], drafted: list[int]) -> Tensor:
+    """Logits of one token more behind `text` and `drafted`, over the draft vocabulary.  # [draft V]"""
+    states = MODEL(torch.tensor([text[:-1]]), output_hidden_states=True).hidden_states
+    stream = F.linear(torch.cat([states[tap][0] for tap in TAPS], -1), weights["fc.weight"])
+    for count in range(len(drafted) + 1):
+        stream = torch.cat([stream, naive_layer(weights, text[1:] + drafted[:count], stream)[-1:]])
+    return F.linear(norm(stream[-1], weights["norm.weight"]), weights["lm_head.weight"])
+
+
+def naive_layer(weights: dict[str, Tensor], tokens: list[int], stream: Tensor) -> Tensor:
+    def part(name: str) -> Tensor:
+        return weights[f"midlayer.{name}.weight"]
+
+    n = len(stream)
+    words = MODEL.model.embed_tokens.weight[torch.tensor(tokens)]
+    x = torch.cat([norm(words, part("input_layernorm")), norm(stream, part("hidden_norm"))], -1)
+    q, k, v = (F.linear(x, part(f"self_attn.{name}_proj")).view(n, HEADS, -1) for name in "qkv")
+    q, k = turned(q), turned(k)
+    seen = torch.full((n, n), float("-inf")).triu(1)
+    shares = (torch.einsum("ihd,jhd->hij", q, k) * q.shape[-1] ** -0.5 + seen).softmax(-1)
+    y = torch.einsum("hij,jhd->ihd", shares, v).reshape(n, WIDTH)
+    stream = stream + F.linear(y, part("self_attn.o_proj"))
+    x = norm(stream, part("post_attention_layernorm"))
+    x = F.silu(F.linear(x, part("mlp.gate_proj"))) * F.linear(x, part("mlp.up_proj"))
+    return stream + F.linear(x, part("mlp.down_proj"))
+
+
+def norm(x: Tensor, weight: Tensor) -> Tensor:
+    return x * (x.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt() * weight
+
+
+def turned(x: Tensor) -> Tensor:  # [n, heads, dim]
+    n, _, dim = x.shape
+    angles = torch.arange(n)[:, None, None] / 10000.0 ** (torch.arange(0, dim, 2) / dim)
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
+
+
+class Watched(Run):
+    """Remembers the logits of every drafted token."""
+
+    def __init__(self, make: Make) -> None:
+        super().__init__(make)
+        assert isinstance(self.drafter, ChainDrafter)
+        self.logits: list[Tensor] = []
+        step = self.drafter.step
+
+        def watched(pending: list[int]) -> Tensor:
+            self.logits.append(step(pending)[0].clone())
+            return self.logits[-1]
+
+        self.drafter.step = lambda pending: watched(pending)[None]  # type: ignore[method-assign]
+
+
+GREEDY = SamplingParams()
+
+
+def cycles(run: Run, count: int, k: int, seed: int, params: SamplingParams = WARM) -> list[tuple[list[int], Proposal]]:
+    """Texts and what was drafted behind them; of each draft a random part is kept."""
+    rng, seen = random.Random(seed), []
+    for _ in range(count):
+        proposal = run.propose(k, rng.randrange(99), params)
+        seen.append((list(run.text), proposal))
+        run.commit(proposal, path_to(proposal, rng.randrange(-1, len(proposal))), rng.randrange(TARGET.vocabulary))
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("outputs", "blocks", "eight_bit", "error"), [(0, 1, False, 1e-4), (23, 2, False, 1e-4), (23, 2, True, 0.5)]
+)
+def test_medusa_says_what_the_naive_one_says(outputs: int, blocks: int, eight_bit: bool, error: float) -> None:
+    """With the target's output matrix, and with a matrix for every head, of which 8 bits do."""
+    weights = medusa_weights(outputs=outputs, blocks=blocks)
+    run = Watched(lambda view: MedusaDrafter(view, MedusaHeads(weights, TARGET, eight_bit=eight_bit)))
+    seen = cycles(run, 9, 4, seed=0)
+    for i, (text, proposal) in enumerate(seen):
+        rows = torch.stack(run.logits[4 * i : 4 * i + 4])
+        assert torch.allclose(rows, naive_medusa(weights, text, 4, blocks), atol=error)
+        assert proposal.probs is not None and torch.equal(proposal.probs, probabilities(rows, WARM))
+
+
+def test_a_medusa_tree_holds_the_best_choices_of_the_heads() -> None:
+    for text, tree in cycles(Run(MAKERS["medusa:tree"]), 6, 3, seed=1, params=GREEDY):
+        best = naive_medusa(medusa_weights(), text, 3).argsort(descending=True)
+        paths = [path for path in MEDUSA.tree if len(path) <= 3]
+        assert tree.tokens == tuple(best[len(path) - 1, path[-1]] for path in paths)
+        assert tree.probs is None
+        for node, path in enumerate(paths):
+            assert tree.depth(node) == len(path)
+            assert len(path) == 1 or paths[tree.parents[node]] == path[:-1]
+
+
+def test_eagle3_says_what_the_naive_one_says() -> None:
+    """Within a draft its own output takes the features' place; behind it the target's own features count."""
+    run = Watched(MAKERS["eagle3"])
+    seen, logits = cycles(run, 9, 4, seed=2), iter(run.logits)
+    for text, proposal in seen:
+        for index, (token, row) in enumerate(zip(proposal.tokens, logits, strict=False)):
+            expected = naive_eagle3(eagle3_weights(), text, list(proposal.tokens[:index]))
+            assert torch.allclose(row[DRAFT_IDS], expected, atol=1e-4)
+            assert token in DRAFT_IDS
+    others = [token for token in range(TARGET.vocabulary) if token not in DRAFT_IDS]
+    laws = [proposal.probs for _, proposal in seen if proposal.probs is not None]
+    assert len(laws) == 9 and all(float(law[:, others].sum()) == 0.0 for law in laws)
+
+
+def test_an_eagle3_tree_holds_the_paths_that_the_head_finds_likeliest() -> None:
+    for text, tree in cycles(Run(MAKERS["eagle3:tree"]), 5, 3, seed=3, params=GREEDY):
+        assert len(tree) <= NODES and tree.probs is None
+        shares = []
+        for node, token in enumerate(tree.tokens):
+            above = [tree.tokens[i] for i in path_to(tree, tree.parents[node])]
+            law = naive_eagle3(eagle3_weights(), text, above).softmax(-1)
+            share = float(law[DRAFT_IDS.index(token)])
+            shares.append(share if tree.parents[node] < 0 else share * shares[tree.parents[node]])
+            siblings = [tree.tokens[i] for i in tree.children(tree.parents[node])]
+            best = [DRAFT_IDS[i] for i in law.argsort(descending=True)[: len(siblings)]]
+            assert siblings == best
+        # What was left out of the first level is less likely than anything that is in.
+        first = naive_eagle3(eagle3_weights(), text, []).softmax(-1).topk(3).values.tolist()
+        assert len(tree.children(-1)) == sum(share > min(shares) - 1e-6 for share in first)
+
+
+@pytest.mark.parametrize("name", ["medusa:tree", "eagle3:tree"])
+@pytest.mark.parametrize("params", [WARM, SamplingParams(0.9, top_k=2)], ids=["warm", "two tokens"])
+def test_siblings_are_drawn_from_what_their_elders_left(name: str, params: SamplingParams) -> None:
+    shapes = {"medusa:tree": (-1, -1, 0), "eagle3:tree": (-1, -1, -1, 0, 0, 3, 3)}
+    for text, tree in cycles(Run(MAKERS[name]), 6, 3, seed=5, params=params):
+        assert tree.probs is not None
+        if params is WARM:
+            assert tree.parents[: len(shapes[name])] == shapes[name]
+        for node, token in enumerate(tree.tokens):
+            above = [tree.tokens[i] for i in path_to(tree, tree.parents[node])]
+            if name == "medusa:tree":
+                logits = naive_medusa(medusa_weights(), text, 4)[len(above)]
+            else:
+                known = naive_eagle3(eagle3_weights(), text, above)
+                logits = known.new_full((TARGET.vocabulary,), -math.inf).index_copy(0, torch.tensor(DRAFT_IDS), known)
+            law = probabilities(logits[None], params)[0]
+            elders = [tree.tokens[i] for i in tree.children(tree.parents[node]) if i < node]
+            law[elders] = 0.0
+            assert token not in elders
+            assert torch.allclose(tree.probs[node], law / law.sum(), atol=1e-4)
+
+
+def test_training_and_drafting_compute_the_same_steps() -> None:
+    """Row i of step s in training is token s of a draft behind i + 2 tokens."""
+    text, config = TEXT * 2, shape(num_key_value_heads=HEADS)
+    config.draft_vocab_size = len(DRAFT_IDS)
+    head = train_eagle3.Eagle3(config, MODEL, torch.tensor(DRAFT_IDS))
+    assert set(head.state_dict()) == set(eagle3_weights())
+    head.load_state_dict(eagle3_weights())
+    loss = train_eagle3.Eagle3Loss(MODEL, head, config, compiled=False)
+    with torch.no_grad():
+        states = MODEL(torch.tensor([text]), output_hidden_states=True).hidden_states
+        words = F.embedding(torch.tensor([text]), loss.words)
+        steps = head(words, torch.cat([states[tap] for tap in TAPS], -1), loss.rotary)
+    assert len(steps) == train_eagle3.STEPS
+    for step, logits in enumerate(steps):
+        for i in range(len(text) - train_eagle3.STEPS):
+            expected = naive_eagle3(eagle3_weights(), text[: i + 2], text[i + 2 : i + 2 + step])
+            assert torch.allclose(logits[0, i], expected, atol=1e-4)
+
+
+def test_the_losses_are_least_where_the_head_says_what_the_target_does() -> None:
+    ids = torch.tensor([TEXT * 3])
+    with torch.no_grad():
+        out = MODEL.model(ids, output_hidden_states=True)
+        heads, random_heads = (train_medusa.build(MODEL.lm_head.weight).float() for _ in range(2))
+        random_heads.load_state_dict(medusa_weights(train_medusa.HEADS, outputs=23, blocks=train_medusa.LAYERS))
+        fresh, wrong = (
+            train_medusa.MedusaLoss(MODEL, part, compiled=False)((ids, out.last_hidden_state), 0).item()
+            for part in (heads, random_heads)
+        )
+    assert 0.0 < fresh < wrong
+
+
+def published(folder: Path, weights: dict[str, Tensor], config: dict[str, object]) -> Path:
+    """In two shards, as large checkpoints are."""
+    folder.mkdir()
+    names = sorted(weights)
+    for i in range(2):
+        save_file({name: weights[name].contiguous() for name in names[i::2]}, folder / f"model-0000{i + 1}.safetensors")
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_published_layouts_are_read(tmp_path: Path) -> None:
+    choices = [[0], [1], [0, 0]]
+    medusa = MedusaHeads.load(
+        published(tmp_path / "medusa", medusa_weights(3, outputs=23), {"medusa_choices": choices}), TARGET
+    )
+    assert medusa.count == 3 and medusa.tree == [(0,), (1,), (0, 0)]
+    assert medusa.parameters == 3 * (WIDTH * WIDTH + WIDTH + 23 * WIDTH)
+    eagle = Eagle3Head.load(published(tmp_path / "eagle3", eagle3_weights(), eagle3_config()), TARGET)
+    assert eagle.taps == TAPS and eagle.ids.tolist() == DRAFT_IDS
+    drafts = [Run(lambda view, head=head: Eagle3Drafter(view, head, 99)).propose(4).tokens for head in (eagle, EAGLE3)]
+    assert drafts[0] == drafts[1]
+
+
+def test_a_head_with_the_whole_vocabulary_needs_no_map() -> None:
+    weights = eagle3_weights(ids=range(23))
+    del weights["d2t"], weights["t2d"]
+    head = Eagle3Head(Config.read(eagle3_config(range(23))), weights, TARGET, TAPS)
+    run = Watched(lambda view: Eagle3Drafter(view, head, 99))
+    run.propose(1)
+    assert torch.allclose(run.logits[0], naive_eagle3(weights, TEXT, []), atol=1e-4)
+
+
+def test_what_is_no_head_for_this_target_is_refused_with_the_reason() -> None:
+    config, weights = Config.read(eagle3_config()), eagle3_weights()
+    with pytest.raises(ValueError, match=r"lacks midlayer\.hidden_norm"):
+        Eagle3Head(config, {k: v for k, v in weights.items() if "hidden_norm" not in k}, TARGET, TAPS)
+    with pytest.raises(ValueError, match="does not fit"):
+        Eagle3Head(config, weights, TARGET, (2, 3))
+    with pytest.raises(ValueError, match="draft vocabulary"):
+        Eagle3Head(config, {**weights, "d2t": weights["d2t"] + 5}, TARGET, TAPS)
+    with pytest.raises(ValueError, match="no Medusa heads"):
+        MedusaHeads(weights, TARGET)
+    with pytest.raises(ValueError, match=r"lack 1\.1\.linear\.weight"):
+        MedusaHeads({**medusa_weights(), "0.1.linear.weight": torch.ones(1)}, TARGET)
+
+
+@pytest.mark.parametrize("params", [SamplingParams(max_tokens=20), SamplingParams(1.0, max_tokens=20)])
+def test_broken_heads_do_not_harm_the_text(params: SamplingParams) -> None:
+    nan = float("nan")
+    medusa = MedusaHeads({name: tensor * nan for name, tensor in medusa_weights().items()}, TARGET)
+    broken = {name: tensor * nan if name == "fc.weight" else tensor for name, tensor in eagle3_weights().items()}
+    eagle = Eagle3Head(Config.read(eagle3_config()), broken, TARGET, TAPS)
+    makers: list[Make] = [
+        lambda view: MedusaDrafter(view, medusa), lambda view: MedusaTreeDrafter(view, medusa),
+        lambda view: Eagle3Drafter(view, eagle, 99), lambda view: Eagle3TreeDrafter(view, eagle, 99),
+    ]  # fmt: skip
+    for make in makers:
+        view = TargetView(TARGET, (*TAPS, len(TARGET.layers)))
+        last = list(generate(Task(view, TEXT, params, make(view), k=3)))[-1]
+        assert isinstance(last, Finished) and (last.reason, last.tokens) == ("length", 20)
+
+
+@pytest.mark.parametrize("name", ["medusa", "medusa:tree", "eagle3", "eagle3:tree"])
+def test_every_random_path_gives_the_targets_law(name: str) -> None:
+    """The shipped loop on a real decoder with three tokens; exact up to the decoder's float32."""
+    target, known, params = ours(decoder(shape(3), seed=5)), (0, 2), SamplingParams(0.8, max_tokens=4)
+    medusa = MedusaHeads(medusa_weights(2), target, [(0,), (1,), (0, 0), (0, 1), (1, 0)])
+    eagle = Eagle3Head(Config.read(eagle3_config(known, 3)), eagle3_weights(3, known), target, TAPS)
+    makers: dict[str, Make] = {
+        "medusa": lambda view: MedusaDrafter(view, medusa),
+        "medusa:tree": lambda view: MedusaTreeDrafter(view, medusa),
+        "eagle3": lambda view: Eagle3Drafter(view, eagle, 9),
+        "eagle3:tree": lambda view: Eagle3TreeDrafter(view, eagle, 9),
+    }
+
+    def task() -> Task:
+        view = TargetView(target, (*TAPS, len(target.layers)))
+        return Task(view, [0], params, makers[name](view), k=2, details=False)
+
+    law, _ = output_law(run_loop(task))
+    exact: dict[tuple[int, ...], float] = {(): 1.0}
+    for _ in range(4):
+        exact = {
+            (*text, token): chance * share
+            for text, chance in exact.items()
+            for token, share in enumerate(
+                probabilities(target.forward([0, *text], target.new_cache(8)), params)[0].tolist()
+            )
+        }
+    assert max(abs(law.get(text, 0.0) - chance) for text, chance in exact.items()) < 1e-5
+    assert sum(law.values()) == pytest.approx(1.0, abs=1e-5)

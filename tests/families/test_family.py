@@ -1,0 +1,271 @@
+"""The embedded family: it loads in transformers, speaks, and speculation leaves its text as it is."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from specdec.bench import __main__ as bench
+from specdec.bench.prompts import PROMPTS
+from specdec.drafters import AdaptiveDrafter
+from specdec.engine import generate
+from specdec.events import Committed, Event, Finished, Started, Verified
+from specdec.families import zoo
+from specdec.families.zoo import EMBEDDED, Family
+from specdec.figures.stats import Comparison
+from specdec.lanes.race import race, tasks
+from specdec.models.transformer import Transformer
+from specdec.traces.file import Trace
+from specdec.types import Costs, SamplingParams
+from specdec.ui.text import prompts as page_prompts
+
+PROMPT = "The old captain looked at the sea and"
+
+
+@pytest.fixture(scope="module")
+def exact() -> Family:
+    return zoo.load("embedded", torch.float32)
+
+
+def ids(events: list[Event], lane: str = "speculative") -> list[int]:
+    return [t for e in events if isinstance(e, Committed) and e.lane == lane for t in e.tokens]
+
+
+@pytest.mark.parametrize("part", ["target", "draft_model"])
+def test_transformers_loads_it_and_agrees(exact: Family, part: str) -> None:
+    """The file does, that is; the family keeps its drafts in eight bits, where that pays."""
+    from transformers import AutoModelForCausalLM
+
+    theirs = AutoModelForCausalLM.from_pretrained(EMBEDDED / part, dtype=torch.float32).eval()
+    ours = Transformer.load(EMBEDDED / part)
+    tokens = exact.encode(PROMPT)
+    with torch.no_grad():
+        expected = theirs(torch.tensor([tokens])).logits[0]
+    assert torch.allclose(ours.forward(tokens, ours.new_cache(64), rows=len(tokens)), expected, atol=2e-4)
+
+
+def test_the_tokenizer_is_what_transformers_reads(exact: Family) -> None:
+    from transformers import AutoTokenizer
+
+    theirs = AutoTokenizer.from_pretrained(EMBEDDED / "tokenizer")
+    for text in (PROMPT, "def f(x):\n    return x + 10\n", "naïve 日本 🙂", "<|endoftext|>"):
+        ours = exact.encode(text)[1:]
+        assert b"".join(map(exact.pieces.bytes, ours)).decode() == text
+        if "<|" not in text:
+            assert ours == theirs.encode(text, add_special_tokens=False)
+
+
+def test_a_prompt_cannot_smuggle_in_the_end_token(exact: Family) -> None:
+    assert exact.begin not in exact.encode("a<|endoftext|>b")[1:]
+
+
+def test_sizes_keep_the_promises(exact: Family) -> None:
+    assert exact.draft is not None
+    assert 6e6 <= exact.target.parameters <= 16e6
+    assert exact.draft.parameters <= exact.target.parameters / 8
+    assert len(exact.draft.layers) == 1
+    assert exact.tokenizer.get_vocab_size() == 4096
+    assert all(path.stat().st_size < 9_000_000 for path in EMBEDDED.rglob("*") if path.is_file())
+
+
+def test_provenance_is_complete() -> None:
+    record = json.loads((EMBEDDED / "provenance.json").read_text())
+    assert record["target"]["tokens_seen"] >= 20_000_000
+    assert record["samples"]["stories_searched"] >= 1000
+    assert record["samples"]["blocked_words_found"] == []
+    assert set(record["samples"]["samples"]) == {"story", "code", "facts"}
+
+
+def test_no_file_tells_where_it_was_made() -> None:
+    for path in EMBEDDED.rglob("*.json"):
+        if path.name != "tokenizer.json":
+            assert '": "/' not in path.read_text(encoding="utf-8")
+
+
+def drafting(family: Family) -> list[str]:
+    return [*(name for name in family.drafters if name != "none"), "adaptive"]
+
+
+def greedy_ids(family: Family, prompt: str, drafter: str, k: int) -> list[int]:
+    params = SamplingParams(max_tokens=40, ignore_end=True)
+    return ids(list(generate(tasks(family, prompt, drafter, k, params, details=False)["speculative"])))
+
+
+@pytest.mark.parametrize("prompt", [prompts[i] for prompts in PROMPTS.values() for i in (0, 1)])
+def test_greedy_text_is_plain_text_for_every_drafter_and_k(exact: Family, prompt: str) -> None:
+    plain = greedy_ids(exact, prompt, "none", 0)
+    for drafter in drafting(exact):
+        for k in (0, 1, 2, 3, 5, 8):
+            assert greedy_ids(exact, prompt, drafter, k) == plain, (drafter, k)
+
+
+def every_prompt() -> list[str]:
+    """The tables' and the page's own, with texts that loop and texts that surprise."""
+    return [prompt for prompts in (*PROMPTS.values(), *page_prompts().values()) for prompt in prompts]
+
+
+@pytest.mark.long
+def test_greedy_text_is_plain_text_for_every_prompt(exact: Family) -> None:
+    assert len(set(every_prompt())) >= 30
+    for prompt in every_prompt():
+        plain = greedy_ids(exact, prompt, "none", 0)
+        for drafter in drafting(exact):
+            for k in (0, 1, 2, 3, 5, 8, 16):
+                assert greedy_ids(exact, prompt, drafter, k) == plain, (prompt, drafter, k)
+
+
+@pytest.mark.long
+def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family) -> None:
+    compared = 0
+    for i, prompt in enumerate([prompts[2] for prompts in PROMPTS.values()]):
+        for temperature, top_p in ((0.7, 0.95), (1.1, 1.0)):
+            params = SamplingParams(temperature, top_p=top_p, max_tokens=32, seed=i, ignore_end=True)
+            plain, *others = (
+                ids(list(generate(tasks(exact, prompt, drafter, k, params, False, "shared_noise")["speculative"])))
+                for drafter, k in [("none", 0), *itertools.product(drafting(exact), (1, 3, 5, 8))]
+            )
+            compared += len(others)
+            assert all(other == plain for other in others), (prompt, temperature)
+    assert compared >= 200
+
+
+def test_in_bfloat16_texts_part_only_at_near_ties() -> None:
+    """The target gives slightly different logits for one row and for several; only a near-tie may turn on that."""
+    family = zoo.load("embedded", torch.bfloat16)
+    for prompts in PROMPTS.values():
+        plain, fast = (greedy_ids(family, prompts[0], drafter, 4) for drafter in ("none", "draft_model"))
+        parted = next((i for i, (a, b) in enumerate(zip(plain, fast, strict=True)) if a != b), None)
+        if parted is not None:
+            text = family.encode(prompts[0]) + plain[:parted]
+            best = family.target.forward(text, family.target.new_cache(200))[0].float().topk(2).values
+            assert float(best[0] - best[1]) <= 2 * 2**-8 * float(best[0].abs())
+
+
+def test_a_race_interleaves_by_the_clocks(exact: Family) -> None:
+    """Whenever a lane runs a cycle, the other's clock is ahead, or it has finished."""
+    clocks, first, finished = {"speculative": 0.0, "plain": 0.0}, {}, set()
+    for event in race(exact, PROMPT, params=SamplingParams(0.8, max_tokens=32, seed=1)):
+        if isinstance(event, Committed):
+            other = "plain" if event.lane == "speculative" else "speculative"
+            assert clocks[event.lane] <= clocks[other] or other in finished
+            first.setdefault(event.lane, event.at)
+            clocks[event.lane] = event.at - first[event.lane]
+        if isinstance(event, Finished):
+            finished.add(event.lane)
+    assert finished == set(clocks)
+
+
+def test_closing_a_race_closes_its_lanes(exact: Family) -> None:
+    stream = race(exact, PROMPT, params=SamplingParams(0.8, max_tokens=64))
+    for _ in range(9):
+        next(stream)
+    stream.close()
+    assert list(stream) == []
+
+
+def test_the_same_seed_gives_the_same_race(exact: Family) -> None:
+    params = SamplingParams(0.8, top_p=0.9, max_tokens=24, seed=5)
+    first, second = (list(race(exact, PROMPT, params=params)) for _ in range(2))
+    for lane in ("speculative", "plain"):
+        assert ids(first, lane) == ids(second, lane)
+    assert ids(list(race(exact, PROMPT, params=SamplingParams(0.8, max_tokens=24, seed=6)))) != ids(first)
+
+
+@pytest.mark.parametrize("path", sorted((EMBEDDED.parent / "traces").glob("*.jsonl")), ids=lambda path: path.stem)
+def test_recorded_traces_are_what_the_engine_does(exact: Family, path) -> None:  # type: ignore[no-untyped-def]
+    """Golden files: run again, their tokens and decisions come out the same; only the times are free.
+
+    A draft that keeps its weights otherwise here, on another processor, drafts otherwise: plain decoding remains.
+    """
+    trace = Trace.load(path)
+    assert trace.header.source == "recorded"
+    started = {e.lane: e for e in trace.events if e.__class__.__name__ == "Started"}["speculative"]
+    again = list(race(exact, trace.header.prompt, started.drafter, started.k, started.params))
+    same = trace.header.models["draft_model"] == exact.describe()["draft_model"]
+    for lane in trace.header.lanes if same else ("plain",):
+        assert ids(list(trace.events), lane) == ids(again, lane)
+    checks = [
+        [e for e in events if isinstance(e, Verified) and e.lane == "speculative"] for events in (trace.events, again)
+    ]
+    for old, new in zip(*checks, strict=True) if same else ():
+        assert [(p.status, p.u) for p in old.positions] == [(p.status, p.u) for p in new.positions]
+        assert [p.p for p in old.positions] == pytest.approx([p.p for p in new.positions], abs=1e-3)
+
+
+def test_recorded_traces_cover_the_domains_and_show_a_rejection() -> None:
+    kinds = set()
+    for path in (EMBEDDED.parent / "traces").glob("*.jsonl"):
+        trace = Trace.load(path)
+        kinds.add(trace.header.kind)
+        assert Comparison.of(trace.events).measured_speedup is not None
+        statuses = {p.status for e in trace.events if isinstance(e, Verified) for p in e.positions}
+        assert "rejected" in statuses
+    assert kinds >= {"story", "code", "facts"}
+
+
+def test_every_decision_of_the_recorded_traces_can_be_recomputed() -> None:
+    for path in (EMBEDDED.parent / "traces").glob("*.jsonl"):
+        for event in Trace.load(path).events:
+            for position in event.positions if isinstance(event, Verified) else ():
+                if position.u is not None:
+                    assert (position.u * position.q < position.p) == (position.status == "accepted")
+
+
+def test_an_unknown_drafter_is_refused_with_the_choices(exact: Family) -> None:
+    with pytest.raises(ValueError, match="choose from none, prompt_lookup, draft_model"):
+        race(exact, PROMPT, drafter="telepathy")
+
+
+@pytest.fixture
+def crowded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The embedded family with further drafts and a tuned target, all of the same weights."""
+    monkeypatch.setattr(zoo, "tune_threads", lambda family: torch.get_num_threads())
+    (tmp_path / "tuned").mkdir()
+    for name in ("target", "tokenizer", "draft_model", "tuned/target"):
+        (tmp_path / name).symlink_to(EMBEDDED / Path(name).name)
+    for name in ("draft_model_story", "draft_model_of_mine", "tuned/draft_model"):
+        (tmp_path / name).symlink_to(EMBEDDED / "draft_model")
+    (tmp_path / "draft_models").mkdir()
+    return tmp_path
+
+
+def test_every_further_draft_is_a_drafter_of_its_own_name(crowded: Path) -> None:
+    family = zoo.load(str(crowded), torch.float32)
+    drafts = ["draft_model", "draft_model:of_mine", "draft_model:story"]
+    assert list(family.drafters) == ["none", "prompt_lookup", *drafts, "early_exit"]
+    assert [name for name in family.describe() if name.startswith("draft")] == drafts
+    family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
+    _, drafter = family.lane("adaptive:draft_model:story", 64)
+    assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
+    params = SamplingParams(0.8, max_tokens=16, seed=3)
+    started = {
+        e.lane: e.drafter for e in race(family, PROMPT, "draft_model:story", 3, params) if isinstance(e, Started)
+    }
+    assert started == {"speculative": "draft_model:story", "plain": "none"}
+    assert "draft_model:story" in bench.drafters_of("methods", family)
+    assert bench.drafters_of("embedded", family) == ["prompt_lookup", "draft_model", "adaptive"]
+
+
+def test_a_tuned_target_shares_the_tokenizer_and_the_draft_around_it(
+    crowded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zoo, "_loaded", {})
+    monkeypatch.setitem(zoo.FOLDERS, "tuned", crowded / "tuned")
+    family = zoo.load("tuned", torch.float32)
+    assert list(family.drafters) == ["none", "prompt_lookup", "draft_model", "draft_model:tuned", "early_exit"]
+    assert family.describe()["family"] == "tuned"
+    assert family.encode(PROMPT) == zoo.load(str(crowded), torch.float32).encode(PROMPT)
+    (crowded / "draft_model").unlink()
+    assert "draft_model:tuned" in zoo.read(crowded / "tuned", "tuned", torch.float32).drafters
+
+
+def test_a_folder_without_a_target_or_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no folder 'target'"):
+        zoo.load(str(tmp_path))
+    (tmp_path / "family" / "target").mkdir(parents=True)
+    with pytest.raises(ValueError, match="has no tokenizer"):
+        zoo.read(tmp_path / "family", "family", torch.float32)

@@ -1,0 +1,449 @@
+"""Checkpoints written here in the layouts that others publish, against naive second implementations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from test_heads import cycles, norm, turned, Watched
+from tokenizers import models, pre_tokenizers, processors, Tokenizer
+from torch import Tensor
+from toyheads import (
+    decoder,
+    DRAFT_IDS,
+    eagle3_config,
+    eagle3_weights,
+    HEADS,
+    medusa_weights,
+    MODEL,
+    shape,
+    TAPS,
+    TARGET,
+    TEXT,
+    WIDTH,
+)
+
+from specdec.__main__ import main
+from specdec.drafters import Eagle3Drafter, Eagle3Head, MedusaDrafter, MedusaHeads
+from specdec.engine import generate, Task
+from specdec.events import Committed, Failed
+from specdec.families import zoo
+from specdec.families.published import load_drafter
+from specdec.models.transformer import Transformer
+from specdec.proof.prove import output_law, run_loop
+from specdec.types import SamplingParams
+
+Weights = dict[str, Tensor]
+
+
+def words(count: int, **changes: str) -> Tokenizer:
+    """Token i is the word "wi", but for `changes` ("w3" to "x"); ids 0 and 1 begin and end texts."""
+    vocabulary = {changes.get(f"w{i}", f"w{i}"): i for i in range(count)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="w2"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.add_special_tokens([word for word, i in vocabulary.items() if i < 2])
+    tokenizer.post_processor = processors.TemplateProcessing("w0 $A", special_tokens=[("w0", 0)])
+    return tokenizer
+
+
+def written(folder: Path, weights: Weights, config: dict[str, Any] | None, kind: str = "safetensors") -> Path:
+    """In two shards, or as one pickle."""
+    folder.mkdir(parents=True)
+    if kind == "safetensors":
+        names = sorted(weights)
+        for i in range(2):
+            part = {name: weights[name].clone() for name in names[i::2]}
+            save_file(part, folder / f"model-0000{i + 1}-of-00002.safetensors")
+    else:
+        torch.save(weights, folder / kind)
+    if config is not None:
+        (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def model_folder(folder: Path, model: Any, tokenizer: Tokenizer) -> Path:
+    model.save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@torch.no_grad()
+def naive_eagle3(weights: Weights, text: list[int], drafted: list[int], before_residual: bool, taps: Any) -> Tensor:
+    """As in tests/drafters/test_heads.py, with both kinds of residual and any features.  # [draft V]"""
+    states = MODEL(torch.tensor([text[:-1]]), output_hidden_states=True).hidden_states
+    stream = F.linear(torch.cat([states[tap][0] for tap in taps], -1), weights["fc.weight"])
+    for count in range(len(drafted) + 1):
+        stream = torch.cat([stream, naive_layer(weights, text[1:] + drafted[:count], stream, before_residual)[-1:]])
+    return F.linear(norm(stream[-1], weights["norm.weight"]), weights["lm_head.weight"])
+
+
+def naive_layer(weights: Weights, tokens: list[int], stream: Tensor, before_residual: bool) -> Tensor:
+    def part(name: str) -> Tensor:
+        return weights[f"midlayer.{name}.weight"]
+
+    n = len(stream)
+    own = weights.get("embed_tokens.weight", MODEL.model.embed_tokens.weight)
+    normed = norm(stream, part("hidden_norm"))
+    x = torch.cat([norm(own[torch.tensor(tokens)], part("input_layernorm")), normed], -1)
+    q, k, v = (F.linear(x, part(f"self_attn.{name}_proj")).view(n, HEADS, -1).transpose(0, 1) for name in "qkv")
+    q, k = (turned(y.transpose(0, 1)).transpose(0, 1) for y in (q, k))
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(0, 1).reshape(n, WIDTH)
+    stream = (normed if before_residual else stream) + F.linear(y, part("self_attn.o_proj"))
+    x = norm(stream, part("post_attention_layernorm"))
+    x = F.silu(F.linear(x, part("mlp.gate_proj"))) * F.linear(x, part("mlp.up_proj"))
+    return stream + F.linear(x, part("mlp.down_proj"))
+
+
+def renamed(weights: Weights, layer: str, prefix: str = "", bare: Iterable[str] = ()) -> Weights:
+    """`midlayer` under another name; everything but `bare` below `prefix`."""
+    return {
+        (name if name in bare else prefix + name.replace("midlayer.", layer)): tensor
+        for name, tensor in weights.items()
+    }
+
+
+def own_words() -> Weights:
+    torch.manual_seed(8)
+    return {"embed_tokens.weight": torch.randn(23, WIDTH)}
+
+
+def speculators(before_residual: bool, **facts: Any) -> dict[str, Any]:
+    layer = {k: v for k, v in eagle3_config().items() if k not in ("eagle_config", "draft_vocab_size")}
+    return {
+        "architectures": ["Eagle3Speculator"], "speculators_model_type": "eagle3", "transformer_layer_config": layer,
+        "draft_vocab_size": len(DRAFT_IDS), "norm_before_residual": before_residual, **facts,
+    }  # fmt: skip
+
+
+def plain_config(**facts: Any) -> dict[str, Any]:
+    config = {k: v for k, v in eagle3_config().items() if k != "eagle_config"}
+    return {**config, "architectures": ["LlamaForCausalLMEagle3"], **facts}
+
+
+def counted(*ids: int) -> dict[str, Any]:
+    return {"eagle_config": {"eagle_aux_hidden_state_layer_ids": list(ids), "use_aux_hidden_state": True}}
+
+
+BARE = ("lm_head.weight", "d2t", "t2d")
+WHOLE = {name: w for name, w in eagle3_weights(ids=range(23)).items() if name not in ("d2t", "t2d")}
+FIVE = {**eagle3_weights(), "fc.weight": torch.randn(WIDTH, 5 * WIDTH, generator=torch.Generator().manual_seed(4)) / 4}
+HALF = {name: w.bfloat16() if w.is_floating_point() else w for name, w in eagle3_weights().items()}
+OWN = {**eagle3_weights(), **own_words()}
+COPIES = {"verifier_lm_head.weight": torch.ones(23, WIDTH), "verifier_norm.weight": torch.ones(WIDTH)}
+# layout: tensors under the authors' names, as stored, config.json, file, layers fused, residual behind the norm
+EAGLES: dict[str, tuple[Weights, Weights, dict[str, Any], str, tuple[int, ...], bool]] = {
+    "SafeAILab": (eagle3_weights(), eagle3_weights(), plain_config(), "pytorch_model.bin", TAPS, False),
+    "AngelSlim": (HALF, HALF, plain_config(), "safetensors", TAPS, False),
+    "without maps": (WHOLE, WHOLE, plain_config(), "safetensors", TAPS, False),
+    "padded": (
+        WHOLE, {**WHOLE, "lm_head.weight": F.pad(WHOLE["lm_head.weight"], (0, 0, 0, 9), value=3.0)}, plain_config(),
+        "safetensors", TAPS, False,
+    ),
+    "Model Optimizer": (
+        eagle3_weights(), eagle3_weights(), plain_config(**counted(0, 3, 4)), "safetensors", (1, 4, 5), False,
+    ),
+    "five features": (FIVE, FIVE, plain_config(**counted(0, 1, 2, 3, 4)), "safetensors", (1, 2, 3, 4, 5), False),
+    "speculators": (
+        OWN, {**renamed(OWN, "layers.0."), **COPIES}, speculators(False), "safetensors", TAPS, False,
+    ),
+    "speculators, norm before residual": (
+        OWN, renamed(OWN, "layers.0."), speculators(True, eagle_aux_hidden_state_layer_ids=[1, 3, 5]), "safetensors",
+        (1, 3, 5), True,
+    ),
+    "NeMo": (OWN, renamed(OWN, "layers.0.", "model.", BARE), plain_config(), "safetensors", TAPS, False),
+    "SGLang": (
+        eagle3_weights(), renamed(eagle3_weights(), "midlayer.", "model.", BARE), plain_config(), "safetensors", TAPS,
+        False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", EAGLES)
+def test_an_eagle3_head_says_what_the_naive_one_says(layout: str, tmp_path: Path) -> None:
+    weights, stored, config, kind, taps, before_residual = EAGLES[layout]
+    folder = written(tmp_path / "head", stored, config, kind)
+    head = load_drafter(folder, TARGET, words(23), pickles=True)
+    assert isinstance(head, Eagle3Head)
+    run = EagleRun(head)
+    weights = {name: w.float() if w.is_floating_point() else w for name, w in weights.items()}
+    ids = DRAFT_IDS if "d2t" in weights else list(range(23))
+    seen, logits = cycles(run, 4, 3, seed=2), iter(run.logits)
+    for text, proposal in seen:
+        for index, row in zip(range(len(proposal)), logits, strict=False):
+            drafted = list(proposal.tokens[:index])
+            expected = naive_eagle3(weights, text, drafted, before_residual, taps)
+            assert torch.allclose(row[ids], expected, atol=2e-4)
+    assert next(logits, None) is None
+
+
+class EagleRun(Watched):
+    """With the features that the head asks for."""
+
+    def __init__(self, head: Eagle3Head) -> None:
+        def make(view: Any) -> Eagle3Drafter:
+            view.taps = head.taps
+            return Eagle3Drafter(view, head, 120)
+
+        super().__init__(make)
+
+
+@torch.no_grad()
+def naive_medusa(weights: Weights, text: list[int], layers: int) -> Tensor:
+    """Logits of four heads of any depth behind `text`, as in tests/drafters/test_heads.py.  # [4, V]"""
+    state = MODEL.model(torch.tensor([text[:-1]])).last_hidden_state[0, -1]
+    rows = []
+    for head in range(4):
+        x = state
+        for i in range(layers):
+            x = x + F.silu(F.linear(x, weights[f"{head}.{i}.linear.weight"], weights[f"{head}.{i}.linear.bias"]))
+        rows.append(F.linear(x, weights.get(f"{head}.{layers}.weight", MODEL.lm_head.weight)))
+    return torch.stack(rows)
+
+
+def deep_medusa() -> Weights:
+    """Two blocks a head, and an output matrix of its own."""
+    second = {name.replace(".0.", ".1."): w for name, w in medusa_weights(seed=9).items()}
+    outputs = {name.replace(".1.", ".2."): w for name, w in medusa_weights(outputs=23).items() if ".linear" not in name}
+    return medusa_weights() | second | outputs
+
+
+@pytest.mark.parametrize(
+    ("weights", "layers", "kind", "prefix"),
+    [
+        (medusa_weights(outputs=23), 1, "medusa_lm_head.pt", ""),
+        (medusa_weights(outputs=30), 1, "safetensors", ""),  # rows behind the target's 23 only pad
+        (medusa_weights(), 1, "safetensors", "medusa_head."),
+        (deep_medusa(), 2, "safetensors", ""),
+    ],
+)
+def test_medusa_heads_say_what_the_naive_ones_say(
+    weights: Weights, layers: int, kind: str, prefix: str, tmp_path: Path
+) -> None:
+    """The published config says two heads where the file holds more: the tensors are believed."""
+    stored = {prefix + name: tensor for name, tensor in weights.items()}
+    folder = written(tmp_path / "heads", stored, {"medusa_num_heads": 2, "medusa_num_layers": 1}, kind)
+    heads = load_drafter(folder, TARGET, words(23), pickles=True)
+    assert isinstance(heads, MedusaHeads) and heads.count == 4
+    run = Watched(lambda view: MedusaDrafter(view, heads))
+    for i, (text, _) in enumerate(cycles(run, 3, 4, seed=0)):
+        rows = torch.stack(run.logits[4 * i : 4 * i + 4])
+        assert torch.allclose(rows, naive_medusa(weights, text, layers)[:, :23], atol=1e-4)
+
+
+def without(weights: Weights, *names: str) -> Weights:
+    return {name: tensor for name, tensor in weights.items() if name not in names}
+
+
+ONES = torch.ones(4, 4)
+REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
+    "narrower target": (
+        {**eagle3_weights(), "fc.weight": torch.ones(WIDTH, 3 * 48)}, plain_config(),
+        "fuses 144 numbers into 32; for this target it would fuse 3 features of 32 into 32",
+    ),
+    "five features for three": (FIVE, plain_config(), "fuses 160 numbers into 32; .* 3 features"),
+    "layers too high": (eagle3_weights(), plain_config(**counted(1, 3, 40)), "reads layers .* the target has 6"),
+    "d2t out of range": (
+        {**eagle3_weights(), "d2t": eagle3_weights()["d2t"] + 5}, plain_config(), "draft vocabulary does not lie",
+    ),
+    "d2t of another length": (
+        {**eagle3_weights(), "d2t": torch.zeros(3, dtype=torch.int64)}, plain_config(), "its map d2t 3",
+    ),
+    "no map": (without(eagle3_weights(), "d2t"), plain_config(), "brings no map d2t"),
+    "no norm": (without(eagle3_weights(), "norm.weight"), plain_config(), r"lacks norm\.weight"),
+    "no config": (eagle3_weights(), None, "no config.json"),
+    "half a config": (eagle3_weights(), {"model_type": "llama"}, "config.json lacks 'num_attention_heads'"),
+    "other words": ({**eagle3_weights(), "embed_tokens.weight": ONES}, plain_config(), "embeds 4 tokens in 4"),
+    "shapes": (
+        {**eagle3_weights(), "midlayer.self_attn.q_proj.weight": ONES}, plain_config(), "no heads of",
+    ),
+    "two layers": (
+        {**renamed(eagle3_weights(), "layers.0."), "layers.1.mlp.up_proj.weight": ONES}, speculators(False),
+        r"holds layers\.1\.mlp\.up_proj\.weight; a head of one layer",
+    ),
+    "biased fc": ({**eagle3_weights(), "fc.bias": torch.ones(WIDTH)}, plain_config(), r"holds fc\.bias"),
+    "unsaid residual": (
+        renamed(eagle3_weights(), "layers.0."),
+        {k: v for k, v in speculators(False).items() if k != "norm_before_residual"}, "does not say norm_before_resid",
+    ),
+    "norm before fc": (renamed(eagle3_weights(), "layers.0."), speculators(True, norm_before_fc=True), "with norm"),
+    "norm of features": (renamed(eagle3_weights(), "layers.0."), speculators(True, fc_norm=True), "with fc_norm"),
+    "norm of outputs": (renamed(eagle3_weights(), "layers.0."), speculators(True, norm_output=True), "norm_output"),
+    "EAGLE-2": (
+        {"fc.weight": torch.ones(WIDTH, 2 * WIDTH), "layers.0.self_attn.q_proj.weight": ONES}, plain_config(),
+        "without hidden_norm: EAGLE-1",
+    ),
+    "DFlash": ({"fc.weight": ONES, "hidden_norm.weight": ONES, "layers.0.x": ONES}, {}, "a DFlash drafter"),
+    "DSpark": ({"fc.weight": ONES, "hidden_norm.weight": ONES, "markov_w1.weight": ONES}, {}, "a DSpark drafter"),
+    "speculators' DFlash": (renamed(eagle3_weights(), "layers.0."), {"speculators_model_type": "dflash"}, "dflash"),
+    "MTP": ({"mtp.fc.weight": ONES, "mtp.norm.weight": ONES}, {}, "MTP"),
+    "DeepSeek's MTP": ({"model.layers.61.eh_proj.weight": ONES}, {}, "MTP"),
+    "mamba": ({"backbone.layers.0.mixer.A_log": ONES}, {"model_type": "mamba2"}, "mamba"),
+    "Gemma's assistant": ({"pre_projection.weight": ONES}, {}, "Gemma assistant"),
+    "something": ({"encoder.weight": ONES}, {}, r"encoder\.weight belong to no drafter .* would fit"),
+    "other Medusa": ({"0.0.linear.weight": ONES, "0.0.linear.bias": torch.ones(4)}, None, "states of 4; .* read 32"),
+    "small Medusa": (medusa_weights(outputs=9), None, "know 9 tokens, the target 23"),
+    "half a Medusa": (without(medusa_weights(), "2.0.linear.bias"), None, r"lack 2\.0\.linear\.bias"),
+    "Medusa 2": ({f"medusa_head.{k}": w for k, w in medusa_weights().items()} | MODEL.state_dict(), {}, "Medusa 2"),
+    "Gemma": (MODEL.state_dict(), {**MODEL.config.to_dict(), "model_type": "gemma3"}, "gemma3 models are not among"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_fits_no_drafter_is_refused_with_the_reason(what: str, tmp_path: Path) -> None:
+    weights, config, reason = REFUSED[what]
+    folder = written(tmp_path / "part", weights, config)
+    words(23).save(str(folder / "tokenizer.json"))
+    with pytest.raises(ValueError, match=f"part: .*({reason})"):
+        load_drafter(folder, TARGET, words(23))
+
+
+class Intruder:
+    """A pickle that writes a file when it is opened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.write_text, (self.path, "opened"))
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "medusa_lm_head.pt"])
+def test_a_pickled_object_is_refused_and_never_run(name: str, tmp_path: Path) -> None:
+    proof = tmp_path / "proof"
+    folder = written(tmp_path / "head", {**medusa_weights(), "x": Intruder(proof)}, {}, name)  # type: ignore[dict-item]
+    for pickles, reason in ((True, "holds more than tensors"), (False, r"is a pickle; .* only \.safetensors")):
+        with pytest.raises(ValueError, match=reason):
+            load_drafter(folder, TARGET, words(23), pickles)
+        assert not proof.exists()
+    torch.load(folder / name, weights_only=False)
+    assert proof.exists()  # it does harm where it is let
+
+
+def test_a_pickle_that_is_no_table_is_refused(tmp_path: Path) -> None:
+    folder = written(tmp_path / "head", [torch.ones(2)], {}, "pytorch_model.bin")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="is not a table of tensors"):
+        load_drafter(folder, TARGET, words(23), pickles=True)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "reason"),
+    [
+        (words(23, w5="x"), "id 5 is 'w5' for the target and 'x' for the draft model"),
+        (words(23, w1="</s>"), "id 1 is 'w1' for the target and '</s>'"),
+        (words(20), "id 20 is 'w20' for the target and ''"),
+    ],
+)
+def test_a_draft_model_with_another_tokenizer_is_refused(theirs: Tokenizer, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=reason):
+        load_drafter(model_folder(tmp_path / "draft", MODEL, theirs), TARGET, words(23))
+
+
+def test_a_draft_model_with_fewer_tokens_is_refused(tmp_path: Path) -> None:
+    small = model_folder(tmp_path / "draft", decoder(shape(21)), words(23))
+    with pytest.raises(ValueError, match="knows 21 tokens; it would have to know all 23"):
+        load_drafter(small, TARGET, words(23))
+
+
+@pytest.mark.parametrize(("target_size", "draft_size"), [(5, 7), (7, 5), (3, 4)])
+def test_padded_vocabularies_keep_the_targets_law(target_size: int, draft_size: int, tmp_path: Path) -> None:
+    """Every random path, against transformers' target restricted to the three ids that have a token."""
+    model = decoder(shape(target_size), seed=5)
+    family = zoo.load_pair(
+        model_folder(tmp_path / "target", model, words(3)),
+        model_folder(tmp_path / "draft", decoder(shape(draft_size), seed=6), words(3)),
+        dtype=torch.float32,
+    )
+    params = SamplingParams(1.0, max_tokens=3, ignore_end=True)
+
+    def fresh() -> Task:
+        target, drafter = family.lane("draft_model", 8)
+        return Task(target, [0], params, drafter, k=2, details=False)
+
+    law, _ = output_law(run_loop(fresh))
+    exact: dict[tuple[int, ...], float] = {(): 1.0}
+    with torch.no_grad():
+        for _ in range(3):
+            exact = {
+                (*text, token): chance * share
+                for text, chance in exact.items()
+                for token, share in enumerate(model(torch.tensor([[0, *text]])).logits[0, -1, :3].softmax(-1).tolist())
+            }
+    assert max(abs(law.get(text, 0.0) - chance) for text, chance in exact.items()) < 1e-5
+    assert sum(law.values()) == pytest.approx(1.0, abs=1e-5) and set(law) <= set(exact)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A padded target whose padding its logits prefer, and a drafter of every kind for it."""
+    base = tmp_path_factory.mktemp("pair")
+    big = decoder(shape(31, tie_word_embeddings=False))
+    big.config.eos_token_id = big.generation_config.eos_token_id = [1, 30]
+    with torch.no_grad():
+        big.lm_head.weight[23:] = 3 * big.lm_head.weight[:8]
+    return {
+        "target": model_folder(base / "target", big, words(23)),
+        "draft_model": model_folder(base / "draft", decoder(shape(27), seed=6), words(23)),
+        "eagle3": written(base / "eagle", eagle3_weights(), plain_config()),
+        "medusa": written(base / "medusa", medusa_weights(), {}, "medusa_lm_head.pt"),
+    }
+
+
+def greedy(family: zoo.Family, name: str) -> list[int]:
+    view, drafter = family.lane(name, 64)
+    events = list(generate(Task(view, TEXT, SamplingParams(0.0, max_tokens=30, ignore_end=True), drafter, k=3)))
+    assert not any(isinstance(event, Failed) for event in events)
+    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
+
+
+def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path]) -> None:
+    drafts = [folders[name] for name in ("draft_model", "eagle3", "medusa", "draft_model")]
+    family = zoo.load_pair(folders["target"], *drafts, exit_layer=2, dtype=torch.float32, pickles=True)
+    assert list(family.drafters) == [
+        "none", "prompt_lookup", "early_exit", "draft_model", "eagle3", "eagle3:tree", "medusa", "medusa:tree",
+        "draft_model:draft",
+    ]  # fmt: skip
+    assert (family.begin, family.end_tokens, family.target.vocabulary) == (0, {1, 30}, 23)
+    assert family.describe()["draft_model"]["layers"] == len(TARGET.layers)
+    plain = Transformer.load(folders["target"])
+    text = list(TEXT)
+    for _ in range(30):
+        text.append(int(plain.forward(text, plain.new_cache(64))[0, :23].argmax()))
+    for name in family.drafters:
+        assert greedy(family, name) == text[len(TEXT) :], name
+    uncut = [int(plain.forward(text[:n], plain.new_cache(64))[0].argmax()) for n in range(len(TEXT), len(text))]
+    assert max(uncut) >= 23  # without the cut it would have said what is no token
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"exit_layer": 6}, "between 1 and 5, not 6"),
+        ({"target": "no/such-model"}, "no/such-model is no folder here, and could not be had"),
+        ({"drafts": ["no-such-head"]}, "no-such-head is no folder here"),
+    ],
+)
+def test_a_pair_that_cannot_be_loaded_says_why(
+    change: dict[str, Any], reason: str, folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ValueError, match=reason):
+        zoo.load_pair(
+            change.get("target", folders["target"]), *change.get("drafts", ()), exit_layer=change.get("exit_layer", 0)
+        )
+
+
+def test_the_terminal_runs_a_pair(folders: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    pair = ["--target", str(folders["target"]), "--draft", str(folders["eagle3"])]
+    assert main(["w3 w4 w5", *pair, "--json", "--max-tokens", "8"]) == 0
+    header, *events = map(json.loads, capsys.readouterr().out.splitlines())
+    assert header["models"]["family"] == str(folders["target"])
+    assert {event["drafter"] for event in events if "drafter" in event} == {"none", "eagle3"}
+    assert not any("reason" in event and "where" in event for event in events)
+    assert main(["w3", "--draft", str(folders["eagle3"])]) == 2
+    assert "belong to a --target" in capsys.readouterr().err

@@ -1,0 +1,153 @@
+"""Figures from events: α counts what was judged, τ counts what was written, costs are in plain steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from specdec.drafters import DraftModelDrafter, NoDrafter
+from specdec.engine import generate, Task
+from specdec.events import Committed, Drafted, Finished, Position, Verified
+from specdec.figures.stats import account, Comparison, cycles_frame, interval, LaneStats, pooled_alpha, repetition
+from specdec.proof.prove import TableModel
+from specdec.types import SamplingParams
+
+
+def position(node: int, status: str) -> Position:
+    return Position(node, 1, "x", status, 0.5, 0.5, None if status == "discarded" else 0.1)  # type: ignore[arg-type]
+
+
+def cycle(lane: str, number: int, start: float, statuses: list[str], total: int, draft: float, verify: float) -> list:
+    kept, events, at = statuses.count("accepted"), [], start
+    if statuses:
+        n = len(statuses)
+        events.append(Drafted(lane, number, (1,) * n, ("x",) * n, tuple(range(-1, n - 1)), at, at + draft))
+        at += draft
+    positions = tuple(position(i, status) for i, status in enumerate(statuses))
+    events.append(Verified(lane, number, positions, at, at + verify))
+    kind = "resampled" if "rejected" in statuses else "bonus"
+    tokens = (1,) * (kept + 1)
+    events.append(Committed(lane, number, tokens, ("x",) * len(tokens), kept, kind, "x", total, at + verify))
+    return events
+
+
+A, R, D = "accepted", "rejected", "discarded"
+SPEC = [
+    *cycle("speculative", 0, 0.0, [], 1, 0, 0.010),
+    *cycle("speculative", 1, 0.010, [A, A, A, A], 6, 0.004, 0.012),
+    *cycle("speculative", 2, 0.026, [A, R, D, D], 8, 0.004, 0.012),
+    *cycle("speculative", 3, 0.042, [R, D, D, D], 9, 0.004, 0.012),
+    Finished("speculative", "length", 9, "x" * 9, 0.058, 0.01, 0.012, 0.036, 0.0),
+]
+PLAIN = [e for i in range(9) for e in cycle("plain", i, 0.01 * i, [], i + 1, 0, 0.01)]
+
+
+def test_acceptance_counts_only_what_was_judged() -> None:
+    stats = LaneStats.of(SPEC, "speculative")
+    assert (stats.accepted, stats.judged, stats.drafted) == (5, 7, 12)
+    assert stats.alpha == pytest.approx(5 / 7)
+    assert stats.draft_acceptance_rate == pytest.approx(5 / 12)
+    assert pooled_alpha([stats]) == pytest.approx([2 / 3, 1 / 2, 1.0, 1.0])
+
+
+def test_block_efficiency_leaves_out_the_prefills_token() -> None:
+    stats = LaneStats.of(SPEC, "speculative")
+    assert stats.tau == pytest.approx(8 / 3)
+    assert stats.prefill_seconds == pytest.approx(0.010)
+
+
+def test_the_speedup_and_its_account() -> None:
+    comparison = Comparison.of([*SPEC, *PLAIN])
+    assert comparison.measured_speedup == pytest.approx(0.080 / 0.048)
+    assert comparison.draft_cost == pytest.approx(0.1)
+    assert comparison.verify_cost == pytest.approx(1.2)
+    assert comparison.overhead == pytest.approx(0.0, abs=1e-9)
+    # 1 + 2/3 + 1/3 + 1/3 + 1/3 tokens for 4·0.1 + 1.2 steps
+    assert comparison.accounted_speedup == pytest.approx(8 / 3 / 1.6)
+
+
+def test_cycles_without_a_draft_are_in_the_account() -> None:
+    """Half of the cycles drafted nothing: they cost a plain pass and give one token."""
+    spec = [
+        *cycle("speculative", 0, 0.0, [], 1, 0, 0.010),
+        *cycle("speculative", 1, 0.010, [A, A], 4, 0.002, 0.012),
+        *cycle("speculative", 2, 0.024, [], 5, 0, 0.010),
+    ]
+    comparison = Comparison.of([*spec, *PLAIN])
+    assert comparison.measured_speedup == pytest.approx(4 * 0.010 / 0.024)
+    assert comparison.accounted_speedup == pytest.approx(comparison.measured_speedup)
+    assert account([comparison, comparison]) == pytest.approx(comparison.measured_speedup)
+
+
+def test_what_stands_behind_the_end_of_the_text_does_not_count() -> None:
+    """Four drafts accepted, but the second ended the text."""
+    *events, committed = cycle("speculative", 1, 0.0, [A, A, A, A], 2, 0.001, 0.01)
+    cut = replace(committed, tokens=(1, 1), pieces=("x", "x"), accepted=2, total=2)
+    stats = LaneStats.of([*events, cut], "speculative")
+    assert (stats.accepted, stats.judged, stats.drafted) == (2, 2, 4)
+
+
+def test_trees_count_levels_reached_and_passed() -> None:
+    """The first sibling is rejected, the second accepted: the level is passed. Below it both fail."""
+    parents = (-1, -1, 1, 1)
+    drafted, verified, committed = cycle("speculative", 1, 0.0, [R, A, R, R], 2, 0.001, 0.01)
+    stats = LaneStats.of([replace(drafted, parents=parents), verified, committed], "speculative")
+    assert (stats.accepted_at, stats.judged_at) == ([1, 0], [1, 1])
+
+
+def test_idle_runs_weigh_in_the_account() -> None:
+    idle = Comparison(
+        LaneStats.of([replace(e, lane="speculative") for e in PLAIN], "speculative"), LaneStats.of(PLAIN, "plain")
+    )
+    busy = Comparison.of([*SPEC, *PLAIN])
+    both = account([busy, idle])
+    assert both is not None and busy.accounted_speedup is not None
+    assert 1.0 < both < busy.accounted_speedup
+    assert account([idle]) is None
+
+
+def test_a_run_as_a_table() -> None:
+    frame = cycles_frame(SPEC)
+    assert frame["accepted"].tolist() == [0, 4, 1, 0]
+    assert frame["drafted"].sum() == 12
+    assert frame["verify_seconds"].sum() == pytest.approx(0.046)
+
+
+def test_an_empty_run_has_no_figures_and_no_division_by_zero() -> None:
+    comparison = Comparison.of([])
+    assert comparison.measured_speedup is None
+    assert comparison.accounted_speedup is None
+    assert LaneStats.of([], "plain").alpha is None
+
+
+def test_a_real_run_adds_up() -> None:
+    target = TableModel(6, seed=1)
+    params = SamplingParams(temperature=1.0, max_tokens=30, seed=2)
+    task = Task(target, (1,), params, DraftModelDrafter(TableModel(6, seed=2, base=target)), 3)
+    spec = list(generate(task))
+    plain = list(generate(replace(task, drafter=NoDrafter(), lane="plain")))
+    comparison = Comparison.of([*spec, *plain])
+    stats = comparison.speculative
+    assert stats.tokens == len(stats.ids) == 30
+    assert stats.accepted + stats.cycles + 1 >= 30
+    # The account is exact for acceptance by position and mean costs, up to drafts that were clipped at the end.
+    assert comparison.accounted_speedup == pytest.approx(comparison.measured_speedup, rel=0.15)
+
+
+def test_repetition_is_the_share_of_eight_grams_seen_before() -> None:
+    assert repetition(list(range(100))) == 0.0
+    assert repetition([1] * 17) == pytest.approx(0.9)
+    assert repetition([1, 2]) == 0.0
+
+
+@pytest.mark.parametrize(("n", "rank"), [(1, 1), (5, 1), (6, 1), (8, 1), (9, 2), (12, 3), (18, 5), (30, 10), (100, 40)])
+def test_the_interval_of_a_median_is_that_of_the_tables(n: int, rank: int) -> None:
+    """Ranks from the tables of the sign test: the largest whose tail holds at most 2.5 %."""
+    values = [float(i) for i in range(1, n + 1)]
+    assert interval(reversed(values)) == [float(rank), float(n + 1 - rank)]
+    assert interval([None, *values]) == interval(values)
+
+
+def test_no_values_have_no_interval() -> None:
+    assert interval([]) is None

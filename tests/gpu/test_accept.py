@@ -1,0 +1,262 @@
+"""The accept step on the device is the plain walk: same numbers in, same decisions out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+from specdec.bench.host import HostRead, no_host_reads
+from specdec.gpu import accept as fused
+from specdec.gpu.accept import accept, draw, packed, ratio, Record, synthetic
+from specdec.proof.prove import total_variation
+from specdec.sampling import Chooser, probabilities, RandomChooser
+from specdec.types import Proposal, SamplingParams, Verdict
+from specdec.verify import RejectionSampling
+
+CASES = 10_000
+WARPS = (
+    SamplingParams(temperature=0.0),
+    SamplingParams(temperature=1.0),
+    SamplingParams(temperature=0.7, top_k=3),
+    SamplingParams(temperature=1.3, top_p=0.6),
+)
+
+
+class Given(Chooser):
+    """Random numbers from outside: one a coin, one for the target's own token."""
+
+    def __init__(self, coins: Tensor, own: Tensor) -> None:
+        self.coins, self.own = coins, own
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        sums = probs.double().cumsum(0)
+        return min(int(torch.searchsorted(sums, self.own * sums[-1], right=True)), int(probs.nonzero()[-1]))
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        u = float(self.coins[key[1]])
+        return u * q < p, u
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Many cycles' inputs: of one K, under one warp, from point masses or from laws."""
+
+    rows: Tensor
+    drafted: Tensor
+    laws: Tensor | None
+    coins: Tensor
+    own: Tensor
+    limit: Tensor
+
+    @classmethod
+    def random(cls, k: int, params: SamplingParams, point: bool, count: int) -> Batch:
+        generator = torch.Generator().manual_seed(17 * k + point)
+        vocabulary = 5 + 3 * k
+        target = 2.0 * torch.randn(count, k + 1, vocabulary, generator=generator)
+        near = torch.tensor([0.0, 0.5, 3.0])[torch.randint(3, (count, 1, 1), generator=generator)]  # 0: itself
+        other = target[:, :k] + near * torch.randn(count, k, vocabulary, generator=generator)
+        laws = probabilities(other.flatten(0, 1), params).view(count, k, vocabulary)
+        if params.temperature and not point:  # what the target wants and the draft excludes
+            laws = laws.masked_fill(torch.rand(laws.shape, generator=generator) < 0.2, 0.0)
+            laws[..., 0] += laws.sum(-1) == 0.0
+            laws /= laws.sum(-1, keepdim=True)
+        drafted = torch.zeros(count, 0, dtype=torch.long)
+        if k:
+            drafted = laws.flatten(0, 1).multinomial(1, generator=generator).view(count, k)
+        rows = probabilities(target.flatten(0, 1), params).view(count, k + 1, vocabulary)
+        coins = torch.rand(count, k, generator=generator, dtype=torch.float64)
+        own = torch.rand(count, 1, generator=generator, dtype=torch.float64)
+        limit = torch.randint(2 * k + 1, (count, 1), generator=generator).clamp(max=k)  # half of them all of K
+        return cls(rows, drafted, None if point else laws, coins, own, limit)
+
+    def walks(self) -> list[Verdict]:
+        """One by one, by the plain walk."""
+        verdicts = []
+        for i, limit in enumerate(self.limit[:, 0].tolist()):
+            laws = None if self.laws is None else self.laws[i, :limit]
+            proposal = Proposal.chain(self.drafted[i, :limit].tolist(), laws)
+            given = Given(self.coins[i], self.own[i])
+            verdicts.append(RejectionSampling().verify(proposal, self.rows[i, : limit + 1], given))
+        return verdicts
+
+    def records(self, step: Callable[..., fused.Outcome] = accept) -> list[Record]:
+        """All at once, by the fused step."""
+
+        def cycle(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
+            yes = torch.ones(1)
+            return packed(step(rows, drafted, laws, coins, own, limit), drafted, coins, limit, yes, yes)
+
+        parts = (self.rows, self.drafted, self.laws, self.coins, self.own, self.limit)
+        over = (0, 0, None if self.laws is None else 0, 0, 0, 0)
+        return [Record.read(numbers) for numbers in torch.vmap(cycle, in_dims=over)(*parts).tolist()]
+
+
+def batches(count: int) -> Iterator[Batch]:
+    kinds = list(itertools.product(range(9), WARPS, (False, True)))
+    return (Batch.random(*kind, 1 + count // len(kinds)) for kind in kinds)
+
+
+def test_the_fused_step_is_the_plain_walk() -> None:
+    """And the cases cover what can happen."""
+    seen: set[tuple[int, int, bool]] = set()
+    count = 0
+    for batch in batches(CASES):
+        for verdict, record, limit in zip(batch.walks(), batch.records(), batch.limit[:, 0].tolist(), strict=True):
+            assert record.verdict() == verdict
+            seen.add((limit, record.accepted, batch.laws is None))
+            count += 1
+    assert count >= CASES
+    assert seen == {(limit, n, point) for limit in range(9) for n in range(limit + 1) for point in (False, True)}
+
+
+def test_the_fused_step_asks_the_host_nothing() -> None:
+    for batch in batches(1):
+        given = batch.rows[0], batch.drafted[0], None if batch.laws is None else batch.laws[0]
+        inputs = *given, batch.coins[0], batch.own[0], batch.limit[0]
+        with no_host_reads():
+            accept(*inputs)
+        with pytest.raises(HostRead), no_host_reads():
+            float(batch.own[0])
+
+
+def wrong_residual(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
+    outcome = accept(rows, drafted, laws, coins, own, limit)
+    token = draw(rows.index_select(0, outcome.accepted)[0], own)
+    return fused.Outcome(outcome.accepted, token, outcome.p, outcome.q)
+
+
+def no_prefix(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
+    outcome = accept(rows, drafted, laws, coins, own, limit)
+    kept = ratio(outcome.p, outcome.q, coins) & (torch.arange(len(drafted)) < limit)
+    return fused.Outcome(kept.long().sum(0, keepdim=True), outcome.token, outcome.p, outcome.q)
+
+
+def no_limit(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
+    return accept(rows, drafted, laws, coins, own, torch.tensor([len(drafted)]))
+
+
+def loose(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
+    return accept(rows, drafted, laws, coins, own, limit, lambda p, q, u: u * q <= p)
+
+
+def one_row_off(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
+    return accept(rows.roll(1, 0), drafted, laws, coins, own, limit)
+
+
+@pytest.mark.parametrize("step", [wrong_residual, no_prefix, no_limit, one_row_off])
+def test_a_broken_step_is_found_out(step) -> None:  # type: ignore[no-untyped-def]
+    assert any(
+        record.verdict() != verdict
+        for batch in batches(800)
+        for record, verdict in zip(batch.records(step), batch.walks(), strict=True)
+    )
+
+
+def test_a_draft_that_the_target_excludes_is_never_kept() -> None:
+    """u may be 0 and so may p: the test is strict."""
+    rows, laws = torch.tensor([[0.0, 1.0], [0.5, 0.5]]), torch.tensor([[1.0, 0.0]])
+    zero, one = torch.zeros(1, dtype=torch.float64), torch.tensor([1])
+    inputs = (rows, torch.tensor([0]), laws, zero, zero, one)
+    assert accept(*inputs).accepted.item() == 0 and accept(*inputs).token.item() == 1
+    assert loose(*inputs).accepted.item() == 1
+
+
+def test_where_nothing_is_left_the_target_itself_draws() -> None:
+    """A test may fail although p = q: a synthetic one does."""
+    law = torch.tensor([[0.25, 0.75]])
+    rows, half = law.expand(2, 2), torch.full((1,), 0.5, dtype=torch.float64)
+    outcome = accept(rows, torch.tensor([0]), law, half, half, torch.tensor([1]), synthetic(0.2))
+    assert (outcome.accepted.item(), outcome.token.item()) == (0, 1)
+
+
+def test_a_broken_draft_law_does_no_harm_where_it_does_not_count() -> None:
+    rows, laws = torch.full((3, 4), 0.25), torch.full((2, 4), float("nan"))
+    numbers = torch.full((2,), 0.6, dtype=torch.float64)
+    outcome = accept(rows, torch.tensor([0, 0]), laws, numbers, numbers[:1], torch.tensor([0]))
+    assert (outcome.accepted.item(), outcome.token.item()) == (0, 2)
+
+
+def test_a_draw_has_its_share_of_the_unit_interval() -> None:
+    weights = torch.tensor([0.0, 0.5, 0.0, 1.5, 0.0])  # any total
+    grid = torch.linspace(0, 1, 401, dtype=torch.float64)[:-1]
+    drawn = [int(draw(weights, u[None])) for u in grid]
+    assert drawn == [1] * 100 + [3] * 300
+    assert int(draw(weights, torch.ones(1, dtype=torch.float64))) == 3  # u times the total may round up
+
+
+@pytest.mark.parametrize("point", [False, True])
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_the_output_law_is_the_targets(k: int, point: bool) -> None:
+    """Every draft, every side of every coin, every cell of the own token's number: the exact law of a cycle.
+
+    Toy laws are multiples of 1/8, so that 8 cells of the own number times the residual's scale are exact.
+    """
+    generator = torch.Generator().manual_seed(k)
+
+    def eighths(count: int) -> Tensor:
+        cuts = torch.randint(0, 9, (count, 2), generator=generator).sort(-1).values
+        edges = torch.cat([torch.zeros(count, 1), cuts, torch.full((count, 1), 8)], -1)
+        return edges.diff() / 8
+
+    # The laws behind every prefix, of both models.
+    prefixes = [prefix for n in range(k + 1) for prefix in itertools.product(range(3), repeat=n)]
+    target = dict(zip(prefixes, eighths(len(prefixes)), strict=True))
+    draft = dict(zip(prefixes, eighths(len(prefixes)), strict=True))
+    law: dict[tuple[int, ...], float] = {}
+    for drafted in itertools.product(range(3), repeat=k):
+        chance = 1.0 if not point else float(drafted == (1, 2)[:k])
+        for i in range(k if not point else 0):
+            chance *= float(draft[drafted[:i]][drafted[i]])
+        if chance == 0.0:
+            continue
+        rows = torch.stack([target[drafted[:n]] for n in range(k + 1)])
+        laws = None if point or not k else torch.stack([draft[drafted[:n]] for n in range(k)])
+        for sides in itertools.product((False, True), repeat=k):
+            coins, share = torch.zeros(k, dtype=torch.float64), chance
+            for i, (token, high) in enumerate(zip(drafted, sides, strict=True)):
+                q = 1.0 if laws is None else float(laws[i, token])
+                keep = min(1.0, float(rows[i, token]) / q)
+                coins[i] = (1.0 + keep) / 2 if high else keep / 2
+                share *= 1.0 - keep if high else keep
+            cells = 840  # every multiple of 1/8 of a residual of up to 8 eighths falls on a border
+            if share == 0.0:
+                continue
+            for cell in range(cells):
+                own = torch.tensor([(cell + 0.5) / cells], dtype=torch.float64)
+                outcome = accept(rows, torch.tensor(drafted, dtype=torch.long), laws, coins, own, torch.tensor([k]))
+                text = (*drafted[: int(outcome.accepted)], int(outcome.token))
+                law[text] = law.get(text, 0.0) + share / cells
+    # A cycle ends at the first rejection: complete each text by the target to the full length.
+    full: dict[tuple[int, ...], float] = {}
+    exact: dict[tuple[int, ...], float] = {}
+    for text in itertools.product(range(3), repeat=k + 1):
+        exact[text] = float(torch.stack([target[text[:i]][text[i]] for i in range(k + 1)]).prod())
+        for n in range(1, k + 2):
+            rest = [float(target[text[:i]][text[i]]) for i in range(n, k + 1)]
+            full[text] = full.get(text, 0.0) + law.get(text[:n], 0.0) * torch.tensor([1.0, *rest]).prod().item()
+    assert total_variation(full, exact) < 1e-6
+
+
+def test_numbers_are_the_same_for_the_plain_loop() -> None:
+    chooser, table = fused.TableChooser(5, 7, 3), fused.numbers(5, 7, 3)
+    chooser.at(4)
+    assert chooser.accept(0.5, 1.0, ("accept", 2))[1] == table[4, 3]
+    weights = torch.ones(1000)
+    assert chooser.categorical(weights, ("own", -1)) == int(table[4, 0] * 1000)
+    assert chooser.categorical(weights, ("draft", 1)) == int(table[4, 5] * 1000)
+    assert not torch.equal(table, fused.numbers(6, 7, 3))
+
+
+def test_synthetic_acceptance_keeps_as_many_as_asked() -> None:
+    rng, kept, k = RandomChooser(1), 0, 4
+    rows, drafted = torch.full((k + 1, 8), 1 / 8), torch.zeros(k, dtype=torch.long)
+    own, limit = torch.zeros(1, dtype=torch.float64), torch.tensor([k])
+    for _ in range(2000):
+        coins = torch.tensor([rng.accept(1, 1, ("accept", i))[1] for i in range(k)], dtype=torch.float64)
+        kept += int(accept(rows, drafted, None, coins, own, limit, synthetic(0.8)).accepted)
+    assert kept / 2000 == pytest.approx(0.8 * (1 - 0.8**4) / 0.2, rel=0.03)

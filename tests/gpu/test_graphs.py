@@ -1,0 +1,380 @@
+"""Static shapes give the model's own logits; captured or not, a cycle on the device is a cycle of the plain loop."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import pytest
+import torch
+from test_models import BASE, FAMILIES, reference, TEXT
+from toyheads import DRAFTS, drafts_on, EXIT, MAKERS, MODEL, ours, TARGET, view_of
+from toyheads import TEXT as TOY_TEXT
+from transformers import LlamaConfig, Qwen3Config
+
+from specdec.bench.host import no_host_reads
+from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
+from specdec.engine import generate, Task
+from specdec.events import Committed, Event, Verified
+from specdec.gpu import graphs
+from specdec.gpu.accept import numbers, Record, synthetic, TableChooser
+from specdec.gpu.cycle import Cycle
+from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
+from specdec.models.config import Config
+from specdec.models.transformer import Transformer
+from specdec.types import SamplingParams
+
+PROMPT = TEXT[:11]
+GREEDY = SamplingParams(temperature=0.0, max_tokens=40, seed=3)
+KINDS = ("none", "like", "other", "lookup", *DRAFTS)
+WARM = SamplingParams(temperature=0.8, top_k=40, top_p=0.95, max_tokens=40, seed=3)
+
+
+@pytest.fixture(autouse=True)
+def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text of fifty tokens then grows through three of them."""
+    monkeypatch.setattr(graphs, "SMALLEST", 16)
+
+
+def lean(config: Any, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Transformer:
+    return Transformer(Config.read(config.to_dict()), reference(config).state_dict(), dtype, device)
+
+
+@lru_cache
+def lean_on(device: str) -> Transformer:
+    return lean(FAMILIES["qwen3"], device=device)
+
+
+def target() -> Transformer:
+    return lean_on("cpu")
+
+
+@lru_cache
+def draft(like: bool) -> Transformer:
+    """The target's own first layers, which often agree with it, or another model."""
+    if not like:
+        return lean(LlamaConfig(**{**BASE, "num_hidden_layers": 1}))
+    whole = FAMILIES["qwen3"]
+    config = Qwen3Config(**{**whole.to_dict(), "num_hidden_layers": 3, "layer_types": None})
+    return Transformer(Config.read(config.to_dict()), reference(whole).state_dict(), torch.float32)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_logits_are_the_models_own(name: str) -> None:
+    """Several wide, one wide, rolled back over what was written before, in every bucket, with windows and biases."""
+    model = lean(FAMILIES[name])
+    decoder, cache = StaticDecoder(model, 64), model.new_cache(64)
+    decoder.prefill(TEXT[:20])
+    model.forward(TEXT[:20], cache)
+    steps = [(20, TEXT[20:25]), (25, TEXT[25:26]), (22, TEXT[5:10]), (24, TEXT[30:34]), (28, [7]), (29, TEXT[:20])]
+    for start, tokens in steps:
+        cache.keep(start)
+        expected = model.forward(tokens, cache, rows=len(tokens))
+        for bucket in {bucket_for(start + len(tokens), 64), 64}:
+            with no_host_reads():
+                logits = decoder.forward(torch.tensor(tokens), torch.tensor([start]), bucket)
+            assert torch.allclose(logits, expected, atol=2e-5)
+
+
+def test_in_bfloat16_logits_are_nearly_those_of_float32() -> None:
+    config = FAMILIES["qwen3"]
+    exact, rough = (StaticDecoder(lean(config, dtype), 64) for dtype in (torch.float32, torch.bfloat16))
+    for decoder in (exact, rough):
+        decoder.prefill(TEXT[:20])
+    a, b = (d.forward(torch.tensor(TEXT[20:24]), torch.tensor([20]), 32) for d in (exact, rough))
+    assert b.dtype == torch.bfloat16 and torch.allclose(a, b.float(), atol=0.05)
+
+
+def test_buckets_double_and_end_with_the_cache() -> None:
+    assert [bucket_for(end, 100) for end in (1, 16, 17, 64, 65, 100)] == [16, 16, 32, 64, 100, 100]
+
+
+def lane_of(kind: str) -> tuple[Any, Any]:
+    """The target and the drafter of the plain loop; toys where the target's own states are read."""
+    if kind in DRAFTS:
+        view = view_of()
+        return view, MAKERS[kind](view)
+    if kind == "lookup":
+        return target(), PromptLookupDrafter()
+    return target(), NoDrafter() if kind == "none" else DraftModelDrafter(draft(kind == "like"))
+
+
+def cycle_of(kind: str, k: int, capacity: int, params: SamplingParams) -> Cycle:
+    if kind in DRAFTS:
+        return Cycle(TARGET, DRAFTS[kind], k, capacity, params)
+    by_kind: dict[str, Any] = {"none": None, "lookup": "lookup"}
+    return Cycle(target(), by_kind[kind] if kind in by_kind else draft(kind == "like"), k, capacity, params)
+
+
+def prompt_of(kind: str, seed: int = 1) -> list[int]:
+    return TOY_TEXT if kind in DRAFTS else repetitive(seed) if kind == "lookup" else PROMPT
+
+
+def plain_run(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> list[Event]:
+    target, drafter = lane_of(kind)
+    table = TableChooser(params.seed, len(prompt) + params.max_tokens, k)
+    return list(generate(Task(target, prompt, params, drafter, k), table))
+
+
+def on_device(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> tuple[Cycle, list[Record]]:
+    """Until the text is as long as wanted."""
+    end = len(prompt) + params.max_tokens
+    cycle = cycle_of(kind, k, end, params)
+    records = [cycle.begin(prompt, end, params.seed)]
+    while cycle.length.item() < end:
+        with no_host_reads():
+            records.append(cycle.run())
+    return cycle, records
+
+
+def repetitive(seed: int) -> list[int]:
+    rng = random.Random(seed)
+    phrase = [rng.randrange(97) for _ in range(5)]
+    return [1, *phrase, rng.randrange(97), *phrase[:3], rng.randrange(97), *phrase]
+
+
+@pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("k", [1, 4, 7])
+def test_a_run_is_the_plain_loops(kind: str, k: int, params: SamplingParams) -> None:
+    """Token by token, cycle by cycle: drafts, kept ones, p, q and coins, through several buckets, to the last token.
+
+    Behind prompts of one token and of fewer than K, too.
+    """
+    accepted = drafted = 0
+    for prompt in (prompt_of(kind, k), [5], [3, 1]):
+        cycle, records = same_runs(kind, k, params, prompt)
+        accepted += sum(record.accepted for record in records)
+        drafted += sum(len(record.drafted) for record in records)
+        assert cycle.syncs == len(records)
+        buckets = {bucket for _, bucket in cycle.graphs.keys}
+        assert len(buckets) >= 2 and max(buckets) == len(cycle.text)
+        assert {name for name, _ in cycle.graphs.keys} == ({"verify"} if kind == "none" else {"draft", "verify"})
+    if kind in ("like", *DRAFTS) or (kind == "lookup" and params is GREEDY):
+        assert 0 < accepted < drafted
+
+
+def same_runs(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> tuple[Cycle, list[Record]]:
+    cycle, records = on_device(kind, k, params, prompt)
+    events = plain_run(kind, cycle.k, params, prompt)
+    committed = [event for event in events if isinstance(event, Committed)]
+    verified = [event for event in events if isinstance(event, Verified)]
+    assert [(*r.drafted[: r.accepted], r.token) for r in records] == [event.tokens for event in committed]
+    assert cycle.text[: cycle.length.item()].tolist() == [*prompt, *(t for e in committed for t in e.tokens)]
+    for record, event in zip(records, verified, strict=True):
+        assert record.finite and record.sound
+        assert record.drafted == tuple(position.token for position in event.positions)
+        for i, position in enumerate(event.positions):
+            assert record.p[i] == pytest.approx(position.p, abs=1e-4)
+            assert record.q[i] == pytest.approx(position.q, abs=1e-4)
+            assert position.u is None or record.u[i] == position.u
+    return cycle, records
+
+
+def test_medusa_drafts_as_many_as_it_has_heads() -> None:
+    assert cycle_of("medusa", 7, 50, GREEDY).k == DRAFTS["medusa"].count == 4
+
+
+def test_full_acceptance_needs_no_further_pass() -> None:
+    """The target drafts for itself: all is kept, although its cache never saw the last draft."""
+    cycle = Cycle(target(), target(), 3, 60, GREEDY)
+    records = [cycle.begin(PROMPT, 51, 0)]
+    while cycle.length.item() < 51:
+        records.append(cycle.run())
+    assert all(record.accepted == len(record.drafted) for record in records)
+    assert len(records) - 1 == -(-39 // 4)
+
+
+def test_a_cycle_serves_one_text_after_another() -> None:
+    cycle = Cycle(target(), draft(True), 3, 60, WARM)
+
+    def text(prompt: Sequence[int], seed: int) -> list[int]:
+        cycle.begin(prompt, len(prompt) + 20, seed)
+        while cycle.length.item() < len(prompt) + 20:
+            cycle.run()
+        return cycle.text[: cycle.length.item()].tolist()
+
+    first = text(PROMPT, 1)
+    other = text(TEXT[20:40], 1)
+    assert text(PROMPT, 1) == first and text(PROMPT, 2) != first and other[:20] == TEXT[20:40]
+
+
+def test_the_targets_first_layers_never_run_twice() -> None:
+    """The check goes on from what drafting left at the exit, everywhere but at the last draft."""
+    for place in range(5):
+        cycle = cycle_of("early_exit", 4, 60, GREEDY)
+        cycle.begin(TOY_TEXT, 30, 0)
+        with torch.inference_mode():
+            cycle._draft(16)
+            cycle.target.cache.states[EXIT][len(TOY_TEXT) + place].fill_(float("nan"))
+            cycle._verify(16)
+        assert Record.read(cycle.record.tolist()).finite == (place == 4)
+
+
+@pytest.mark.parametrize("kind", ["like", *DRAFTS])
+def test_what_a_broken_text_left_behind_does_no_harm(kind: str) -> None:
+    cycle = cycle_of(kind, 3, 60, WARM)
+    for prompt in ([3], prompt_of(kind)):
+        with torch.inference_mode():
+            for decoder in (cycle.target, getattr(cycle.steps, "decoder", cycle.target)):
+                for kept in (decoder.cache.data, *decoder.cache.states.values()):
+                    kept.fill_(float("nan"))
+        cycle.begin(prompt, 30, 1)
+        record = cycle.run()
+        assert record.finite and record.sound and record.drafted
+
+
+def broken(kind: str) -> tuple[Transformer, Any]:
+    """A target, and what drafts nothing but NaN for it."""
+    if kind == "model":
+        model = lean(LlamaConfig(**BASE))
+        model.head = model.head * float("nan")
+        return target(), model
+    draft = drafts_on(TARGET)[kind]
+    if kind == "medusa":
+        draft.blocks = [(weight * float("nan"), bias) for weight, bias in draft.blocks]
+    else:
+        draft.fc = draft.fc * float("nan")
+    return TARGET, draft
+
+
+@pytest.mark.parametrize("kind", ["model", "medusa", "eagle3"])
+def test_drafts_that_are_not_finite_do_not_count(kind: str) -> None:
+    target, draft = broken(kind)
+    for params in (GREEDY, WARM):
+        cycle = Cycle(target, draft, 3, 60, params)
+        cycle.begin(TOY_TEXT, 30, 3)
+        record = cycle.run()
+        assert not record.sound and record.finite and record.drafted == ()
+        plain = Cycle(target, None, 0, 60, replace(params))
+        plain.begin(TOY_TEXT, 30, 3)
+        if params is GREEDY:
+            assert record.token == plain.run().token
+
+
+def test_a_target_that_is_not_finite_is_told() -> None:
+    broken = lean(LlamaConfig(**BASE))
+    broken.head = broken.head * float("nan")
+    assert not Cycle(broken, None, 0, 60, GREEDY).begin(PROMPT, 30, 0).finite
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    small = lean(LlamaConfig(**{**BASE, "max_position_embeddings": 32}))
+    with pytest.raises(ValueError, match="reads at most 32"):
+        Cycle(target(), small, 3, 60, GREEDY)
+    with pytest.raises(ValueError, match="do not fit"):
+        Cycle(target(), None, 0, 20, GREEDY).begin(PROMPT, 21, 0)
+
+
+@pytest.mark.parametrize("kind", ["like", *DRAFTS])
+def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed(kind: str) -> None:
+    context = lane_of(kind)[0].context
+    cycle, _ = same_runs(kind, 5, replace(GREEDY, max_tokens=18), (prompt_of(kind) * context)[: context - 18])
+    assert cycle.length.item() == context
+
+
+def test_synthetic_acceptance_is_as_asked() -> None:
+    params, kept, judged = replace(WARM, max_tokens=110), 0, 0
+    cycle = Cycle(target(), draft(False), 4, 128, params, synthetic(0.8))
+    for seed in range(3):
+        cycle.begin(PROMPT, 121, seed)
+        while cycle.length.item() < 121:
+            record = cycle.run()
+            kept, judged = kept + record.accepted, judged + len(record.verdict().trials)
+    assert kept / judged == pytest.approx(0.8, abs=0.08)
+
+
+def test_without_cuda_steps_run_as_they_are_and_say_so() -> None:
+    graphs, length = Graphs("cpu"), torch.zeros(1)
+    for _ in range(3):
+        graphs.run("add", lambda: length.add_(1.0), length)
+    assert length.item() == 3.0
+    assert graphs.reason == "there is no CUDA device" and graphs.keys == ["add"] and graphs.seconds == 0.0
+
+
+class Refusing(Graphs):
+    """A device whose capture fails."""
+
+    def __init__(self) -> None:
+        super().__init__("cuda")
+
+    def _capture(self, step: Any, state: torch.Tensor) -> Any:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+
+class Replaying(Graphs):
+    """Capture and replay as CUDA has them, but eagerly: warm-ups run for real and are undone."""
+
+    def __init__(self) -> None:
+        super().__init__("cuda")
+        self.replays = 0
+
+    def _capture(self, step: Any, state: torch.Tensor) -> Any:
+        before = state.clone()
+        for _ in range(graphs.WARM_UPS):
+            step()
+            state.copy_(before)
+        owner = self
+
+        class Graph:
+            def replay(self) -> None:
+                owner.replays += 1
+                step()
+
+        return Graph()
+
+
+def test_a_step_that_cannot_be_captured_runs_eagerly_with_the_reason() -> None:
+    refusing, length = Refusing(), torch.zeros(1)
+    for _ in range(3):
+        refusing.run("add", lambda: length.add_(1.0), length)
+    assert length.item() == 3.0
+    assert "could not be captured: RuntimeError: operation not permitted" in refusing.reason
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
+def test_capturing_changes_nothing(kind: str, before: bool) -> None:
+    """Neither ahead of a text, nor when it reaches a bucket: warm-ups write beyond the text and move nothing."""
+    prompt = prompt_of(kind)
+    expected, _ = on_device(kind, 4, WARM, prompt)
+    end = len(prompt) + 40
+    cycle = cycle_of(kind, 4, end, WARM)
+    cycle.graphs = replaying = Replaying()
+    if before:
+        cycle.prepare(len(prompt), end)
+    prepared = list(replaying.keys)
+    cycle.begin(prompt, end, WARM.seed)
+    cycles = 0
+    while cycle.length.item() < end:
+        cycle.run()
+        cycles += 1
+    assert cycle.text[:end].tolist() == expected.text[:end].tolist()
+    assert replaying.replays == 2 * cycles and not replaying.reason
+    assert (set(prepared) >= set(expected.graphs.keys)) == before == (replaying.keys == prepared)
+
+
+@pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("kind", ["none", "model", "lookup", *DRAFTS])
+def test_both_steps_stay_on_the_device(kind: str, params: SamplingParams) -> None:
+    """On a device whose tensors have no content: no value can be asked for, and none may lie on the CPU."""
+    if kind in DRAFTS:
+        model = ours(MODEL, torch.bfloat16, "meta")
+        draft = drafts_on(model)[kind]
+    else:
+        model = lean(FAMILIES["qwen3"], torch.bfloat16, "meta")
+        draft = {"none": None, "model": model, "lookup": "lookup"}[kind]
+    cycle = Cycle(model, draft, 4, 100, params)
+    with torch.inference_mode():
+        if cycle.k:
+            cycle._draft(32)
+        cycle._verify(32)
+    with pytest.raises(RuntimeError, match="meta"):
+        cycle.length.item()
+
+
+def test_a_seed_means_the_same_on_every_device() -> None:
+    assert torch.equal(numbers(3, 50, 4), numbers(3, 50, 4)) and numbers(3, 50, 4).device.type == "cpu"

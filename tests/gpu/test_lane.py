@@ -1,0 +1,212 @@
+"""A lane on the device tells what the plain loop tells, for the same random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
+from toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
+from transformers import LlamaConfig
+
+from specdec import engine
+from specdec.bench.host import host_reads
+from specdec.drafters import DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
+from specdec.engine import PromptError, Task
+from specdec.events import Committed, Event, Failed, Finished
+from specdec.families import zoo
+from specdec.gpu import lane
+from specdec.gpu.accept import TableChooser
+from specdec.models.view import TargetView
+from specdec.rules import BlockVerification
+
+TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "step_ends"}
+
+
+def task(kind: str, k: int = 4, **changes: Any) -> Task:
+    target, drafter = lane_of(kind)
+    return replace(Task(target, prompt_of(kind, 3), WARM, drafter, k), **changes)
+
+
+def told(value: Any, figure: Callable[[float], Any] = float) -> Any:
+    """Without times; every figure by `figure`."""
+    if isinstance(value, float):
+        return figure(value)
+    if is_dataclass(value):
+        kept = {f.name: told(getattr(value, f.name), figure) for f in fields(value) if f.name not in TIMES}
+        if isinstance(value, Finished):
+            del kept["draft"], kept["eager"]
+        return type(value).__name__, kept
+    return tuple(told(one, figure) for one in value) if isinstance(value, tuple) else value
+
+
+def nearly(value: float) -> Any:
+    """As far as float32 passes of other shapes agree."""
+    return pytest.approx(value, abs=2e-4)
+
+
+@pytest.mark.parametrize("details", [True, False])
+@pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("kind", ["none", "like", "lookup", *DRAFTS])
+def test_events_are_the_plain_loops(kind: str, params: Any, details: bool) -> None:
+    one = task(kind, params=params, details=details)
+    places = len(one.prompt) + params.max_tokens
+    plain = list(engine.generate(one, TableChooser(params.seed, places, one.k if kind != "none" else 0)))
+    device = list(lane.on_device(task(kind, params=params, details=details)))
+    assert len(device) == len(plain)
+    for ours, theirs in zip(device, plain, strict=True):
+        assert told(ours) == told(theirs, nearly)
+    for earlier, later in pairwise(device):
+        assert moment(earlier) <= moment(later) + 1e-9
+    end = device[-1]
+    assert isinstance(end, Finished)
+    assert end.prefill + end.draft + end.verify + end.other == pytest.approx(end.at, abs=1e-6)
+
+
+def moment(event: Event) -> float:
+    return float(getattr(event, "at", getattr(event, "end", 0.0)))
+
+
+def ids(events: list[Event]) -> list[int]:
+    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
+
+
+def test_a_text_ends_where_the_plain_loop_ends_it() -> None:
+    tokens = ids(list(lane.on_device(task("like"))))
+    for changes in (
+        {"end_tokens": frozenset({tokens[9]})},
+        {"params": replace(WARM, stop=(f" {tokens[5]} {tokens[6]}",))},
+        {"params": replace(WARM, max_tokens=1)},
+        {"params": replace(WARM, max_tokens=0)},
+        {"params": replace(WARM, max_tokens=400)},
+    ):
+        one = task("like", details=False, **changes)
+        places = min(len(one.prompt) + one.params.max_tokens, one.target.context)
+        plain = list(engine.generate(one, TableChooser(WARM.seed, places + 1, 4)))[-1]
+        device = list(lane.on_device(task("like", details=False, **changes)))[-1]
+        assert isinstance(plain, Finished) and isinstance(device, Finished)
+        assert (device.reason, device.tokens, device.text) == (plain.reason, plain.tokens, plain.text)
+
+
+def test_graphs_are_kept_for_the_next_run_and_never_shared_by_two() -> None:
+    lane._idle.clear()
+    first = list(lane.on_device(task("like")))
+    (cycle,) = lane._idle.values()
+    a, b = lane.on_device(task("like")), lane.on_device(task("like"))
+    mixed: tuple[list[Event], list[Event]] = ([], [])
+    for events in zip(a, b, strict=True):
+        for seen, event in zip(mixed, events, strict=True):
+            seen.append(event)
+    assert ids(mixed[0]) == ids(mixed[1]) == ids(first)
+    assert len(lane._idle) == 1  # of two that ran at once, one is kept
+    for temperature in (0.1, 0.2, 0.3, 0.4, 0.5):
+        list(lane.on_device(task("none", params=replace(WARM, temperature=temperature, max_tokens=2))))
+    assert len(lane._idle) == lane.KEPT and cycle not in lane._idle.values()
+
+
+def test_heads_and_exits_have_cycles_of_their_own() -> None:
+    lane._idle.clear()
+    first = {kind: ids(list(lane.on_device(task(kind)))) for kind in DRAFTS}
+    assert len(lane._idle) == len(DRAFTS)
+    for kind in DRAFTS:
+        assert ids(list(lane.on_device(task(kind)))) == first[kind]
+    assert len(lane._idle) == len(DRAFTS)
+    view = TargetView(TARGET, exit_layer=4)
+    deeper = task("none", target=view, prompt=TEXT, drafter=EarlyExitDrafter(view))
+    assert ids(list(lane.on_device(deeper))) != first["early_exit"] and len(lane._idle) == len(DRAFTS) + 1
+
+
+def test_a_closed_run_harms_no_other() -> None:
+    stream = lane.on_device(task("like"))
+    for _ in range(5):
+        next(stream)
+    stream.close()
+    assert ids(list(lane.on_device(task("like")))) == ids(list(lane.on_device(task("like"))))
+
+
+def test_a_broken_drafter_never_harms_the_text() -> None:
+    broken = lean(LlamaConfig(**BASE))
+    broken.head = broken.head * float("nan")
+    events = list(lane.on_device(task("like", drafter=DraftModelDrafter(broken), params=GREEDY)))
+    failures = [event for event in events if isinstance(event, Failed)]
+    assert [event.fatal for event in failures] == [False] * 3 and "switched off" in failures[-1].reason
+    assert ids(events) == ids(list(lane.on_device(task("none", params=GREEDY))))
+
+
+def test_a_broken_target_ends_the_run_with_the_reason() -> None:
+    broken = lean(LlamaConfig(**BASE))
+    broken.head = broken.head * float("nan")
+    *_, failed, end = lane.on_device(task("none", target=broken))
+    assert isinstance(failed, Failed) and failed.fatal and "not finite" in failed.reason
+    assert isinstance(end, Finished) and end.reason == "failed"
+
+
+def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
+    view = view_of()
+    tree, adaptive = (
+        task("none", target=view, drafter=MAKERS[name](view)) for name in ("eagle3:tree", "adaptive:medusa")
+    )
+    small = lean(LlamaConfig(**{**BASE, "max_position_embeddings": 32}))
+
+    class Changed(MedusaDrafter):
+        name = "changed"
+
+    for one, reason in (
+        (task("none", target=view, drafter=Changed(view, MEDUSA)), "changed drafts on the host"),
+        (tree, "eagle3:tree drafts on the host"),
+        (adaptive, "adaptive drafts on the host"),
+        (task("none", target=DRAFT), "only our own decoder runs on the device"),
+        (task("like", rule=BlockVerification()), "block verification is judged on the host"),
+        (task("like", drafter=DraftModelDrafter(small)), "reads at most 32"),
+        (task("like", drafter=PromptLookupDrafter(5)), "3, 2 or 1"),
+    ):
+        assert reason in lane.reason_against(one)
+        with pytest.raises(ValueError, match=reason):
+            lane.on_device(one)
+    assert isinstance(list(lane.generate(tree))[-1], Finished)
+
+
+def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(events: Iterator[Event]) -> str | None:
+        last = list(events)[-1]
+        assert isinstance(last, Finished)
+        return last.eager
+
+    assert end(lane.generate(task("like"))) is None  # a CPU has none
+    assert end(lane.on_device(task("like"))) == "there is no CUDA device"
+    monkeypatch.setattr(lane, "target_of", lambda task: SimpleNamespace(device="cuda"))
+    assert end(lane.generate(task("like"))) == "only our own decoder runs on the device"
+
+
+def test_the_device_refuses_an_empty_prompt() -> None:
+    with pytest.raises(PromptError):
+        lane.on_device(task("like", prompt=()))
+
+
+def test_on_a_cpu_lanes_are_the_plain_loops() -> None:
+    one = task("like")
+    assert lane.reason_against(one) == ""
+    assert ids(list(lane.generate(one))) == ids(list(engine.generate(task("like"))))
+
+
+def test_the_host_waits_once_a_cycle() -> None:
+    """And the plain loop many times: the count is worth something."""
+    lane._idle.clear()
+    cycles = len([event for event in lane.on_device(task("like")) if isinstance(event, Committed)])
+    (cycle,) = lane._idle.values()
+    assert cycle.syncs == cycles
+    light = task("like", details=False)
+    prefill = host_reads(lambda: cycle.begin(light.prompt, 30, 0))
+    assert host_reads(lambda: list(lane.on_device(light))) == prefill == 0
+    assert host_reads(lambda: list(engine.generate(task("like", details=False)))) > 10 * cycles
+
+
+def test_a_family_loads_onto_the_device_that_is_named() -> None:
+    family = zoo.read(zoo.EMBEDDED, "embedded", zoo.fastest_dtype(zoo.EMBEDDED, "meta"), "meta")
+    assert family.draft is not None
+    assert {(model.device, model.dtype) for model in (family.target, family.draft)} == {("meta", torch.bfloat16)}

@@ -1,0 +1,142 @@
+"""The engine in its own process says what it says in this one, stops when told to, and dies without taking anybody."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from specdec.events import Committed, Finished, Verified
+from specdec.families import zoo
+from specdec.lanes import race
+from specdec.lanes.worker import Worker, WorkerDied
+from specdec.types import Said, SamplingParams
+
+ROOT = Path(__file__).resolve().parents[2]
+PARAMS = SamplingParams(temperature=0.8, max_tokens=12, seed=3)
+LONG = SamplingParams(max_tokens=200, ignore_end=True)
+PROMPT = "The old lighthouse keeper"
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with contextlib.closing(Worker()) as worker:
+        yield worker
+
+
+def test_a_run_over_there_is_a_run_here(worker: Worker) -> None:
+    assert not worker.is_loaded("embedded")
+    family = worker.load("embedded", "cpu")
+    assert worker.is_loaded("embedded") and not worker.is_loaded("another")
+    assert family.describe()["target"] == zoo.load().describe()["target"]
+    assert worker.machine is not None and "torch" in worker.machine
+    there = list(worker.race(family, PROMPT, "draft_model", 3, PARAMS, rule="block"))
+    here = list(race.race(zoo.load(), PROMPT, "draft_model", 3, PARAMS, rule="block"))
+    for lane in ("speculative", "plain"):
+        tokens, expected = (
+            [e.tokens for e in told if isinstance(e, Committed) and e.lane == lane] for told in (there, here)
+        )
+        assert tokens == expected
+    details = next(e for e in there if isinstance(e, Verified) and e.positions)
+    assert details.positions[0].target is not None
+    assert sum(isinstance(e, Finished) for e in there) == 2
+
+
+def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(worker: Worker) -> None:
+    family = worker.load("embedded", "cpu")
+    whole = len(list(worker.race(family, PROMPT, "none", 0, LONG)))
+    running = worker.race(family, PROMPT, "none", 0, LONG)
+    told = list(islice(running, 5))
+    start = time.monotonic()
+    running.close()
+    stopping = time.monotonic() - start
+    start = time.monotonic()
+    events = list(worker.race(family, PROMPT, "none", 0, LONG))
+    assert len(told) == 5 and len(events) == whole
+    assert stopping < (time.monotonic() - start) / 2  # not at the end of the run
+    never_begun = worker.race(family, PROMPT, "none", 0, LONG)
+    never_begun.close()
+    assert len(list(worker.race(family, PROMPT, "none", 0, PARAMS))) > 12
+
+
+def test_what_the_engine_refuses_arrives_as_it_was_said(worker: Worker) -> None:
+    family = worker.load("embedded", "cpu")
+    with pytest.raises(ValueError) as refused:
+        list(worker.race(family, "word " * 3000, "none", 0, PARAMS))
+    said = refused.value.args[0]
+    assert isinstance(said, Said) and "{n}" in said.template and said.values["n"] > said.values["limit"]
+    with pytest.raises(ValueError, match="no drafter 'nothing'"):
+        list(worker.race(family, PROMPT, "nothing", 2, PARAMS))
+    with pytest.raises(ValueError, match="holds no folder"):
+        worker.load("/nowhere", "cpu")
+    with pytest.raises(RuntimeError, match="KeyError: 'no such call'"):
+        list(worker.call("no such call"))
+
+
+@pytest.mark.parametrize("said", [Said("Prompt {n} of {{braces}}.", n=3), Said("In {file}", file=Said("{a}", a="{x}"))])
+def test_sentences_keep_how_they_were_made(said: Said) -> None:
+    again = pickle.loads(pickle.dumps(said))
+    assert again == said and (again.template, again.values) == (said.template, said.values)
+
+
+def test_a_process_that_dies_breaks_its_call_and_the_next_has_another(worker: Worker) -> None:
+    family = worker.load("embedded", "cpu")
+    running = worker.race(family, PROMPT, "none", 0, LONG)
+    next(running)
+    assert worker._process is not None
+    first = worker._process.pid
+    worker._process.kill()
+    with pytest.raises(WorkerDied):
+        list(running)
+    assert not worker.is_loaded("embedded")
+    worker.start()
+    assert not worker.is_loaded("embedded") and worker._process.pid != first
+    assert list(worker.race(worker.load("embedded", "cpu"), PROMPT, "none", 0, PARAMS))
+
+
+def test_prints_of_the_engine_are_no_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    chatter = (
+        "import os, sys, threading, time\n"
+        "def chat():\n"
+        "    while 'torch' not in sys.modules: time.sleep(0.01)\n"
+        "    while True: print('hello', flush=True); os.write(1, b'hello'); time.sleep(0.01)\n"
+        "if sys.argv[:1] == ['-m']: threading.Thread(target=chat, daemon=True).start()\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(chatter, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with contextlib.closing(Worker()) as talkative:
+        states = list(talkative.call("certify", "toy", "", "", 100, 1))
+    assert states[-1]["sampled"][-1][0] == 100
+    assert "hello" in capfd.readouterr().err
+
+
+def test_it_ends_with_whoever_started_it() -> None:
+    code = (
+        "import os; from specdec.worker import Worker; worker = Worker(); worker.start()\n"
+        "print(worker._process.pid, flush=True); os._exit(9)"  # without any farewell
+    )
+    pid = int(subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60).stdout)
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/status").read_text().split("State:")[1][:4]:
+        assert time.monotonic() < deadline, "the engine outlives the page"
+        time.sleep(0.1)
+
+
+def test_the_page_starts_it_once_it_is_served_and_loads_no_model() -> None:
+    code = (
+        "import sys, threading; from specdec.ui import session; session.WARM_AFTER = 0.0\n"
+        "session.warm(); session.warm()\n"
+        "for thread in threading.enumerate(): isinstance(thread, threading.Timer) and thread.join()\n"
+        "assert session._worker._process.poll() is None and not session._loaded('embedded')\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)

@@ -1,0 +1,52 @@
+"use strict";
+/* What the page reads off a certificate, on those that are recorded. */
+
+const assert = require("node:assert/strict");
+const fs = require("node:fs");
+const path = require("node:path");
+const { test } = require("node:test");
+
+const lossless = require(path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "lossless.js"));
+const { toy: RECORDED, embedded: REAL } = JSON.parse(fs.readFileSync(process.env.CERTIFICATES, "utf8"));
+
+test("the shipped rule passes all checks, and every mistake fails one", () => {
+  for (const [name, told] of Object.entries(RECORDED)) {
+    const { kind, failed } = lossless.verdictOf(told, 20000);
+    assert.equal(kind, name ? "bad" : "good", name);
+    assert.equal(failed > 0, name !== "");
+  }
+});
+
+test("with real models a mistake fails a check, or a number says how many draws it takes", () => {
+  for (const [name, told] of Object.entries(REAL)) {
+    const { kind } = lossless.verdictOf(told, 20000);
+    assert.ok(name ? kind === "bad" || lossless.neededBy(told) > 20000 : kind === "good", name);
+  }
+});
+
+test("where the next token hides a mistake of real models, the number is the one that showed it", () => {
+  const told = REAL.one_coin;
+  assert.deepEqual([lossless.checksOf(told, 100).sampled, lossless.checksOf(told, 20000).sampled], [true, false]);
+  assert.equal(lossless.verdictOf(told, 100).kind, "missed");
+  assert.ok(told.sampled.some(([draws]) => draws === lossless.neededBy(told)) && lossless.neededBy(told) > 100);
+});
+
+test("a mistake that the next token hides needs more than a hundred draws", () => {
+  const told = RECORDED.extra_bonus;
+  assert.deepEqual([lossless.checksOf(told, 100).sampled, lossless.checksOf(told, 20000).sampled], [true, false]);
+  assert.equal(lossless.checksOf(told, 100).closed, true);
+  assert.equal(lossless.verdictOf({ ...told, greedy: { equal: 4, of: 4 } }, 100).kind, "missed");
+  assert.ok(lossless.neededBy(told) > 100 && lossless.neededBy(told) < 20000);
+});
+
+test("a sample is looked at where it is asked for, else as it stands; without one nothing is said", () => {
+  const told = { ...RECORDED[""], sampled: [[100, []], [250, []]] };
+  assert.deepEqual([100, 20000].map((draws) => lossless.sampleAt(told, draws)[0]), [100, 250]);
+  assert.equal(lossless.checksOf({ ...told, sampled: [] }, 100).sampled, null);
+  assert.equal(lossless.verdictOf({ ...told, sampled: [] }, 100).kind, "good");
+});
+
+test("numbers for people", () => {
+  assert.deepEqual([88, 4577, 61044, 4.2e6, 1.55e8, 2e9].map((n) => lossless.roughly(n)), ["88", "4,600", "61,000", "4.2 million", "160 million", "2.0 billion"]);
+  assert.deepEqual([0, 0.1432, 0.0004, 1.2e-16].map(lossless.figure), ["0", "0.143", "4e−4", "1e−16"]);
+});

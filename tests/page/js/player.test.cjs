@@ -1,0 +1,159 @@
+// The pure half of the player: what a run adds up to. `node --test tests/js`; TRACE names a run as NDJSON.
+const test = require("node:test");
+const assert = require("node:assert");
+const fs = require("node:fs");
+const path = require("node:path");
+const player = require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"));
+
+const log = fs.readFileSync(process.env.TRACE, "utf8");
+const lines = log.trim().split("\n").map((line) => JSON.parse(line));
+const run = player.fold(lines);
+const { speculative, plain } = run.lanes;
+
+test("time zero is the end of each lane's prefill", () => {
+  assert.ok(Math.abs(speculative.zero - 0.01) < 1e-9);
+  assert.ok(Math.abs(plain.cycles[0].at - 4) < 1e-6);
+});
+
+test("the first token and a cycle without a draft are plain, not bonus", () => {
+  assert.deepEqual(speculative.first.pieces, [" and"]);
+  assert.equal(speculative.cycles[4].own.state, "pla");
+  assert.equal(speculative.cycles[0].own.state, "bon");
+  assert.equal(speculative.cycles[1].own.state, "res");
+});
+
+test("tokens behind a rejection are discarded, and nobody judged them", () => {
+  const cycle = speculative.cycles[2];
+  assert.deepEqual(cycle.drafts.map((draft) => draft.state), ["acc", "rej", "dis"]);
+  assert.equal(cycle.judged, 2);
+});
+
+test("figures at the end", () => {
+  const F = player.figuresAt(run, player.horizon(run));
+  assert.equal(F.a.accepted, 3 + 2 + 1 + 0 + 2);
+  assert.equal(F.a.judged, 3 + 3 + 2 + 1 + 3);
+  assert.equal(F.a.drafted, 15);
+  assert.equal(F.a.k, 6);
+  assert.ok(Math.abs(F.tau - (8 + 6) / 6) < 1e-9);
+  assert.ok(Math.abs(F.c - 0.25) < 1e-6, "one draft costs a quarter of a pass");
+  assert.ok(Math.abs(F.v - 1) < 1e-6);
+  assert.ok(Math.abs(F.speedup - 14 / 39 / (14 / 56)) < 1e-6);
+  assert.equal(F.a.written, 15);
+});
+
+test("figures at time zero are empty, not wrong", () => {
+  const F = player.figuresAt(run, 0);
+  assert.equal(F.speedup, null);
+  assert.equal(F.alpha, null);
+  assert.equal(F.a.written, 1);
+});
+
+test("a growing log is read once, line by line, and a new first line begins a new run", () => {
+  const reader = player.newReader(), half = log.indexOf("\n", log.length / 2) + 7;
+  player.read(reader, log.slice(0, half));
+  const before = reader.run.lanes.speculative.cycles[0];
+  player.read(reader, log);
+  assert.equal(reader.run.lanes.speculative.cycles[0], before);
+  assert.equal(reader.run.lanes.speculative.cycles.length, 6);
+  assert.equal(player.read(reader, log.replace("toy-recorded", "other")), true);
+  assert.equal(reader.run.header.run, "other");
+});
+
+test("a run that goes on shows no lane ahead of what the other has done", () => {
+  const going = player.fold(lines.filter((line) => line.event !== "finished").slice(0, -6));
+  assert.equal(player.horizon(going), Math.min(going.lanes.speculative.end, going.lanes.plain.end));
+  going.closed = true;
+  assert.equal(player.horizon(going), Math.max(going.lanes.speculative.end, going.lanes.plain.end));
+  assert.ok(player.wasStopped(going));
+  assert.ok(!player.wasStopped(run));
+});
+
+/* The first cycle of the toy run, as another verdict and another commit would leave it. */
+function firstCycle(statuses, committed) {
+  const rest = { event: "committed", lane: "speculative", cycle: 1, kind: "bonus", text: "", total: 3, at: 0.02 };
+  const mine = lines.filter((line) => line.event === "header" || (line.lane === "speculative" && (line.cycle || 0) <= 1 && line.event !== "finished"));
+  const judged = mine.slice(0, -1).map((line) => (line.event === "verified" && line.cycle === 1 ? { ...line, positions: line.positions.map((one, i) => ({ ...one, status: statuses[i] })) } : line));
+  const cut = player.fold([...judged, { ...rest, ...committed }]), cycle = cut.lanes.speculative.cycles[0];
+  return { cycle, states: cycle.drafts.map((draft) => draft.state), F: player.figuresAt(cut, cycle.at) };
+}
+
+test("what stands behind the end of the text counts neither as accepted nor as judged", () => {
+  const ends = { tokens: [1, 2], pieces: ["a", "b"], accepted: 2 };
+  for (const statuses of [["accepted", "accepted", "accepted"], ["accepted", "accepted", "rejected"], ["accepted", "accepted", "discarded"]]) {
+    const { cycle, states, F } = firstCycle(statuses, ends);
+    assert.deepEqual(states, ["acc", "acc", "cut"]);
+    assert.equal(cycle.own, null);
+    assert.deepEqual([cycle.accepted, cycle.judged], [2, 2]);
+    assert.deepEqual([F.alpha, F.dar], [1, 2 / 3]);
+  }
+});
+
+test("an accepted second sibling is no cut", () => {
+  const { cycle, states } = firstCycle(["rejected", "accepted", "rejected"], { tokens: [1, 2], pieces: ["a", "b"], accepted: 1, kind: "resampled" });
+  assert.deepEqual(states, ["rej", "acc", "rej"]);
+  assert.equal(cycle.own.state, "res");
+});
+
+test("in a tree levels count, and a path may lead through a second sibling", () => {
+  const grown = player.fold(fs.readFileSync(process.env.TREE, "utf8").trim().split("\n").map((line) => JSON.parse(line)));
+  const { cycles } = grown.lanes.speculative, F = player.figuresAt(grown, player.horizon(grown));
+  assert.deepEqual(cycles[0].drafts.map((draft) => draft.level), [1, 1, 2, 2, 2, 2, 3]);
+  assert.deepEqual(cycles.map((cycle) => [cycle.tree, cycle.accepted, cycle.judged, cycle.own.state]), [[true, 2, 2, "bon"], [true, 1, 2, "res"], [true, 0, 1, "res"]]);
+  assert.deepEqual([F.a.accepted, F.a.judged, F.a.drafted, F.a.trees], [3, 5, 21, 3]);
+  assert.equal(player.firstRejection(grown), cycles[1]);
+  assert.deepEqual(cycles.map(player.tipOf), [5, 0, -1]);
+  assert.ok(run.lanes.speculative.cycles.every((cycle) => !cycle.tree));
+});
+
+test("a text that ends inside a tree cuts the levels behind it, and parents that make no tree make a chain", () => {
+  const grown = fs.readFileSync(process.env.TREE, "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  const ended = grown.map((line) => (line.event === "committed" && line.cycle === 1 && line.lane === "speculative" ? { ...line, accepted: 1, tokens: [1], pieces: ["a"] } : line));
+  const cycle = player.fold(ended).lanes.speculative.cycles[0];
+  assert.deepEqual(cycle.drafts.map((draft) => draft.state), ["rej", "acc", "cut", "cut", "cut", "cut", "cut"]);
+  assert.deepEqual([cycle.accepted, cycle.judged, cycle.own], [1, 1, null]);
+  const odd = grown.map((line) => (line.event === "drafted" ? { ...line, parents: [5, 1, "x", -7] } : line));
+  assert.deepEqual(player.fold(odd).lanes.speculative.cycles[0].drafts.map((draft) => draft.parent), [-1, 0, 1, 2, 3, 4, 5]);
+});
+
+test("one check costs what passes over a draft cost; a pass without one is no check", () => {
+  const slow = lines.map((line) => (line.event === "verified" && line.cycle === 5 && line.lane === "speculative" ? { ...line, end: line.end + 1 } : line));
+  const F = player.figuresAt(player.fold(slow), player.horizon(run));
+  assert.ok(Math.abs(F.v - 1) < 1e-6);
+  assert.ok(Math.abs(F.passCost - (6 * 4 + 1000) / 6 / 4) < 1e-6);
+});
+
+test("a third lane has its own text and clock, and counts from its first commit on", () => {
+  const raced = player.fold(fs.readFileSync(process.env.PEER, "utf8").trim().split("\n").map((line) => JSON.parse(line)));
+  const peer = raced.lanes.transformers, F = player.figuresAt(raced, player.horizon(raced));
+  assert.deepEqual(peer.first.cycle.drafts.map((draft) => draft.state), ["acc", "acc"]);
+  assert.deepEqual([peer.first.cycle.number, peer.first.cycle.own.state, peer.cycles.length], [0, "bon", 3]);
+  assert.deepEqual([F.peer.written, F.peer.tokens, F.peer.accepted, F.peer.judged], [9, 6, 3, 5]);
+  assert.ok(Math.abs(F.against - 6 / 27 / (14 / 56)) < 1e-6);
+  assert.ok(Math.abs(F.perPass(F.peer.checking, F.peer.checks) - 2) < 1e-6);
+  assert.equal(F.speedup, player.figuresAt(run, player.horizon(run)).speedup, "the other lanes do not notice");
+  assert.equal(player.figuresAt(run, 5).peer, null);
+});
+
+test("a third lane that goes on holds the others back, and one that failed does not", () => {
+  const all = fs.readFileSync(process.env.PEER, "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  const going = player.fold(all.filter((line) => line.lane !== "transformers" || (line.cycle || 0) <= 1).filter((line) => line.event !== "finished"));
+  assert.equal(player.horizon(going), going.lanes.transformers.end);
+  const failed = [...all.filter((line) => line.lane !== "transformers"), { event: "failed", lane: "transformers", reason: "x", fatal: true, cycle: 0 }, { event: "finished", lane: "transformers", reason: "failed" }];
+  const over = player.fold(failed), F = player.figuresAt(over, player.horizon(over));
+  assert.deepEqual([F.against, F.peer.written, player.wasStopped(over)], [null, 0, false]);
+  assert.equal(player.horizon(over), player.horizon(run));
+});
+
+test("unknown events, lanes and half-known cycles do no harm", () => {
+  const odd = [{ event: "news" }, { event: "news", lane: "speculative" }, { event: "committed", lane: "third", tokens: [] }];
+  assert.doesNotThrow(() => player.fold([lines[0], ...odd, ...lines.slice(1)]));
+  assert.doesNotThrow(() => player.figuresAt(player.fold(lines.slice(0, 2)), 0));
+});
+
+test("odd characters are visible, and numbers never lie at the edges", () => {
+  assert.equal(player.visible("\u202ea\n"), "⟨202E⟩a↵");
+  assert.equal(player.chance(0.9999), ">0.99");
+  assert.equal(player.chance(1), "1.00");
+  assert.equal(player.chance(0.0001), "<0.01");
+  assert.deepEqual(player.fill("a {x} b", { x: 1 }), ["a ", 1, " b"]);
+});

@@ -1,0 +1,51 @@
+// The page's formulas against specdec/theory.py, and what it reads off a run against specdec/stats.py. CASES names both.
+const test = require("node:test");
+const assert = require("node:assert");
+const fs = require("node:fs");
+const path = require("node:path");
+const player = require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"));
+const theory = require(path.join(__dirname, "..", "..", "..", "assets", "page", "theory", "theory.js"));
+
+const { formulas, runs, reports } = JSON.parse(fs.readFileSync(process.env.CASES, "utf8"));
+const foldOf = (log) => player.fold(log.trim().split("\n").map((line) => JSON.parse(line)));
+
+function close(got, want, what) {
+  if (Array.isArray(want)) {
+    assert.equal(got.length, want.length, what);
+    return want.forEach((one, i) => close(got[i], one, what));
+  }
+  assert.ok(Math.abs(got - want) <= 1e-9 * Math.max(1, Math.abs(want)), `${what}: ${got}, not ${want}`);
+}
+
+test("every formula gives what theory.py gives", () => {
+  const seen = {};
+  for (const { name, args, want } of formulas) {
+    const given = args.map((arg) => (arg && arg.growing ? theory.growing(...arg.growing) : arg));
+    close(theory[name](...given), want, `${name}(${JSON.stringify(args)})`);
+    seen[name] = (seen[name] || 0) + 1;
+  }
+  assert.ok(Object.keys(seen).length >= 15 && Object.values(seen).every((n) => n >= 40), JSON.stringify(seen));
+});
+
+test("a run's figures are those of stats.py, and its account closes alike", () => {
+  for (const { log, want } of runs) {
+    const got = theory.ofRun(foldOf(log));
+    for (const [name, value] of Object.entries(want)) if (name !== "c" || !got.tree) close(got[name], value, name);
+  }
+});
+
+test("a run without drafts, or with nothing beside it, has no place on the curves", () => {
+  const lines = runs[0].log.trim().split("\n").map((line) => JSON.parse(line));
+  assert.equal(theory.ofRun(player.fold(lines.filter((event) => event.event !== "drafted" && event.lane !== "plain"))), null);
+  assert.equal(theory.ofRun(player.fold(lines.slice(0, 4))), null);
+});
+
+test("other runs foretell the same K from the rows as they stand, and nothing for a drafter that they do not know", () => {
+  for (const row of reports[0].rows) {
+    const found = theory.predicted(reports, { ...row, kind: row.domain, family: "embedded" });
+    assert.equal(found.row.k, row.k);
+    assert.ok(Math.abs(found.value / row.measured_speedup - 1) < 0.12, `${row.drafter} ${row.domain} ${row.temperature}: ${found.value} for ${row.measured_speedup}`);
+  }
+  assert.equal(theory.predicted(reports, { drafter: "oracle", kind: "story", family: "embedded", k: 3, temperature: 0 }), null);
+  assert.equal(theory.predicted(reports, { ...reports[0].rows[0], kind: "story", family: "tuned" }), null);
+});

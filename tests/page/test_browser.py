@@ -1,0 +1,822 @@
+"""The page in a real Chromium: it draws, plays, pauses, runs live and stops, and asks nobody else for anything."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import toyreport
+import toyrun
+
+from specdec.events import Started
+from specdec.traces.file import Trace
+from specdec.ui import menu, results, session
+from specdec.ui.text import ASSETS
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (apt-get install chromium)")
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync"]
+PATIENCE = 60_000  # milliseconds; a busy machine draws slowly
+# What the page does takes its time, so a test waits for it. What one stroke of the page draws is there at once: after
+# waiting for a part of it, the rest may simply be asked for.
+expect = playwright.expect
+expect.set_options(timeout=PATIENCE)
+real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """The app, with the toy run as its recorded one."""
+    from specdec.ui.build import build
+    from specdec.ui.theme import launch_settings
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "TRACES", tmp_path_factory.mktemp("traces"))
+        toyrun.trace().save(session.TRACES / "story.jsonl")
+        toyrun.tree_trace().save(session.TRACES / "facts.jsonl")
+        toyrun.tree_trace("typical acceptance", lossless=False).save(session.TRACES / "code.jsonl")
+        toyrun.peer_trace().save(session.TRACES / "repetitive.jsonl")
+        patch.setattr(results, "RESULTS", tmp_path_factory.mktemp("results"))
+        toyreport.save(results.RESULTS)
+        demo = build()
+        _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
+        yield url
+        demo.close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@contextmanager
+def pages(browser, address):
+    """Opens the page; afterwards nothing may have gone wrong or have been fetched from elsewhere."""
+    contexts, complaints = [], []
+
+    def watch(page):
+        page.on("pageerror", lambda error: complaints.append(f"page error: {error}"))
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("dialog", lambda dialog: (complaints.append("a token ran as code"), dialog.dismiss()))
+        page.on("request", lambda sent: None if is_ours(sent.url, address) else complaints.append(sent.url))
+
+    def opener(width=1280, height=900, query="", **options):
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        watch(page)
+        page.goto(address + query)
+        page.wait_for_selector(".sd-player:not([data-state=empty])")
+        return page
+
+    yield opener
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def open_page(browser, address):
+    with pages(browser, address) as opener:
+        yield opener
+
+
+def is_ours(url, address):
+    return url.startswith((address, "data:", "blob:"))
+
+
+def state(page):
+    return page.get_attribute(".sd-player", "data-state")
+
+
+def wait_for(page, name):
+    page.wait_for_selector(f".sd-player[data-state={name}]")
+
+
+def says(page):
+    return page.locator(".sd-player [data-part=say]")
+
+
+def part(page, name):
+    return page.locator(f".sd-player [data-part={name}]")
+
+
+def tokens(page, lane):
+    return page.locator(f"[data-part=lane{lane}] .sd-tok:not(.sd-fut)")
+
+
+def until_free():
+    deadline = time.monotonic() + PATIENCE / 1000
+    while session._machine.locked():
+        assert time.monotonic() < deadline, "the machine was never given back"
+        time.sleep(0.1)
+
+
+def step(page, times=1):
+    for _ in range(times):
+        page.press("[data-part=stage]", "ArrowRight")
+
+
+def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
+    page = open_page()
+    expect(page.locator(".sd-badge").first).to_have_text("Recorded")
+    wait_for(page, "first-rejection")
+    assert "first rejection" in says(page).inner_text() and "rejected" in says(page).inner_text()
+    assert page.locator("[data-part=lane0] .sd-rej:not(.sd-fut)").count() == 1
+    wait_for(page, "playing")  # by itself
+    page.click("[data-slow='1']")
+    wait_for(page, "done")
+    assert "Done." in says(page).inner_text()
+    assert "so far" not in page.inner_text(".sd-hero")
+
+
+def test_who_steps_in_keeps_the_wheel(open_page):
+    page = open_page()
+    wait_for(page, "first-rejection")
+    page.click("[data-part=next]")
+    wait_for(page, "paused")
+    time.sleep(8)  # longer than it would have waited
+    assert state(page) == "paused"
+
+
+def test_every_token_state_is_drawn_and_no_token_runs_as_code(open_page):
+    page = open_page()
+    page.focus("[data-part=stage]")
+    page.keyboard.press("End")
+    wait_for(page, "done")
+    for kind in ("acc", "rej", "dis", "res", "bon", "pla"):
+        assert page.locator(f"[data-part=lane0] .sd-{kind}:not(.sd-fut)").count() > 0, kind
+    text = page.inner_text("[data-part=lane0]")
+    assert "<script>alert(1)</script>" in text and "${alert(1)}" in text and "⟨202E⟩evil" in text
+    assert page.locator("[data-part=lane0] script").count() == 0
+
+
+def test_keys_step_by_cycle_and_set_the_speed(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.focus("[data-part=stage]")
+    page.keyboard.press("Home")
+    step(page)
+    expect(says(page)).to_have_text(re.compile("^Cycle 1"))
+    expect(part(page, "announce")).to_have_text(re.compile("^Cycle 1"))
+    step(page, 4)
+    expect(says(page)).to_contain_text("nothing was drafted")
+    page.keyboard.press("ArrowLeft")
+    expect(says(page)).to_have_text(re.compile("^Cycle 4"))
+    page.keyboard.press("1")
+    expect(page.locator("[data-slow='1']")).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press(" ")
+    wait_for(page, "done")
+
+
+def test_a_token_and_a_figure_explain_themselves_by_mouse_and_by_keyboard(open_page):
+    page = open_page(reduced_motion="reduce")
+    card = part(page, "card")
+    page.hover("[data-part=lane0] .sd-rej:not(.sd-fut)")
+    expect(card).to_contain_text("Coin u")
+    assert "0.30" in card.inner_text()
+    page.keyboard.press("Escape")  # the mouse stays, the focus is elsewhere
+    expect(card).to_be_hidden()
+    page.mouse.move(5, 5)
+    page.focus("[data-part=stage]")
+    for _ in range(3):  # past the two links of the sentence
+        page.keyboard.press("Tab")
+    expect(card).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+    page.locator(".sd-term", has_text="Block efficiency").click()
+    expect(card).to_contain_text("K + 1")
+
+
+def play_recorded(page, name):
+    page.locator(".sd-recorded .sd-pill", has_text=name).click()
+    expect(part(page, "sub0")).to_contain_text("tree")
+    page.focus("[data-part=stage]")
+    page.keyboard.press("Home")
+
+
+def test_a_tree_hangs_its_siblings_below_each_other_and_leaves_its_path_when_past(open_page):
+    page = open_page(reduced_motion="reduce")
+    play_recorded(page, "Facts")
+    step(page)
+    expect(says(page)).to_contain_text("one path, t1 t5")
+    assert "2 of 2 levels" in part(page, "figures").inner_text()
+    tree, card = page.locator(".sd-tree:not(.sd-fut):not(.sd-past)"), part(page, "card")
+    place = {chip.inner_text()[:2]: chip.bounding_box() for chip in tree.locator(".sd-tok").all()}
+    assert place["t0"]["x"] == place["t1"]["x"] and place["t0"]["y"] < place["t3"]["y"] < place["t1"]["y"]
+    assert place["t0"]["x"] < place["t2"]["x"] < place["t6"]["x"] and place["t0"]["y"] == place["t6"]["y"]
+    assert place["ow"]["y"] == place["t1"]["y"]  # the bonus token stands behind the path
+    tree.locator(".sd-dis", has_text="t6").hover()
+    expect(card).to_contain_text("level 3 of 3")
+    assert "follows a draft" in card.inner_text()
+    page.mouse.move(5, 5)
+    expect(card).to_be_hidden()
+    page.focus("[data-part=stage]")
+    page.keyboard.press("Tab")
+    expect(card).to_contain_text("level 1 of 3")
+    assert page.locator("[data-part=lane0] .sd-tok:focus").get_attribute("aria-label") == "space t0, rejected, level 1"
+    page.keyboard.press("ArrowRight")
+    first = page.locator(".sd-tree").first
+    expect(first).to_have_class(re.compile("sd-past"))
+    assert [chip.inner_text()[:2] for chip in first.locator(".sd-tok:visible").all()] == ["t1", "t5", "ow"]
+    assert tree.count() == 1 and tree.locator(".sd-tok:visible").count() == 8
+
+
+def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
+    page = open_page(reduced_motion="reduce")
+    assert page.locator(".sd-tag:visible").count() == 0
+    play_recorded(page, "Code")
+    for moment, reached in (("Home", "paused"), ("End", "done")):
+        page.keyboard.press(moment)
+        wait_for(page, reached)
+        assert page.locator(".sd-lane .sd-tag:visible").count() == 1
+        assert page.locator("[data-part=figures] .sd-hero .sd-tag:visible").count() == 1
+    expect(part(page, "foot")).to_contain_text("is lossy")
+    expect(part(page, "foot")).to_contain_text("ran on the GPU step by step, not as captured graphs: a toy.")
+    page.locator(".sd-tree .sd-rej:not(.sd-fut)").last.hover()
+    card = part(page, "card")
+    expect(card).to_contain_text("No coin")
+    assert "Lossy" in card.inner_text() and "Coin u" not in card.inner_text()
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_a_peer_has_its_lane_its_figure_and_its_time(open_page, width):
+    page = open_page(width, reduced_motion="reduce")
+    assert part(page, "peer").is_hidden() and page.locator("[data-part=figures] > div").count() == 5
+    page.locator(".sd-recorded .sd-pill", has_text="Repetitive").click()
+    expect(part(page, "peer")).to_be_visible()
+    page.focus("[data-part=stage]")
+    page.keyboard.press("End")
+    wait_for(page, "done")
+    assert tokens(page, 2).count() == 12
+    assert page.locator("[data-part=lane2] .sd-bon:not(.sd-fut)").first.inner_text().endswith("+1")
+    assert "× plain" in page.inner_text("[data-part=figures]") or width == 375
+    assert page.locator("[data-part=figures] > div").count() == 6
+    assert page.locator("[data-part=account] tr").first.locator("th").count() == 3
+    assert "The transformers library took" in says(page).inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("[data-part=lane2] .sd-rej:not(.sd-fut)").first.click()
+    expect(part(page, "card")).to_contain_text("not told")
+    page.locator(".sd-recorded .sd-pill", has_text="Story").click()
+    expect(part(page, "peer")).to_be_hidden()
+
+
+def test_a_menus_line_follows_the_choice(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.get_by_role("button", name="Advanced").click()
+    page.get_by_label("Verification rule").click()
+    page.get_by_role("option", name="Typical acceptance (lossy)").click()
+    page.get_by_text("Lossy with this rule.").wait_for()
+    page.get_by_label("Drafter").click()
+    page.get_by_role("option", name="Prompt lookup").click()
+    page.get_by_text("Copies what followed").wait_for()
+    page.get_by_text("A third lane: the prompt lookup").wait_for()
+
+
+@pytest.fixture
+def page_with_a_choice(browser, tmp_path, monkeypatch):
+    """A page of its own, whose family also holds a tuned target; nothing of it is loaded."""
+    from specdec.ui.build import build
+    from specdec.ui.theme import launch_settings
+
+    for name in {*menu.TARGETS.values(), *menu.WEIGHTS.values()}:
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    monkeypatch.setattr(menu, "FAMILY", tmp_path)
+    monkeypatch.setattr(session, "_loaded", lambda *_: True)
+    demo = build()
+    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto(url)
+    yield page
+    page.close()
+    demo.close()
+
+
+def test_another_target_brings_its_own_drafters(page_with_a_choice, monkeypatch):
+    page, asked = page_with_a_choice, []
+
+    class Tuned:
+        def describe(self):
+            return {"family": "tuned", "target": {"parameters": 10**6}, "draft_model:tuned": {"parameters": 10**5}}
+
+        def race(self, _, prompt, drafter, *__, **___):
+            asked.append(drafter)
+            for event in toyrun.events():
+                yield replace(event, drafter=drafter) if isinstance(event, Started) else event
+
+    engine = Tuned()
+    monkeypatch.setattr(session, "_engine", lambda family: (asked.append(family), (engine, engine.race))[1])
+    page.get_by_role("button", name="Advanced").click()
+    page.get_by_label("Target", exact=True).click()
+    page.get_by_role("option", name="Tuned on code").click()
+    page.get_by_text("as it was before tuning").wait_for()
+    page.get_by_label("Drafter").click()
+    anew = page.get_by_role("option", name="Draft model, distilled anew")
+    anew.wait_for()
+    assert page.get_by_role("option", name="Medusa").count() == 0
+    anew.click()
+    page.get_by_text("distilled anew from the tuned target").wait_for()
+    page.click("#run")
+    page.wait_for_selector("[data-source=live]")
+    assert asked == ["tuned", "draft_model:tuned"]
+    expect(part(page, "meta")).to_contain_text("draft model")
+    expect(part(page, "meta")).to_contain_text("code-tuned target")
+
+
+def open_step(page):
+    page.get_by_role("tab", name="Step through").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
+
+
+def stands_at(page, cycle, sub_step):
+    """Waits until the step page is there; then all of it is."""
+    expect(page.locator(".sd-step [data-part=title]")).to_have_text(cycle)
+    expect(page.locator(".sd-steps [aria-current]")).to_have_text(sub_step)
+
+
+def tells(page):
+    return page.inner_text(".sd-step [data-part=say]")
+
+
+def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.get_by_role("button", name="Take this decision apart").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
+    stands_at(page, "Cycle 2 of 6", "Judge 3")
+    assert "0.30" in tells(page) and "reject" in tells(page)
+    page.locator(".sd-step [data-part=next]").click()
+    stands_at(page, "Cycle 2 of 6", "Replace")
+    assert "fills the gap" in tells(page)
+    page.locator(".sd-steps button", has_text="Judge 3").click()
+    stands_at(page, "Cycle 2 of 6", "Judge 3")
+    page.locator(".sd-step [data-part=coin]").fill("0.1")
+    expect(page.locator(".sd-steps")).to_contain_text("Bonus")
+    assert tells(page).startswith("What if:") and "keep" in tells(page)
+    assert page.locator(".sd-part.sd-grey").count() == 4
+    page.locator(".sd-step [data-part=k]").fill("2")
+    expect(page.locator(".sd-step [data-part=kanswer]")).to_contain_text("1 fewer to draft")
+    page.get_by_role("button", name="Back to what really happened").click()
+    expect(page.locator(".sd-steps")).to_contain_text("Replace")
+    assert page.locator(".sd-part.sd-grey").count() == 0
+    assert page.locator(".sd-step option:disabled").count() == 2  # no draws of the target's, and no h
+    assert "too old for shared noise" in page.inner_text(".sd-step [data-part=ruleanswer]")
+
+
+def test_keys_and_words_lead_from_decision_to_decision(open_page):
+    page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
+    open_step(page)
+    page.focus(".sd-step [data-part=grid]")
+    page.keyboard.press("ArrowRight")
+    stands_at(page, "Cycle 3 of 6", "Draft")
+    for name in ("Check all", "Judge 1", "Judge 2", "Never judged", "Replace", "Commit", "Draft"):
+        page.keyboard.press(" ")
+        expect(page.locator(".sd-steps [aria-current]")).to_have_text(name)
+        assert page.inner_text(".sd-step [data-part=announce]") == tells(page)
+    page.locator(".sd-word", has_text="own1").click()
+    stands_at(page, "Cycle 1 of 6", "Bonus")
+    page.keyboard.press("End")  # a click on a word takes no key away
+    expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 6 of 6")
+    assert "<script>alert(1)</script>" in page.inner_text(".sd-whole") and "${alert(1)}" in page.inner_text(".sd-whole")
+    page.locator(".sd-step [data-name=chen]").click()
+    expect(page.locator(".sd-asks").first).to_contain_text("p and q swap")
+    assert "min(1, q(x)/p(x))" not in page.inner_text(".sd-asks")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_a_tree_is_taken_apart_sibling_by_sibling(open_page):
+    page = open_page(reduced_motion="reduce")
+    play_recorded(page, "Facts")
+    open_step(page)
+    expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 2 of 3")
+    assert page.inner_text(".sd-steps").split("\n") == [
+        "Draft", "Check all", "Judge 1", "Judge 2", "Judge 3", "Judge 4", "Never judged", "Replace", "Commit"
+    ]  # fmt: skip
+    assert page.locator(".sd-whole .sd-tok.sd-acc").count() == 1
+    assert "chains only" in page.inner_text(".sd-step [data-part=ruleanswer]")
+
+
+def processor(page, what="TaskDuration"):
+    """How many seconds of the processor the page has taken since, script, layout and all, whoever else is at work."""
+    tools = page.context.new_cdp_session(page)
+    tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def taken():
+        return next(m["value"] for m in tools.send("Performance.getMetrics")["metrics"] if m["name"] == what)
+
+    before = taken()
+    return lambda: taken() - before
+
+
+SLIDE = """async (names) => {
+    for (const name of names) for (let i = 1; i <= 10; i++) {
+        const input = document.querySelector(`.sd-theory [data-part=${name}]`);
+        input.value = +input.min + ((input.max - input.min) * i) / 11;
+        input.dispatchEvent(new Event("input"));
+        await new Promise(requestAnimationFrame);
+    }
+}"""
+
+
+def open_theory(page):
+    """Its parts by name."""
+    page.get_by_role("tab", name="Theory").click()
+    page.wait_for_selector(".sd-theory [data-part=headline]:not(:empty)")
+    return lambda name: page.locator(f".sd-theory [data-part={name}]")
+
+
+def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_page):
+    page = open_page(reduced_motion="reduce")
+    part = open_theory(page)
+    for name, value in {"alphavalue": "0.67", "kvalue": "3", "cvalue": "0.250", "vvalue": "1.00"}.items():
+        expect(part(name)).to_have_text(value)
+    expect(part("curves")).to_contain_text("you are here")
+    assert "measured 1.44×" in part("curves").inner_text()
+    assert "Measured 1.44× lies inside" in part("measuredsay").inner_text()
+    assert "1.44×" in part("measured").inner_text()
+    assert "1 (5)" in part("positions").inner_text() and "your run" in part("table").inner_text()
+    page.get_by_role("button", name="α .8, K 4, c .1").click()
+    expect(part("headline")).to_contain_text("2.40× by the formula: 3.36 tokens per cycle, and each cycle costs 1.40")
+    assert part("announce").inner_text() == part("headline").inner_text()
+    assert "you are here" not in part("curves").inner_text()
+    recursion = part("recursion").inner_text().replace("\n", "")
+    assert "E4 = 0.00" in recursion and "E0 = 2.36" in recursion
+    assert "α must exceed 0.10: 0.80 does." in part("breakeven").inner_text()
+    part("alpha").fill("0.05")
+    expect(part("headline")).to_contain_text("slower than plain decoding")
+    assert "no K pays" in part("tablesub").inner_text()
+    part("k").focus()
+    page.keyboard.press("ArrowRight")
+    expect(part("kvalue")).to_have_text("5")
+    page.get_by_role("button", name="Your last run").click()
+    expect(part("kvalue")).to_have_text("3")
+    assert "you are here" in part("curves").inner_text()
+
+
+def test_the_memory_wall_and_the_claims_are_worked_out(open_page):
+    page = open_page(reduced_motion="reduce")
+    part = open_theory(page)
+    claims = part("claims").inner_text()
+    assert "2.40× if c is the cost of one" in claims and "3.06×" in claims and "2.86×" in claims and "141 GB" in claims
+    page.get_by_role("button", name="Set the machine").click()
+    expect(part("wallsay")).to_contain_text("reads 141 GB")
+    assert "costs as much as one" in part("wallsay").inner_text()
+    assert "Too much for one H200" in part("memory").inner_text()
+    part("batch").fill("9")
+    expect(part("batchvalue")).to_have_text("512")
+    assert "bound by computing" in part("wallsay").inner_text()
+    part("target").select_option("moe30")
+    part("batch").fill("0")
+    expect(part("wallsay")).to_contain_text("wakes other experts")
+    page.get_by_role("button", name="Set the sliders").first.click()
+    expect(part("headline")).to_have_text(re.compile(r"^2\.40×"))
+    assert part("vvalue").inner_text() == "1.25"
+
+
+def test_a_slider_of_the_formulas_moves_within_a_frame(open_page):
+    page = open_page(reduced_motion="reduce")
+    open_theory(page)
+    spent, names = processor(page), ["alpha", "k", "c", "v", "o", "batch", "context"]
+    page.evaluate(SLIDE, names)
+    assert 0 < spent() / (10 * len(names)) < 0.05
+
+
+SCRUB = """async (times) => {
+    const input = document.querySelector(".sd-player [data-part=scrub]");
+    for (let i = 1; i <= times; i++) {
+        input.value = (input.max * ((7 * i) % times)) / times; // to and fro
+        input.dispatchEvent(new Event("input"));
+        await new Promise(requestAnimationFrame);
+    }
+}"""
+
+
+def test_a_run_of_five_hundred_cycles_is_scrubbed_within_a_frame(open_page):
+    page = open_page(reduced_motion="reduce")
+    run = Trace(toyrun.header(), tuple(toyrun.events(cycles=500, tokens=1250)))
+    page.evaluate("(log) => document.querySelector('.sd-player').load(log)", run.dumps())
+    assert page.evaluate("document.querySelector('.sd-player').run().lanes.speculative.cycles.length") >= 500
+    spent = processor(page, "ScriptDuration")
+    page.evaluate(SCRUB, 30)
+    assert 0 < spent() / 30 < 0.05
+
+
+def test_a_tab_that_was_open_before_comes_back_within_a_frame(open_page):
+    page = open_page(reduced_motion="reduce")
+    names = ["step", "lossless", "methods", "theory", "guide", "race"]
+    open_methods(page)
+    press = "(name) => { document.querySelector(`#${name}-button`).click(); return new Promise(requestAnimationFrame) }"
+    for name in names:
+        page.evaluate(press, name)
+        page.wait_for_timeout(500)
+    spent = processor(page, "ScriptDuration")
+    for name in names:
+        page.evaluate(press, name)
+    assert 0 < spent() / len(names) < 0.05
+
+
+def open_methods(page):
+    page.get_by_role("tab", name="Methods").click()
+    page.wait_for_selector("#arena-chart .heatmaplayer image")
+    page.wait_for_selector("#kind-chart .heatmaplayer image")
+
+
+def cells(page, chart):
+    return page.locator(f"#{chart}-chart .heatmaplayer text")
+
+
+def no_engine(*_):
+    raise AssertionError("a model was asked for")
+
+
+def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeypatch):
+    monkeypatch.setattr(session, "_engine", no_engine)
+    page = open_page(reduced_motion="reduce")
+    assert page.evaluate("typeof window.Plotly") == "undefined"  # fetched when the tab is first opened
+    open_methods(page)
+    expect(cells(page, "arena")).to_have_count(12)
+    assert sorted(cells(page, "arena").all_text_contents())[:3] == ["0.80", "0.90", "1.00"]
+    expect(page.locator(".sd-recorded-badge p").first).to_have_text("Recorded")
+    assert "Draft model on Story (1.80×)" in page.inner_text("#findings")
+    page.get_by_label("Tokens per cycle τ").check()
+    expect(page.locator("#arena-chart .heatmaplayer")).to_contain_text("2.80")
+    expect(cells(page, "position")).to_have_text(["0.80", "0.70", "0.60"] * 3)
+    expect(page.locator("#methods .sd-pair2")).to_contain_text("least about digits (0.25)")
+    page.locator(".sd-choices").get_by_label("Code").check()
+    assert page.locator("#cards section").count() == 6 and page.locator("#cards svg[role=img]").count() == 6
+
+
+def test_the_table_is_sorted_by_mouse_and_by_keyboard_and_saved_as_a_file(open_page):
+    page = open_page(reduced_motion="reduce")
+    open_methods(page)
+    table = page.get_by_role("table", name="All figures")
+    first, speedup, worst = (
+        table.locator("tbody tr").first,
+        *(table.get_by_role("columnheader", name=name) for name in ("Speed-up ×", "Worst ×")),
+    )
+    expect(first).to_contain_text("Prompt lookup")
+    speedup.get_by_role("button").click()
+    expect(speedup).to_have_attribute("aria-sort", "descending")
+    assert "1.80" in first.inner_text()
+    page.keyboard.press("Enter")  # the heading has kept the focus
+    expect(speedup).to_have_attribute("aria-sort", "ascending")
+    assert "0.80" in first.inner_text()
+    page.keyboard.press("Tab")
+    page.keyboard.press(" ")
+    expect(worst).to_have_attribute("aria-sort", "descending")
+    assert speedup.get_attribute("aria-sort") == "none" and table.locator("tbody tr").count() == 12
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download CSV").press("Enter")
+    lines = saved.value.path().read_text(encoding="utf-8").splitlines()
+    assert saved.value.suggested_filename == "specdec-methods.csv"
+    assert len(lines) == 13 and lines[0].startswith("drafter,domain,temperature,k,measured_speedup")
+
+
+def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_page, monkeypatch):
+    def race(*_, **__):
+        for event in toyrun.events():
+            time.sleep(0.02)
+            yield event
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (SlowEngine(), race))
+    page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
+    open_methods(page)
+    line = page.locator("#methods .sd-progress")
+    expect(line).to_contain_text("Nothing measured yet")
+    page.click("#measure")
+    page.wait_for_selector("#live-chart .scatterlayer .point >> nth=-1", state="attached")
+    expect(page.locator(".sd-live-badge p").first).to_have_text("Live")
+    expect(line).to_contain_text("races done")
+    page.click("#halt")
+    page.wait_for_selector("#measure:enabled")
+    expect(line).to_contain_text("Stopped")
+    until_free()
+    assert "Stopped" in line.inner_text()  # nothing came late
+    expect(page.locator("#live-table")).to_contain_text("Draft model")
+    assert page.locator("#live-chart .point").count() >= 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_reduced_motion_opens_at_the_first_rejection_and_stands_still(open_page):
+    page = open_page(reduced_motion="reduce")
+    expect(says(page)).to_contain_text("first rejection")
+    before = page.input_value("[data-part=scrub]")
+    time.sleep(1.5)
+    assert page.input_value("[data-part=scrub]") == before
+
+
+def test_bad_input_is_explained_and_loses_nothing(open_page):
+    page = open_page(reduced_motion="reduce")
+    before = page.inner_text("[data-part=lane0]")
+    page.fill("textarea >> nth=0", "   ")
+    page.click("#run")
+    expect(page.locator("#notice .sd-wrong")).to_contain_text("prompt is empty")
+    assert page.inner_text("[data-part=lane0]") == before and page.inner_text(".sd-badge") == "Recorded"
+    expect(page.locator("#run")).to_be_enabled()
+
+
+def test_example_prompts_and_recorded_runs_are_one_press_away(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.locator(".sd-box .sd-pill", has_text="Facts").click()
+    expect(page.locator("textarea").first).to_have_value(re.compile("^Q: "))
+    page.locator(".sd-recorded .sd-pill", has_text="Facts").click()
+    expect(part(page, "sub0")).to_contain_text("tree")
+
+
+class SlowEngine:
+    """A long toy run, with pauses: one that somebody will want to stop, however busy the machine is."""
+
+    closed = 0
+
+    def race(self, *_, **__):
+        try:
+            for event in toyrun.events(cycles=1000, tokens=2500):
+                time.sleep(0.05)
+                yield event
+        finally:
+            SlowEngine.closed += 1
+
+    def describe(self):
+        return {"target": {"parameters": 1_000_000}, "draft_model": {"parameters": 100_000}}
+
+
+def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
+    engine = SlowEngine()
+    monkeypatch.setattr(session, "_engine", lambda *_: (engine, engine.race))
+    page = open_page(reduced_motion="reduce")
+    page.click("#run")
+    page.wait_for_selector("[data-source=live]")
+    expect(tokens(page, 0).nth(3)).to_be_visible()
+    page.click("#stop")
+    page.wait_for_selector("#run:enabled")
+    wait_for(page, "done")
+    assert tokens(page, 0).count() > 3
+    expect(says(page)).to_contain_text("Stopped")
+    expect(page.locator("#notice")).to_contain_text("Stopped")
+    until_free()
+    assert SlowEngine.closed == 1
+
+
+def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
+    def broken(*_, **__):
+        yield from toyrun.events()[:20]
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (SlowEngine(), broken))
+    page = open_page(reduced_motion="reduce")
+    page.click("#run")
+    page.wait_for_selector("#notice .sd-wrong")
+    assert "secret" not in page.inner_text("body")
+    expect(tokens(page, 0).nth(1)).to_be_visible()
+    page.wait_for_selector("#run:enabled")
+
+
+@real_models
+def test_a_live_run_of_the_real_models_finishes(open_page):
+    page = open_page()
+    page.click("#run")
+    page.wait_for_selector("[data-source=live]")
+    expect(page.locator(".sd-badge").first).to_have_text("Live")
+    page.click("[data-slow='1']")
+    wait_for(page, "done")
+    page.wait_for_selector("#run:enabled")
+    assert tokens(page, 0).count() >= tokens(page, 1).count() > 10
+    assert float(page.inner_text(".sd-hero dd").rstrip("×")) > 0
+
+
+def test_the_app_prints_its_address_within_seconds(tmp_path):
+    import subprocess
+    import sys
+
+    app = Path(__file__).resolve().parents[2] / "app.py"
+    began = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-u", str(app)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert any("http://" in line for line in process.stdout)
+        assert time.monotonic() - began < 30  # six on an idle machine
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def certificate(page):
+    page.get_by_role("tab", name="Lossless?").click()
+    page.wait_for_selector(".sd-proof [data-part=verdict] h2")
+
+
+def verdict(page):
+    return page.locator(".sd-proof [data-part=verdict]")
+
+
+def break_it(page, key):
+    page.locator(f".sd-bug[data-key={key}]").click()
+
+
+def test_the_certificate_is_green_until_it_is_broken(open_page):
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    title, badge = verdict(page).locator("h2"), page.locator(".sd-proof [data-part=badge]")
+    expect(title).to_have_text("Lossless")
+    expect(badge).to_have_text("Recorded")
+    expect(page.locator(".sd-proof .sd-small.sd-good")).to_have_count(3)
+    break_it(page, "from_target")
+    expect(title).to_have_text("Not lossless")
+    assert "two of three checks fail" in verdict(page).inner_text()
+    assert "Greedy text still matches" in verdict(page).inner_text() and page.locator(".sd-cross").count() == 3
+    break_it(page, "extra_bonus")
+    expect(verdict(page)).to_contain_text("The next token hides it")
+    assert page.get_attribute(".sd-bug[data-key=from_target]", "aria-checked") == "false"
+    page.locator(".sd-proof [data-part=more]").click()
+    break_it(page, "ratio_epsilon")
+    expect(verdict(page)).to_contain_text("million")
+    assert page.locator(".sd-cross").count() == 0
+    break_it(page, "ratio_epsilon")
+    expect(title).to_have_text("Lossless")
+
+
+def test_the_real_models_certificates_are_recorded_too(open_page, monkeypatch):
+    monkeypatch.setattr(session, "_certificate", no_engine)
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    page.get_by_role("button", name="Real models").click()
+    place, badge = page.locator(".sd-proof [data-part=place]"), page.locator(".sd-proof [data-part=badge]")
+    expect(place).to_contain_text("behind “The old lighthouse")
+    expect(badge).to_have_text("Recorded")
+    expect(verdict(page).locator("h2")).to_have_text("Lossless")
+    break_it(page, "one_coin")
+    expect(verdict(page).locator("h2")).to_have_text("Not lossless")
+    page.locator(".sd-proof [data-part=text]").fill("Another text")
+    expect(place).to_contain_text("Nobody has sampled this yet")
+
+
+def test_fewer_draws_show_less(open_page):
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    break_it(page, "one_coin")
+    expect(page.locator(".sd-cross").first).to_be_attached()
+    page.locator(".sd-proof [data-part=draws]").fill("0")
+    expect(page.locator(".sd-proof [data-part=sampled]")).to_contain_text("100 times")
+    assert page.locator(".sd-cross").count() == 0
+
+
+def test_a_guess_is_compared_with_what_the_next_token_shows(open_page):
+    page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
+    certificate(page)
+    page.locator(".sd-guesses label", has_text="One coin").locator("input").check()
+    page.locator(".sd-guesses label", has_text="Resample from").locator("input").check()
+    page.get_by_role("button", name="Reveal").click()
+    expect(page.locator(".sd-proof [data-part=score]")).to_have_text("6 of 8 right.")
+    guesses = page.inner_text(".sd-guesses")
+    assert guesses.count("hidden") == 2 and guesses.count("seen at once") == 6
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_a_live_certificate_of_a_broken_loop_turns_red(open_page):
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    badge = page.locator(".sd-proof [data-part=badge]")
+    break_it(page, "argmax_draft")
+    page.locator(".sd-proof [data-part=draws]").fill("1")
+    page.locator(".sd-proof [data-part=run]").click()
+    page.wait_for_selector(".sd-proof[data-source=live]")
+    page.wait_for_selector(".sd-proof [data-part=run]:enabled")
+    expect(page.locator(".sd-proof [data-part=sampled]")).to_contain_text("1,000 times")
+    expect(badge).to_have_text("Live")
+    assert page.locator(".sd-cross").count() == 3
+    break_it(page, "argmax_draft")
+    expect(badge).to_have_text("Recorded")
+
+
+def slow_certificate(request):
+    """One that somebody will want to stop."""
+    told = session.recorded_certificates("toy")[request.mistake]
+    for done in range(1, 2000):
+        yield {**told, "sampled": [], "done": done}
+        time.sleep(0.05)
+
+
+def test_a_certificate_can_be_stopped(open_page, monkeypatch):
+    monkeypatch.setattr(session, "_certificate", slow_certificate)
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    page.locator(".sd-proof [data-part=run]").click()
+    page.wait_for_selector(".sd-proof[data-source=live]")
+    said = page.locator(".sd-proof [data-part=said]")
+    expect(said).to_contain_text(" of 20,000")
+    page.locator(".sd-proof [data-part=stop]").click()
+    expect(said).to_contain_text("Stopped after")
+    until_free()
+    expect(page.locator(".sd-proof [data-part=run]")).to_be_enabled()

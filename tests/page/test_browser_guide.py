@@ -1,0 +1,165 @@
+"""The guided tour and the tab Guide in a real Chromium, on recorded traces: no model is loaded."""
+
+from __future__ import annotations
+
+import pytest
+import toyrun
+from test_browser import address, browser, open_page, pytestmark  # noqa: F401
+
+from specdec.traces.file import Trace
+from specdec.ui import session
+from specdec.ui.text import strings
+
+# ruff: noqa: F811
+
+STEPS = strings("guide")["tour"]["steps"]
+NO_OVERLAP = """() => {
+    const ring = document.querySelector(".sd-ring"), panel = document.querySelector(".sd-tour");
+    if (ring.hidden) return false;
+    const a = ring.getBoundingClientRect(), b = panel.getBoundingClientRect();
+    const apart = a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+    return apart && a.top >= 0 && a.bottom <= innerHeight && a.width > 20;
+}"""
+
+
+@pytest.fixture(autouse=True)
+def no_engine(monkeypatch):
+    def refuse(family):
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr(session, "_engine", refuse)
+
+
+def open_guide(page):
+    page.get_by_role("tab", name="Guide").click()
+    page.wait_for_selector(".sd-gd-body section >> nth=-1")
+
+
+def start_tour(page):
+    open_guide(page)
+    page.get_by_role("button", name="Start the tour").click()
+    page.wait_for_selector(".sd-tour:visible")
+
+
+def part(page, name):
+    return page.locator(f".sd-tour [data-part={name}]")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (375, 740)])
+def test_the_tour_shows_every_step_and_covers_none_of_them(open_page, width, height):
+    page = open_page(width, height, reduced_motion="reduce")
+    start_tour(page)
+    for number, (name, told) in enumerate(STEPS.items(), start=1):
+        assert part(page, "title").inner_text() == told["title"]
+        assert part(page, "count").inner_text() == f"{number} of {len(STEPS)}"
+        page.wait_for_function(NO_OVERLAP)
+        if "task" in told:
+            assert told["task"] in part(page, "task").inner_text(), name
+            part(page, "show").click()
+            page.wait_for_selector(".sd-task.sd-done")
+            assert told["after"] in part(page, "task").inner_text(), name
+            page.wait_for_function(NO_OVERLAP)
+        part(page, "next").click()
+    assert not page.locator(".sd-tour").is_visible() and not page.locator(".sd-ring").is_visible()
+    assert page.get_by_role("tab", name="Race").get_attribute("aria-selected") == "true"
+
+
+def test_the_tour_waits_for_the_visitors_own_deed_and_tidies_up(open_page):
+    page = open_page(reduced_motion="reduce")
+    start_tour(page)
+    for _ in range(list(STEPS).index("break")):
+        part(page, "next").click()
+    switch = page.get_by_role("switch", name="Resample from the target")
+    assert "Your turn" in part(page, "task").inner_text()
+    switch.click()
+    page.wait_for_selector(".sd-task.sd-done")
+    part(page, "next").click()
+    page.get_by_role("tab", name="Lossless?").click()
+    assert switch.get_attribute("aria-checked") == "false"
+
+
+def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.locator(".sd-recorded .sd-pill", has_text="Repetitive").click()
+    page.wait_for_selector("[data-part=peer]:visible")
+    start_tour(page)
+    page.wait_for_selector("[data-part=peer]", state="hidden")  # the recorded run is on the stage
+    page.keyboard.press("ArrowRight")
+    assert part(page, "count").inner_text().startswith("2 of")
+    assert STEPS["rejection"]["title"] in page.inner_text(".sd-touring > [aria-live]")
+    page.keyboard.press("ArrowLeft")
+    assert part(page, "count").inner_text().startswith("1 of")
+    page.keyboard.press("Escape")
+    assert not page.locator(".sd-tour").is_visible()
+    page.get_by_role("tab", name="Race").click()
+    page.wait_for_selector("[data-part=peer]:visible")
+    assert Trace.loads(page.evaluate("document.querySelector('.sd-player').log()")).header == toyrun.peer_trace().header
+
+
+def test_the_tour_leaves_a_run_alone_that_is_going_on(open_page):
+    page = open_page(reduced_motion="reduce")
+    going = Trace(toyrun.header("live"), toyrun.trace().events[:6]).dumps()
+    page.evaluate("log => document.querySelector('.sd-player').load(log)", going)
+    start_tour(page)
+    assert part(page, "title").inner_text() == "Not now" and not part(page, "next").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator(".sd-tour").is_visible()
+    assert page.evaluate("document.querySelector('.sd-player').log()") == going
+
+
+def test_a_link_may_begin_with_the_tour(open_page):
+    page = open_page(query="?tour", reduced_motion="reduce")
+    page.wait_for_selector(".sd-tour:visible")
+    assert part(page, "title").inner_text() == STEPS["race"]["title"]
+
+
+def test_a_question_is_answered_after_a_guess_and_leads_to_its_tab(open_page):
+    page = open_page(reduced_motion="reduce")
+    open_guide(page)
+    first = page.locator(".sd-gd-quiz > li").first
+    first.get_by_role("button", name="Reveal").click()
+    assert first.locator(".sd-gd-why").inner_text() == "Choose an answer first."
+    first.get_by_label("3", exact=True).check()
+    first.get_by_role("button", name="Reveal").click()
+    assert "Not quite." in first.inner_text() and "4: Three drafts and the bonus token." in first.inner_text()
+    first.get_by_label("4", exact=True).check()
+    first.get_by_role("button", name="Reveal").click()
+    assert "Right." in first.inner_text()
+    first.get_by_role("button", name="See it: Race").click()
+    assert page.get_by_role("tab", name="Race").get_attribute("aria-selected") == "true"
+
+
+def test_a_class_gets_the_same_settings_by_its_link(open_page, address):
+    page = open_page(reduced_motion="reduce")
+    open_guide(page)
+    page.get_by_label("Class seed").fill("1234")
+    link = page.input_value(".sd-gd-link")
+    assert link.startswith(address)
+    other = open_page(query=link.removeprefix(address))
+    other.wait_for_function("() => document.querySelector('.sd-inline-number input').value === '1234'")
+
+
+def test_the_worksheet_prints_alone(open_page):
+    page = open_page(reduced_motion="reduce")
+    open_guide(page)
+    page.evaluate("window.print = () => { window.printed = true; }")
+    page.get_by_role("button", name="Print the worksheet").click()
+    assert page.evaluate("window.printed")
+    page.emulate_media(media="print")
+    assert page.locator(".sd-gd-paper").is_visible() and page.locator(".sd-gd-paper li").count() == 10
+    for hidden in (".sd-head", ".tab-wrapper", "footer", "[data-section=glossary]", ".sd-gd-nav"):
+        assert not page.locator(hidden).first.is_visible(), hidden
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert not page.locator(".sd-gd-paper").is_visible()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_guide_needs_no_sideways_scrolling_and_all_tabs_are_in_sight(open_page, width):
+    page = open_page(width, reduced_motion="reduce")
+    open_guide(page)
+    assert page.locator(".sd-gd-body section h2").all_inner_texts() == list(strings("guide")["sections"].values())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for name in strings("page")["tabs"].values():
+        box = page.get_by_role("tab", name=name, exact=True).bounding_box()
+        assert box and box["x"] >= 0 and box["x"] + box["width"] <= width

@@ -1,0 +1,102 @@
+"""The guide: every figure in its text is what the formulas give, references lead somewhere, and it stays small."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import nodejs
+import pytest
+
+from specdec.figures import theory
+from specdec.ui import link
+from specdec.ui.build import build
+from specdec.ui.components.guide import guide
+from specdec.ui.text import ASSETS, LANGUAGES, PAGE, strings, TEXT
+
+LIMIT = 400_000  # bytes of the page's own scripts, styles, templates, pictures and words of one language
+WORDS = strings("guide")
+
+
+def test_the_javascript() -> None:
+    beta = 2 / 3  # of the game: one, one and two faces of six
+    nodejs.check("guide.test.cjs", CARDS=10 * theory.expected_tokens(beta, 3))
+
+
+def said(beginning: str) -> str:
+    return next(right for wrong, right, _ in WORDS["mistakes"] if wrong.startswith(beginning))
+
+
+def test_figures_in_the_common_mistakes_are_computed() -> None:
+    best = theory.best_k(0.8, 0.1)
+    longer = f"K = {best} ({theory.speedup(0.8, best, 0.1):.2f}×); K = 16 gives {theory.speedup(0.8, 16, 0.1):.2f}×"
+    assert longer in said("A longer draft")
+    tokens = theory.expected_tokens(0.8, 4)
+    accepted = tokens - 1
+    assert f"{accepted / 4:.0%}".replace("%", " % of drafted") in said("“Acceptance rate”")
+    assert f"{accepted / tokens:.0%}".replace("%", " % of emitted") in said("“Acceptance rate”")
+    assert f"foretells {theory.expected_tokens(accepted / 4, 4):.2f} tokens" in said("Put the logged")
+    assert f"where {tokens:.2f} come" in said("Put the logged")
+    assert f"gives {theory.speedup(0.75, 4, 0.5):.2f}× at K = 4" in said("Half of the layers")
+
+
+def test_the_shortcut_writes_what_is_said() -> None:
+    p, q = (0.6, 0.3, 0.1), (0.2, 0.5, 0.3)
+    kept = [min(*pair) for pair in zip(p, q, strict=True)]
+    law = [k + (1 - sum(kept)) * x for k, x in zip(kept, p, strict=True)]
+    told = ", ".join(f"{x:.2f}".removeprefix("0") for x in law)
+    assert f"({told})" in said("After a rejection")
+
+
+def test_questions_have_their_answers_on_a_tab() -> None:
+    questions = WORDS["quiz"]["list"]
+    assert len(questions) == 10
+    for question in questions:
+        assert 0 <= question["answer"] < len(question["choices"]) and question["why"]
+        assert question["tab"] in strings("page")["tabs"]
+    formula = next(one for one in questions if "c = .1" in one["ask"])
+    assert formula["choices"][formula["answer"]] == f"{theory.speedup(0.8, 4, 0.1):.2f}×"
+    passes = f"{theory.expected_tokens(0.8, 4):.2f} tokens for {1 + 4 * 0.1:.2f} passes"
+    assert passes in formula["why"]
+    assert f"{theory.speedup(0.8, 16, 0.1):.2f}×" in next(one for one in questions if "K = 16" in one["ask"])["why"]
+
+
+def test_the_lists_are_whole() -> None:
+    assert len(WORDS["mistakes"]) >= 25 and all(len(one) == 3 and all(one) for one in WORDS["mistakes"])
+    assert len(WORDS["glossary"]) >= 30 and all(len(one) == 2 and all(one) for one in WORDS["glossary"])
+    assert len({term for term, _ in WORDS["glossary"]}) == len(WORDS["glossary"])
+    assert [sum(n for n, _ in plan["steps"]) for plan in WORDS["teach"]["plans"]] == [10, 45, 90]
+    systems = {"vLLM", "SGLang", "TGI", "TensorRT-LLM", "Model Optimizer", "llama.cpp", "transformers", "LM Studio"}
+    assert {name for name, *_ in WORDS["practice"]["systems"]} == systems
+
+
+def test_the_class_link_is_one_that_the_page_can_follow() -> None:
+    props = guide().props
+    query = {"seed": str(props["seed"]), **{name: str(value) for name, value in props["settings"].items()}}
+    settings, trouble = link.settings(query)
+    assert trouble == "" and settings == {"seed": props["seed"], **props["settings"]}
+
+
+@pytest.mark.parametrize("name", ["assistant_tokenizer", "prompt_lookup_num_tokens", "assistant_early_exit"])
+def test_options_of_transformers_exist(name: str) -> None:
+    from transformers import GenerationConfig
+    from transformers.generation import utils
+
+    assert name in str(WORDS["practice"]["systems"])
+    assert hasattr(GenerationConfig(), name) or name in inspect.getsource(utils)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_pages_own_assets_are_small(language: str) -> None:
+    """As they are sent: files as they are, words as JSON without its line breaks."""
+    files = [path for path in PAGE.rglob("*.*") if path.is_file()]
+    files += [ASSETS / "hardware.json", *(TEXT / language).glob("*.md")]
+    words = [json.loads(path.read_text(encoding="utf-8")) for path in (TEXT / language).glob("*.json")]
+    sent = [json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode() for part in words]
+    assert sum(path.stat().st_size for path in files) + sum(map(len, sent)) <= LIMIT
+
+
+def test_the_guide_is_the_last_of_six_tabs() -> None:
+    tabs = [one["props"]["label"] for one in build().get_config_file()["components"] if one["type"] == "tabitem"]
+    named = strings("page")["tabs"].values()
+    assert tabs[:6] == list(named) and tabs[5] == "Guide" and len(tabs) == 6 * len(LANGUAGES)

@@ -1,0 +1,201 @@
+"""What the page needs to take a cycle apart: what the events tell, and that its what-if decides as the rules do."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import nodejs
+import pytest
+import torch
+from torch import Tensor
+
+from specdec import describe
+from specdec.drafters import DraftModelDrafter
+from specdec.engine import generate, Task
+from specdec.events import Committed, Drafted, from_dict, Started, to_dict, Verified
+from specdec.proof.prove import TableModel
+from specdec.rules import BlockVerification, RULES
+from specdec.sampling import SharedNoiseChooser
+from specdec.traces.file import dump, Header
+from specdec.types import Proposal, SamplingParams, Verdict
+from specdec.verify import RejectionSampling
+
+TREE = (-1, -1, 0, 0, 1, 2, 2, 4)
+SEED = 5
+LENGTH = 9  # of the text before the cycle
+
+
+class Scripted(SharedNoiseChooser):
+    """Coins as written down, tokens by the noise of their place."""
+
+    def __init__(self, coins: list[float]) -> None:
+        super().__init__(SEED)
+        self.coins = coins
+        self.at(LENGTH)
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        u = self.coins[key[1]]
+        return u * q < p, u
+
+
+def laws(n: int, size: int, temperature: float) -> Tensor:
+    return (torch.randn(n, size) * 1.5 / temperature).softmax(-1)
+
+
+def chain(size: int, n: int, shared: bool) -> tuple[Proposal, Tensor]:
+    rows = laws(n + 1, size, 1.0)
+    probs = (rows[:n].log() + 0.7 * torch.randn(n, size)).softmax(-1)
+    noise = Scripted([])
+    tokens = [noise.categorical(q, ("own", i - 1)) if shared else int(q.multinomial(1)) for i, q in enumerate(probs)]
+    return Proposal.chain(tokens, probs), rows
+
+
+def tree(size: int, drawn: bool = False) -> tuple[Proposal, Tensor]:
+    """Of the target's favourites, or of tokens that were drawn, each from what its elder siblings left."""
+    rows, tokens, probs = laws(len(TREE) + 1, size, 1.0), list[int](), list[Tensor]()
+    for node, parent in enumerate(TREE):
+        taken = [tokens[other] for other in range(node) if TREE[other] == parent]
+        left = rows[parent + 1].index_fill(0, torch.tensor(taken, dtype=torch.long), 0.0)
+        law = (left.log() + 0.7 * torch.randn(size)).softmax(-1)
+        tokens.append(int(law.multinomial(1)) if drawn else int(left.argmax()))
+        probs.append(law)
+    return Proposal(tuple(tokens), TREE, torch.stack(probs) if drawn else None), rows
+
+
+def shorter(proposal: Proposal, rows: Tensor, k: int) -> tuple[Proposal, Tensor]:
+    n = sum(proposal.depth(node) <= k for node in range(len(proposal)))
+    assert all(proposal.depth(node) > k for node in range(n, len(proposal)))
+    probs = None if proposal.probs is None else proposal.probs[:n]
+    return Proposal(proposal.tokens[:n], proposal.parents[:n], probs), rows[: n + 1]
+
+
+def verdicts(proposal: Proposal, rows: Tensor, coins: list[float]) -> Iterator[tuple[str, int, Proposal, Verdict]]:
+    """By every rule and every K; the target's first choice is the walk over rows that are one-hot."""
+    deepest = max(map(proposal.depth, range(len(proposal))))
+    for k in range(1, deepest + 1):
+        part, seen = shorter(proposal, rows, k)
+        for rule in (kind() for kind in RULES.values()):
+            if rule.trees or proposal.is_chain:
+                yield rule.name, k, part, rule.verify(part, seen, Scripted(coins))
+        first = torch.nn.functional.one_hot(seen.argmax(-1), seen.shape[-1]).double()
+        chosen = replace(part, probs=None)
+        yield "first choice", k, part, RULES["shared_noise"]().verify(chosen, first, Scripted([]))
+
+
+def log(proposal: Proposal, rows: Tensor, verdict: Verdict, rule: str) -> str:
+    """One cycle, judged like that, as a trace."""
+
+    def piece(token: int) -> str:
+        return f" {token}"
+
+    noise = Scripted([])
+    told = describe.verification(proposal, rows, verdict, piece, noise)
+    tokens = tuple(verdict.emitted(proposal))
+    pieces = tuple(map(piece, tokens))
+    events = (
+        Started("speculative", "toy", 8, SamplingParams(temperature=1.0), LENGTH, rule),
+        Committed("speculative", 0, (1,), (" 1",), 0, "bonus", "", 1, 0.1),
+        Drafted("speculative", 1, proposal.tokens, tuple(map(piece, proposal.tokens)), proposal.parents, 0.1, 0.2),
+        Verified("speculative", 1, start=0.2, end=0.3, **told),
+        Committed("speculative", 1, tokens, pieces, len(verdict.path), verdict.kind, "", 1 + len(tokens), 0.3),
+    )
+    return Header("r", "live", "p", ("speculative",)).line() + "".join(dump(to_dict(event)) for event in events)
+
+
+def case(proposal: Proposal, rows: Tensor, coins: list[float], rule: str) -> dict[str, Any]:
+    wanted, real = [], None
+    for name, k, part, verdict in verdicts(proposal, rows, coins):
+        states = describe.statuses(part, verdict)
+        by_place = proposal.is_chain or name in ("shared noise", "first choice")
+        token = verdict.token if by_place else None  # in a tree the other rules name noise by the node
+        wanted.append(
+            {"rule": name, "k": k, "path": verdict.path, "kind": verdict.kind, "states": states, "token": token}
+        )
+        if name == rule and len(part) == len(proposal):
+            real = verdict
+    assert real is not None
+    return {"log": log(proposal, rows, real, rule), "coins": coins, "rule": rule, "wanted": wanted}
+
+
+def cases() -> Iterator[dict[str, Any]]:
+    torch.manual_seed(1)
+    dice = random.Random(1)
+    for i in range(120):
+        grown = i % 3 == 2
+        proposal, rows = tree(9, drawn=i % 2 == 0) if grown else chain(12, dice.randint(1, 5), shared=i % 2 == 0)
+        rules = [rule.name for rule in RULES.values() if rule.trees or not grown]
+        coins = [dice.random() for _ in proposal.tokens]
+        yield case(proposal, rows, coins, rules[i // 3 % len(rules)])
+
+
+def test_the_pages_what_if_decides_as_the_rules_do(tmp_path: Path) -> None:
+    made = list(cases())
+    kinds = {(want["rule"], want["kind"]) for one in made for want in one["wanted"]}
+    assert len(kinds) == 10  # every rule both keeps all and does not
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps(made), encoding="utf-8")
+    nodejs.check("step.test.cjs", CASES=path)
+
+
+# What the events tell.
+
+
+@pytest.fixture(scope="module")
+def told() -> list[tuple[Verified, Committed]]:
+    target = TableModel(12, seed=1)
+    drafter = DraftModelDrafter(TableModel(12, seed=2, base=target))
+    pairs = []
+    for seed in range(4):
+        task = Task(target, (1,), SamplingParams(1.0, max_tokens=16, seed=seed), drafter, 4, RULES["shared_noise"]())
+        events = [event for event in generate(task) if isinstance(event, Verified | Committed)]
+        pairs += list(zip(events[::2], events[1::2], strict=True))
+    return [(a, b) for a, b in pairs if isinstance(a, Verified) and isinstance(b, Committed) and a.positions]
+
+
+def test_the_sample_of_a_place_is_what_shared_noise_draws_there(told: list[tuple[Verified, Committed]]) -> None:
+    kinds = set()
+    for verified, committed in told:
+        rows = [position.target for position in verified.positions] + [verified.bonus]
+        samples = [row.sample.token for row in rows if row is not None and row.sample is not None]
+        assert samples[: len(committed.tokens)] == list(committed.tokens)
+        assert len(samples) == len(rows)
+        kinds.add(committed.kind)
+    assert kinds == {"resampled", "bonus"}
+
+
+def test_both_laws_of_a_place_list_the_same_tokens(told: list[tuple[Verified, Committed]]) -> None:
+    for verified, committed in told:
+        for position in verified.positions:
+            assert position.target is not None and position.draft is not None
+            listed = {one.token for one in position.target.top}
+            assert listed == {one.token for one in position.draft.top} and position.token in listed
+            assert position.status != "rejected" or committed.tokens[-1] in listed
+            assert sum(one.prob for one in position.target.top) + position.target.rest == pytest.approx(1, abs=1e-5)
+
+
+def test_what_block_verification_would_ask_for_is_told_whoever_judged(told: list[tuple[Verified, Committed]]) -> None:
+    torch.manual_seed(2)
+    proposal, rows = chain(10, 4, shared=False)
+    block = BlockVerification().verify(proposal, rows, Scripted([0.5] * 4))
+    walk = RejectionSampling().verify(proposal, rows, Scripted([0.5] * 4))
+    positions = describe.positions(proposal, rows, walk, str, Scripted([]))
+    assert [one.block for one in positions] == [trial.h for trial in block.trials]
+    assert all(one.block is None for one in describe.positions(proposal, rows, block, str, Scripted([])))
+    assert all(one.block is None for one in describe.positions(proposal, rows, walk, str, None))
+    grown, behind = tree(9)
+    judged = RejectionSampling().verify(grown, behind, Scripted([0.5] * len(TREE)))
+    assert all(one.block is None for one in describe.positions(grown, behind, judged, str, Scripted([])))
+
+
+def test_an_older_trace_still_opens(told: list[tuple[Verified, Committed]]) -> None:
+    old = to_dict(told[0][0])
+    del old["bonus"]
+    for position in old["positions"]:
+        del position["block"], position["target"]["sample"]
+    event = from_dict(json.loads(json.dumps(old)))
+    assert isinstance(event, Verified) and event.bonus is None and event.positions[0].block is None

@@ -1,0 +1,139 @@
+"""Keeping, opening, comparing and passing on runs: links, files that nobody should send, one file that plays alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import nodejs
+import pytest
+import toyrun
+
+from specdec.traces.file import MAX_BYTES, Trace
+from specdec.ui import link
+from specdec.ui.components import traces
+from specdec.ui.standalone import standalone
+from specdec.ui.text import ASSETS, PAGE, strings
+
+STORY, FACTS = (ASSETS / "traces" / f"{name}.jsonl" for name in ("story", "facts"))
+
+
+def tampered() -> tuple[str, int]:
+    """The story with one coin changed, and the cycle in which."""
+    lines = [json.loads(line) for line in STORY.read_text(encoding="utf-8").splitlines()]
+    cycle, x = next((e["cycle"], x) for e in lines for x in e.get("positions", ()) if x["status"] == "rejected")
+    x["u"] = 0.5 * x["p"] / x["q"]
+    return "".join(json.dumps(line) + "\n" for line in lines), cycle
+
+
+# ---- links ----
+
+
+def test_a_link_fills_in_what_is_good_and_says_what_is_bad():
+    good, trouble = link.settings(
+        {"k": "5", "temperature": "0.5", "drafter": "prompt_lookup", "peer": "1", "__theme": "dark"}
+    )
+    assert good == {"k": 5, "temperature": 0.5, "drafter": "prompt_lookup", "peer": True} and trouble == ""
+    good, trouble = link.settings({"k": "99", "seed": "7", "prompt": "", "rule": "block"})
+    assert good == {"seed": 7, "rule": "block"} and "prompt is empty" in trouble  # the first, in the order of the page
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("k", "four"), ("k", "4.5"), ("k", "nan"), ("k", "inf"), ("k", "1e400"), ("k", ""), ("k", "9" * 5000),
+        ("temperature", "-1"), ("top_p", "0"), ("top_k", "-1"), ("max_tokens", "0"), ("seed", "2e9999"),
+        ("drafter", "<script>"), ("drafter", ""), ("rule", "best"), ("family", "../.."), ("peer", "maybe"),
+        ("prompt", "a" * 4001), ("prompt", "\0"), ("stop", "a\nb\nc\nd\ne"),
+    ],
+)  # fmt: skip
+def test_a_bad_setting_of_a_link_gets_one_sentence(name, value):
+    good, trouble = link.settings({name: value})
+    assert good == {} and trouble.startswith("The link asks for what cannot be") and trouble.endswith(".")
+    assert "<script>" not in trouble and len(trouble) < 400
+
+
+def test_a_tab_that_is_not_there_is_named():
+    tabs = list(strings("page")["tabs"])
+    assert link.tab({"tab": "step"}, tabs) == ("step", "") and link.tab({}, tabs) == ("", "")
+    opened, told = link.tab({"tab": "<b>"}, tabs)
+    assert opened == "" and "step" in told and "<b>" not in told
+
+
+def test_links_and_frames_in_the_browsers_own_hands(tmp_path):
+    toyrun.trace().save(tmp_path / "toy.jsonl")
+    nodejs.check("traces.test.cjs", TRACE=tmp_path / "toy.jsonl")
+
+
+# ---- what Python answers ----
+
+
+def test_a_good_file_opens_as_a_recorded_run_with_its_audit():
+    trace = Trace.load(STORY)
+    live = replace(trace, header=replace(trace.header, source="live"))
+    answer = traces.open_trace(live.dumps())
+    assert Trace.loads(answer["log"]) == trace and "<" not in answer["log"]
+    assert "audit holds" in answer["said"] and answer["wrong"] is False and answer["list"] == []
+
+
+def test_a_tampered_file_opens_and_the_audit_names_its_cycle():
+    text, cycle = tampered()
+    answer = traces.open_trace(text)
+    assert answer["wrong"] and answer["log"] and answer["list"][0].startswith(f"cycle {cycle} of the lane speculative")
+    assert "audit fails" in answer["said"]
+
+
+NO_CYCLE = '{"event":"header","schema":1,"run":"a","source":"x","prompt":"p","lanes":["a"]}'
+HOSTILE = [
+    "", "\0", "{}", "[]", "null", "not a trace", "<script>alert(1)</script>", "[" * 200_000, '{"a":' * 200_000,
+    "9" * 100_000, None, 7, ["x"], {}, "\ud800", "x" * (MAX_BYTES + 1), NO_CYCLE,
+    NO_CYCLE + '\n{"event":"' + "x" * 100_000 + '"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text)[:30])
+@pytest.mark.parametrize("ask", [traces.open_trace, traces.audit_trace, traces.make_page, traces.compare_traces])
+def test_a_hostile_file_gets_one_sentence(ask, text):
+    for sent in ([text], [text, text]) if ask is traces.compare_traces else (text,):
+        answer = ask(sent)
+        assert answer.keys() == {"wrong", "said"} and answer["wrong"] is True
+        assert answer["said"].startswith("The file was not taken: ") and answer["said"].endswith(".")
+        assert len(answer["said"]) < 200 and "<script>" not in answer["said"]
+        json.dumps(answer).encode()
+
+
+def test_two_runs_are_compared_in_words_settings_and_figures():
+    story, facts = (path.read_text(encoding="utf-8") for path in (STORY, FACTS))
+    answer = traces.compare_traces([story, facts])
+    assert "part at token 1, in cycle 0" in answer["said"] and answer["at"] == 0 and len(answer["texts"]) == 2
+    rows = {name: (a, b) for name, a, b in answer["rows"]}
+    assert rows["K"] == ("3", "5") and "Temperature" not in rows and "Measured speed-up" in rows
+    same = traces.compare_traces([story, story])
+    assert "same run" in same["said"] and same["rows"] == [] and same["texts"] == []
+    text, cycle = tampered()
+    assert f"cycle {cycle}" in traces.compare_traces([story, text])["said"]
+
+
+# ---- one file that plays alone ----
+
+
+def test_a_standalone_page_holds_the_run_and_nothing_of_it_is_markup():
+    toy = toyrun.trace()
+    nasty = replace(toy, header=replace(toy.header, prompt="</script><script>alert(1)</script><!-- @@data@@ \u2028"))
+    page = standalone(nasty)
+    assert not re.search(r"@@(?!data@@ )\w+@@", page)
+    assert page.count("</script") == 2 and "<!--" not in page and "<script>alert" not in page
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    assert Trace.loads(data["player"]["value"]) == nasty
+    assert not re.search(r"(src|href)=|@import|url\(['\"]?[a-z]+:", page.partition('id="data"')[0])
+
+
+def test_every_string_that_the_buttons_ask_for_exists():
+    words = strings("traces")
+    script = (PAGE / "traces/traces.js").read_text(encoding="utf-8")
+    asked = set(re.findall(r"\bW\.(\w+)", script))
+    assert len(asked) > 15 and asked <= words.keys()
+    parts = set(re.findall(r'data-part="(\w+)"', (PAGE / "traces/traces.html").read_text(encoding="utf-8")))
+    assert words["labels"].keys() <= parts and set(re.findall(r"\bpart\.(\w+)", script)) <= parts
+    assert words["rows"].keys() >= {"speedup", "alpha", "tau"} and len(words["rows"]) == 9

@@ -1,0 +1,513 @@
+"""The page without a browser and without torch: wiring, words, and input that nobody should send."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import typing
+from pathlib import Path
+
+import nodejs
+import pytest
+import toyrun
+
+from specdec import events
+from specdec.traces import file as trace
+from specdec.ui import menu, request, session, text
+from specdec.ui.components.player import pack
+from specdec.ui.tabs import race
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def traces(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "TRACES", tmp_path)
+    toyrun.trace().save(tmp_path / "story.jsonl")
+    return tmp_path
+
+
+class Family:
+    def describe(self):
+        return {"target": {"parameters": 5}}
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """The toy run in place of models."""
+    monkeypatch.setattr(
+        session, "_engine", lambda *_: (Family(), lambda *_, **__: (event for event in toyrun.events()))
+    )
+
+
+# ---- input ----
+
+BAD = [
+    ({"prompt": ""}, "empty"),
+    ({"prompt": " \n\t "}, "empty"),
+    ({"prompt": None}, "text"),
+    ({"prompt": 7}, "text"),
+    ({"prompt": ["a"]}, "text"),
+    ({"prompt": "a" * 4001}, "4,001"),
+    ({"prompt": "a" * 10_000_000}, "10,000,000"),
+    ({"prompt": "a\ud800b"}, "surrogate"),
+    ({"prompt": "a\0b"}, "NUL"),
+    ({"drafter": "magic"}, "drafter"),
+    ({"drafter": None}, "drafter"),
+    ({"drafter": ["none"]}, "drafter"),
+    ({"drafter": "adaptive:"}, "drafter"),
+    ({"drafter": "adaptive:none"}, "drafter"),
+    ({"drafter": "adaptive:adaptive"}, "drafter"),
+    ({"drafter": "Draft_Model"}, "drafter"),
+    ({"drafter": "draft_model:tuned"}, "drafter"),
+    ({"rule": "magic"}, "rule"),
+    ({"rule": ""}, "rule"),
+    ({"rule": None}, "rule"),
+    ({"rule": ["block"]}, "rule"),
+    ({"rule": "__class__"}, "rule"),
+    ({"family": "magic"}, "target"),
+    ({"family": None}, "target"),
+    ({"family": ["embedded"]}, "target"),
+    ({"family": "../family"}, "target"),
+    ({"k": 17}, "16"),
+    ({"k": -1}, "K must"),
+    ({"k": 2.5}, "whole"),
+    ({"k": "4"}, "whole"),
+    ({"k": True}, "whole"),
+    ({"k": math.inf}, "whole"),
+    ({"k": math.nan}, "whole"),
+    ({"k": None}, "whole"),
+    ({"temperature": 2.1}, "temperature"),
+    ({"temperature": -0.1}, "temperature"),
+    ({"temperature": math.nan}, "temperature"),
+    ({"temperature": "hot"}, "temperature"),
+    ({"top_p": 0}, "Top-p"),
+    ({"top_p": 1.01}, "Top-p"),
+    ({"top_p": math.nan}, "Top-p"),
+    ({"top_k": -1}, "Top-k"),
+    ({"top_k": 10**9}, "Top-k"),
+    ({"max_tokens": 0}, "tokens"),
+    ({"max_tokens": 257}, "256"),
+    ({"seed": -1}, "seed"),
+    ({"seed": 2**31}, "seed"),
+    ({"seed": 10**400}, "seed"),
+    ({"stop": "a\nb\nc\nd\ne"}, "stop"),
+    ({"stop": "x" * 65}, "stop"),
+    ({"stop": "x" * 10_000_000}, "stop"),
+    ({"stop": {}}, "stop"),
+    ({"peer": "yes"}, "true or false"),
+    ({"peer": 1}, "true or false"),
+]
+
+
+@pytest.mark.parametrize(("change", "word"), BAD, ids=lambda value: repr(value)[:40])
+def test_bad_input_gets_one_sentence_that_names_the_trouble(change, word):
+    with pytest.raises(request.InputError) as caught:
+        request.check(**{"prompt": "Once upon a time", **change})
+    message = str(caught.value)
+    assert word in message and message.endswith(".") and len(message) < 180 and "{" not in message
+    json.dumps(message).encode()
+
+
+def test_good_input_passes_as_sliders_send_it():
+    asked = request.check("Hi", "prompt_lookup", 4.0, 0, 1, 0, 64.0, 7.0, "a\n\\n\n")
+    assert (asked.k, asked.params.max_tokens, asked.params.seed) == (4, 64, 7)
+    assert asked.params.stop == ("a", "\n") and asked.rule == "rejection"
+
+
+# ---- menus ----
+
+
+@pytest.fixture
+def family(tmp_path, monkeypatch):
+    """A folder with every kind of weights, 6 parameters in each."""
+    for name in set(menu.WEIGHTS.values()) - {""}:
+        (tmp_path / name).mkdir(parents=True)
+        tensors = {"w": {"dtype": "BF16", "shape": [2, 3]}, "d2t": {"dtype": "I64", "shape": [99]}, "__metadata__": {}}
+        head = json.dumps(tensors).encode()
+        (tmp_path / name / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + b"\0" * 8)
+    for name in menu.TARGETS.values():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text('{"exit_layers": [2]}', encoding="utf-8")
+    monkeypatch.setattr(menu, "FAMILY", tmp_path)
+    return tmp_path
+
+
+def test_the_menu_offers_what_the_family_holds(family):
+    assert menu.drafters() == [name for name in menu.WEIGHTS if name != "draft_model:tuned"]
+    for name in ("adaptive:medusa:tree", "adaptive:draft_model:story"):
+        assert request.check("Hi", name).drafter == name
+    for name in ("medusa", "draft_model_scratch", "draft_model_story", "draft_model_large"):
+        shutil.rmtree(family / name)
+    (family / "target" / "config.json").write_text("{", encoding="utf-8")
+    controls = {"draft_model:scratch", "draft_model:story", "draft_model:large"}
+    assert (
+        menu.WEIGHTS.keys() - menu.drafters() == {"medusa", "medusa:tree", "early_exit", "draft_model:tuned"} | controls
+    )
+    for gone in ("medusa", "draft_model:story", "adaptive:draft_model:story"):
+        with pytest.raises(request.InputError, match="eagle3:tree"):
+            request.check("Hi", gone)
+
+
+def test_a_tuned_target_has_drafters_of_its_own(family):
+    assert menu.families() == ["embedded", "tuned"]
+    assert set(menu.drafters("tuned")) == menu.FOR_TUNED
+    general, tuned = (menu.drafter_lines("rejection", name)["draft_model"] for name in menu.families())
+    assert "before tuning" in tuned and "before tuning" not in general
+    assert request.check("Hi", "draft_model:tuned", family="tuned").family == "tuned"
+    with pytest.raises(request.InputError, match="draft_model:tuned"):  # its states are not those that Medusa learned
+        request.check("Hi", "medusa", family="tuned")
+    shutil.rmtree(family / "tuned")
+    assert menu.families() == ["embedded"]
+    with pytest.raises(request.InputError, match="The target must be one of: embedded"):
+        request.check("Hi", family="tuned")
+
+
+def switch_of(demo):
+    (found,) = (block for block in demo.blocks.values() if getattr(block, "label", None) == "Target")
+    return found
+
+
+def test_the_switch_of_the_target_is_shown_where_there_is_a_choice(family, traces):
+    from specdec.ui.build import build
+
+    assert switch_of(build()).visible
+    shutil.rmtree(family / "tuned")
+    assert not switch_of(build()).visible
+
+
+def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(family):
+    def switched(*chosen):
+        told, drafters = race.switch(*chosen)
+        assert told["info"] == text.strings("page")["settings"]["target_lines"][chosen[0]]
+        assert drafters["info"] == menu.drafter_lines(chosen[2], chosen[0])[drafters["value"]]
+        assert [value for _, value in drafters["choices"]] == menu.drafters(chosen[0])
+        return drafters["value"]
+
+    assert switched("tuned", "prompt_lookup", "rejection") == "prompt_lookup"
+    assert switched("tuned", "medusa", "typical") == "draft_model"
+    assert switched("embedded", "draft_model:tuned", "block") == "draft_model"
+
+
+def test_a_run_has_the_family_that_was_asked_for(family, monkeypatch):
+    asked = []
+    engine = Family(), lambda *_, **__: (event for event in toyrun.events())
+    monkeypatch.setattr(session, "_engine", lambda name: (asked.append(name), engine)[1])
+    list(race.run("Hi"))
+    list(race.start("Hi", "draft_model:tuned", 3, 0.8, 1, 0, 24, 7, "", "rejection", "tuned"))
+    assert asked == ["embedded", "tuned"]
+
+
+def test_a_drafter_says_what_it_costs_as_its_weights_tell(family):
+    assert menu.parameters(family / "eagle3") == 6  # the vocabulary's table is no parameter
+    lines = menu.drafter_lines("rejection")
+    assert menu.size(6) + " extra parameters" in lines["eagle3:tree"] and "No extra weights" in lines["early_exit"]
+    for junk in (b"", b"\xff" * 40, (10**9).to_bytes(8, "little"), (2).to_bytes(8, "little") + b"[]"):
+        (family / "medusa" / "model.safetensors").write_bytes(junk)
+        assert "Extra weights" in menu.drafter_lines("rejection")["medusa"]
+
+
+def test_whether_a_drafter_is_lossless_depends_on_the_rule():
+    for rule in menu.RULES:
+        words = text.strings("page")["settings"]["lossy" if rule in menu.LOSSY else "lossless"]
+        assert all(line.endswith(words) for line in menu.drafter_lines(rule).values())
+        assert ("lossy" in text.strings("page")["settings"]["rules"][rule]) is (rule in menu.LOSSY)
+
+
+def test_a_block_of_a_tree_is_refused_and_nothing_else(family):
+    for drafter, rule in itertools.product([*menu.drafters(), "adaptive:eagle3:tree"], menu.RULES):
+        if rule == "block" and drafter.endswith("tree"):
+            with pytest.raises(request.InputError, match="chains only"):
+                request.check("Hi", drafter, rule=rule)
+        else:
+            assert request.check("Hi", drafter, rule=rule).rule == rule
+
+
+def test_the_menus_know_the_engines_names():
+    from specdec import rules
+    from specdec.families import zoo
+
+    assert tuple(rules.RULES) == menu.RULES
+    assert {key: rule.name for key, rule in rules.RULES.items()} == menu.RULE_NAMES
+    assert {key for key, rule in rules.RULES.items() if not rule.trees} == menu.CHAINS_ONLY
+    assert {key for key, rule in rules.RULES.items() if not rule.lossless} == menu.LOSSY
+    words, names = text.strings("player"), {rule.name for rule in rules.RULES.values()}
+    assert words["rule"].keys() | words["say"]["rejected_by"].keys() == names - {rules.RULES["rejection"].name}
+    assert words["card"]["without_coin"].keys() - {"other"} < names
+    script = (text.PAGE / "race/player.js").read_text(encoding="utf-8")
+    assert set(re.findall(r'\b(?:BLOCK|NOISE) = "([^"]+)"', script)) < names
+    assert menu.TARGETS.keys() == zoo.FOLDERS.keys()
+    for name in menu.families() if (text.ASSETS / "family" / "target").is_dir() else ():
+        assert set(menu.drafters(name)) - {"adaptive"} <= zoo.load(name).drafters.keys()
+
+
+def test_a_run_is_told_its_rule(monkeypatch):
+    asked = {}
+
+    def engine(*_, **options):
+        asked.update(options)
+        yield from toyrun.events()
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), engine))
+    list(race.run("Hi", rule="block"))
+    assert asked == {"rule": "block", "peer": False}
+
+
+def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
+    lines, words = menu.peer_lines(), text.strings("page")["settings"]["peer_lines"]
+    for drafter in menu.drafters():
+        with_lane = request.check("Hi", drafter, peer=True).peer
+        assert with_lane is (drafter.partition(":")[0] in ("draft_model", "prompt_lookup"))
+        assert (lines[drafter] == words["other"]) is not with_lane
+    assert menu.has_peer("draft_model:story") and not menu.has_peer("adaptive:draft_model")
+    assert not request.check("Hi", k=0, peer=True).peer and not request.check("Hi").peer
+
+    def engine(*_, peer, **__):
+        yield from toyrun.peer_trace().events if peer else toyrun.events()
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), engine))
+    live = trace.Trace.loads("".join(race.run("Hi", peer=True)))
+    assert live.header.lanes == ("speculative", "transformers", "plain") and live.events == toyrun.peer_trace().events
+
+
+def test_every_example_prompt_is_good_input():
+    for kind, examples in text.prompts().items():
+        assert examples
+        for prompt in examples:
+            assert request.check(prompt).prompt == prompt
+            assert text.kind_of(prompt) == kind
+
+
+# ---- words ----
+
+
+def leaves(node):
+    return [leaf for value in node.values() for leaf in (leaves(value) if isinstance(value, dict) else [value])]
+
+
+@pytest.mark.parametrize("name", ["page", "player", "step", "traces", "theory"])
+def test_every_string_is_a_string(name):
+    assert all(isinstance(leaf, str) for leaf in leaves(text.strings(name)))
+
+
+CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also called C
+
+
+def test_every_string_the_player_asks_for_exists():
+    words = text.strings("player")
+    script = (text.PAGE / "race/player.js").read_text(encoding="utf-8")
+    groups = "figures define say transport charts foot card time lane meta tree peer"
+    for group in groups.split():
+        letter = {"figures": "U", "say": "Y", "card": "C", "tree": "T"}.get(group)
+        names = set(re.findall(rf"\bW\.{group}\.(\w+)", script))
+        assert names <= words[group].keys(), group
+        if letter in ("U", "C", "T"):
+            assert set(re.findall(rf"\b{letter}\.(\w+)", script)) - CHART <= words[group].keys()
+    assert words["define"].keys() >= {"speedup", "alpha", "tau", "ttft", "tpot", "dar", "c", "v"}
+    said = set(re.findall(r"\bY\.(\w+)", script))
+    assert said <= words["say"].keys() | words["foot"].keys()
+
+
+def test_every_string_that_the_theory_page_asks_for_exists():
+    words, script = text.strings("theory"), (text.PAGE / "theory/theory.js").read_text(encoding="utf-8")
+    asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script)) - {"claims.list"}
+    assert len(asked) > 40
+    for name in asked:
+        group, _, key = name.partition(".")
+        assert group in words and (not key or key in words[group]), name
+    for letter, group in {"M": "measured", "R": "recursion", "B": "wall"}.items():
+        said = set(re.findall(rf"\b{letter}\.([a-z]\w*)", script))
+        assert said <= words[group].keys() | words["memory"].keys() | words["break_even"].keys(), letter
+    markup = (text.PAGE / "theory/theory.html").read_text(encoding="utf-8")
+    assert words["labels"].keys() <= set(re.findall(r'data-part="(\w+)"', markup))
+    answers = re.search(r"const ANSWERS = {(.*?)\n  };", script, re.DOTALL)[1]
+    assert set(re.findall(r"^    (\w+): \(\)", answers, re.MULTILINE)) == words["claims"]["list"].keys()
+
+
+def test_every_string_that_the_step_page_asks_for_exists():
+    words = text.strings("step")
+    script = (text.PAGE / "step/step.js").read_text(encoding="utf-8")
+    asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script))
+    groups = {"Y": ("say", "judge", "own_says"), "P": ("position",), "A": ("what_if",), "O": ("own",), "G": ("grid",)}
+    groups |= {"N": ("notation.plain", "notation.lev", "notation.chen")}
+    assert len(asked) > 30
+    for name in asked:
+        group, _, key = name.partition(".")
+        assert group in words and (not key or key in words[group]), name
+
+    def group(name):
+        return functools.reduce(lambda node, key: node[key], name.split("."), words)
+
+    for letter, names in groups.items():
+        said = set(re.findall(rf"\b{letter}\.([a-z]\w*)", script))
+        assert said, letter
+        if letter == "N":
+            assert all(said <= group(name).keys() for name in names)
+        else:
+            assert said <= {key for name in names for key in group(name)}, letter
+    notations = list(map(group, groups["N"]))
+    assert all(one.keys() == notations[0].keys() for one in notations)
+    from specdec import rules
+
+    page = {*re.findall(r'"(.*?)"', re.search(r"const REJECTION = .*", script)[0])} - {"first choice"}
+    assert page == {rule.name for rule in rules.RULES.values()}
+    assert words["what_if"]["rules"].keys() == words["what_if"]["names"].keys() == page | {"first choice"}
+    typical = rules.TypicalAcceptance
+    assert f"EPSILON = {typical.epsilon}, DELTA = {typical.delta}" in script
+
+
+def test_every_reason_and_kind_has_words():
+    words = text.strings("page")
+    settings, told = words["settings"], text.strings("player")
+    assert menu.WEIGHTS.keys() == settings["drafters"].keys() == settings["drafter_lines"].keys()
+    assert set(menu.RULES) == settings["rules"].keys() == settings["rule_lines"].keys()
+    assert menu.TARGETS.keys() == settings["targets"].keys() == settings["target_lines"].keys()
+    assert settings["tuned_lines"].keys() < menu.FOR_TUNED < menu.WEIGHTS.keys()
+    assert {*menu.PEERED, "other"} == settings["peer_lines"].keys() < told["peer"].keys()
+    assert {*menu.WEIGHTS, "other"} == told["drafter"].keys() == told["say"]["start"].keys()
+    assert text.prompts().keys() == words["settings"]["examples"].keys()
+    assert text.paragraph("reading").strip()
+    assert set(typing.get_args(events.FinishReason)) - {"length", "failed"} == text.strings("player")["reason"].keys()
+
+
+# ---- recorded runs ----
+
+
+def test_a_recorded_run_is_the_same_text_that_was_saved(traces):
+    assert trace.Trace.loads(session.recorded("story")) == toyrun.trace()
+
+
+def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
+    path = trace.recording(traces, "story", "eagle3:tree")
+    path.parent.mkdir()
+    toyrun.tree_trace().save(path)
+    log, line = race.play_recorded("story", "eagle3:tree")
+    assert log == pack(toyrun.tree_trace().dumps()) and line["value"] == ""
+    log, line = race.play_recorded("story", "medusa")
+    assert log == pack(toyrun.trace().dumps()) and "Medusa" in line["value"]
+    assert race.play_recorded("story", "draft_model")[1]["value"] == ""
+    assert race.play_recorded("code", "medusa")[1]["wrong"]
+
+
+def test_the_first_screen_takes_any_run_that_can_be_read(traces):
+    (traces / "story.jsonl").write_text("{}", encoding="utf-8")
+    assert session.first_recorded() == ""
+    toyrun.trace().save(traces / "code.jsonl")
+    assert session.first_recorded()
+
+
+@pytest.mark.parametrize("name", ["", "nothing", "../story", "/etc/passwd", "story.jsonl"])
+def test_a_name_opens_nothing_but_a_recorded_run(traces, name):
+    assert session.recorded(name) == ""
+
+
+def test_packing_keeps_the_run_and_holds_no_markup(traces):
+    log = session.recorded("story")
+    assert "<script" in log and "<" not in pack(log)
+    assert trace.Trace.loads(pack(log)) == trace.Trace.loads(log)
+
+
+# ---- live runs ----
+
+
+def test_a_live_run_streams_one_growing_text(engine):
+    updates = list(race.start("Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, ""))
+    logs = [update[0] for update in updates if isinstance(update[0], str)]
+    assert logs and all(later.startswith(earlier) for earlier, later in itertools.pairwise(logs))
+    live = trace.Trace.loads(logs[-1])
+    assert live.header.source == "live" and list(live.events) == toyrun.events()
+
+
+def test_a_refused_prompt_touches_nothing_but_the_notice(engine):
+    (update,) = race.start("", "draft_model", 3, 0.8, 1, 0, 24, 7, "")
+    assert update[1]["wrong"] is True and update[1]["value"]
+    assert all("value" not in other for other in (update[0], update[2], update[3]))
+
+
+def test_closing_a_run_gives_the_machine_back(engine):
+    running = session.run(request.check("Hi"))
+    next(news for news in running if news.kind == "lines")
+    assert session._machine.locked()
+    running.close()
+    assert not session._machine.locked()
+
+
+def test_a_second_run_waits_for_the_machine(engine):
+    first = session.run(request.check("Hi"))
+    next(first)
+    second = session.run(request.check("Hi"))
+    assert next(second).text == text.strings("page")["notice"]["waiting"]
+    threading.Timer(0.05, first.close).start()
+    assert [news.text for news in second][-1] == text.strings("page")["notice"]["done"]
+    assert not session._machine.locked()
+
+
+def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
+    monkeypatch.setattr(session, "DEADLINE", -1.0)
+    last = list(session.run(request.check("Hi")))[-1]
+    assert last.kind == "cut" and "seconds" in last.text
+    assert json.loads(list(race.run("Hi"))[-1]) == {"notice": last.text}
+    assert list(race.start("Hi"))[-1][1]["value"] == last.text
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret /path"), ValueError("Too long; shorten it.")])
+def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error):
+    def broken(*_, **__):
+        raise error
+        yield
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), broken))
+    last = list(session.run(request.check("Hi")))[-1]
+    told = str(error) if isinstance(error, ValueError) else text.strings("page")["notice"]["broken"]
+    assert (last.kind, last.text) == ("error", told)
+    assert not session._machine.locked()
+
+
+def test_the_public_endpoint_streams_lines_and_explains_bad_input(engine):
+    assert trace.Trace.loads("".join(race.run("Hi"))).header.source == "live"
+    (line,) = race.run("Hi", k=99)
+    assert "K must" in json.loads(line)["error"]
+
+
+# ---- the page ----
+
+
+def test_the_page_is_built_and_only_one_endpoint_a_language_is_public(traces):
+    from specdec.ui.build import build
+
+    demo = build()
+    config = demo.get_config_file()
+    public = {d["api_name"] for d in config["dependencies"] if d["api_visibility"] == "public"}
+    assert public == {"run", "run_zh"}
+    player = next(c for c in config["components"] if c["props"].get("elem_id") == "player")
+    assert trace.Trace.loads(player["props"]["value"]) == toyrun.trace()
+    template = player["props"]["html_template"]
+    assert "${" not in template and "{{" not in template  # values in a template would run as code
+    assert "innerHTML" not in player["props"]["js_on_load"]
+
+
+def test_the_page_needs_no_torch():
+    code = "import app, sys; assert not {'torch', 'transformers'} & set(sys.modules), 'torch was imported'"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+
+
+def test_nothing_is_fetched_from_outside():
+    for room in ("race", "step", "traces", "shared"):
+        for path in (text.PAGE / room).iterdir():
+            source = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+            assert not re.search(r"https?://|@import|url\(['\"]?//", source), path
+
+
+def test_the_players_arithmetic(tmp_path):
+    toyrun.trace().save(tmp_path / "toy.jsonl")
+    toyrun.tree_trace().save(tmp_path / "tree.jsonl")
+    toyrun.peer_trace().save(tmp_path / "peer.jsonl")
+    files = {name: tmp_path / f"{name.lower()}.jsonl" for name in ("TOY", "TREE", "PEER")}
+    nodejs.check("player.test.cjs", **files, TRACE=files["TOY"])

@@ -1,0 +1,301 @@
+"""The certificate: green for the shipped rule, red for every mistake, or the number of draws that would make it so."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import nodejs
+import pytest
+import torch
+
+from specdec.proof import certify
+from specdec.proof.certify import (
+    behind,
+    chi_square,
+    closed_form,
+    draws_beyond,
+    draws_needed,
+    enumerated,
+    is_red,
+    limit,
+    Memory,
+    next_token_law,
+    Pair,
+    plain_distance,
+    sigmas,
+    toy,
+)
+from specdec.proof.mistakes import Mistake, MISTAKES
+from specdec.proof.prove import Law, output_law, TableModel, total_variation
+from specdec.sampling import RandomChooser
+from specdec.types import SamplingParams
+from specdec.ui import request, session
+from specdec.ui.text import ASSETS, prompts, strings
+
+real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
+RECORDED: dict[str, Any] = json.loads(certify.RECORDED.read_text(encoding="utf-8"))
+EVERY = ["", *MISTAKES]
+
+
+def tiny() -> Pair:
+    """Three words: a moment to enumerate."""
+    target = TableModel(3, seed=1)
+    return Pair("tiny", target, TableModel(3, 2, target), (0, 1), SamplingParams(temperature=0.8), str, 12)
+
+
+def mistake_of(key: str) -> Mistake | None:
+    return MISTAKES.get(key)
+
+
+@pytest.mark.parametrize("key", EVERY)
+def test_closed_form_is_green_for_the_shipped_rule_and_red_where_the_next_token_shows(key: str) -> None:
+    error = closed_form(toy(), mistake_of(key))["error"]
+    shows = key != "" and MISTAKES[key].first_token_shows
+    assert (error is None or error > certify.LOSSLESS) == shows
+    assert key or error < 1e-12
+
+
+@pytest.mark.parametrize(
+    "key", ["", "from_target", "one_coin", "drop_doubtful", "argmax_draft", "point_kept", "row_shift"]
+)
+def test_closed_form_is_the_law_of_the_enumerated_loop(key: str) -> None:
+    pair, mistake = tiny(), mistake_of(key)
+    law = next_token_law(pair, mistake)
+    exact = enumerated(pair, mistake)["tv"]
+    distance = total_variation({(i,): float(p) for i, p in enumerate(law)}, pair.exact[0])
+    assert exact[0] == pytest.approx(distance, rel=1e-3, abs=1e-12)
+    assert (exact[2] > 1e-9) == bool(key)
+    assert all(a <= b + 1e-12 for a, b in pairwise(exact))  # a longer text hides nothing of a shorter one
+
+
+def test_a_residual_of_nothing_is_no_law() -> None:
+    told = closed_form(toy(), MISTAKES["target_minus_target"])
+    assert told["error"] is None and told["needed"] is None
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+
+
+# By sampling.
+
+
+def sampled(pair: Pair, mistake: Mistake | None, draws: int, seed: int = 3) -> list[list[float | None]]:
+    counts: Counter[tuple[int, ...]] = Counter()
+    for text, n in certify.sample(pair, mistake, draws, torch.Generator().manual_seed(seed)):
+        counts[text] += n
+    assert counts.total() == draws
+    return certify.distances(pair, counts)
+
+
+def test_a_crowd_draws_as_one_by_one() -> None:
+    """Both samplers against the law of a broken loop, which is not the target's."""
+    pair, mistake = tiny(), MISTAKES["from_target"]
+    law, _ = output_law(behind(pair, mistake))
+    run, dice = behind(pair, mistake), RandomChooser(5)
+    alone, together = Counter(run(dice) for _ in range(800)), Counter[tuple[int, ...]]()
+    for text, n in certify.sample(pair, mistake, 20_000, torch.Generator().manual_seed(5)):
+        together[text] += n
+    for counts in (alone, together):
+        statistic, degrees = chi_square(counts, law)
+        assert degrees > 10 and statistic < limit(degrees)
+
+
+def test_the_shipped_rule_stays_green_and_inside_the_band() -> None:
+    for tv, band, *_, ruled_out in (found := sampled(tiny(), None, 1500)):
+        assert tv is not None and band is not None and tv < band and ruled_out == 0
+    assert not any(map(is_red, found))
+
+
+@pytest.mark.parametrize("key", ["from_target", "extra_bonus", "argmax_draft", "row_shift"])
+def test_as_many_draws_as_it_says_turn_it_red(key: str) -> None:
+    needed = enumerated(tiny(), MISTAKES[key])["needed"]
+    assert needed < 6000
+    assert is_red(sampled(tiny(), MISTAKES[key], needed)[-1])
+    assert not is_red(sampled(tiny(), MISTAKES[key], max(1, needed // 20))[-1])
+
+
+def test_the_number_of_draws_needed_is_that_of_the_chi_square() -> None:
+    dice, cells = random.Random(1), 16
+    right: Law = {(i,): 1 / cells for i in range(cells)}
+    wrong: Law = {(i,): (1 + (0.2 if i % 2 else -0.2)) / cells for i in range(cells)}
+    needed = draws_needed(wrong, right)
+    assert needed is not None
+    statistics = []
+    for _ in range(60):
+        counts: Counter[tuple[int, ...]] = Counter(dice.choices(list(wrong), list(wrong.values()), k=needed))
+        statistics.append(chi_square(counts, right)[0])
+    assert min(statistics) > limit(cells - 1) * 0.95  # 999 of 1,000 lie above the limit itself
+    assert sum(statistics) / 60 == pytest.approx(cells - 1 + needed * 0.04, rel=0.05)
+    assert draws_needed(right, right) is None and draws_needed({(0,): math.nan}, right) is None
+    assert draws_needed({(99,): 0.5, (0,): 0.5}, right) == 14  # impossible tokens show at once
+
+
+def test_a_sample_that_is_not_red_says_how_many_draws_a_mistake_that_it_hides_would_take() -> None:
+    """`ratio_epsilon` needs millions of draws; the bound from a small sample lies below, and grows with it."""
+    needed = enumerated(toy(), MISTAKES["ratio_epsilon"])["needed"]
+    few, many = (draws_beyond(draws, sampled(toy(), MISTAKES["ratio_epsilon"], draws)) for draws in (1_000, 100_000))
+    assert few is not None and many is not None
+    assert 1_000 < few < many < needed
+    assert draws_beyond(100, [[0.1, 0.1, None, 1.0, 0.0, 3]]) is None  # nothing but impossible texts
+
+
+def test_the_band_is_what_plain_draws_do() -> None:
+    dice = random.Random(2)
+    exact: Law = {(i,): p for i, p in enumerate((0.5, 0.3, 0.1, 0.06, 0.03, 0.009, 0.001))}
+    seen = []
+    for _ in range(400):
+        counts = Counter(dice.choices(list(exact), list(exact.values()), k=500))
+        seen.append(total_variation({key: n / 500 for key, n in counts.items()}, exact))
+    mean, deviation = plain_distance(exact, 500)
+    spread = math.sqrt(sum((tv - sum(seen) / 400) ** 2 for tv in seen) / 399)
+    assert sum(seen) / 400 == pytest.approx(mean, abs=4 * spread / 20)
+    assert deviation == pytest.approx(spread, rel=0.2) and max(seen) < mean + 4 * deviation
+
+
+def test_the_limit_is_six_sigma() -> None:
+    assert all(sigmas(limit(degrees), degrees) == pytest.approx(6.0) for degrees in (1, 7, 124, 7999))
+    assert sigmas(0.0, 0) == 0.0 and sigmas(math.inf, 1) == math.inf
+
+
+def test_rows_are_computed_once_and_are_those_of_the_model() -> None:
+    asked: list[int] = []
+
+    class Counting(TableModel):
+        def forward(self, tokens: Any, cache: Any, parents: Any = (), rows: int = 1) -> Any:
+            asked.append(len(tokens))
+            return super().forward(tokens, cache, parents, rows)
+
+    model = Counting(4, seed=1)
+    memory = Memory(model, 8)
+    for text in [(0, 1), (0, 1, 2), (0, 1, 2), (0, 3), (0, 1, 3), (0,)]:
+        assert torch.equal(memory.logits(text), model.logits(text))
+    assert asked == [2, 1, 1, 2, 1]
+
+
+# Greedily.
+
+
+def test_greedy_text_equals_plain_and_shows_some_mistakes_only() -> None:
+    for key in ("", "from_target"):
+        told = certify.greedy(toy(), mistake_of(key))
+        assert told["equal"] == told["of"]
+    told = certify.greedy(toy(), MISTAKES["accept_all"])
+    at = told["equal"] - told["start"]
+    assert told["equal"] < told["of"] and told["gap"] > 0
+    assert told["plain"][:at] == told["speculative"][:at] and told["plain"][at] != told["speculative"][at]
+
+
+def test_where_coarse_numbers_part_the_gap_is_told() -> None:
+    pair = tiny()
+    other = TableModel(3, seed=9)
+    pair.coarse = lambda: (other, TableModel(3, 2, other))
+    told = certify.greedy(pair, None)["coarse"]
+    assert told["equal"] == told["of"] and told["gap"] is None
+    assert told["plain"] != certify.greedy(pair, None)["plain"]
+    assert certify.greedy(pair, MISTAKES["accept_all"])["coarse"]["gap"] > 0
+
+
+# What is recorded, and what the page is told.
+
+
+@pytest.mark.parametrize("key", EVERY)
+def test_what_is_recorded_is_what_the_code_computes(key: str) -> None:
+    told = json.loads(json.dumps(closed_form(toy(), mistake_of(key)), allow_nan=False))
+    kept = RECORDED["toy"][key]
+    assert told.pop("error") == pytest.approx(kept["closed"]["error"], abs=1e-12)
+    assert told.items() <= kept["closed"].items()
+    assert certify.greedy(toy(), mistake_of(key)) == kept["greedy"]
+
+
+@pytest.mark.parametrize("key", MISTAKES)
+def test_every_mistake_is_red_at_twenty_thousand_draws_or_says_how_many(key: str) -> None:
+    for told in (pair[key] for pair in RECORDED.values()):
+        draws, found = told["sampled"][-1]
+        needed = told["exact"]["needed"] if "exact" in told else told["closed"]["needed"]
+        assert any(map(is_red, found)) or (draws == 20_000 and needed > draws)
+        if "exact" in told:
+            assert told["exact"]["tv"][2] > 1e-9
+
+
+def test_the_shipped_rule_is_recorded_green() -> None:
+    for told in (pair[""] for pair in RECORDED.values()):
+        assert told["closed"]["error"] <= certify.LOSSLESS and not any(map(is_red, told["sampled"][-1][1]))
+        assert told["greedy"]["equal"] == told["greedy"]["of"]
+    assert RECORDED["toy"][""]["exact"]["tv"][2] <= 1e-12
+
+
+def test_the_page_reads_a_certificate_as_the_engine_does() -> None:
+    nodejs.check("lossless.test.cjs", CERTIFICATES=certify.RECORDED)
+
+
+def test_the_page_names_every_mistake() -> None:
+    assert strings("lossless")["mistakes"].keys() == MISTAKES.keys()
+    assert request.DRAWS == certify.DRAWS
+
+
+@pytest.mark.parametrize(
+    ("asked", "advice"),
+    [
+        ({"pair": "other"}, "must be one of: toy"),
+        ({"pair": ["toy"]}, "must be one of: toy"),
+        ({"mistake": "__class__"}, "must be empty or one of"),
+        ({"draws": 7}, "must be one of: 100"),
+        ({"draws": math.nan}, "must be one of: 100"),
+        ({"seed": -1}, "The seed"),
+        ({"pair": "embedded", "text": " "}, "prompt is empty"),
+        ({"pair": "embedded", "text": None}, "must be text"),
+    ],
+)
+def test_a_wrong_wish_is_refused_with_the_reason(asked: dict[str, Any], advice: str) -> None:
+    with pytest.raises(request.InputError, match=advice):
+        request.check_certificate(**asked)
+
+
+def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> None:
+    news = list(session.certify(request.check_certificate("toy", "from_target", 100, 1)))
+    states = [json.loads(one.text) for one in news if one.kind == "lines"]
+    assert states[0]["sampled"] == [] and states[0]["closed"]["error"] > 0.01
+    assert states[-1]["sampled"][-1][0] == 100 and states[-1]["mistake"] == "from_target"
+    assert news[-1] == session.News("notice", strings("page")["notice"]["certified"])
+    growing: Any = session.certify(request.check_certificate("toy", "", 20_000, 1))
+    assert sum(one.kind == "lines" for one in islice(growing, 6)) >= 2
+    growing.close()
+    assert not session._machine.locked()
+
+
+def test_without_recorded_certificates_the_page_still_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "CERTIFICATES", tmp_path / "none.json")
+    assert session.recorded_certificates("toy") == {}
+
+
+@pytest.mark.parametrize("pair", ["toy", "embedded", "other", None, ["toy"]])
+def test_a_recorded_pair_is_fetched_by_its_name(pair: Any) -> None:
+    assert session.recorded_certificates(pair).keys() == (set(EVERY) if pair in ("toy", "embedded") else set())
+
+
+@real_models
+@pytest.mark.parametrize("key", ["", "from_target"])
+def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> None:
+    pair, kept = certify.embedded(prompts()["story"][0]), RECORDED["embedded"][key]
+    assert "".join(kept["text"]) == prompts()["story"][0]  # and no control token
+    told = closed_form(pair, mistake_of(key))
+    assert told["error"] == pytest.approx(kept["closed"]["error"], rel=1e-3, abs=1e-12)
+    for (piece, *chances), (kept_piece, *kept_chances) in zip(told["rows"], kept["closed"]["rows"], strict=True):
+        assert piece == kept_piece and chances == pytest.approx(kept_chances, rel=1e-3)
+
+
+@real_models
+def test_the_embedded_models_pass_all_three_checks() -> None:
+    pair = certify.embedded("Once upon a time there was a")
+    assert closed_form(pair, None)["error"] < 1e-12
+    assert closed_form(pair, MISTAKES["from_target"])["error"] > 1e-3
+    told = certify.greedy(pair, None)
+    assert told["equal"] == told["of"] and told["coarse"]["of"] == told["of"]
+    assert len(pair.exact[2]) == pair.params.top_k**3
+    assert not any(map(is_red, sampled(pair, None, 300)))
+    with pytest.raises(ValueError, match="it must have between"):
+        certify.embedded("word " * 3000)

@@ -1,0 +1,126 @@
+"""The claim: the shipped loop's output law is the target's. And the proof that these tests can fail."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from specdec.engine import Task
+from specdec.proof.certify import chi_square, limit
+from specdec.proof.mistakes import MISTAKES
+from specdec.proof.prove import Case, cases, output_law, PARAMS, run_loop, shipped_error, TooManyPaths, total_variation
+from specdec.sampling import RandomChooser
+from specdec.types import SamplingParams
+
+EXACT = 1e-12
+SMALL = 500  # random paths
+
+
+def small_cases() -> list[Case]:
+    """Toys with drafts whose texts alone are few enough; a fixed sample of them."""
+    drafted = [case for case in cases() if case.k > 0]
+    few = [case for case in drafted if case.params.temperature == 0.0 or case.vocabulary ** (case.length + 1) <= SMALL]
+    return random.Random(1).sample(few, 700)
+
+
+def test_every_random_path_gives_the_targets_law() -> None:
+    proved: list[Case] = []
+    for case in small_cases():
+        try:
+            error, _ = shipped_error(case, SMALL)
+        except TooManyPaths:
+            continue
+        assert error <= EXACT, case
+        proved.append(case)
+    assert len(proved) >= 300
+    # What was proved covers the drafters, the warps, the depths and the ends of texts.
+    for drafter in ("model", "point", "sampled", "without replacement", "top"):
+        assert sum(case.drafter == drafter for case in proved) >= 20
+    assert all(sum(case.params == params for case in proved) >= 10 for params in PARAMS)
+    assert all(sum(case.k == k for case in proved) >= 50 for k in (1, 2, 3))
+    assert sum(case.end for case in proved) >= 50
+
+
+@pytest.mark.long
+def test_every_random_path_gives_the_targets_law_on_large_toys() -> None:
+    for case in cases():
+        try:
+            error, _ = shipped_error(case, 20_000)
+        except TooManyPaths:
+            continue
+        assert error <= EXACT, case
+
+
+@pytest.mark.parametrize("drafter", ["model", "point", "sampled", "without replacement", "top"])
+def test_one_large_toy_a_drafter(drafter: str) -> None:
+    trees = drafter in ("sampled", "without replacement")
+    case = Case(3, 2, 2 if trees else 3, SamplingParams(temperature=0.9), drafter, seed=5)
+    error, paths = shipped_error(case, 40_000)
+    assert error <= EXACT
+    assert paths >= 81
+
+
+def planted(key: str, params: SamplingParams, length: int = 3) -> float:
+    mistake = MISTAKES[key]
+    case = Case(3, 2, length, params, "point" if mistake.needs_point_mass else "model", seed=1)
+    law, _ = output_law(run_loop(lambda: mistake.apply(case.task(), case.models()[1])))
+    return total_variation(law, case.exact_law())
+
+
+@pytest.mark.parametrize("key", MISTAKES)
+def test_enumeration_catches_the_mistake(key: str) -> None:
+    assert planted(key, SamplingParams(temperature=0.7)) > 1e-5
+
+
+def first_drafted_token(law: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
+    """The law of the first two tokens: the prefill's, and the first that a draft had a part in."""
+    marginal: dict[tuple[int, ...], float] = {}
+    for tokens, chance in law.items():
+        marginal[tokens[:2]] = marginal.get(tokens[:2], 0.0) + chance
+    return marginal
+
+
+@pytest.mark.parametrize("key", [key for key, mistake in MISTAKES.items() if not mistake.needs_point_mass])
+def test_what_the_first_token_shows(key: str) -> None:
+    mistake, case = MISTAKES[key], Case(3, 2, 3, SamplingParams(temperature=0.7), seed=1)
+    law, _ = output_law(run_loop(lambda: mistake.apply(case.task(), case.models()[1])))
+    distance = total_variation(first_drafted_token(law), first_drafted_token(case.exact_law()))
+    assert (distance > 1e-9) == mistake.first_token_shows
+
+
+# Sampling. It cannot prove exactness, but it runs the real generator through the real loop.
+
+
+def sampled_law(task_of: Callable[[], Task], draws: int, seed: int) -> dict[tuple[int, ...], int]:
+    """A task, with its drafter, serves one run. A run that failed is the outcome (-1,), which no law holds."""
+    run, seeds = run_loop(task_of), random.Random(seed)
+    return dict(Counter(run(RandomChooser(seeds.getrandbits(60))) for _ in range(draws)))
+
+
+DRAWS = 20_000
+JOINT = Case(4, 2, 3, SamplingParams(temperature=1.0), seed=3)
+
+
+def test_joint_law_of_three_drafted_tokens_by_sampling() -> None:
+    statistic, degrees = chi_square(sampled_law(JOINT.task, DRAWS, seed=11), JOINT.exact_law())
+    assert degrees > 100
+    assert statistic < limit(degrees)
+
+
+@pytest.mark.parametrize("key", ["from_target", "extra_bonus", "row_shift", "argmax_draft"])
+def test_sampling_catches_the_mistake(key: str) -> None:
+    counts = sampled_law(lambda: MISTAKES[key].apply(JOINT.task(), JOINT.models()[1]), DRAWS // 4, seed=11)
+    statistic, degrees = chi_square(counts, JOINT.exact_law())
+    assert statistic > limit(degrees)
+
+
+def test_the_warps_are_applied_once_and_to_both_models() -> None:
+    """Top-k and top-p leave exact zeros, and nothing outside them is ever written."""
+    for params, drafter in itertools.product(PARAMS[4:], ("model", "top")):
+        case = Case(4, 2, 2, params, drafter, seed=9)
+        law, _ = output_law(run_loop(case.task))
+        assert set(key for key, chance in law.items() if chance > 0) <= set(case.exact_law())

@@ -1,0 +1,87 @@
+"""`python -m specdec.prove`: for the shipped loop, and for anybody's verifier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specdec.proof import prove
+
+RIGHT = """
+def verify(tokens, p, q, chooser):
+    out = []
+    for i, token in enumerate(tokens):
+        accepted, u = chooser.accept(float(p[i, token]), float(q[i, token]), i)
+        if not accepted:
+            left = (p[i] - q[i]).clamp(min=0)
+            return out + [chooser.categorical(left / left.sum(), i)]
+        out.append(token)
+    return out + [chooser.categorical(p[len(tokens)], "bonus")]
+"""
+
+
+def judge(tmp_path: Path, source: str) -> int:
+    path = tmp_path / "my_verify.py"
+    path.write_text(source)
+    return prove.main([str(path)])
+
+
+def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert judge(tmp_path, RIGHT) == 0
+    assert "my_verify.py: lossless" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("left / left.sum()", "p[i]"),
+        ("p[len(tokens)]", "q[-1]"),
+        ("float(q[i, token])", "1.1 * float(q[i, token])"),
+        ("        if not accepted:", "        if not accepted and i == 0:"),  # shows two drafts deep
+        ("        if not accepted:", "        if not accepted and p[i, token] > 0:"),  # shows where p has zeros
+        (
+            "return out + [chooser.categorical(left / left.sum(), i)]",
+            "return out + [chooser.categorical(left / left.sum(), i), 0]",
+        ),
+    ],
+)
+def test_a_wrong_verifier_is_found_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], right: str, wrong: str
+) -> None:
+    assert right in RIGHT
+    assert judge(tmp_path, RIGHT.replace(right, wrong)) == 1
+    assert "NOT lossless" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("source", "advice"),
+    [
+        ("x = 1", "defines no function verify"),
+        ("def verify(tokens, p, q, chooser):\n    return 1 / 0", "ZeroDivisionError"),
+    ],
+)
+def test_a_file_that_cannot_be_judged_says_why(tmp_path: Path, source: str, advice: str) -> None:
+    with pytest.raises(SystemExit, match=advice):
+        judge(tmp_path, source)
+
+
+def test_a_missing_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="cannot read"):
+        prove.main([str(tmp_path / "none.py")])
+
+
+def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert prove.main(["--paths", "12"]) == 0
+    assert "largest error" in capsys.readouterr().out
+
+
+def test_paths_have_all_the_probability() -> None:
+    case = prove.Case(3, 2, 3)
+    total = sum(chance for _, chance in prove.paths(prove.run_loop(case.task), 1000))
+    assert total == pytest.approx(1.0, abs=1e-12)
+
+
+def test_too_many_paths_are_refused_not_cut() -> None:
+    with pytest.raises(prove.TooManyPaths):
+        list(prove.paths(prove.run_loop(prove.Case(3, 2, 3).task), 5))

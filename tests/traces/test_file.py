@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specdec.drafters import DraftModelDrafter
+from specdec.engine import generate, Task
+from specdec.events import from_dict, to_dict
+from specdec.proof.prove import TableModel
+from specdec.traces import file as trace
+from specdec.traces.file import Header, Trace, TraceError
+from specdec.types import SamplingParams
+
+TARGET = TableModel(8, seed=1)
+PARAMS = SamplingParams(temperature=1.0, max_tokens=12, seed=1)
+
+
+def example() -> Trace:
+    drafter = DraftModelDrafter(TableModel(8, seed=2, base=TARGET))
+    odd = ["<script>", "${x}", "\n", " a", "<0xF0>", "日本", '"', "\u2028"]
+    task = Task(TARGET, (1,), PARAMS, drafter, 3, piece=lambda token: odd[token])
+    return Trace(Header("r1", "live", "a prompt\nwith \u2028 lines", ("speculative",)), tuple(generate(task)))
+
+
+EXAMPLE = example()
+FINISHED = '{"event":"finished","lane":"a","reason":"end","tokens":1,"text":"","at":1,%s}'
+FINISHED %= '"prefill":1,"draft":1,"verify":1,"other":1'
+HEADER = '{"event":"header","schema":1,"run":"a","source":"live","prompt":"p",%s}\n'
+
+
+def test_what_is_saved_is_what_is_read(tmp_path: Path) -> None:
+    EXAMPLE.save(tmp_path / "trace.jsonl")
+    again = Trace.load(tmp_path / "trace.jsonl")
+    assert again.header == EXAMPLE.header
+    assert again.events == EXAMPLE.events
+
+
+def test_every_event_survives_json_exactly() -> None:
+    for event in EXAMPLE.events:
+        assert from_dict(json.loads(json.dumps(to_dict(event)))) == event
+
+
+def test_a_trace_with_unknown_keys_still_opens() -> None:
+    lines = EXAMPLE.dumps().split("\n")
+    lines[0] = json.dumps({**json.loads(lines[0]), "later": 1})
+    lines[2] = json.dumps({**json.loads(lines[2]), "later": 1})
+    assert Trace.loads("\n".join(lines)).events == EXAMPLE.events
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("not json\n", "line 1 is not JSON"),
+        ("[1]\n", "line 1 is not an object"),
+        ('{"event":"started"}\n', "not a trace header"),
+        ('{"event":"header","schema":99}\n', "schema 99"),
+        ('{"event":"header","schema":0}\n', "schema 0"),
+        ('{"event":"header","schema":true}\n', "schema True"),
+        ('{"event":"header","schema":1,"run":"a","source":"live","prompt":"p"}\n', "lacks 'lanes'"),
+        (HEADER % '"lanes":[]', "1 to 3 lanes"),
+        (HEADER % '"lanes":["a","b","c","d"]', "1 to 3 lanes"),
+        (HEADER % '"lanes":["a"],"models":[]', "'models' is of the wrong type"),
+        (HEADER % '"lanes":["a"],"kind":{"a":1}', "'kind' is of the wrong type"),
+        (HEADER % '"lanes":["a"],"models":{"x":NaN}', "line 1 holds NaN"),
+        (HEADER % '"lanes":["a"],"models":{"x":1e999}', "line 1 holds a number that is too large"),
+        (HEADER % f'"lanes":["a"],"models":{{"x":{10**400}}}', "line 1 holds a number that is too large"),
+        (HEADER % f'"lanes":["a"],"models":{{"x":{"9" * 9000}}}', "line 1 is not JSON"),
+        (HEADER % f'"lanes":["a"],"models":{{"x":{"[" * 40}{"]" * 40}}}', "nested deeper"),
+        (HEADER % '"lanes":["a"],"kind":"\\ud800"', "half of a character"),
+        ("\n" * 60_000 + "x", "more than 50000 lines"),
+    ],
+)
+def test_what_is_no_trace_is_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(TraceError, match=reason):
+        Trace.loads(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"event":"exploded"}',
+        '{"event":"finished","lane":"plain"}',
+        '{"event":"finished","lane":7,"reason":"end","tokens":1,"text":"","at":1,"prefill":1,"draft":1,"verify":1,"other":1}',
+        '{"event":"finished","lane":"a","reason":"bored","tokens":1,"text":"","at":1,"prefill":1,"draft":1,"verify":1,"other":1}',
+        '{"event":"finished","lane":"a","reason":"end","tokens":1,"text":"","at":NaN,"prefill":1,"draft":1,"verify":1,"other":1}',
+        '{"event":"finished","lane":"a","reason":"end","tokens":1,"text":"","at":1e999,"prefill":1,"draft":1,"verify":1,"other":1}',
+        FINISHED.replace("1,", f"{2**64},", 1),
+        FINISHED.replace('"at":1', f'"at":{10**400}'),
+        "[" * 100_000,
+    ],
+)
+def test_a_bad_line_is_named(line: str) -> None:
+    with pytest.raises(TraceError, match="line 2"):
+        Trace.loads(EXAMPLE.header.line() + line + "\n")
+
+
+@settings(derandomize=True, max_examples=150, deadline=None)
+@given(st.data())
+def test_a_damaged_trace_opens_or_is_refused_and_nothing_else(data: st.DataObject) -> None:
+    text = EXAMPLE.dumps()
+    at = data.draw(st.integers(0, len(text) - 1))
+    damaged = text[:at] + data.draw(st.sampled_from(["", "0", '"', "{", "null", "\n", "-"])) + text[at + 1 :]
+    try:
+        Trace.loads(damaged)
+    except TraceError as error:
+        assert str(error)
+
+
+def test_a_mark_before_and_blank_lines_behind_do_no_harm() -> None:
+    assert Trace.loads("\ufeff" + EXAMPLE.dumps().replace("\n", "\r\n") + "\n\n").events == EXAMPLE.events
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace, "MAX_BYTES", 1_000_000)
+    (tmp_path / "large.jsonl").write_text("x" * 1_000_001)
+    with pytest.raises(TraceError, match="larger than 1 MB"):
+        Trace.load(tmp_path / "large.jsonl")
+    with pytest.raises(TraceError, match="larger than 1 MB"):
+        Trace.loads("x" * 1_000_001)
+
+
+def test_events_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        EXAMPLE.events[0].lane = "other"  # type: ignore[misc]
