@@ -31,7 +31,7 @@ class Share:
         return self.kept / self.seen
 
     @property
-    def hopeful(self) -> float:
+    def optimistic(self) -> float:
         """One standard error above: a doubt is cheaper to settle by trying than by resting."""
         return min(1.0, self.value + (self.value * (1.0 - self.value) / self.seen) ** 0.5)
 
@@ -79,7 +79,7 @@ class AdaptiveDrafter:
 
     def _depth(self, k: int) -> int:
         """The depth of the best expected rate; 0 where plain decoding is ahead, but for a try now and then."""
-        alpha = self.acceptance.hopeful
+        alpha = self.acceptance.optimistic
         expected, survival, best, depth = 1.0, 1.0, 1.0 / self.costs.passes[0], 0
         for drafted in range(1, k + 1):
             survival *= alpha

@@ -92,9 +92,9 @@ class Eagle3Head:
 
     def inputs(self, features: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """The stream, and what attention reads.  # [n, hidden], [n] -> [n, hidden], [n, 2 hidden]"""
-        words, normed = F.embedding(ids, self.decoder.embedding), self.decoder.divided(features)
+        words, normed = F.embedding(ids, self.decoder.embedding), self.decoder.rms_normalise(features)
         stream = features if self.stream_norm is None else normed * self.stream_norm
-        return stream, torch.cat((self.decoder.divided(words), normed), -1)
+        return stream, torch.cat((self.decoder.rms_normalise(words), normed), -1)
 
     def read(
         self, features: Tensor, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = ()
@@ -105,7 +105,7 @@ class Eagle3Head:
         """
         start = cache.length
         stream, pairs = self.inputs(features, torch.tensor(tokens, device=self.decoder.device))
-        states = self.decoder.through(stream, cache, start, parents=parents, read=pairs)
+        states = self.decoder.run_layers(stream, cache, start, parents=parents, read=pairs)
         cache.keep(start + len(tokens))
         return states
 

@@ -42,7 +42,7 @@ ADAPTIVE, DEFAULT = "adaptive", "draft_model"
 SMALL = 100_000_000  # bytes of weights as stored
 # Cores left to others. Threads of one product wait for each other, and one that loses its core to a browser holds up
 # all: on two cores a run with two threads, beside the page that drew it, was five times slower than with one.
-spared = 0
+spared_cores = 0
 _loaded: dict[tuple[str, torch.dtype | None, str], Family] = {}
 _lock = threading.Lock()
 
@@ -280,7 +280,7 @@ def tune_padding(family: Family, passes: int = 30, dearest: float = 1.02) -> Non
 
 def tune_threads(family: Family, passes: int = 4) -> int:
     """Try thread counts on short passes and keep the fastest: small matrices are slower when shared out."""
-    most = max(1, machine.cores() - spared)
+    most = max(1, machine.cores() - spared_cores)
     if most == 1:
         torch.set_num_threads(1)
         return 1

@@ -74,7 +74,7 @@ class EarlyExitSteps(Steps):
         text, target, start = self.text, self.text.target, self.text.length - 1
         token = text.tokens.index_select(0, start)
         for i in range(self.k):
-            yield target.model.logits(target.through(token, start + i, bucket, 0, target.cache.exit_layer))
+            yield target.model.logits(target.run_layers(token, start + i, bucket, 0, target.cache.exit_layer))
             token = text.drafted[i : i + 1]
 
 
@@ -121,7 +121,7 @@ class Eagle3Steps(Steps):
 
     def _read(self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int) -> Tensor:
         stream, pairs = self.head.inputs(features, tokens)
-        return self.decoder.through(stream, start, bucket, read=pairs)
+        return self.decoder.run_layers(stream, start, bucket, read=pairs)
 
 
 def deepest(draft: Draft, k: int) -> int:

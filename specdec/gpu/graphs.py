@@ -61,17 +61,17 @@ class StaticDecoder:
         The first `begun` of them have passed the layers below the exit, and go on from there.
         """
         if not begun:
-            return self.model.logits(self.through(ids, start, bucket))
+            return self.model.logits(self.run_layers(ids, start, bucket))
         exit_layer = self.cache.exit_layer
-        self.through(ids[begun:], start + begun, bucket, 0, exit_layer)
+        self.run_layers(ids[begun:], start + begun, bucket, 0, exit_layer)
         states = self.cache.states[exit_layer].index_select(0, self.places(start, len(ids)))
-        return self.model.logits(self.through(states, start, bucket, exit_layer))
+        return self.model.logits(self.run_layers(states, start, bucket, exit_layer))
 
-    def through(
+    def run_layers(
         self, source: Tensor, start: Tensor, bucket: int, first: int = 0, last: int | None = None,
         read: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
-        """Ids [n], or states [n, hidden], through the layers from `first` to below `last`: `Transformer.through`."""
+        """Ids [n], or states [n, hidden], through the layers from `first` to below `last`: `Transformer.run_layers`."""
         model, states = self.model, self.cache.states
         last = len(model.layers) if last is None else last
         places = self.places(start, len(source))
@@ -103,14 +103,14 @@ class StaticDecoder:
         """As the model's own, but for where keys and values go; heads that share them are rows of one product."""
         model, n, bucket = self.model, len(x), mask.shape[1]
         heads, kv_heads = model.heads, model.kv_heads
-        qkv = model.asked(model.divided(x) if read is None else read, layer, angles)
+        qkv = model.project_qkv(model.rms_normalise(x) if read is None else read, layer, angles)
         stored.index_copy_(1, places, qkv[heads:])
         keys, values = stored[:kv_heads, :bucket], stored[kv_heads:, :bucket]
         queries = qkv[:heads].reshape(kv_heads, -1, model.head_dim)  # [kv_heads, group · n, head_dim]
         scores = torch.bmm(queries, keys.transpose(1, 2)).view(kv_heads, -1, n, bucket) + mask
         weights = scores.softmax(-1, dtype=torch.float32 if x.dtype.itemsize < 4 else None).to(x.dtype)
         y = torch.bmm(weights.view(kv_heads, -1, bucket), values).view(heads, n, -1)
-        return model.answered(x, y, layer)
+        return model.attention_out_and_mlp(x, y, layer)
 
 
 class Graphs:

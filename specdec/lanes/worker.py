@@ -188,7 +188,7 @@ def serve() -> None:
     from ..proof import certify  # noqa: F401 -- while nobody waits for it
     from . import race  # noqa: F401 -- while nobody waits for it
 
-    zoo.spared = 1  # for the page, and perhaps its browser
+    zoo.spared_cores = 1  # for the page, and perhaps its browser
     while True:
         number, name, arguments, options = calls.get()
         error: Exception | None = None

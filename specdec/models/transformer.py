@@ -100,7 +100,7 @@ class Transformer:
         head = embedding if tied else take("lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
-        self.head = self._behind_norm(head, norm, width)
+        self.head = self._after_norm(head, norm, width)
         self.norm = (norm * width**0.5).to(dtype)
         self.layers = [self._layer(i, weights, take) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
@@ -109,7 +109,7 @@ class Transformer:
         self._head_floor = torch.tensor((self.head_dim * config.rms_norm_eps) ** 0.5, device=device)
         self._angles = rotary_table(config, device)
 
-    def _behind_norm(self, matrix: Tensor, norm: Tensor, width: int) -> Matrix:
+    def _after_norm(self, matrix: Tensor, norm: Tensor, width: int) -> Matrix:
         """`matrix` [out, in] for inputs that were only divided by their length: input-first, norm included."""
         return self.matrix(matrix * (norm * width**0.5))
 
@@ -118,7 +118,7 @@ class Transformer:
         return kept(matrix, self.dtype, self.device, self.eight_bit)
 
     def _paired(self, x: Tensor) -> Tensor:
-        """Entries of heads, which the Hub's files turn as halves, side by side: `turn` reads neighbours."""
+        """Entries of heads, which the Hub's files turn as halves, side by side: `apply_rope` reads neighbours."""
         if len(x) % self.head_dim:
             raise ValueError(f"{len(x)} outputs of a query or key matrix are no heads of {self.head_dim}")
         return x.unflatten(0, (-1, 2, self.head_dim // 2)).transpose(1, 2).reshape(x.shape)
@@ -150,12 +150,12 @@ class Transformer:
         out_bias = bias("o_proj")
         gate_up = torch.cat([take(name + "mlp.gate_proj.weight"), take(name + "mlp.up_proj.weight")])
         return Layer(
-            qkv=self._behind_norm(torch.cat(list(parts.values())), take(name + "input_layernorm.weight"), width),
+            qkv=self._after_norm(torch.cat(list(parts.values())), take(name + "input_layernorm.weight"), width),
             qkv_bias=torch.cat(present).to(self.dtype) if present else None,
             out=self.matrix(take(name + "self_attn.o_proj.weight")),
             out_bias=None if out_bias is None else out_bias.to(self.dtype),
             head_norm=head_norm,
-            gate_up=self._behind_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
+            gate_up=self._after_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
             down=self.matrix(take(name + "mlp.down_proj.weight")),
             rotary=i not in self.config.layers_without_rotary,
             window=self.config.windows.get(i),
@@ -188,10 +188,10 @@ class Transformer:
         if cache.begun and is_chain(parents):
             done = common_prefix(cache.begun, tokens)
             if done < count:
-                self.through(tokens[done:], cache, start + done, 0, cache.exit_layer)
-            x = self.through(cache.states[cache.exit_layer][start : start + count], cache, start, cache.exit_layer)
+                self.run_layers(tokens[done:], cache, start + done, 0, cache.exit_layer)
+            x = self.run_layers(cache.states[cache.exit_layer][start : start + count], cache, start, cache.exit_layer)
         else:
-            x = self.through(tokens, cache, start, parents=parents)
+            x = self.run_layers(tokens, cache, start, parents=parents)
         cache.keep(start + count)
         return self.logits(x[count - rows : count])
 
@@ -200,26 +200,26 @@ class Transformer:
 
         The final norm and the output matrix serve the exit too, as in LayerSkip (arXiv 2404.16710).
         """
-        x = self.through(tokens, cache, cache.length + len(cache.begun), 0, cache.exit_layer)
+        x = self.run_layers(tokens, cache, cache.length + len(cache.begun), 0, cache.exit_layer)
         cache.begun += tokens
         return self.logits(x[len(tokens) - 1 : len(tokens)])
 
-    def divided(self, x: Tensor) -> Tensor:
+    def rms_normalise(self, x: Tensor) -> Tensor:
         """States divided by their length: an RMSNorm whose weight lies in the matrix behind it."""
-        return divided(x, self._floor)
+        return rms_normalise(x, self._floor)
 
     def normed(self, x: Tensor) -> Tensor:
         """States behind the last layer, behind the final norm.  # [n, hidden] -> [n, hidden]"""
-        return self.divided(x) * self.norm
+        return self.rms_normalise(x) * self.norm
 
     def logits(self, x: Tensor) -> Tensor:
         """Of states behind the last layer.  # [n, hidden] -> [n, V]"""
-        x = self.divided(x)
+        x = self.rms_normalise(x)
         if len(x) == 1 and self.pad_single_rows:  # the output matrix, too, wants two rows
             return linear(x.expand(2, -1), self.head)[:1]
         return linear(x, self.head)
 
-    def through(
+    def run_layers(
         self, source: Sequence[int] | Tensor, cache: StaticCache, start: int, first: int = 0, last: int | None = None,
         parents: Sequence[int] = (), read: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
@@ -258,7 +258,7 @@ class Transformer:
         self, x: Tensor, layer: Layer, new: Tensor, keys: Tensor, values: Tensor, angles: Tensor, mask: Tensor | None,
         read: Tensor | None,
     ) -> Tensor:  # fmt: skip  # x: [n, hidden]; new: [2 kv_heads, n, head_dim]; keys: [kv_heads, head_dim, end]
-        qkv = self.asked(divided(x, self._floor) if read is None else read, layer, angles)
+        qkv = self.project_qkv(rms_normalise(x, self._floor) if read is None else read, layer, angles)
         new.copy_(qkv[self.heads :])
         if self.heads == self.kv_heads and self.dtype == torch.float32:
             scores = bmm(qkv[: self.heads], keys)
@@ -268,23 +268,23 @@ class Transformer:
                 qkv[None, : self.heads], keys.transpose(1, 2)[None], values[None], None if mask is None else mask[None],
                 scale=1.0, enable_gqa=self.heads != self.kv_heads,
             )[0]  # fmt: skip
-        return self.answered(x, y, layer)
+        return self.attention_out_and_mlp(x, y, layer)
 
-    def asked(self, read: Tensor, layer: Layer, angles: Tensor) -> Tensor:
+    def project_qkv(self, read: Tensor, layer: Layer, angles: Tensor) -> Tensor:
         """What attention works on: queries, keys, values.  # [n, in] -> [heads + 2 kv_heads, n, head_dim]"""
         qkv = linear(read, layer.qkv, layer.qkv_bias).view(len(read), -1, self.head_dim).transpose(0, 1)
         turned = qkv[: self.heads + self.kv_heads]
         if layer.head_norm is not None:
-            turned.copy_(divided(turned, self._head_floor) * layer.head_norm)
+            turned.copy_(rms_normalise(turned, self._head_floor) * layer.head_norm)
         if layer.rotary:
-            turn(turned, angles)
+            apply_rope(turned, angles)
         return qkv
 
-    def answered(self, x: Tensor, y: Tensor, layer: Layer) -> Tensor:
+    def attention_out_and_mlp(self, x: Tensor, y: Tensor, layer: Layer) -> Tensor:
         """The stream behind a block whose attention found `y` [heads, n, head_dim].  # [n, hidden]"""
         bias = x if layer.out_bias is None else x + layer.out_bias
         x = linear(y.transpose(0, 1).reshape(len(x), -1), layer.out, bias)
-        gate, up = linear(divided(x, self._floor), layer.gate_up).chunk(2, -1)
+        gate, up = linear(rms_normalise(x, self._floor), layer.gate_up).chunk(2, -1)
         return linear(silu(gate).mul_(up), layer.down, x)
 
     def _rotary(self, start: int, count: int, parents: Sequence[int]) -> Tensor:
@@ -325,7 +325,7 @@ def read_weights(folder: Path) -> Weights:
     return {name: tensor for shard in shards for name, tensor in load_file(shard).items()}
 
 
-def divided(x: Tensor, floor: Tensor) -> Tensor:
+def rms_normalise(x: Tensor, floor: Tensor) -> Tensor:
     """Rows divided by their length, as RMSNorm does up to a factor. `floor` keeps the length from zero."""
     if x.dtype == floor.dtype:
         return x / hypot(vector_norm(x, dim=-1, keepdim=True), floor)
@@ -366,7 +366,7 @@ def rotary_table(config: Config, device: str) -> Tensor:
     return torch.polar(torch.full_like(angles, scaling), angles).to(device)
 
 
-def turn(x: Tensor, angles: Tensor) -> None:
+def apply_rope(x: Tensor, angles: Tensor) -> None:
     """Rotary positions, in place: neighbouring entries are a complex number.  # [heads, n, head_dim]"""
     exact = x.float()
     view_as_complex(exact.view(*x.shape[:2], -1, 2)).mul_(angles)
