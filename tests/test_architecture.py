@@ -22,11 +22,12 @@ ALLOWED = {
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "models", "drafters"},
     "figures": {"types", "events", "figures"},
-    "families": {"types", "text", "assets", "models", "drafters", "figures", "families"},
-    "gpu": {*READING, "models", "drafters", "gpu"} - {"text", "rules"},
+    "methods": {"models", "drafters"},
+    "families": {"types", "methods", "text", "assets", "models", "drafters", "figures", "families"},
+    "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules"},
     "proof": {*READING, "assets", "models", "drafters", "families", "proof"} - {"text", "describe"},
-    "lanes": {*READING, "models", "drafters", "figures", "families", "gpu", "proof", "lanes"} - {"text"},
-    "traces": {"types", "events", "assets", "figures", "families", "lanes", "traces"},
+    "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "lanes"} - {"text"},
+    "traces": {"types", "methods", "events", "assets", "figures", "families", "lanes", "traces"},
     "train": {"models", "drafters", "figures", "train"},
     "bench": {
         "",
@@ -37,14 +38,15 @@ ALLOWED = {
         "models",
         "drafters",
         "figures",
+        "methods",
         "families",
         "gpu",
         "lanes",
         "bench",
     },
 }
-SESSION = {"assets", "types", "events", "lanes", "traces", "ui"}
-PAGE = {"assets", "events", "traces", "figures", "types", "ui"}
+SESSION = {"assets", "methods", "types", "events", "lanes", "traces", "ui"}
+PAGE = {"assets", "methods", "events", "traces", "figures", "types", "ui"}
 NOBODY = {"ui", "train", "bench"}
 
 

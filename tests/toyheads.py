@@ -9,20 +9,9 @@ import torch
 import transformers
 from torch import Tensor
 
-from specdec.drafters import (
-    AdaptiveDrafter,
-    Drafter,
-    DraftModelDrafter,
-    Eagle3Drafter,
-    Eagle3Head,
-    Eagle3TreeDrafter,
-    EarlyExitDrafter,
-    MedusaDrafter,
-    MedusaHeads,
-    MedusaTreeDrafter,
-    NoDrafter,
-    PromptLookupDrafter,
-)
+from specdec.drafters import AdaptiveDrafter, Drafter, Eagle3Head, MedusaHeads
+from specdec.methods import ADAPTIVE, EXIT, Method, METHODS
+from specdec.methods import MODEL as MODEL_PLACE
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.models.view import TargetView
@@ -105,27 +94,35 @@ def eagle3_config(ids: Sequence[int] = DRAFT_IDS, vocabulary: int = 23) -> dict[
 
 MODEL = decoder(shape())
 TARGET = ours(MODEL)
-EXIT = 2
+EXIT_LAYER = 2
 
 
 def drafts_on(target: Transformer) -> dict[str, Any]:
     """What drafts for it on the device."""
     eagle3 = Eagle3Head(Config.read(eagle3_config()), eagle3_weights(), target, TAPS)
-    return {"early_exit": EXIT, "medusa": MedusaHeads(medusa_weights(), target), "eagle3": eagle3}
+    return {"early_exit": EXIT_LAYER, "medusa": MedusaHeads(medusa_weights(), target), "eagle3": eagle3}
 
 
 DRAFTS = drafts_on(TARGET)
 MEDUSA, EAGLE3 = DRAFTS["medusa"], DRAFTS["eagle3"]
 DRAFT = TableModel(23, seed=4, context=160)
+# What each kind of drafter drafts with, by the place of its class.
+PARTS: dict[str, Any] = {
+    "": None,
+    EXIT: EXIT_LAYER,
+    MODEL_PLACE: DRAFT,
+    "drafters.medusa.MedusaHeads": MEDUSA,
+    "drafters.eagle3.Eagle3Head": EAGLE3,
+}
+
+
+def maker(method: Method) -> Make:
+    return lambda view: method.make(view, PARTS[method.part], 160)
+
+
+# Every class of drafter there is; a variant is the same with other weights.
 MAKERS: dict[str, Make] = {
-    "none": lambda view: NoDrafter(),
-    "prompt_lookup": lambda view: PromptLookupDrafter(),
-    "draft_model": lambda view: DraftModelDrafter(DRAFT),
-    "early_exit": EarlyExitDrafter,
-    "medusa": lambda view: MedusaDrafter(view, MEDUSA),
-    "medusa:tree": lambda view: MedusaTreeDrafter(view, MEDUSA),
-    "eagle3": lambda view: Eagle3Drafter(view, EAGLE3, 160),
-    "eagle3:tree": lambda view: Eagle3TreeDrafter(view, EAGLE3, 120),
+    m.name: maker(m) for m in METHODS.values() if m.name != ADAPTIVE and (m.tree or not m.variant_of)
 }
 
 
@@ -139,7 +136,7 @@ TEXT = [0, 3, 1, 4, 1, 5, 3, 1, 4]
 
 
 def view_of(target: Transformer = TARGET) -> TargetView:
-    return TargetView(target, (*TAPS, len(target.layers)), EXIT)
+    return TargetView(target, (*TAPS, len(target.layers)), EXIT_LAYER)
 
 
 class Run:

@@ -23,9 +23,10 @@ import pandas
 from tqdm import tqdm
 
 from .. import __version__
-from ..families.zoo import adapted, ADAPTIVE, DEFAULT, Family, load, load_pair
+from ..families.zoo import Family, load, load_pair
 from ..figures import machine
 from ..figures.stats import middle
+from ..methods import adapted, ADAPTIVE, DEFAULT, METHODS
 from . import peers, serving, shapes
 from .measure import host_syncs, pairs, Row, row, Setting, telling
 from .prompts import PROMPTS
@@ -41,7 +42,7 @@ CHOOSING = 1  # rounds in which the best k is found; the reported rounds come af
 def drafters_of(suite: str, family: Family) -> list[str]:
     known = [name for name in family.drafters if name != "none"]
     if suite == "embedded":
-        known = [name for name in known if name in ("prompt_lookup", "draft_model")]
+        known = [name for name in known if name in METHODS and METHODS[name].peer and not METHODS[name].variant_of]
     return [*known, *([ADAPTIVE] if DEFAULT in known else [])]
 
 

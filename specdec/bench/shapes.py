@@ -24,7 +24,7 @@ import torch
 from tqdm import tqdm
 
 from ..assets import ASSETS
-from ..drafters import Drafter, DraftModelDrafter, Eagle3Drafter, Eagle3Head, NoDrafter, PromptLookupDrafter
+from ..drafters import Eagle3Head
 from ..drafters.eagle3 import default_taps
 from ..engine import Task
 from ..events import Finished
@@ -34,6 +34,7 @@ from ..gpu import lane
 from ..gpu.accept import ratio, synthetic
 from ..gpu.cycle import Cycle
 from ..gpu.drafting import Draft
+from ..methods import METHODS
 from ..models.config import Config
 from ..models.transformer import Transformer, Weights
 from ..models.view import TargetView
@@ -233,16 +234,9 @@ def task_of(
     setting: Setting, draft: Draft, target: Transformer, prompt: list[int], params: SamplingParams, repeat: int
 ) -> Task:
     seeded = replace(params, seed=repeat + 1)
-    return Task(target, prompt, seeded, drafter_of(draft, target), setting.k, details=False)
-
-
-def drafter_of(draft: Draft, target: Transformer) -> Drafter:
-    """What tells a lane's events whose drafts they are; the cycle makes them."""
-    if isinstance(draft, Transformer):
-        return DraftModelDrafter(draft, 1)
-    if isinstance(draft, Eagle3Head):
-        return Eagle3Drafter(TargetView(target, draft.taps), draft, 1)
-    return NoDrafter() if draft is None else PromptLookupDrafter()
+    # It tells the lane's events whose drafts they are; the cycle makes them.
+    drafter = METHODS[setting.drafter].make(TargetView(target, getattr(draft, "taps", ())), draft, 1)
+    return Task(target, prompt, seeded, drafter, setting.k, details=False)
 
 
 def row(setting: Setting, plain: Setting, draft: Draft, target: Transformer) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -14,21 +13,9 @@ import torch
 from tokenizers import Tokenizer
 
 from ..assets import ASSETS
-from ..drafters import (
-    AdaptiveDrafter,
-    Drafter,
-    DraftModelDrafter,
-    Eagle3Drafter,
-    Eagle3Head,
-    Eagle3TreeDrafter,
-    EarlyExitDrafter,
-    MedusaDrafter,
-    MedusaHeads,
-    MedusaTreeDrafter,
-    NoDrafter,
-    PromptLookupDrafter,
-)
+from ..drafters import AdaptiveDrafter, Drafter
 from ..figures import machine
+from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, of_part
 from ..models.base import LanguageModel
 from ..models.transformer import EightBit, Transformer
 from ..models.view import TargetView
@@ -38,7 +25,6 @@ from . import published
 
 EMBEDDED = ASSETS / "family"
 FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}
-ADAPTIVE, DEFAULT = "adaptive", "draft_model"
 SMALL = 100_000_000  # bytes of weights as stored
 # Cores left to others. Threads of one product wait for each other, and one that loses its core to a browser holds up
 # all: on two cores a run with two threads, beside the page that drew it, was five times slower than with one.
@@ -48,13 +34,22 @@ _lock = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Method:
-    """A way of drafting: how a run's drafter is made, and what it needs of the target and of memory."""
+class Fitted:
+    """A way of drafting with what it drafts with: a model, heads, the layer to leave the target after, or nothing."""
 
-    make: Callable[[TargetView, int], Drafter]  # the target as the run sees it, the longest text
-    parameters: int = 0  # beside the target's
-    taps: tuple[int, ...] = ()
-    exit_layer: int = 0
+    method: Method
+    part: Any = None
+
+    @property
+    def parameters(self) -> int:
+        """Beside the target's."""
+        return getattr(self.part, "parameters", 0)
+
+    def lane(self, target: Transformer, capacity: int) -> tuple[TargetView, Drafter]:
+        """The target as one run of at most `capacity` tokens sees it, and a fresh drafter on it."""
+        exit_layer = self.part if self.method.part == EXIT else 0
+        view = TargetView(target, getattr(self.part, "taps", ()), exit_layer)
+        return view, self.method.make(view, self.part, capacity)
 
 
 class Family:
@@ -71,13 +66,10 @@ class Family:
         self.end_tokens = frozenset() if self.begin is None else frozenset({self.begin})
         self.threads = torch.get_num_threads()
         self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them
-        self.drafters = {
-            "none": Method(lambda view, capacity: NoDrafter()),
-            "prompt_lookup": Method(lambda view, capacity: PromptLookupDrafter()),
-        }
-        self.drafters |= {draft_name: draft_method(draft) for draft_name, draft in drafts.items()}
+        self.drafters = {m.name: Fitted(m) for m in reversed(METHODS.values()) if not m.part}
+        self.drafters |= {draft_name: Fitted(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
         if target.config.exit_layers:
-            self.drafters |= early_exit(target.config.exit_layers[0])
+            self.drafters |= leaving(target.config.exit_layers[0])
 
     @property
     def draft(self) -> Transformer | None:
@@ -89,9 +81,7 @@ class Family:
         name = wrapped or name
         if name not in self.drafters:
             raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
-        method = self.drafters[name]
-        view = TargetView(self.target, method.taps, method.exit_layer)
-        drafter = method.make(view, capacity)
+        view, drafter = self.drafters[name].lane(self.target, capacity)
         drafter.name = name  # one class may serve several names
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
 
@@ -108,12 +98,6 @@ class Family:
             "device": self.target.device,
             "threads": self.threads,
         }
-
-
-def adapted(name: str) -> str:
-    """The drafter that `adaptive` or `adaptive:NAME` wraps; "" for any other name."""
-    kind, _, inner = name.partition(":")
-    return (inner or DEFAULT) if kind == ADAPTIVE else ""
 
 
 def facts_of(model: Transformer) -> dict[str, Any]:
@@ -171,14 +155,11 @@ def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
     return {name: path for name, path in found.items() if path.is_dir()}
 
 
-def heads(folder: Path, target: Transformer, eight_bit: bool) -> dict[str, Method]:
+def heads(folder: Path, target: Transformer, eight_bit: bool) -> dict[str, Fitted]:
     """The drafters that are small parts trained on the target's own states."""
-    methods: dict[str, Method] = {}
-    if (folder / "medusa").is_dir():
-        methods |= methods_of(MedusaHeads.load(folder / "medusa", target, eight_bit))
-    if (folder / "eagle3").is_dir():
-        methods |= methods_of(Eagle3Head.load(folder / "eagle3", target, eight_bit))
-    return methods
+    kinds = {m.folder: m.part_class for m in METHODS.values() if m.part_class not in (None, Transformer)}
+    parts = (kind.load(folder / name, target, eight_bit) for name, kind in kinds.items() if (folder / name).is_dir())
+    return {method.name: Fitted(method, part) for part in parts for method in of_part(part)}
 
 
 def load_pair(
@@ -204,41 +185,20 @@ def load_pair(
     family = Family(str(target), model, tokenizer, {})
     family.begin, family.end_tokens = published.boundaries(folder, tokenizer)
     if exit_layer:
-        family.drafters |= early_exit(exit_layer)
+        family.drafters |= leaving(exit_layer)
     for source in drafts:
         part = published.load_drafter(published.find(source, pickles), model, tokenizer, pickles)
-        for name, method in methods_of(part).items():
-            name = f"{name}:{Path(source).name}" if name in family.drafters else name
-            family.drafters[name] = method
+        for method in of_part(part):
+            name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
+            family.drafters[name] = Fitted(method, part)
             if isinstance(part, Transformer):
                 family.drafts[name] = part
     return at_its_fastest(family)
 
 
-def methods_of(part: published.Drafting) -> dict[str, Method]:
-    """The ways of drafting that a trained part serves."""
-    if isinstance(part, MedusaHeads):
-        facts = part.parameters, part.taps
-        return {
-            "medusa": Method(lambda view, capacity: MedusaDrafter(view, part), *facts),
-            "medusa:tree": Method(lambda view, capacity: MedusaTreeDrafter(view, part), *facts),
-        }
-    if isinstance(part, Eagle3Head):
-        return {
-            "eagle3": Method(lambda view, capacity: Eagle3Drafter(view, part, capacity), part.parameters, part.taps),
-            "eagle3:tree": Method(
-                lambda view, capacity: Eagle3TreeDrafter(view, part, capacity), part.parameters, part.taps
-            ),
-        }
-    return {DEFAULT: draft_method(part)}
-
-
-def draft_method(draft: Transformer) -> Method:
-    return Method(lambda view, capacity: DraftModelDrafter(draft, capacity), draft.parameters)
-
-
-def early_exit(layer: int) -> dict[str, Method]:
-    return {"early_exit": Method(lambda view, capacity: EarlyExitDrafter(view), exit_layer=layer)}
+def leaving(exit_layer: int) -> dict[str, Fitted]:
+    """The drafters that are the target's own layers below that one."""
+    return {m.name: Fitted(m, exit_layer) for m in METHODS.values() if m.part == EXIT}
 
 
 def at_its_fastest(family: Family) -> Family:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from ..drafters import Eagle3Head, MedusaHeads
+from ..drafters import Drafter, Eagle3Head, MedusaHeads
+from ..methods import METHODS
 from ..models.transformer import Transformer
 from .graphs import StaticDecoder
 
@@ -32,8 +33,29 @@ class Text:
     target: StaticDecoder
 
 
+class Plain:
+    """No drafts."""
+
+    @staticmethod
+    def source(drafter: Any) -> Draft:
+        """What it drafts with."""
+        return None
+
+
+class LookUp:
+    """By `look_up`, all at once."""
+
+    @staticmethod
+    def source(drafter: Any) -> Draft:
+        return "lookup"
+
+
 class Steps:
     """Drafting token by token."""
+
+    @staticmethod
+    def source(drafter: Any) -> Draft:
+        raise NotImplementedError
 
     def __init__(self, text: Text) -> None:
         self.text, self.k = text, len(text.drafted)
@@ -51,6 +73,10 @@ class DraftModelSteps(Steps):
 
     After full acceptance the model has seen neither its own last draft nor the bonus; else it reads a token again.
     """
+
+    @staticmethod
+    def source(drafter: Any) -> Draft:
+        return drafter.model
 
     def __init__(self, text: Text, model: Transformer) -> None:
         super().__init__(text)
@@ -70,6 +96,10 @@ class DraftModelSteps(Steps):
 class EarlyExitSteps(Steps):
     """The target's first layers. Its check goes on from the states that they leave."""
 
+    @staticmethod
+    def source(drafter: Any) -> Draft:
+        return drafter.view.exit_layer
+
     def logits(self, bucket: int) -> Iterator[Tensor]:
         text, target, start = self.text, self.text.target, self.text.length - 1
         token = text.tokens.index_select(0, start)
@@ -80,6 +110,10 @@ class EarlyExitSteps(Steps):
 
 class MedusaSteps(Steps):
     """All at once, from the target's last state."""
+
+    @staticmethod
+    def source(drafter: Any) -> Draft:
+        return drafter.heads
 
     def __init__(self, text: Text, heads: MedusaHeads) -> None:
         super().__init__(text)
@@ -96,6 +130,10 @@ class Eagle3Steps(Steps):
 
     Of a shorter text it reads all, and pairs beyond its end: out of sight of the others, and overwritten in time.
     """
+
+    @staticmethod
+    def source(drafter: Any) -> Draft:
+        return drafter.head
 
     def __init__(self, text: Text, head: Eagle3Head) -> None:
         super().__init__(text)
@@ -122,6 +160,11 @@ class Eagle3Steps(Steps):
     def _read(self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int) -> Tensor:
         stream, pairs = self.head.inputs(features, tokens)
         return self.decoder.run_layers(stream, start, bucket, read=pairs)
+
+
+def form_of(drafter: Drafter) -> type[Plain | LookUp | Steps] | None:
+    """How that very class drafts on the device, None where it does not: a subclass may draft differently."""
+    return FORMS.get(type(drafter))
 
 
 def deepest(draft: Draft, k: int) -> int:
@@ -164,3 +207,6 @@ def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:
     # A copy may run on into itself.
     places = match + ends[: len(text.drafted)] % (length - match).clamp(min=1)
     return tokens.index_select(0, places), best >= bucket
+
+
+FORMS: dict[type, type[Plain | LookUp | Steps]] = {m.drafter_class: globals()[m.gpu] for m in METHODS.values() if m.gpu}

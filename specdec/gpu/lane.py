@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from .. import describe, engine
-from ..drafters import DraftModelDrafter, Eagle3Drafter, EarlyExitDrafter, MedusaDrafter, NoDrafter, PromptLookupDrafter
+from ..drafters import DraftModelDrafter, PromptLookupDrafter
 from ..engine import check_prompt, MAX_DRAFTER_FAILURES, Stopwatch, Task, Transcript
 from ..events import Committed, Drafted, Event, Failed, Finished, Position, Started, Verified
 from ..models.transformer import Transformer
@@ -24,10 +24,9 @@ from ..sampling import residual, SharedNoiseChooser
 from ..verify import RejectionSampling
 from .accept import Record
 from .cycle import Cycle
-from .drafting import deepest, Draft
+from .drafting import deepest, Draft, form_of
 from .graphs import bucket_for
 
-DRAFTERS = NoDrafter, DraftModelDrafter, PromptLookupDrafter, EarlyExitDrafter, MedusaDrafter, Eagle3Drafter
 KEPT = 4  # cycles, with their graphs, that wait for a further run of their kind
 _idle: dict[tuple[object, ...], Cycle] = {}
 
@@ -69,7 +68,7 @@ def reason_against(task: Task) -> str:
         return "only our own decoder runs on the device"
     if type(task.rule) is not RejectionSampling:
         return f"{task.rule.name} is judged on the host"
-    if type(drafter) not in DRAFTERS:
+    if form_of(drafter) is None:
         return f"{drafter.name} drafts on the host"
     if isinstance(drafter, PromptLookupDrafter) and (drafter.longest, drafter.shortest) != (3, 1):
         return "on the device prompt lookup takes 3, 2 or 1 tokens"
@@ -82,16 +81,8 @@ def reason_against(task: Task) -> str:
 
 
 def draft_of(task: Task) -> Draft:
-    drafter = task.drafter
-    if task.k == 0 or isinstance(drafter, NoDrafter):
-        return None
-    if isinstance(drafter, DraftModelDrafter):
-        return drafter.model  # type: ignore[return-value]
-    if isinstance(drafter, EarlyExitDrafter):
-        return drafter.view.exit_layer
-    if isinstance(drafter, MedusaDrafter):
-        return drafter.heads
-    return drafter.head if isinstance(drafter, Eagle3Drafter) else "lookup"
+    form = form_of(task.drafter)
+    return None if task.k == 0 or form is None else form.source(task.drafter)
 
 
 def capacity(task: Task) -> int:

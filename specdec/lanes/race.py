@@ -12,8 +12,9 @@ from collections.abc import Generator
 from .. import rules
 from ..engine import check_prompt, PromptError, Task
 from ..events import Committed, Event, Finished
-from ..families.zoo import adapted, Family
+from ..families.zoo import Family
 from ..gpu.lane import generate
+from ..methods import adapted, known
 from ..types import has_half_characters, Said, SamplingParams
 from ..verify import RejectionSampling, Rule
 from .probe import probe
@@ -37,7 +38,7 @@ def tasks(
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)
-    if drafter.endswith(":tree") and not judge.trees:
+    if (method := known(drafter)) and method.tree and not judge.trees:
         raise ValueError(f"{judge.name} judges chains only, and {drafter} makes trees; choose another rule or drafter")
     if wrapped := adapted(drafter):
         probe(family, wrapped)

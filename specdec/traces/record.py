@@ -17,6 +17,7 @@ from tqdm import tqdm
 from ..assets import ASSETS
 from ..families import zoo
 from ..lanes.race import race
+from ..methods import ADAPTIVE, DEFAULT
 from ..types import SamplingParams
 from . import file as trace
 
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=ASSETS / "traces", help="one folder a drafter, one file a domain")
     options = parser.parse_args(arguments)
     family = zoo.load()
-    known = [*(name for name in family.drafters if name not in ("none", zoo.DEFAULT)), zoo.ADAPTIVE]
+    known = [*(name for name in family.drafters if name not in ("none", DEFAULT)), ADAPTIVE]
     if unknown := set(options.drafters) - set(known):
         parser.error(f"no drafter {', '.join(sorted(unknown))}: choose from {', '.join(known)}")
     prompts = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))

@@ -10,35 +10,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, RULES, TUNED
 from ..traces.audit import BLOCK, NOISE, REJECTION, TYPICAL
-from .text import ASSETS, sentences, strings
+from .text import ASSETS, of_drafters, sentences, strings
 
 FAMILY = ASSETS / "family"
-# Every way of drafting, in the menu's order, and the folder that holds its weights.
-WEIGHTS = {
-    "draft_model": "draft_model",
-    "draft_model:tuned": "tuned/draft_model",
-    "adaptive": "draft_model",
-    "early_exit": "",
-    "medusa": "medusa",
-    "medusa:tree": "medusa",
-    "eagle3": "eagle3",
-    "eagle3:tree": "eagle3",
-    "prompt_lookup": "",
-    "draft_model:scratch": "draft_model_scratch",
-    "draft_model:story": "draft_model_story",
-    "draft_model:large": "draft_model_large",
-    "none": "",
-}
 # The families that share this folder: the general target, and the one tuned on code with what can draft for it.
-EMBEDDED, TUNED = "embedded", "tuned"
 TARGETS = {EMBEDDED: "target", TUNED: "tuned/target"}
-FOR_TUNED = {"draft_model", "draft_model:tuned", "adaptive", "early_exit", "prompt_lookup", "none"}
-ADAPTIVE, TREE = "adaptive:", ":tree"
-RULES = ("rejection", "shared_noise", "block", "typical")
 RULE_NAMES = dict(zip(RULES, (REJECTION, NOISE, BLOCK, TYPICAL), strict=True))  # as a trace calls them
-CHAINS_ONLY, LOSSY = {"block"}, {"typical"}
-PEERED = ("draft_model", "prompt_lookup")  # what transformers drafts with, too
 MAX_HEADER = 1_000_000  # bytes
 
 
@@ -48,43 +27,43 @@ def families() -> list[str]:
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
-    """Those whose weights are there. The oldest are always named: without weights the engine says what is missing."""
-    served = FOR_TUNED if family == TUNED else WEIGHTS.keys() - {"draft_model:tuned"}
-    always = ("draft_model", "prompt_lookup", "none")
-    return [name for name in WEIGHTS if name in served and (name in always or is_there(name, family))]
+    """Those whose weights are there. The default is always named: without weights the engine says what is missing."""
+    return [name for name, method in METHODS.items() if family in method.families and is_there(name, family)]
 
 
 def is_there(name: str, family: str) -> bool:
-    if name == "early_exit":
+    method = METHODS[name]
+    if method.part == EXIT:
         return bool(read_json(FAMILY / TARGETS[family] / "config.json").get("exit_layers"))
-    return (FAMILY / WEIGHTS[name]).is_dir()
+    return name == DEFAULT or not method.part or (FAMILY / method.folder).is_dir()
 
 
 def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
     """Each drafter in one line: what it is, what it costs, and whether the text stays the target's under this rule."""
     words = strings("page")["settings"]
-    lines = words["drafter_lines"] | (words["tuned_lines"] if family == TUNED else {})
+    lines = of_drafters("line") | (of_drafters("line_tuned") if family == TUNED else {})
     verdict = words["lossy" if rule in LOSSY else "lossless"]
     return {name: sentences(lines[name], cost(name), verdict) for name in drafters(family)}
 
 
 def cost(name: str) -> str:
     words = strings("page")["settings"]["costs"]
-    if not WEIGHTS[name]:
+    if not METHODS[name].folder:
         return words["nothing"]
-    count = parameters(FAMILY / WEIGHTS[name])
+    count = parameters(FAMILY / METHODS[name].folder)
     return words["weights"].format(size=size(count)) if count else words["some"]
 
 
 def has_peer(drafter: str) -> bool:
     """Whether transformers can run it, too; `draft_model:NAME` is a draft model like any other."""
-    return drafter.partition(":")[0] in PEERED
+    method = known(drafter)
+    return method is not None and method.peer and not adapted(drafter)
 
 
 def peer_lines() -> dict[str, str]:
     """Of each drafter, what the lane of transformers would be, or why there is none."""
-    words = strings("page")["settings"]["peer_lines"]
-    return {name: words[name.partition(":")[0] if has_peer(name) else "other"] for name in WEIGHTS}
+    words = of_drafters("peer_line")
+    return {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
 
 
 def parameters(folder: Path) -> int:

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, RULES
 from ..types import has_half_characters, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
-from .menu import ADAPTIVE, CHAINS_ONLY, drafters, EMBEDDED, families, has_peer, RULES, TREE
+from .menu import drafters, families, has_peer
 from .text import strings
 
 MAX_PROMPT, MAX_K, MAX_NEW = 4_000, 16, 256
@@ -48,7 +49,7 @@ def check(
     """The request, or an InputError for the first thing that is wrong with it. A peer that cannot be has no lane."""
     family, rule = known_family(family), known_rule(rule)
     drafter = known_drafter(drafter, family)
-    if rule in CHAINS_ONLY and drafter.endswith(TREE):
+    if rule in CHAINS_ONLY and (method := known(drafter)) and method.tree:
         raise InputError(say("chains_only"))
     if not isinstance(peer, bool):
         raise InputError(say("peer"))
@@ -99,8 +100,8 @@ def known_family(name: Any) -> str:
 def known_drafter(name: Any, family: str) -> str:
     """One of the menu, or `adaptive:NAME`: that one, with a depth chosen anew every cycle."""
     names = drafters(family)
-    fixed = [name for name in names if name not in ("adaptive", "none")]
-    if not isinstance(name, str) or name not in [*names, *(ADAPTIVE + one for one in fixed)]:
+    fixed = [name for name in names if name not in (ADAPTIVE, "none")]
+    if not isinstance(name, str) or name not in [*names, *(f"{ADAPTIVE}:{one}" for one in fixed)]:
         raise InputError(say("drafter", names=", ".join(names)))
     return name
 

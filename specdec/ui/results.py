@@ -8,7 +8,7 @@ from typing import Any
 import pandas
 
 from .menu import read_json
-from .text import ASSETS, strings
+from .text import ASSETS, of_drafters, strings
 
 RESULTS = ASSETS / "results"
 REPORTS = ("methods", "embedded")  # the first that is there: every drafter, or those that need no heads
@@ -53,7 +53,7 @@ def csv(rows: list[dict[str, Any]]) -> str:
 
 
 def method(drafter: str) -> str:
-    return strings("methods")["names"].get(drafter, str(drafter))
+    return of_drafters("name").get(drafter, str(drafter))
 
 
 def domain(name: str) -> str:

@@ -18,8 +18,8 @@ from typing import Any, Literal, TypeVar
 
 from ..events import Event
 from ..lanes.worker import Worker
+from ..methods import EMBEDDED, METHODS
 from ..traces.file import line, live_header, recording, Trace
-from .menu import EMBEDDED, WEIGHTS
 from .request import CertificateRequest, RunRequest
 from .text import ASSETS, kind_of, strings, translated
 
@@ -82,7 +82,7 @@ def recorded_certificates(pair: Any) -> dict[str, Any]:
 
 def recorded(name: str, drafter: str = "") -> str:
     """A recorded run as NDJSON, checked: the first screen's, or a drafter's; "" if there is none."""
-    if name not in recorded_names() or (drafter and drafter not in WEIGHTS):
+    if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
     try:

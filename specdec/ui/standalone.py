@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from ..traces.file import Trace
-from .components.player import pack
+from .components.player import pack, player_words
 from .text import language, PAGE, strings, TAGS
 
 TITLE = 80  # characters of the prompt
@@ -20,7 +20,7 @@ TITLE = 80  # characters of the prompt
 
 def standalone(trace: Trace) -> str:
     data: dict[str, Any] = {
-        "player": {"value": trace.dumps(), "words": strings("player")},
+        "player": {"value": trace.dumps(), "words": player_words()},
         "step": {"words": strings("step")},
     }
     parts = {

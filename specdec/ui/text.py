@@ -69,6 +69,11 @@ def strings(name: str) -> dict[str, Any]:
     return _strings(name, language())
 
 
+def of_drafters(field: str) -> dict[str, Any]:
+    """One of the words that every drafter has (`drafters.json`), by the drafter's name; "other" is any other one."""
+    return {name: words[field] for name, words in strings("drafters").items() if field in words}
+
+
 def translated(sentence: str) -> str:
     """What the engine says, in the language of now; `engine.json` goes by templates. English if it is not `Said`."""
     if not isinstance(sentence, Said) or language() == ENGLISH:

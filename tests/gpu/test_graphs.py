@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from test_models import BASE, FAMILIES, reference, TEXT
-from toyheads import DRAFTS, drafts_on, EXIT, MAKERS, MODEL, ours, TARGET, view_of
+from toyheads import DRAFTS, drafts_on, EXIT_LAYER, MAKERS, MODEL, ours, TARGET, view_of
 from toyheads import TEXT as TOY_TEXT
 from transformers import LlamaConfig, Qwen3Config
 
@@ -209,7 +209,7 @@ def test_the_targets_first_layers_never_run_twice() -> None:
         cycle.begin(TOY_TEXT, 30, 0)
         with torch.inference_mode():
             cycle._draft(16)
-            cycle.target.cache.states[EXIT][len(TOY_TEXT) + place].fill_(float("nan"))
+            cycle.target.cache.states[EXIT_LAYER][len(TOY_TEXT) + place].fill_(float("nan"))
             cycle._verify(16)
         assert Record.read(cycle.record.tolist()).finite == (place == 4)
 

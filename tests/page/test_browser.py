@@ -15,6 +15,7 @@ import toyreport
 import toyrun
 
 from specdec.events import Started
+from specdec.methods import METHODS
 from specdec.traces.file import Trace
 from specdec.ui import menu, results, session
 from specdec.ui.text import ASSETS
@@ -291,7 +292,7 @@ def page_with_a_choice(browser, tmp_path, monkeypatch):
     from specdec.ui.build import build
     from specdec.ui.theme import launch_settings
 
-    for name in {*menu.TARGETS.values(), *menu.WEIGHTS.values()}:
+    for name in {*menu.TARGETS.values(), *(method.folder for method in METHODS.values())}:
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
     monkeypatch.setattr(menu, "FAMILY", tmp_path)
     monkeypatch.setattr(session, "_loaded", lambda *_: True)

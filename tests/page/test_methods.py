@@ -18,6 +18,7 @@ from specdec.drafters import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed
 from specdec.figures.stats import Comparison, LaneStats, pooled_alpha_by_kind, summary, token_kind, TOKEN_KINDS
+from specdec.methods import METHODS
 from specdec.proof.prove import TableModel
 from specdec.types import SamplingParams
 from specdec.ui import charts, menu, request, results, session, text
@@ -277,16 +278,16 @@ def test_a_measurement_past_its_deadline_keeps_what_it_has(asked, monkeypatch):
 
 
 def test_every_drafter_has_a_name_and_a_card_with_a_picture_and_a_source():
-    words, facts = text.strings("methods"), menu.read_json(cards.PICTURES / "facts.json")
-    assert words["names"].keys() == menu.WEIGHTS.keys() - {"none", "draft_model:tuned"}
-    told = words["cards"]["methods"]
-    assert {name.partition(":")[0] for name in words["names"]} == told.keys() == facts.keys()
+    told = text.of_drafters("card")
+    assert told.keys() == {m.name for m in METHODS.values() if m.card}
+    assert {m.name for m in METHODS.values() if not m.variant_of} == {*told, "none"}
     for name in told:
         picture = xml.fromstring((cards.PICTURES / f"{name}.svg").read_text(encoding="utf-8"))
-        assert len(picture) > 8 and facts[name]["papers"]
+        card = METHODS[name].card
+        assert len(picture) > 8 and card and card.papers
         assert all(
             re.fullmatch(r"https://(arxiv\.org/abs/\d{4}\.\d{5}|github\.com/\S+)", link)
-            for link in facts[name]["papers"].values()
+            for link in card.papers.values()
         )
 
 

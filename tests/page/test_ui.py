@@ -19,9 +19,10 @@ import pytest
 import toyrun
 
 from specdec import events
+from specdec.methods import CHAINS_ONLY, LOSSY, METHODS, RULES, TUNED
 from specdec.traces import file as trace
 from specdec.ui import menu, request, session, text
-from specdec.ui.components.player import pack
+from specdec.ui.components.player import pack, player_words
 from specdec.ui.tabs import race
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,7 +129,7 @@ def test_good_input_passes_as_sliders_send_it():
 @pytest.fixture
 def family(tmp_path, monkeypatch):
     """A folder with every kind of weights, 6 parameters in each."""
-    for name in set(menu.WEIGHTS.values()) - {""}:
+    for name in {m.folder for m in METHODS.values()} - {""}:
         (tmp_path / name).mkdir(parents=True)
         tensors = {"w": {"dtype": "BF16", "shape": [2, 3]}, "d2t": {"dtype": "I64", "shape": [99]}, "__metadata__": {}}
         head = json.dumps(tensors).encode()
@@ -141,16 +142,14 @@ def family(tmp_path, monkeypatch):
 
 
 def test_the_menu_offers_what_the_family_holds(family):
-    assert menu.drafters() == [name for name in menu.WEIGHTS if name != "draft_model:tuned"]
+    assert menu.drafters() == [name for name in METHODS if name != "draft_model:tuned"]
     for name in ("adaptive:medusa:tree", "adaptive:draft_model:story"):
         assert request.check("Hi", name).drafter == name
     for name in ("medusa", "draft_model_scratch", "draft_model_story", "draft_model_large"):
         shutil.rmtree(family / name)
     (family / "target" / "config.json").write_text("{", encoding="utf-8")
     controls = {"draft_model:scratch", "draft_model:story", "draft_model:large"}
-    assert (
-        menu.WEIGHTS.keys() - menu.drafters() == {"medusa", "medusa:tree", "early_exit", "draft_model:tuned"} | controls
-    )
+    assert METHODS.keys() - menu.drafters() == {"medusa", "medusa:tree", "early_exit", "draft_model:tuned"} | controls
     for gone in ("medusa", "draft_model:story", "adaptive:draft_model:story"):
         with pytest.raises(request.InputError, match="eagle3:tree"):
             request.check("Hi", gone)
@@ -158,7 +157,7 @@ def test_the_menu_offers_what_the_family_holds(family):
 
 def test_a_tuned_target_has_drafters_of_its_own(family):
     assert menu.families() == ["embedded", "tuned"]
-    assert set(menu.drafters("tuned")) == menu.FOR_TUNED
+    assert set(menu.drafters("tuned")) == {m.name for m in METHODS.values() if TUNED in m.families}
     general, tuned = (menu.drafter_lines("rejection", name)["draft_model"] for name in menu.families())
     assert "before tuning" in tuned and "before tuning" not in general
     assert request.check("Hi", "draft_model:tuned", family="tuned").family == "tuned"
@@ -215,14 +214,14 @@ def test_a_drafter_says_what_it_costs_as_its_weights_tell(family):
 
 
 def test_whether_a_drafter_is_lossless_depends_on_the_rule():
-    for rule in menu.RULES:
-        words = text.strings("page")["settings"]["lossy" if rule in menu.LOSSY else "lossless"]
+    for rule in RULES:
+        words = text.strings("page")["settings"]["lossy" if rule in LOSSY else "lossless"]
         assert all(line.endswith(words) for line in menu.drafter_lines(rule).values())
-        assert ("lossy" in text.strings("page")["settings"]["rules"][rule]) is (rule in menu.LOSSY)
+        assert ("lossy" in text.strings("page")["settings"]["rules"][rule]) is (rule in LOSSY)
 
 
 def test_a_block_of_a_tree_is_refused_and_nothing_else(family):
-    for drafter, rule in itertools.product([*menu.drafters(), "adaptive:eagle3:tree"], menu.RULES):
+    for drafter, rule in itertools.product([*menu.drafters(), "adaptive:eagle3:tree"], RULES):
         if rule == "block" and drafter.endswith("tree"):
             with pytest.raises(request.InputError, match="chains only"):
                 request.check("Hi", drafter, rule=rule)
@@ -234,10 +233,10 @@ def test_the_menus_know_the_engines_names():
     from specdec import rules
     from specdec.families import zoo
 
-    assert tuple(rules.RULES) == menu.RULES
+    assert tuple(rules.RULES) == RULES
     assert {key: rule.name for key, rule in rules.RULES.items()} == menu.RULE_NAMES
-    assert {key for key, rule in rules.RULES.items() if not rule.trees} == menu.CHAINS_ONLY
-    assert {key for key, rule in rules.RULES.items() if not rule.lossless} == menu.LOSSY
+    assert {key for key, rule in rules.RULES.items() if not rule.trees} == CHAINS_ONLY
+    assert {key for key, rule in rules.RULES.items() if not rule.lossless} == LOSSY
     words, names = text.strings("player"), {rule.name for rule in rules.RULES.values()}
     assert words["rule"].keys() | words["say"]["rejected_by"].keys() == names - {rules.RULES["rejection"].name}
     assert words["card"]["without_coin"].keys() - {"other"} < names
@@ -261,7 +260,7 @@ def test_a_run_is_told_its_rule(monkeypatch):
 
 
 def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
-    lines, words = menu.peer_lines(), text.strings("page")["settings"]["peer_lines"]
+    lines, words = menu.peer_lines(), text.of_drafters("peer_line")
     for drafter in menu.drafters():
         with_lane = request.check("Hi", drafter, peer=True).peer
         assert with_lane is (drafter.partition(":")[0] in ("draft_model", "prompt_lookup"))
@@ -301,7 +300,7 @@ CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also 
 
 
 def test_every_string_the_player_asks_for_exists():
-    words = text.strings("player")
+    words = player_words()
     script = (text.PAGE / "race/player.js").read_text(encoding="utf-8")
     groups = "figures define say transport charts foot card time lane meta tree peer"
     for group in groups.split():
@@ -365,13 +364,14 @@ def test_every_string_that_the_step_page_asks_for_exists():
 
 def test_every_reason_and_kind_has_words():
     words = text.strings("page")
-    settings, told = words["settings"], text.strings("player")
-    assert menu.WEIGHTS.keys() == settings["drafters"].keys() == settings["drafter_lines"].keys()
-    assert set(menu.RULES) == settings["rules"].keys() == settings["rule_lines"].keys()
+    settings = words["settings"]
+    assert METHODS.keys() == text.of_drafters("name").keys() == text.of_drafters("line").keys()
+    assert set(RULES) == settings["rules"].keys() == settings["rule_lines"].keys()
     assert menu.TARGETS.keys() == settings["targets"].keys() == settings["target_lines"].keys()
-    assert settings["tuned_lines"].keys() < menu.FOR_TUNED < menu.WEIGHTS.keys()
-    assert {*menu.PEERED, "other"} == settings["peer_lines"].keys() < told["peer"].keys()
-    assert {*menu.WEIGHTS, "other"} == told["drafter"].keys() == told["say"]["start"].keys()
+    assert text.of_drafters("line_tuned").keys() < {m.name for m in METHODS.values() if TUNED in m.families}
+    peered = {m.name for m in METHODS.values() if m.peer and not m.variant_of}
+    assert {*peered, "other"} == text.of_drafters("peer_line").keys() < player_words()["peer"].keys()
+    assert {*METHODS, "other"} == text.of_drafters("lane").keys() == player_words()["say"]["start"].keys()
     assert text.prompts().keys() == words["settings"]["examples"].keys()
     assert text.paragraph("reading").strip()
     assert set(typing.get_args(events.FinishReason)) - {"length", "failed"} == text.strings("player")["reason"].keys()

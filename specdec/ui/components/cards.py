@@ -1,72 +1,72 @@
 """A card per way of drafting: a picture, what it weighs in this family, how it was trained, where others are found.
 
-Figures come from the family's files. The pictures are in `assets/page/methods`; colours by classes of the style sheet.
+Figures come from the family's files. Template and pictures are in `assets/page/methods`; colours by classes of the
+style sheet.
 """
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 import gradio as gr
+from markupsafe import escape, Markup
 
+from ...methods import EMBEDDED, EXIT, Method, METHODS
 from .. import menu
-from ..text import PAGE, sentences, strings
+from ..render import render
+from ..text import of_drafters, PAGE, sentences, strings
 
 PICTURES = PAGE / "methods"
-HUB = "https://huggingface.co/"
-ARROW = (
-    '<svg width="0" height="0" aria-hidden="true"><marker id="sd-arrow" viewBox="0 0 6 6" refX="5" refY="3"'
-    ' markerWidth="6" markerHeight="6" orient="auto"><path class="sd-pic-tip" d="M0 0L6 3L0 6z"/></marker></svg>'
-)
 
 
 def cards() -> gr.HTML:
-    words = strings("methods")["cards"]
-    facts = menu.read_json(PICTURES / "facts.json")
-    key = "".join(
-        f'<span><i class="sd-key-{name}"></i>{html.escape(text)}</span>' for name, text in words["key"].items()
+    page = render(
+        "methods/cards.html",
+        words=strings("methods")["cards"],
+        cards=[card(method) for method in METHODS.values() if method.card],
     )
-    body = "".join(card(name, facts.get(name, {})) for name in words["methods"])
-    page = f'{ARROW}<p class="sd-pic-key">{key}</p><div class="sd-grid2">{body}</div>'
-    return gr.HTML(html_template=f'<div class="sd-cards">{page}</div>', apply_default_css=False, elem_id="cards")
+    return gr.HTML(html_template=page, apply_default_css=False, elem_id="cards")
 
 
-def card(name: str, facts: dict[str, Any]) -> str:
-    words = strings("methods")["cards"]
-    mine = words["methods"][name]
+def card(method: Method) -> dict[str, Any]:
+    assert method.card is not None
+    words = strings("drafters")[method.name]
+    told = words["card"]
     rows = {
-        "parameters": html.escape(weights(name)),
-        "training": html.escape(training(name, mine["training"])),
-        "controls": html.escape(controls(facts.get("controls", []))),
-        "hub": ", ".join(hub(draft, target) for draft, target in facts.get("hub", {}).items()),
-        "paper": ", ".join(link(address, title) for title, address in facts.get("papers", {}).items()),
+        "parameters": weights(method),
+        "training": training(method.name, told["training"]),
+        "controls": controls(method.name),
     }
-    listed = "".join(f"<dt>{html.escape(words['rows'][row])}</dt><dd>{text}</dd>" for row, text in rows.items() if text)
-    return (
-        f"<section><h3>{html.escape(mine['title'])}</h3>{picture(name, mine['picture'])}"
-        f"<p>{html.escape(mine['how'])}</p><dl>{listed}</dl></section>"
-    )
+    return {
+        "name": words["name"],
+        "picture": picture(method.name, told["picture"]),
+        "how": told["how"],
+        "rows": rows,
+        "hub": method.card.hub,
+        "papers": method.card.papers,
+    }
 
 
-def picture(name: str, text: str) -> str:
+def picture(name: str, text: str) -> Markup:
     path = PICTURES / f"{name}.svg"
     if not path.exists():
-        return ""
-    return path.read_text(encoding="utf-8").replace("<svg", f'<svg role="img" aria-label="{html.escape(text)}"', 1)
+        return Markup()
+    drawing = path.read_text(encoding="utf-8")
+    return Markup(drawing.replace("<svg", f'<svg role="img" aria-label="{escape(text)}"', 1))
 
 
-def weights(name: str) -> str:
+def weights(method: Method) -> str:
     """What the method adds to the target."""
     words = strings("methods")["cards"]
-    whole = menu.parameters(menu.FAMILY / menu.TARGETS[menu.EMBEDDED])
-    folder = menu.FAMILY / menu.WEIGHTS[name]
-    config = menu.read_json(menu.FAMILY / menu.TARGETS[menu.EMBEDDED] / "config.json")
-    if name == "early_exit" and {"exit_layers", "num_hidden_layers"} <= config.keys():
+    target = menu.FAMILY / menu.TARGETS[EMBEDDED]
+    whole, config = menu.parameters(target), menu.read_json(target / "config.json")
+    if method.part == EXIT and {"exit_layers", "num_hidden_layers"} <= config.keys():
         return words["exit_weights"].format(exit=config["exit_layers"][0], layers=config["num_hidden_layers"])
-    count = menu.parameters(folder) if menu.WEIGHTS[name] else 0
+    if not method.folder:
+        return words["no_weights"].format(target=menu.size(whole))
+    count = menu.parameters(menu.FAMILY / method.folder)
     if not count or not whole:
-        return words["no_weights"].format(target=menu.size(whole)) if not menu.WEIGHTS[name] else ""
+        return ""
     return words["weights"].format(size=menu.size(count), share=round(100 * count / whole), target=menu.size(whole))
 
 
@@ -87,18 +87,8 @@ def amount(facts: dict[str, Any]) -> str:
     )
 
 
-def controls(names: list[str]) -> str:
-    """Those that the family holds, with their size."""
-    known = strings("methods")["names"]
-    sizes = {name: menu.parameters(menu.FAMILY / menu.WEIGHTS[name]) for name in names}
-    return ", ".join(f"{known[name]} ({menu.size(count)})" for name, count in sizes.items() if count)
-
-
-def hub(draft: str, target: str) -> str:
-    words = strings("methods")["cards"]["for_target"]
-    mine = link(HUB + draft, draft)
-    return html.escape(words).format(draft=mine, target=html.escape(target)) if target else mine
-
-
-def link(address: str, text: str) -> str:
-    return f'<a href="{html.escape(address)}" target="_blank" rel="noreferrer">{html.escape(text)}</a>'
+def controls(name: str) -> str:
+    """The same method with other weights, as far as the family holds them, with their size."""
+    others = [m for m in METHODS.values() if m.variant_of == name and not m.tree and EMBEDDED in m.families]
+    names, sizes = of_drafters("name"), {m.name: menu.parameters(menu.FAMILY / m.folder) for m in others}
+    return ", ".join(f"{names[one]} ({menu.size(count)})" for one, count in sizes.items() if count)

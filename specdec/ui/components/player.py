@@ -7,14 +7,27 @@ enters the page in JavaScript, by `textContent`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import gradio as gr
 
+from ..text import of_drafters, strings
 from .drawn import drawn
 
 
 def player(log: str = "") -> gr.HTML:
     """Its property `ended` changes when the stream of a live run is over, however it ended."""
-    return drawn("race/player", pack(log), elem_id="player", ended="")
+    return drawn("race/player", pack(log), player_words(), elem_id="player", ended="")
+
+
+def player_words() -> dict[str, Any]:
+    """The player's own, and what it says of each drafter."""
+    words = strings("player")
+    return words | {
+        "drafter": of_drafters("lane"),
+        "peer": words["peer"] | of_drafters("peer_lane"),
+        "say": words["say"] | {"start": of_drafters("start")},
+    }
 
 
 def pack(log: str) -> str:

@@ -10,12 +10,13 @@ from typing import Any
 
 import gradio as gr
 
+from ...methods import RULES
 from .. import menu, session
 from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
 from ..components.traces import traces
 from ..request import check, InputError, MAX_K, MAX_NEW, MAX_TEMPERATURE
-from ..text import ENGLISH, language, paragraph, prompts, strings
+from ..text import ENGLISH, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": 1}
@@ -58,7 +59,7 @@ def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
     line = notice()
     with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
         family = dropdown("target", menu.families(), words["target_lines"], visible=len(menu.families()) > 1)
-        rule = dropdown("rule", menu.RULES, words["rule_lines"])
+        rule = dropdown("rule", RULES, words["rule_lines"])
         peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
         max_tokens = gr.Slider(1, MAX_NEW, value=64, step=1, label=words["max_tokens"], buttons=[])
         top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
@@ -80,13 +81,13 @@ def dropdown(name: str, choices: Sequence[str], lines: dict[str, str], visible: 
 
 
 def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
-    words = strings("page")["settings"][f"{name}s"]
+    words = of_drafters("name") if name == "drafter" else strings("page")["settings"][f"{name}s"]
     return [(words[choice], choice) for choice in choices]
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
     """The lines follow the choices, in the browser: whether a drafter is lossless depends on the rule, too."""
-    drafters = {one: {name: menu.drafter_lines(name, one) for name in menu.RULES} for one in menu.families()}
+    drafters = {one: {name: menu.drafter_lines(name, one) for name in RULES} for one in menu.families()}
     lines = json.dumps([drafters, strings("page")["settings"]["rule_lines"], menu.peer_lines()])
     tell = f"""(drafter, rule, family) => {{
         const [drafters, rules, peers] = {lines}, info = (text) => ({{ __type__: "update", info: text }});
@@ -134,7 +135,7 @@ def play_recorded(name: str, drafter: str) -> tuple[Any, Any]:
     if drafter != default and (log := session.recorded(name, drafter)):
         return pack(log), tell("")
     if log := session.recorded(name):
-        named = words["settings"]["drafters"].get(drafter, drafter)
+        named = of_drafters("name").get(drafter, drafter)
         told = "" if drafter == default else words["notice"]["other_trace"].format(drafter=named)
         return pack(log), tell(told)
     return gr.skip(), tell(words["notice"]["no_trace"], wrong=True)

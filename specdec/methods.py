@@ -1,0 +1,170 @@
+"""Every way of drafting, once: menus, families, GPU lanes, bench, cards and tests read this table.
+
+It is data, and to import it loads no drafter: a class is named by its place below the package and imported when a run
+needs it, for the page does without torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .drafters.base import Drafter
+    from .models.view import TargetView
+
+EMBEDDED, TUNED = "embedded", "tuned"  # the families that come with the package
+RULES = ("rejection", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
+LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
+ADAPTIVE, DEFAULT = "adaptive", "draft_model"
+MODEL, EXIT = "models.transformer.Transformer", "exit_layer"
+
+
+@dataclass(frozen=True)
+class Card:
+    """Where to read about a method, by title, and examples on the Hub: drafter -> its target, "" if it is its own."""
+
+    papers: Mapping[str, str]
+    hub: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way of drafting. Its words are in `assets/text/<language>/drafters.json`, its picture is `NAME.svg`."""
+
+    name: str  # in menus and traces
+    drafter: str  # its class
+    takes: tuple[str, ...] = ()  # what the class is made from, in order: view, part, capacity
+    part: str = ""  # what it drafts with: a class that loads weights and may name `taps`, or EXIT; "" nothing
+    folder: str = ""  # where a family keeps those weights
+    families: tuple[str, ...] = (EMBEDDED,)
+    tree: bool = False  # else it drafts chains
+    gpu: str = ""  # its form in gpu/drafting.py; without one it drafts on the host
+    peer: bool = False  # transformers can draft so, too
+    variant_of: str = ""  # the method whose code it shares, with other weights
+    card: Card | None = None
+
+    @property
+    def lossless_with(self) -> tuple[str, ...]:
+        """Rules that judge its drafts and keep the target's law."""
+        return tuple(rule for rule in RULES if rule not in LOSSY and not (self.tree and rule in CHAINS_ONLY))
+
+    @property
+    def drafter_class(self) -> type[Any]:
+        return located(self.drafter)
+
+    @property
+    def part_class(self) -> type[Any] | None:
+        """None where no weights are to be loaded."""
+        return None if self.part in ("", EXIT) else located(self.part)
+
+    def make(self, view: TargetView, part: Any, capacity: int) -> Drafter:
+        """A drafter for one run of at most `capacity` tokens, on the target as that run sees it."""
+        given = {"view": view, "part": part, "capacity": capacity}
+        drafter: Drafter = self.drafter_class(*(given[name] for name in self.takes))
+        return drafter
+
+
+def located(place: str) -> type[Any]:
+    """The class at `module.Class` below the package."""
+    module, _, name = place.rpartition(".")
+    found: type[Any] = getattr(import_module(f".{module}", __package__), name)
+    return found
+
+
+MODEL_DRAFT = Method(
+    DEFAULT, "drafters.draft_model.DraftModelDrafter", ("part", "capacity"), MODEL, DEFAULT, (EMBEDDED, TUNED),
+    gpu="DraftModelSteps", peer=True,
+    card=Card(
+        {"Leviathan et al. 2022": "https://arxiv.org/abs/2211.17192", "Chen et al. 2023": "https://arxiv.org/abs/2302.01318"},
+        {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B", "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.1-8B-Instruct"},
+    ),
+)  # fmt: skip
+MEDUSA = Method(
+    "medusa", "drafters.medusa.MedusaDrafter", ("view", "part"), "drafters.medusa.MedusaHeads", "medusa",
+    gpu="MedusaSteps",
+    card=Card(
+        {"Cai et al. 2024": "https://arxiv.org/abs/2401.10774"},
+        {"FasterDecoding/medusa-vicuna-7b-v1.3": "lmsys/vicuna-7b-v1.3"},
+    ),
+)  # fmt: skip
+EAGLE3 = Method(
+    "eagle3", "drafters.eagle3.Eagle3Drafter", ("view", "part", "capacity"), "drafters.eagle3.Eagle3Head", "eagle3",
+    gpu="Eagle3Steps",
+    card=Card(
+        {"Li et al. 2025": "https://arxiv.org/abs/2503.01840"},
+        {
+            "RedHatAI/Qwen3-8B-speculator.eagle3": "Qwen/Qwen3-8B",
+            "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B": "meta-llama/Llama-3.1-8B-Instruct",
+        },
+    ),
+)  # fmt: skip
+
+
+def variant(of: Method, name: str, folder: str, families: tuple[str, ...] = (EMBEDDED,)) -> Method:
+    return replace(of, name=name, folder=folder, families=families, variant_of=of.name, card=None)
+
+
+def tree(of: Method, drafter: str) -> Method:
+    """The same part, drafting trees on the host."""
+    return replace(of, name=f"{of.name}:tree", drafter=drafter, tree=True, gpu="", variant_of=of.name, card=None)
+
+
+# In the menu's order.
+METHODS = {
+    method.name: method
+    for method in (
+        MODEL_DRAFT,
+        variant(MODEL_DRAFT, "draft_model:tuned", "tuned/draft_model", (TUNED,)),
+        Method(
+            ADAPTIVE, "drafters.adaptive.AdaptiveDrafter", part=MODEL, folder=DEFAULT, families=(EMBEDDED, TUNED),
+            card=Card({
+                "Huang et al. 2024": "https://arxiv.org/abs/2405.19715",
+                "Leviathan et al. 2022, section 3": "https://arxiv.org/abs/2211.17192",
+            }),
+        ),
+        Method(
+            "early_exit", "drafters.early_exit.EarlyExitDrafter", ("view",), EXIT, families=(EMBEDDED, TUNED),
+            gpu="EarlyExitSteps",
+            card=Card(
+                {"Elhoushi et al. 2024": "https://arxiv.org/abs/2404.16710"},
+                {"facebook/layerskip-llama3.2-1B": "", "facebook/layerskip-llama3-8B": ""},
+            ),
+        ),
+        MEDUSA,
+        tree(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
+        EAGLE3,
+        tree(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
+        Method(
+            "prompt_lookup", "drafters.prompt_lookup.PromptLookupDrafter", families=(EMBEDDED, TUNED),
+            gpu="LookUp", peer=True,
+            card=Card({"Saxena 2023": "https://github.com/apoorvumang/prompt-lookup-decoding"}),
+        ),
+        variant(MODEL_DRAFT, "draft_model:scratch", "draft_model_scratch"),
+        variant(MODEL_DRAFT, "draft_model:story", "draft_model_story"),
+        variant(MODEL_DRAFT, "draft_model:large", "draft_model_large"),
+        Method("none", "drafters.base.NoDrafter", families=(EMBEDDED, TUNED), gpu="Plain"),
+    )
+}  # fmt: skip
+
+
+def adapted(name: str) -> str:
+    """The drafter that `adaptive` or `adaptive:NAME` wraps; "" for any other name."""
+    kind, _, inner = name.partition(":")
+    return (inner or DEFAULT) if kind == ADAPTIVE else ""
+
+
+def known(name: str) -> Method | None:
+    """The method of a drafter that may carry a name of its own (`eagle3:FOLDER`) or be adapted; None for others."""
+    name = adapted(name) or name
+    while name and name not in METHODS:
+        name = name.rpartition(":")[0]
+    return METHODS.get(name)
+
+
+def of_part(part: object) -> list[Method]:
+    """The ways of drafting that a loaded part serves."""
+    fitting = (m for m in METHODS.values() if m.name != ADAPTIVE and (not m.variant_of or m.tree))
+    return [m for m in fitting if m.part_class is not None and isinstance(part, m.part_class)]

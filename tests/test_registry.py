@@ -1,0 +1,66 @@
+"""The registry says what is so: of classes, rules, GPU forms and names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from specdec import rules
+from specdec.gpu import drafting
+from specdec.methods import ADAPTIVE, EXIT, known, located, Method, METHODS, of_part, RULES
+
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+
+
+def test_it_is_data_that_needs_no_torch() -> None:
+    code = "import sys, specdec.methods; raise SystemExit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@every_method
+def test_its_drafter_is_a_class_that_goes_by_the_same_name(method: Method) -> None:
+    assert method.drafter_class.__module__ == f"specdec.{method.drafter.rpartition('.')[0]}"
+    assert method.drafter_class.name == (method.name if method.tree else method.variant_of or method.name)
+    assert callable(method.drafter_class.propose)
+
+
+@every_method
+def test_it_is_lossless_with_the_rules_that_say_so(method: Method) -> None:
+    judges = {key: rule for key, rule in rules.RULES.items() if rule.trees or not method.tree}
+    assert set(method.lossless_with) == {key for key, rule in judges.items() if rule.lossless}
+    assert tuple(rules.RULES) == RULES
+
+
+@every_method
+def test_a_form_on_a_gpu_serves_that_very_class(method: Method) -> None:
+    assert (drafting.FORMS.get(method.drafter_class) is not None) is bool(method.gpu)
+    assert not (method.tree and method.gpu)  # a cycle on the device is a chain
+
+
+@every_method
+def test_what_it_needs_is_told_whole(method: Method) -> None:
+    assert set(method.takes) <= {"view", "part", "capacity"} and method.families
+    assert bool(method.folder) is (method.part_class is not None)
+    assert method.part != EXIT or method.takes == ("view",)
+    if method.variant_of:
+        assert METHODS[method.variant_of].part == method.part and method.card is None
+
+
+def test_names_of_ones_own_are_known_by_their_kind() -> None:
+    found = {name: known(name) for name in ("eagle3:folder", "medusa:tree:folder", "adaptive", "adaptive:eagle3:tree")}
+    assert [m and m.name for m in found.values()] == ["eagle3", "medusa:tree", "draft_model", "eagle3:tree"]
+    assert known("magic") is None and known("") is None
+
+
+def test_a_part_serves_every_method_that_names_it() -> None:
+    served = {}
+    for kind in {m.part for m in METHODS.values() if m.part_class and m.name != ADAPTIVE}:
+        part = object.__new__(located(kind))
+        served[kind.rpartition(".")[2]] = [m.name for m in of_part(part)]
+    assert served == {
+        "Transformer": ["draft_model"],
+        "MedusaHeads": ["medusa", "medusa:tree"],
+        "Eagle3Head": ["eagle3", "eagle3:tree"],
+    }
