@@ -12,7 +12,9 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from .types import Costs, Kind, Said, SamplingParams, Status
@@ -167,10 +169,11 @@ def to_dict(event: Event) -> dict[str, Any]:
 
 def from_dict(data: dict[str, Any]) -> Event:
     """The event that `to_dict` wrote. ValueError says what is wrong; unknown keys are ignored."""
-    kind = KINDS.get(data.get("event", ""))
+    name = data.get("event", "")
+    kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ValueError(Said("unknown event {event!r}", event=data.get("event")))
-    return typing.cast(Event, _build(kind, data))
+        raise ValueError(Said("unknown event {event!r}", event=name))
+    return typing.cast(Event, _reader(kind)(data, kind.__name__))
 
 
 def _plain(value: Any) -> Any:
@@ -191,54 +194,75 @@ def _names(kind: type) -> tuple[str, ...]:
 _NAMES: dict[type, tuple[str, ...]] = {}
 
 
-def _build(kind: type, data: Any) -> Any:
-    if not isinstance(data, dict):
-        raise ValueError(Said("{name} must be an object", name=kind.__name__))
-    hints, arguments = _hints(kind), {}
-    for field in dataclasses.fields(kind):
-        if field.name in data:
-            arguments[field.name] = _value(hints[field.name], data[field.name], f"{kind.__name__}.{field.name}")
-        elif field.default is dataclasses.MISSING and type(None) in typing.get_args(hints[field.name]):
-            arguments[field.name] = None
-        elif field.default is dataclasses.MISSING:
-            raise ValueError(Said("{name} lacks {field!r}", name=kind.__name__, field=field.name))
-    try:
-        return kind(**arguments)
-    except TypeError as error:
-        raise ValueError(str(error)) from error
+Reader = Callable[[Any, str], Any]  # a value of a file and its name; ValueError where it is not what it should be
 
 
-def _hints(kind: type) -> dict[str, Any]:
-    if kind not in _HINTS:
-        _HINTS[kind] = typing.get_type_hints(kind)
-    return _HINTS[kind]
-
-
-_HINTS: dict[type, dict[str, Any]] = {}
-
-
-def _value(hint: Any, value: Any, name: str) -> Any:
-    """`value` as `hint` wants it: files come from anywhere, so nothing is taken on trust."""
+@cache
+def _reader(hint: Any) -> Reader:
+    """Reads what `hint` names. Files come from anywhere, so nothing is taken on trust."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in inner:
-            return None
-        return _value(next(part for part in inner if part is not type(None)), value, name)
+        return _optional(_reader(next(part for part in inner if part is not type(None))))
     if origin is tuple:
+        return _list_of(_reader(inner[0]))
+    if origin is Literal:
+        return _one_of(inner)
+    return _object(hint) if dataclasses.is_dataclass(hint) else _plain_value(hint)
+
+
+def _optional(read: Reader) -> Reader:
+    return lambda value, name: None if value is None else read(value, name)
+
+
+def _list_of(read: Reader) -> Reader:
+    def items(value: Any, name: str) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise ValueError(Said("{name} must be a list", name=name))
-        return tuple(_value(inner[0], item, name) for item in value)
-    if origin is Literal:
-        if value not in inner:
+        return tuple(read(item, name) for item in value)
+
+    return items
+
+
+def _one_of(choices: tuple[str, ...]) -> Reader:
+    def choice(value: Any, name: str) -> str:
+        if value not in choices:
             raise ValueError(Said("{name} cannot be {value!r}", name=name, value=value))
-        return value
-    if dataclasses.is_dataclass(hint):
-        return _build(typing.cast(type, hint), value)
-    if hint is float and isinstance(value, int) and abs(value) < LARGEST and not isinstance(value, bool):
-        value = float(value)
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        told = {"name": name, "wanted": hint.__name__, "found": type(value).__name__}
-        raise ValueError(Said("{name} must be of type {wanted}, not {found}", **told))
-    if hint in (int, float) and not abs(value) < LARGEST:
-        raise ValueError(Said("{name} must be a number below 2^64", name=name))
-    return value
+        return typing.cast(str, value)
+
+    return choice
+
+
+def _object(kind: Any) -> Reader:
+    hints = typing.get_type_hints(kind)
+    fields = [
+        (field, f"{kind.__name__}.{field.name}", _reader(hints[field.name])) for field in dataclasses.fields(kind)
+    ]
+
+    def instance(value: Any, name: str) -> Any:
+        if not isinstance(value, dict):
+            raise ValueError(Said("{name} must be an object", name=kind.__name__))
+        arguments = {}
+        for field, path, read in fields:
+            if field.name in value:
+                arguments[field.name] = read(value[field.name], path)
+            elif field.default is dataclasses.MISSING:
+                if type(None) not in typing.get_args(hints[field.name]):
+                    raise ValueError(Said("{name} lacks {field!r}", name=kind.__name__, field=field.name))
+                arguments[field.name] = None
+        return kind(**arguments)
+
+    return instance
+
+
+def _plain_value(hint: type) -> Reader:
+    def plain(value: Any, name: str) -> int | float | str | bool:
+        if hint is float and type(value) is int and abs(value) < LARGEST:
+            value = float(value)
+        if type(value) is not hint:
+            told = {"name": name, "wanted": hint.__name__, "found": type(value).__name__}
+            raise ValueError(Said("{name} must be of type {wanted}, not {found}", **told))
+        if hint in (int, float) and not abs(typing.cast(float, value)) < LARGEST:
+            raise ValueError(Said("{name} must be a number below 2^64", name=name))
+        return typing.cast(Any, value)
+
+    return plain

@@ -107,11 +107,8 @@ class TypicalAcceptance(Rule):
             enough = min(self.epsilon, self.delta * math.exp(-entropy(p)))
             if parent in plausible and float(p[proposal.tokens[node]]) >= enough:
                 plausible.append(node)
-        last = node = max(plausible, key=proposal.depth)
-        path: list[int] = []
-        while node >= 0:
-            path.insert(0, node)
-            node = proposal.parents[node]
+        last = max(plausible, key=proposal.depth)
+        path = proposal.tree.path(last)
         return without_coins(proposal, rows, path, chooser.categorical(rows[last + 1], ("own", len(path) - 1)))
 
 

@@ -13,6 +13,7 @@ Status = Literal["accepted", "rejected", "discarded"]
 Kind = Literal["resampled", "bonus"]
 
 MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH = 4096, 4, 64
+MIN_SEED, MAX_SEED = -(2**63), 2**64 - 1  # what torch's generators take, and what a trace can hold
 TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
 
 
@@ -41,7 +42,7 @@ class SamplingParams:
     """How a token is drawn, and when to stop. `temperature` 0 means greedy.
 
     `top_k` 0 and `top_p` 1 switch those filters off. `stop` strings end the text where they begin.
-    `ignore_end` keeps going behind the end token, for measurements of equal length.
+    `ignore_end` keeps going after the end token, for measurements of equal length.
     """
 
     temperature: float = 0.0
@@ -61,6 +62,8 @@ class SamplingParams:
             raise ValueError(f"top_p must lie above 0 and at most at 1, not {self.top_p}")
         if not 0 <= self.max_tokens <= MAX_TOKENS:
             raise ValueError(f"max_tokens must lie between 0 and {MAX_TOKENS}, not {self.max_tokens}")
+        if not MIN_SEED <= self.seed <= MAX_SEED:
+            raise ValueError("seed must lie between -2^63 and 2^64 - 1")
         if len(self.stop) > MAX_STOPS or not all(0 < len(s) <= MAX_STOP_LENGTH for s in self.stop):
             raise ValueError(f"at most {MAX_STOPS} stop strings of 1 to {MAX_STOP_LENGTH} characters")
 
@@ -68,6 +71,42 @@ class SamplingParams:
 def is_chain(parents: Sequence[int]) -> bool:
     """Each node's parent is the one before it."""
     return all(parent == node - 1 for node, parent in enumerate(parents))
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Who follows whom in a draft: `parents[i]` is the node that node i follows, -1 for the last token of the text.
+
+    Parents come before their children, so every walk up ends at -1. ValueError if they do not.
+    """
+
+    parents: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not all(-1 <= parent < node for node, parent in enumerate(self.parents)):
+            raise ValueError(Said("the draft's parents are no tree"))
+
+    def children(self, node: int) -> list[int]:
+        return [child for child, parent in enumerate(self.parents) if parent == node]
+
+    def path(self, node: int) -> list[int]:
+        """The nodes from the text down to `node`, itself included; none for -1."""
+        nodes = []
+        while node >= 0:
+            nodes.append(node)
+            node = self.parents[node]
+        return nodes[::-1]
+
+    def depth(self, node: int) -> int:
+        """1 for the tokens right after the text."""
+        return len(self.path(node))
+
+    def depths(self) -> list[int]:
+        """Of every node, in one pass."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(1 + (depths[parent] if parent >= 0 else 0))
+        return depths
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +143,16 @@ class Proposal:
         laws[range(len(self)), self.tokens] = 1.0
         return laws
 
+    @property
+    def tree(self) -> Tree:
+        return Tree(self.parents)
+
     def children(self, node: int) -> list[int]:
-        return [child for child, parent in enumerate(self.parents) if parent == node]
+        return self.tree.children(node)
 
     def depth(self, node: int) -> int:
-        """1 for the tokens right behind the text."""
-        levels = 0
-        while node >= 0:
-            node, levels = self.parents[node], levels + 1
-        return levels
+        """1 for the tokens right after the text."""
+        return self.tree.depth(node)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).resolve().parent / "js"
+TESTS = Path(__file__).resolve().parent / "page" / "js"
 
 
 def find_node() -> str | None:

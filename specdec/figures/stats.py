@@ -1,4 +1,9 @@
-"""Events folded into figures. Words and letters as everywhere: α judged-only, τ per cycle, costs in plain steps."""
+"""Events folded into figures. Words and letters as everywhere: α judged-only, τ per cycle, costs in plain steps.
+
+Of a tree, acceptance counts levels, not guesses: a level is judged if one of its nodes was, and passed if one was kept.
+So a tree's `alpha` is levels passed / levels reached, and `draft_acceptance_rate` is what remains of its guesses:
+tokens kept / tokens drafted. Of a chain, each level is one guess.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, TYPE_CHECKING
+from typing import Any
 
 from ..events import Committed, Drafted, Event, Finished, Verified
+from ..types import Tree
 from .theory import accounted_speedup
-
-if TYPE_CHECKING:
-    import pandas
 
 TOKEN_KINDS = ("word_start", "continuation", "punctuation", "digit", "white_space")
 
@@ -26,7 +29,7 @@ class LaneStats:
     first: int = 1  # tokens of cycle 0; a peer may draft before it has read the prompt
     drafted: int = 0
     drafting_cycles: int = 0
-    accepted_at: list[int] = field(default_factory=list)  # by depth in the draft
+    accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft
     judged_at: list[int] = field(default_factory=list)
     accepted_of: dict[str, int] = field(default_factory=dict)  # by the kind of token that came to stand there
     judged_of: dict[str, int] = field(default_factory=dict)
@@ -79,19 +82,17 @@ class LaneStats:
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...], before: str) -> None:
         """Count levels of the draft: reached if one of its nodes was judged, passed if one was accepted.
 
-        What stands behind the end of the text was judged, but is no part of it: it does not count.
+        What stands after the end of the text was judged, but is no part of it: it does not count.
         """
         passed: list[bool] = []
+        depths = Tree(parents).depths()
         for position in verified.positions:
             ended = sum(passed) == committed.accepted and len(committed.tokens) == committed.accepted
             if position.status == "discarded" or ended:
                 continue
-            depth, node = 0, position.node
-            while (node := parents[node]) >= 0:
-                depth += 1
-            if depth == len(passed):
-                passed.append(False)
-            passed[depth] |= position.status == "accepted"
+            level = depths[position.node] - 1
+            passed += [False] * (level + 1 - len(passed))
+            passed[level] |= position.status == "accepted"
         for depth, kept in enumerate(passed):
             if depth == len(self.judged_at):
                 self.judged_at.append(0)
@@ -114,12 +115,12 @@ class LaneStats:
 
     @property
     def alpha(self) -> float | None:
-        """Accepted / judged."""
+        """Levels passed / levels judged: of a chain, tokens accepted / tokens judged."""
         return self.accepted / self.judged if self.judged else None
 
     @property
     def draft_acceptance_rate(self) -> float | None:
-        """Accepted / drafted."""
+        """Tokens accepted / tokens drafted, siblings included."""
         return self.accepted / self.drafted if self.drafted else None
 
     @property
@@ -139,7 +140,7 @@ class LaneStats:
 
     @property
     def seconds_per_token(self) -> float | None:
-        """TPOT: time per output token behind the first."""
+        """TPOT: time per output token after the first."""
         return self.decode_seconds / (self.tokens - self.first) if self.tokens > self.first else None
 
     @property
@@ -186,7 +187,7 @@ class Comparison:
     def overhead(self) -> float | None:
         """o: what a cycle costs beyond its draft and its pass."""
         spec = self.speculative
-        if not self.step or not spec.drafting_cycles:
+        if not self.step or not spec.drafting_cycles or not spec.cycles:
             return None
         return spec.other_seconds / spec.cycles / self.step
 
@@ -217,15 +218,30 @@ def account(runs: Sequence[Comparison]) -> float | None:
         return None
     costs = [(run.draft_cost, run.verify_cost, run.overhead) for run in runs if run.speculative.drafted]
     c, v, o = (median(cost or 0.0 for cost in column) for column in zip(*costs, strict=True))
+    passing = passing_rates(lanes)
     return accounted_speedup(
-        pooled_alpha(lanes),
-        sum(lane.drafted for lane in lanes) / drafting,
+        passing,
+        len(passing),
         c,
         v,
         o,
         drafting / sum(lane.cycles for lane in lanes),
         median(run.step_cost for run in runs),
+        sum(lane.drafted for lane in lanes) / drafting,
     )
+
+
+def passing_rates(lanes: Sequence[LaneStats]) -> list[float]:
+    """By level over all runs: of the drafts that passed the level before (at first: of all), the share that passed it.
+
+    Lower than α where drafts differ in depth: whoever passed one level may find no further one.
+    """
+    before, level, rates = sum(lane.drafting_cycles for lane in lanes), 0, list[float]()
+    while before:
+        passed = sum(lane.accepted_at[level] for lane in lanes if level < len(lane.accepted_at))
+        rates.append(passed / before)
+        before, level = passed, level + 1
+    return rates
 
 
 def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
@@ -265,7 +281,7 @@ def token_kind(piece: str, before: str = "") -> str:
 def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
     """Several races in figures: acceptance pooled over all cycles, medians of costs, rates and speed-ups.
 
-    Rates are tokens per second behind the first token, whose time stands apart; a figure that cannot be had is None.
+    Rates are tokens per second after the first token, whose time stands apart; a figure that cannot be had is None.
     """
     lanes = [run.speculative for run in runs]
     accepted = sum(lane.accepted for lane in lanes)
@@ -317,21 +333,3 @@ def repetition(ids: list[int], n: int = 8) -> float:
     """The share of n-grams that occurred before: looping text flatters every drafter."""
     grams = [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
     return 1.0 - len(set(grams)) / len(grams) if grams else 0.0
-
-
-def cycles_frame(events: Iterable[Event], lane: str = "speculative") -> pandas.DataFrame:
-    """One row a cycle: what was drafted, kept and committed, and when (seconds on the lane's clock)."""
-    import pandas
-
-    rows: dict[int, dict[str, object]] = {}
-    for event in events:
-        if event.lane != lane or not isinstance(event, (Drafted, Verified, Committed)):
-            continue
-        row = rows.setdefault(event.cycle, {"cycle": event.cycle, "drafted": 0, "draft_seconds": 0.0})
-        if isinstance(event, Drafted):
-            row.update(drafted=len(event.tokens), draft_seconds=event.end - event.start)
-        elif isinstance(event, Verified):
-            row.update(verify_seconds=event.end - event.start)
-        else:
-            row.update(accepted=event.accepted, kind=event.kind, tokens=len(event.tokens), text=event.text, at=event.at)
-    return pandas.DataFrame(list(rows.values()))

@@ -92,10 +92,13 @@ class Trace:
 
     @classmethod
     def load(cls, path: Path) -> Trace:
-        if path.stat().st_size > MAX_BYTES:
+        """TraceError if it is no trace, OSError if it cannot be read. Endless files are read up to the limit."""
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
             raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
         try:
-            return cls.loads(path.read_text(encoding="utf-8"))
+            return cls.loads(content.decode())
         except UnicodeDecodeError as error:
             raise TraceError("the file is not UTF-8 text") from error
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from specdec.assets import ASSETS
 from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Finished, Position, Verified
-from specdec.figures.stats import account, Comparison, cycles_frame, interval, LaneStats, pooled_alpha, repetition
+from specdec.figures.stats import account, Comparison, interval, LaneStats, pooled_alpha, repetition
 from specdec.proof.prove import TableModel
-from specdec.types import SamplingParams
+from specdec.traces.file import Trace
+from specdec.types import SamplingParams, Tree
 
 
 def position(node: int, status: str) -> Position:
@@ -107,11 +110,44 @@ def test_idle_runs_weigh_in_the_account() -> None:
     assert account([idle]) is None
 
 
-def test_a_run_as_a_table() -> None:
-    frame = cycles_frame(SPEC)
-    assert frame["accepted"].tolist() == [0, 4, 1, 0]
-    assert frame["drafted"].sum() == 12
-    assert frame["verify_seconds"].sum() == pytest.approx(0.046)
+RECORDED = sorted((ASSETS / "traces").glob("*/*.jsonl"))
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_the_account_of_a_recorded_run_closes(path: Path) -> None:
+    """Trees too, whose branches end at different depths."""
+    told = Comparison.of(Trace.load(path).events)
+    assert told.accounted_speedup == pytest.approx(told.measured_speedup, rel=1e-6)
+
+
+def test_a_tree_has_two_rates_of_acceptance() -> None:
+    """Of its levels, and of its guesses: siblings of what was kept are drafted, but pass no level."""
+    stats = LaneStats.of(Trace.load(ASSETS / "traces" / "eagle3.tree" / "story.jsonl").events, "speculative")
+    assert (
+        stats.alpha == stats.accepted / stats.judged and stats.draft_acceptance_rate == stats.accepted / stats.drafted
+    )
+    assert stats.judged < stats.drafted and stats.alpha > 2 * stats.draft_acceptance_rate
+
+
+def test_a_draft_that_is_no_tree_is_refused_not_walked_for_ever() -> None:
+    drafted, verified, committed = cycle("speculative", 1, 0.0, [R, D], 1, 0.001, 0.01)
+    for parents in ((0, 0), (1, 0), (-2, 0), (-1, 1)):
+        with pytest.raises(ValueError, match="no tree"):
+            LaneStats.of([replace(drafted, parents=parents), verified, committed], "speculative")
+
+
+def test_a_level_may_be_judged_below_one_that_was_not() -> None:
+    """No engine writes this; a file may say it."""
+    stats = LaneStats.of(cycle("speculative", 1, 0.0, [D, A], 2, 0.001, 0.01), "speculative")
+    assert (stats.accepted_at, stats.judged_at) == ([0, 1], [1, 1])
+    assert account([Comparison(stats, LaneStats.of(PLAIN, "plain"))]) is not None
+
+
+def test_a_tree_walks_up_and_down() -> None:
+    tree = Tree((-1, -1, 0, 0, 3))
+    assert tree.children(-1) == [0, 1] and tree.children(0) == [2, 3] and tree.children(4) == []
+    assert tree.path(4) == [0, 3, 4] and tree.path(-1) == []
+    assert tree.depths() == [1, 1, 2, 2, 3] == [tree.depth(node) for node in range(5)]
 
 
 def test_an_empty_run_has_no_figures_and_no_division_by_zero() -> None:

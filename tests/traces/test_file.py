@@ -14,7 +14,7 @@ from specdec.events import from_dict, to_dict
 from specdec.proof.prove import TableModel
 from specdec.traces import file as trace
 from specdec.traces.file import Header, Trace, TraceError
-from specdec.types import SamplingParams
+from specdec.types import MAX_SEED, MIN_SEED, SamplingParams
 
 TARGET = TableModel(8, seed=1)
 PARAMS = SamplingParams(temperature=1.0, max_tokens=12, seed=1)
@@ -85,6 +85,9 @@ def test_what_is_no_trace_is_refused_with_the_reason(text: str, reason: str) -> 
     "line",
     [
         '{"event":"exploded"}',
+        '{"event":[1]}',
+        '{"event":{"a":1}}',
+        '{"event":null}',
         '{"event":"finished","lane":"plain"}',
         '{"event":"finished","lane":7,"reason":"end","tokens":1,"text":"","at":1,"prefill":1,"draft":1,"verify":1,"other":1}',
         '{"event":"finished","lane":"a","reason":"bored","tokens":1,"text":"","at":1,"prefill":1,"draft":1,"verify":1,"other":1}',
@@ -123,6 +126,28 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
         Trace.load(tmp_path / "large.jsonl")
     with pytest.raises(TraceError, match="larger than 1 MB"):
         Trace.loads("x" * 1_000_001)
+
+
+def test_an_endless_file_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = Path("/dev/zero")
+    if not endless.exists():
+        pytest.skip("there is no /dev/zero here")
+    monkeypatch.setattr(trace, "MAX_BYTES", 1_000_000)
+    with pytest.raises(TraceError, match="larger than 1 MB"):
+        Trace.load(endless)
+
+
+@pytest.mark.parametrize("seed", [2**53 + 1, MAX_SEED, MIN_SEED])
+def test_whatever_seed_a_run_may_have_its_trace_can_be_read(seed: int) -> None:
+    params = dataclasses.replace(PARAMS, seed=seed)
+    run = Trace(EXAMPLE.header, tuple(generate(Task(TARGET, (1,), params, k=0))))
+    assert Trace.loads(run.dumps()).events == run.events
+
+
+@pytest.mark.parametrize("seed", [MAX_SEED + 1, MIN_SEED - 1, 10**400])
+def test_a_seed_that_no_trace_can_hold_is_refused_before_the_run(seed: int) -> None:
+    with pytest.raises(ValueError, match="seed must lie between"):
+        dataclasses.replace(PARAMS, seed=seed)
 
 
 def test_events_are_frozen() -> None:

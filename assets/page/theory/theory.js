@@ -29,8 +29,8 @@ function tokensByPosition(alphas, k) {
 
 const speedup = (alpha, k, c, v = 1, o = 0) => expectedTokens(alpha, k) / (k * c + v + o);
 
-function accountedSpeedup(alphas, k, c, v, o, share = 1, step = 1) {
-  return (share * tokensByPosition(alphas, k) + 1 - share) / (share * (k * c + v) + (1 - share) * step + o);
+function accountedSpeedup(alphas, k, c, v, o, share = 1, step = 1, drafted = k) {
+  return (share * tokensByPosition(alphas, k) + 1 - share) / (share * (drafted * c + v) + (1 - share) * step + o);
 }
 
 const growing = (v, at) => (k) => 1 + ((v - 1) * k) / at;
@@ -109,12 +109,12 @@ function ofRun(run) {
   const { drafter = "", k: asked = 0, params } = lane.started || {}, count = (of) => (place) => cycles.filter((cycle) => of(cycle) > place).length;
   const places = Array.from({ length: Math.max(...cycles.map((cycle) => cycle.judged)) }, (_, place) => place);
   const judgedAt = places.map(count((cycle) => cycle.judged)), acceptedAt = places.map(count((cycle) => cycle.accepted));
-  const alphas = acceptedAt.map((kept, place) => kept / judgedAt[place]), mean = a.drafted / drafting.length, share = drafting.length / a.k, tree = a.trees > 0;
+  const alphas = acceptedAt.map((kept, place) => kept / judgedAt[place]), passing = acceptedAt.map((kept, place) => kept / ((place ? acceptedAt[place - 1] : drafting.length) || 1)), mean = a.drafted / drafting.length, share = drafting.length / a.k, tree = a.trees > 0;
   const o = F.perPass(Math.max(0, a.time - a.drafting - a.passing), a.k), step = F.perPass(a.passing - a.checking, a.k - a.checks) ?? 1;
   const k = tree ? asked : Math.max(1, Math.round(mean)), c = tree ? F.perPass(a.drafting, drafting.length * k) : F.c;
   return {
     drafter, k, c, v: F.v, o, share, tree, varied: !tree && Math.abs(mean - k) > 0.1, tau: F.tau, alpha: F.alpha, alphas, judgedAt, acceptedAt, judged: a.judged, accepted: a.accepted, measured: F.speedup,
-    accounted: accountedSpeedup(alphas, mean, F.c, F.v, o, share, step), temperature: params ? params.temperature : 0, kind: run.header.kind || "",
+    accounted: accountedSpeedup(passing, passing.length, F.c, F.v, o, share, step, mean), temperature: params ? params.temperature : 0, kind: run.header.kind || "",
     family: (run.header.models || {}).family, passMs: F.b.time / F.b.k, keptOf: drafting.filter((cycle) => cycle.own && deep(cycle) === k).map((cycle) => cycle.accepted), checks: checksOf(cycles, F.perPass),
   };
 }
