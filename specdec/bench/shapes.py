@@ -288,7 +288,7 @@ def roofline(draft: Draft, target: Transformer, k: int, context: int) -> float |
     known = next((m for m in machines if m["id"] in name.lower().replace(" ", "")), None)
     if known is None:
         return None
-    peak = theory.Machine(known["tflops"] * 1e12, known["gbps"] * 1e9, known["gb"] * 1e9)
+    peak = theory.Machine(known["tflops"] * 1e12, known["gbps"] * 1e9, known["mib"] * 2**20)
     bits = 8 * target.dtype.itemsize
 
     def weights(model: Transformer) -> int:

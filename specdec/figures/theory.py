@@ -89,7 +89,8 @@ def best_k(alpha: float, c: float, v: float | Callable[[int], float] = 1.0, o: f
 def break_even(c: float, v: float = 1.0, o: float = 0.0) -> float:
     """The α above which one draft pays, 1 + α > c + v + o: v is a check of two rows.
 
-    If checks are free and cycles have no overhead, α > c (corollary 3.9). Above 1: no α is enough.
+    If checks are free and cycles have no overhead, α > c (corollary 3.9). Above 1: for one draft no α is enough;
+    longer drafts may still pay, because they share the overhead.
     """
     return max(0.0, c + v + o - 1.0)
 
@@ -130,18 +131,20 @@ class Model:
     head_dim: int
     experts: int = 1
     chosen: int = 1  # experts per token
+    embedding: float = 0.0  # parameters of an input table that is not the output matrix, too: looked up, not read
 
 
 def weights_read(model: Model, rows: float) -> float:
-    """Parameters that a pass over so many rows reads.
+    """Parameters that a pass over so many rows reads: all but the input table, of which a few rows are read.
 
     Of the experts it wakes the share 1 - (1 - chosen / experts)^rows, if each row chooses evenly and on its own.
     """
+    read = model.parameters - model.embedding
     if model.experts == model.chosen:
-        return model.parameters
+        return read
     share = model.chosen / model.experts
     in_experts = (model.parameters - model.active) / (1.0 - share)
-    return model.parameters - in_experts * (1.0 - share) ** rows
+    return read - in_experts * (1.0 - share) ** rows
 
 
 def cache_bytes(model: Model, tokens: float) -> float:
@@ -156,9 +159,12 @@ def reading_seconds(machine: Machine, model: Model, bits: int, batch: float, row
 
 
 def computing_seconds(machine: Machine, model: Model, batch: float, rows: float, context: float) -> float:
-    """Two operations per active parameter and row, and four per layer, head dimension and row seen by attention."""
+    """Two operations per active parameter and row, and four per layer, head dimension and row seen by attention.
+
+    Looking a row up in the input table takes none.
+    """
     attention = 4.0 * model.layers * model.heads * model.head_dim * context
-    return batch * rows * (2.0 * model.active + attention) / machine.flops
+    return batch * rows * (2.0 * (model.active - model.embedding) + attention) / machine.flops
 
 
 def pass_seconds(machine: Machine, model: Model, bits: int, batch: float, rows: float, context: float) -> float:
@@ -189,6 +195,14 @@ def batch_speedup(
     c = pass_seconds(machine, draft, bits, batch, 1, context) / plain
     v = pass_seconds(machine, target, bits, batch, k + 1, context) / plain
     return speedup(alpha, k, c, v)
+
+
+def crossings(speedups: Sequence[float]) -> list[int]:
+    """Where a curve of speed-ups changes sides of 1: each index from which it is on the other side.
+
+    Against the batch size it may do so twice: with experts or a long context it first loses and wins later.
+    """
+    return [i for i in range(1, len(speedups)) if (speedups[i] < 1.0) != (speedups[i - 1] < 1.0)]
 
 
 def memory_bytes(target: Model, draft: Model, bits: int, batch: float, context: float) -> tuple[float, ...]:

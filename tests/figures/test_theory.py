@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets"
 HARDWARE = json.loads((ASSETS / "hardware.json").read_text(encoding="utf-8"))
 SHAPE = ("layers", "heads", "kv_heads", "head_dim", "experts", "chosen")
 MACHINES = {
-    one["id"]: Machine(one["tflops"] * 1e12, one["gbps"] * 1e9, one["gb"] * 1e9) for one in HARDWARE["machines"]
+    one["id"]: Machine(one["tflops"] * 1e12, one["gbps"] * 1e9, one["mib"] * 2**20) for one in HARDWARE["machines"]
 }
 MODELS = {
     one["id"]: Model(
         one["parameters"] * 1e9,
         one.get("active", one["parameters"]) * 1e9,
         **{name: one[name] for name in SHAPE if name in one},
+        embedding=one.get("embedding", 0.0) * 1e9,
     )
     for one in HARDWARE["models"]
 }
@@ -122,9 +123,22 @@ def test_every_constant_has_its_source() -> None:
     assert len(MACHINES) == 8 and len(MODELS) == 7
 
 
-def test_a_70b_target_reads_140_gb_for_every_token() -> None:
-    seconds = theory.pass_seconds(MACHINES["h200"], MODELS["llama70"], 16, 1, 1, 0)
-    assert seconds * MACHINES["h200"].bandwidth == pytest.approx(141e9, rel=0.01)
+def test_a_70b_target_reads_139_of_its_141_gb_for_every_token() -> None:
+    """Its table of input embeddings, 128,256 × 8,192, is looked up, not read; the H200 keeps some room beside it."""
+    model, machine = MODELS["llama70"], MACHINES["h200"]
+    assert model.parameters * 2 == pytest.approx(141.1e9, rel=1e-3)
+    seconds = theory.pass_seconds(machine, model, 16, 1, 1, 0)
+    assert seconds * machine.bandwidth == pytest.approx(model.parameters * 2 - 2 * 128_256 * 8192, rel=1e-4)
+    assert 5e9 < machine.memory - model.parameters * 2 < 15e9
+
+
+def test_computing_leaves_the_input_embeddings_out() -> None:
+    model = MODELS["llama8"]
+    read = model.parameters - model.embedding
+    bare = replace(model, parameters=read, active=read, embedding=0.0)
+    assert model.embedding / model.parameters == pytest.approx(0.065, abs=1e-3)
+    times = [theory.computing_seconds(MACHINES["h100"], one, 64, 9, 0) for one in (model, bare)]
+    assert times[0] == pytest.approx(times[1])
 
 
 def test_rows_are_free_until_computing_takes_as_long_as_reading() -> None:
@@ -140,10 +154,11 @@ def test_rows_are_free_until_computing_takes_as_long_as_reading() -> None:
 
 def test_a_mixture_wakes_its_active_part_for_one_row_and_all_of_it_for_many() -> None:
     model = MODELS["moe30"]
-    assert theory.weights_read(model, 1) == pytest.approx(model.active)
-    assert theory.weights_read(model, 2) > 1.5 * model.active
-    assert theory.weights_read(model, 5000) == pytest.approx(model.parameters)
-    assert theory.weights_read(MODELS["llama8"], 1) == MODELS["llama8"].parameters
+    assert theory.weights_read(model, 1) == pytest.approx(model.active - model.embedding)
+    assert theory.weights_read(model, 2) > 1.5 * theory.weights_read(model, 1)
+    assert theory.weights_read(model, 5000) == pytest.approx(model.parameters - model.embedding)
+    assert theory.weights_read(MODELS["llama8"], 1) == MODELS["llama8"].parameters - MODELS["llama8"].embedding
+    assert theory.weights_read(MODELS["qwen05"], 1) == MODELS["qwen05"].parameters  # its table is the output matrix
 
 
 def test_a_large_batch_eats_the_speedup_and_a_long_context_gives_some_of_it_back() -> None:
@@ -160,6 +175,23 @@ def test_the_cache_of_llama_3_is_an_eighth_of_a_megabyte_per_token() -> None:
     weights, draft, cache, drafts_cache = theory.memory_bytes(MODELS["llama8"], MODELS["llama1"], 16, 2, 1000)
     assert (weights, cache) == (MODELS["llama8"].parameters * 2, 2000 * 131_072)
     assert draft < weights and drafts_cache == 2000 * 32_768
+
+
+def test_with_experts_the_gain_is_not_monotone_in_the_batch() -> None:
+    """A small batch wakes further experts with each row, a large one has woken them all (arXiv 2505.19645)."""
+
+    def gains(machine: str, draft: str, alpha: float, k: int, context: int) -> list[float]:
+        pair = MACHINES[machine], MODELS["moe30"], MODELS[draft]
+        return [theory.batch_speedup(*pair, 16, alpha, k, batch, context) for batch in batches]
+
+    batches = [2 ** (i / 8) for i in range(73)]
+    large = gains("h100", "llama1", 0.8, 4, 512)
+    (wins,) = theory.crossings(large)
+    assert large[0] < 0.8 and 4 < batches[wins] < 5 and max(large) > 2.7 > 2.3 > large[-1] > 1
+    small = gains("cpu", "qwen05", 0.5, 1, 256)
+    wins, loses = theory.crossings(small)
+    assert small[wins] >= 1 > small[loses]
+    assert theory.crossings([2.0, 1.0, 0.9, 0.5, 1.2]) == [2, 4] and theory.crossings([1.5, 1.0]) == []
 
 
 # The page's own formulas.
@@ -197,6 +229,7 @@ def formulas(rng: random.Random) -> Iterator[dict[str, Any]]:
         yield case("free_rows", machine, target, bits, batch, context)
         yield case("batch_speedup", machine, target, draft, bits, alpha, k, batch, context)
         yield case("memory_bytes", target, draft, bits, batch, context)
+        yield case("crossings", [0.6 + rng.random() for _ in range(judged)])
 
 
 def run_case(trace: Trace) -> dict[str, Any]:

@@ -40,6 +40,14 @@ def test_figures_in_the_common_mistakes_are_computed() -> None:
     assert f"gives {theory.speedup(0.75, 4, 0.5):.2f}× at K = 4" in said("Half of the layers")
 
 
+def test_the_price_of_a_check_is_the_measured_one() -> None:
+    rows = json.loads((ASSETS / "results" / "embedded.json").read_text(encoding="utf-8"))["rows"]
+    costs = [row["verify_cost"] for row in rows if row["verify_cost"] is not None]
+    low, high = f"{min(costs):.1f}", f"{max(costs):.0f}"
+    assert f"a check costs {low} to {high} plain steps" in (TEXT / "en" / "reading.md").read_text(encoding="utf-8")
+    assert f"一次验证相当于 {low} 到 {high} 个普通步" in (TEXT / "zh" / "reading.md").read_text(encoding="utf-8")
+
+
 def test_the_shortcut_writes_what_is_said() -> None:
     p, q = (0.6, 0.3, 0.1), (0.2, 0.5, 0.3)
     kept = [min(*pair) for pair in zip(p, q, strict=True)]

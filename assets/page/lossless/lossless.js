@@ -258,7 +258,7 @@ function mount(element, props, watch, trigger, server) {
   /* -- what stands still, and listening -- */
 
   function bug(name) {
-    const { title, what, met } = W.mistakes[name], node = h("button", { type: "button", class: "sd-bug", role: "switch", "data-key": name, "aria-checked": "false" }, h("i", {}), h("b", {}, title), h("span", {}, sentences(what, words(W.rail.met, { met }))));
+    const { title, what, met } = W.mistakes[name], node = h("button", { type: "button", class: "sd-bug", role: "switch", "data-key": name, "aria-checked": "false" }, h("i", {}), h("b", {}, title), h("span", {}, sentences(what, met && words(W.rail.met, { met }))));
     node.onclick = () => choose({ mistake: S.mistake === name ? "" : name });
     return node;
   }

@@ -52,13 +52,14 @@ function wilson(accepted, judged, z = 1.96) {
 }
 
 const CACHE_BYTES = 2;
-const machineOf = ({ tflops, gbps, gb }) => ({ flops: tflops * 1e12, bandwidth: gbps * 1e9, memory: gb * 1e9 });
-const modelOf = (one) => ({ experts: 1, chosen: 1, ...one, parameters: one.parameters * 1e9, active: (one.active ?? one.parameters) * 1e9 });
+const machineOf = ({ tflops, gbps, mib }) => ({ flops: tflops * 1e12, bandwidth: gbps * 1e9, memory: mib * 2 ** 20 });
+const modelOf = (one) => ({ experts: 1, chosen: 1, ...one, parameters: one.parameters * 1e9, active: (one.active ?? one.parameters) * 1e9, embedding: (one.embedding ?? 0) * 1e9 });
 
 function weightsRead(model, rows) {
-  if (model.experts === model.chosen) return model.parameters;
+  const read = model.parameters - model.embedding;
+  if (model.experts === model.chosen) return read;
   const share = model.chosen / model.experts, inExperts = (model.parameters - model.active) / (1 - share);
-  return model.parameters - inExperts * (1 - share) ** rows;
+  return read - inExperts * (1 - share) ** rows;
 }
 
 const cacheBytes = (model, tokens) => 2 * model.layers * model.kv_heads * model.head_dim * CACHE_BYTES * tokens;
@@ -68,7 +69,7 @@ function readingSeconds(machine, model, bits, batch, rows, context) {
 }
 
 function computingSeconds(machine, model, batch, rows, context) {
-  return (batch * rows * (2 * model.active + 4 * model.layers * model.heads * model.head_dim * context)) / machine.flops;
+  return (batch * rows * (2 * (model.active - model.embedding) + 4 * model.layers * model.heads * model.head_dim * context)) / machine.flops;
 }
 
 function passSeconds(machine, model, bits, batch, rows, context) {
@@ -94,6 +95,8 @@ function batchSpeedup(machine, target, draft, bits, alpha, k, batch, context) {
   const { c, v } = batchCosts(machine, target, draft, bits, k, batch, context);
   return speedup(alpha, k, c, v);
 }
+
+const crossings = (speedups) => speedups.flatMap((gain, i) => (i && gain < 1 !== speedups[i - 1] < 1 ? [i] : []));
 
 function memoryBytes(target, draft, bits, batch, context) {
   return [...[target, draft].map((model) => (model.parameters * bits) / 8), ...[target, draft].map((model) => cacheBytes(model, batch * context))];
@@ -453,10 +456,13 @@ function mount(element, props) {
 
   function paintBatches({ machine, target, draft }) {
     const A = frame("batches", 270, W.batches.aria, { bottom: 40 }), { g } = A, at = (batch) => batchSpeedup(machine, target, draft, S.bits, S.alpha, S.k, batch, S.context), batches = range(0, 72).map((i) => 2 ** (i / 8));
-    const y = speedAxis(A, Math.max(2.2, ...batches.map(at)) * 1.12), x = (batch) => A.left + (Math.log2(batch) / 9) * A.wide, now = at(S.batch), loses = batches.find((batch) => at(batch) < 1), right = S.batch > 64;
+    const y = speedAxis(A, Math.max(2.2, ...batches.map(at)) * 1.12), x = (batch) => A.left + (Math.log2(batch) / 9) * A.wide, now = at(S.batch), gains = batches.map(at), right = S.batch > 64;
     for (const batch of [1, 4, 16, 64, 256]) g.append(text(x(batch), A.floor + 18, String(batch), "", "middle"));
     g.append(text(A.left + A.wide / 2, A.height - 4, W.batches.axis, "", "middle"), path(batches.map((batch) => [x(batch), y(at(batch))]), "sd-line-a"));
-    if (loses > 1) g.append(line(x(loses), y(1), x(loses), A.floor, "sd-dots"), text(x(loses) + (x(loses) > A.left + 200 ? -6 : 6), y(1) + 18, words(W.batches.loses, { n: Math.ceil(loses) }), "sd-b", x(loses) > A.left + 200 ? "end" : "start"));
+    for (const i of crossings(gains)) { // where it wins is told above the line, where it loses below
+      const turn = x(batches[i]), loses = gains[i] < 1, left = turn > A.left + 200;
+      g.append(line(turn, y(1), turn, A.floor, "sd-dots"), text(turn + (left ? -6 : 6), y(1) + (loses ? 18 : -8), words(loses ? W.batches.loses : W.batches.wins, { n: Math.ceil(batches[i]) }), "sd-b", left ? "end" : "start"));
+    }
     g.append(dot(x(S.batch), y(now), 6.5, "sd-th-you"), text(x(S.batch) + (right ? -12 : 12), y(now) - 10, times(now), "sd-th-mine sd-b", right ? "end" : "start"));
     part.batches.replaceChildren(g);
   }
@@ -483,7 +489,7 @@ function mount(element, props) {
     three: () => ({ set: { alpha: 1, k: 2, c: 0, v: 1.25, o: 0 }, best: times(speedup(1, 2, 0, 1.25)), usual: times(speedup(0.8, 2, 0, 1.25)) }),
     bytes: () => {
       const model = modelOf(byId(models, "llama70")), machine = machineOf(byId(machines, "h200"));
-      return { wall: { target: "llama70", draft: "llama8", machine: "h200", bits: 16, batch: 1, context: 256 }, bytes: gigabytes(model.parameters * 2), time: milliseconds(readingSeconds(machine, model, 16, 1, 1, 0)) };
+      return { wall: { target: "llama70", draft: "llama8", machine: "h200", bits: 16, batch: 1, context: 256 }, bytes: gigabytes(model.parameters * 2), read: gigabytes(weightsRead(model, 1) * 2), left: gigabytes(machine.memory - model.parameters * 2), time: milliseconds(readingSeconds(machine, model, 16, 1, 1, 0)) };
     },
     example: () => ({ set: EXAMPLE, each: times(speedup(0.8, 4, 0.1)), all: times(speedup(0.8, 4, 0.1 / 4)) }),
     epsilon: () => ({ k: S.k, rows: S.k + 1, epsilon: fixed(S.k * S.c + S.v + S.o - 1), draft: fixed(S.k * S.c), check: fixed(S.v + S.o - 1) }),
@@ -534,7 +540,7 @@ function mount(element, props) {
 
   function buildSources() {
     const cells = (values) => values.map((value) => h("td", {}, String(value))), { active, experts } = W.sources;
-    part.sources.append(plainTable(W.sources.heads, machines.map(({ id, name, tflops, gbps, gb }) => h("tr", {}, h("th", { scope: "row" }, name, h("span", { class: "sd-sub" }, W.sources.machines[id])), cells([tflops, gbps, gb])))));
+    part.sources.append(plainTable(W.sources.heads, machines.map(({ id, name, tflops, gbps, gb, mib, link }) => h("tr", {}, h("th", { scope: "row" }, name, h("span", { class: "sd-sub" }, W.sources.machines[id], link ? [" ", h("a", { href: link, target: "_blank", rel: "noreferrer" }, new URL(link).hostname)] : null)), cells([tflops, gbps, gb, mib.toLocaleString("en")])))));
     part.sources.append(plainTable(W.sources.model_heads, models.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name),
       cells([one.active ? words(active, { all: one.parameters, active: one.active }) : one.parameters, one.layers, one.heads + " × " + one.head_dim, one.kv_heads, one.experts ? words(experts, { all: one.experts, chosen: one.chosen }) : "–"])))));
     part.sources.append(h("p", { class: "sd-sub" }, words(W.sources.models, { read })));
@@ -563,6 +569,6 @@ function mount(element, props) {
 if (typeof module !== "undefined" && module.exports) {
   module.exports = {
     expectedTokens, expectedAccepted, acceptedDistribution, throughput, tokensByPosition, speedup, accountedSpeedup, growing, bestK, breakEven, wilson,
-    machineOf, modelOf, weightsRead, cacheBytes, passSeconds, freeRows, batchSpeedup, memoryBytes, ofRun, predicted,
+    machineOf, modelOf, weightsRead, cacheBytes, passSeconds, freeRows, batchSpeedup, crossings, memoryBytes, ofRun, predicted,
   };
 } else mount(element, props);
