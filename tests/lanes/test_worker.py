@@ -121,7 +121,7 @@ def test_prints_of_the_engine_are_no_answers(
 
 def test_it_ends_with_whoever_started_it() -> None:
     code = (
-        "import os; from specdec.worker import Worker; worker = Worker(); worker.start()\n"
+        "import os; from specdec.lanes.worker import Worker; worker = Worker(); worker.start()\n"
         "print(worker._process.pid, flush=True); os._exit(9)"  # without any farewell
     )
     pid = int(subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60).stdout)
