@@ -13,6 +13,7 @@ import torch
 from tqdm import tqdm
 
 from ..families.zoo import Family
+from ..lanes.transformers import checkpoint, read
 from .measure import seconds_per_step, Setting, write
 from .prompts import PROMPTS
 
@@ -24,17 +25,11 @@ class Peer:
     """A family's target and draft model in transformers, from the same files, greedy."""
 
     def __init__(self, family: Family) -> None:
-        from transformers import AutoModelForCausalLM
-        from transformers.utils import logging
-
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
         if family.draft is None:
             raise ValueError("assisted generation needs a draft model")
         self.family, self.device = family, family.target.device
         self.target, self.draft = (
-            AutoModelForCausalLM.from_pretrained(model.source, dtype=family.target.dtype).eval().to(self.device)
-            for model in (family.target, family.draft)
+            read(checkpoint(model)[1], family.target.dtype, self.device) for model in (family.target, family.draft)
         )
         # No end token: every run has the same length, and no logits processor is needed to keep it going.
         self.target.generation_config.eos_token_id = self.draft.generation_config.eos_token_id = None

@@ -27,7 +27,8 @@ from .. import describe
 from ..drafters import DraftModelDrafter, PromptLookupDrafter
 from ..engine import Stopwatch, Task, Transcript
 from ..events import Committed, Drafted, Event, Failed, Finished, Started, Verified
-from ..models.transformer import Transformer
+from ..models.packed import is_packed
+from ..models.transformer import read_weights, Transformer
 from ..models.view import TargetView
 from ..sampling import probabilities, residual, SharedNoiseChooser
 from ..types import Kind, Proposal, Trial, Verdict
@@ -66,18 +67,25 @@ def checkpoint(model: object) -> tuple[Transformer, Path]:
     return model, model.source
 
 
-@lru_cache(maxsize=8)
-def load(folder: Path, dtype: torch.dtype, device: str) -> Any:
-    """The same files once more, as the library reads them."""
-    from transformers import AutoModelForCausalLM
+def read(folder: Path, dtype: torch.dtype, device: str) -> Any:
+    """The same files once more, as the library reads them; packed ones are unpacked for it."""
+    from transformers import AutoConfig, AutoModelForCausalLM
     from transformers.utils import logging
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    model = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False
-    )
+    if is_packed(folder):
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
+        model.load_state_dict(read_weights(folder), strict=not config.tie_word_embeddings)
+    else:
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False
+        )
     return model.to(device).eval()
+
+
+load = lru_cache(maxsize=8)(read)
 
 
 class Run:

@@ -20,6 +20,7 @@ from torch.linalg import vector_norm
 from torch.nn.functional import silu
 
 from ..types import is_chain
+from . import packed
 from .cache import StaticCache
 from .config import Config
 
@@ -316,9 +317,15 @@ class Transformer:
 
 
 def read_weights(folder: Path) -> Weights:
-    """All tensors of a checkpoint folder, sharded or not."""
+    """All tensors of a checkpoint folder, sharded or not, or packed."""
+    from safetensors import safe_open
     from safetensors.torch import load_file
 
+    if packed.is_packed(folder):
+        with safe_open(folder / packed.FILE, "pt") as file:
+            is_difference = (file.metadata() or {}).get("packed") == packed.DIFFERENCE
+        base = read_weights(packed.base_of(folder)) if is_difference else None
+        return packed.unpack(load_file(folder / packed.FILE), base)
     shards = sorted(folder.glob("*.safetensors"))
     if not shards:
         raise ValueError(f"{folder} holds no .safetensors file")

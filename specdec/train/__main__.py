@@ -2,7 +2,8 @@
 
 Stages: tokenizer, target (early_exit is another name of it: its loss trains the exits), draft, its controls
 draft:scratch, draft:story and draft:large, medusa, eagle3, tuned (the target trained further on code, and a draft
-distilled anew from it), report. A stage whose checkpoint exists goes on where it stopped.
+distilled anew from it), report. A stage whose checkpoint exists goes on where it stopped. `pack`, which is no part of
+`all`, makes the finished family's files small; no stage can go on from those.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from torch import nn, Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from ..figures import machine
-from . import corpus, data, draft, eagle3, lessons, loop, medusa, report, target
+from . import corpus, data, draft, eagle3, lessons, loop, medusa, pack, report, target
 
 SHARD = "8MB"
 
@@ -301,12 +302,13 @@ STAGES: dict[str, Callable[[Workshop], None]] = {
     "tuned": train_tuned,
     "report": write_report,
 }
+LAST = {"pack": lambda shop: print(*pack.pack(shop.out), sep="\n")}
 ALIASES = {"early_exit": "target"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m specdec.train", description=__doc__)
-    parser.add_argument("stage", choices=(*STAGES, *ALIASES, "all"))
+    parser.add_argument("stage", choices=(*STAGES, *ALIASES, *LAST, "all"))
     parser.add_argument("--corpus", type=Path, required=True, help="a folder of .txt files: the stories")
     parser.add_argument("--out", type=Path, required=True, help="the family's folder")
     parser.add_argument("--minutes", type=float, help="stop after about so many minutes (55 %% for the target)")
@@ -330,7 +332,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     shop = Workshop(options)
     for stage in STAGES if options.stage == "all" else (ALIASES.get(options.stage, options.stage),):
-        STAGES[stage](shop)
+        (STAGES | LAST)[stage](shop)
     return 0
 
 

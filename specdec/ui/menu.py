@@ -67,14 +67,18 @@ def peer_lines() -> dict[str, str]:
 
 
 def parameters(folder: Path) -> int:
-    """As the headers of its files tell; tables of whole numbers are none. 0 if they cannot be read."""
+    """As the headers of its files tell; scales and tables of whole numbers are none. 0 if they cannot be read."""
     count = 0
     try:
         for path in folder.glob("*.safetensors"):
             with path.open("rb") as file:
                 length = int.from_bytes(file.read(8), "little")
-                tensors = json.loads(file.read(min(length, MAX_HEADER))).values()
-            count += sum(math.prod(tensor["shape"]) for tensor in tensors if "F" in tensor.get("dtype", ""))
+                tensors = json.loads(file.read(min(length, MAX_HEADER)))
+            count += sum(
+                math.prod(tensor["shape"])
+                for name, tensor in tensors.items()
+                if not name.endswith(".scale") and ("F" in tensor.get("dtype", "") or f"{name}.scale" in tensors)
+            )
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return 0
     return count

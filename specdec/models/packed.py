@@ -1,0 +1,82 @@
+"""Weights packed for a repository that stays light: matrices in 8 bits, or a checkpoint as its difference from another.
+
+One file, `packed.safetensors`, in the place of a folder's other weights. Beside a matrix NAME stand its scales,
+`NAME.scale`; whatever has no scales is stored as it is.
+
+- `rows`: int8 [out, in] and one bfloat16 scale a row, absmax / 127.
+- `difference`: two 4-bit numbers a byte, the first in the low half: uint8 [out, in / 2], and a float16 scale for every
+  64 inputs. They are added to the tensors of the checkpoint of the same name in the folder around this family:
+  `tuned/target` is told by its difference from `target`. Vectors are stored whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+FILE = "packed.safetensors"
+ROWS, DIFFERENCE = "rows", "difference"
+GROUP = 64  # inputs that share a scale of a difference
+# Scales tried for 4 bits, of the one that reaches the largest entry: a few clipped ones cost less than coarse steps.
+CLIPS = (1.0, 0.92, 0.85, 0.78, 0.7)
+
+
+def is_packed(folder: Path) -> bool:
+    return (folder / FILE).is_file()
+
+
+def base_of(folder: Path) -> Path:
+    """The checkpoint that a difference in `folder` is added to: `tuned/target` -> `target`."""
+    return folder.parent.parent / folder.name
+
+
+def unpack(stored: Mapping[str, Tensor], base: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+    """The tensors as a checkpoint has them, matrices in float32. With `base`, `stored` is a difference from it."""
+    tensors = {}
+    for name, tensor in stored.items():
+        if name.endswith(".scale"):
+            continue
+        if (scale := stored.get(f"{name}.scale")) is None:
+            tensors[name] = tensor
+        elif base is None:
+            tensors[name] = tensor.float() * scale.float()[:, None]
+        else:
+            steps = torch.stack((tensor & 15, tensor >> 4), -1).flatten(1).float() - 8  # [out, in]
+            tensors[name] = base[name].float() + (steps.unflatten(1, (-1, GROUP)) * scale.float()[..., None]).flatten(1)
+    return tensors
+
+
+def pack_rows(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Matrices in 8 bits, by rows as `EightBit` keeps them: packing what it keeps, and unpacking, changes nothing."""
+    packed: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if tensor.dim() != 2 or not tensor.is_floating_point():
+            packed[name] = tensor
+            continue
+        scale = (tensor.float().abs().amax(1) / 127).clamp_min(1e-12).bfloat16()
+        packed[f"{name}.scale"] = scale
+        packed[name] = (tensor.float() / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8)
+    return packed
+
+
+def pack_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Matrices as 4-bit differences from those of `base`; vectors whole. Entries of a matrix come in groups of 64."""
+    packed: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if tensor.dim() != 2:
+            packed[name] = tensor
+            continue
+        groups = (tensor.float() - base[name].float()).unflatten(1, (-1, GROUP))
+        reach = groups.abs().amax(-1, keepdim=True) / 7
+        tried = [(reach * clip).half().clamp_min(1e-7) for clip in CLIPS]  # [out, in / 64, 1]
+        steps = [(groups / scale.float()).round().clamp(-8, 7) for scale in tried]
+        errors = [(step * scale.float() - groups).square().sum(-1) for step, scale in zip(steps, tried, strict=True)]
+        best = torch.stack(errors).argmin(0)[None, ..., None]  # [1, out, in / 64, 1]
+        scale = torch.stack(tried).gather(0, best)[0]
+        step = torch.stack(steps).gather(0, best.expand(1, -1, -1, GROUP))[0]
+        low, high = (step + 8).to(torch.uint8).flatten(1).unflatten(1, (-1, 2)).unbind(-1)
+        packed[name], packed[f"{name}.scale"] = low | high << 4, scale[..., 0]
+    return packed

@@ -1,0 +1,89 @@
+"""Packed weights: what 8 bits and a 4-bit difference lose, and that every reader finds the same tensors."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from specdec.families.zoo import EMBEDDED
+from specdec.models import packed
+from specdec.models.transformer import EightBit, read_weights, Transformer
+from specdec.train.pack import pack
+from specdec.ui import menu
+
+ROOT = EMBEDDED.parents[1]
+needs_family = pytest.mark.skipif(not (EMBEDDED / "target").is_dir(), reason="the embedded family is not there")
+
+
+def test_packing_what_eight_bits_kept_changes_nothing() -> None:
+    matrix = torch.randn(48, 64, generator=torch.Generator().manual_seed(0))
+    stored = packed.unpack(packed.pack_rows({"m": matrix}))["m"]
+    before, after = EightBit.of(matrix), EightBit.of(stored)
+    assert torch.equal(before.weights, after.weights) and torch.equal(before.scales, after.scales)
+
+
+def test_vectors_and_tables_are_stored_as_they_are() -> None:
+    tensors = {"norm": torch.randn(7), "table": torch.arange(12).reshape(3, 4)}
+    assert packed.unpack(packed.pack_rows(tensors)) == tensors
+
+
+def test_a_difference_in_four_bits_loses_a_tenth_of_itself_at_most() -> None:
+    generator = torch.Generator().manual_seed(1)
+    base = {"m": torch.randn(32, 192, generator=generator), "norm": torch.randn(192, generator=generator)}
+    tuned = {name: tensor + 0.1 * torch.randn(tensor.shape, generator=generator) for name, tensor in base.items()}
+    small = packed.pack_difference(tuned, base)
+    assert small["m"].dtype == torch.uint8 and small["m"].shape == (32, 96)
+    read = packed.unpack(small, base)
+    assert torch.equal(read["norm"], tuned["norm"])
+    assert (read["m"] - tuned["m"]).norm() <= 0.1 * (tuned["m"] - base["m"]).norm()
+
+
+def test_a_family_is_packed_once_and_read_as_before(tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(2)
+
+    def write(name: str, tensors: dict[str, torch.Tensor]) -> Path:
+        (tmp_path / name).mkdir(parents=True)
+        save_file(tensors, tmp_path / name / "model.safetensors")
+        return tmp_path / name
+
+    base = {"m": torch.randn(8, 64, generator=generator)}
+    write("target", base)
+    tuned = write("tuned/target", {"m": base["m"] + 0.01 * torch.randn(8, 64, generator=generator)})
+    heads = write(
+        "medusa", {"0.m": torch.randn(8, 64, generator=generator), "0.b": torch.randn(8, generator=generator)}
+    )
+    before = {folder: read_weights(folder) for folder in (tuned, heads)}
+    assert menu.parameters(heads) == 8 * 64 + 8
+    assert pack(tmp_path) == [tuned, heads] and pack(tmp_path) == []
+    assert sorted(path.name for path in heads.iterdir()) == [packed.FILE]
+    assert menu.parameters(heads) == 8 * 64 + 8
+    for folder, tensors in before.items():
+        read = read_weights(folder)
+        assert read.keys() == tensors.keys()
+        assert all(torch.allclose(read[name], tensors[name], atol=0.02) for name in tensors)
+    assert not packed.is_packed(tmp_path / "target")
+
+
+@needs_family
+@pytest.mark.parametrize("part", ["tuned/target", "draft_model_large"])
+def test_transformers_reads_packed_models_as_we_do(part: str) -> None:
+    from specdec.lanes import transformers
+
+    ours, tokens = Transformer.load(EMBEDDED / part), [0, 5, 77, 300, 12, 900]
+    with torch.no_grad():
+        theirs = transformers.read(EMBEDDED / part, torch.float32, "cpu")(torch.tensor([tokens])).logits[0]
+    assert torch.allclose(ours.forward(tokens, ours.new_cache(8), rows=len(tokens)), theirs, atol=2e-4)
+
+
+def test_the_repository_stays_light() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("this is no git checkout")
+    sizes = {name: (ROOT / name).stat().st_size for name in listed.stdout.split("\0") if (ROOT / name).is_file()}
+    assert sum(sizes.values()) <= 60 * 2**20
+    assert sum(size for name, size in sizes.items() if name.endswith(".safetensors")) <= 48e6
+    assert max(sizes.values()) < 9_000_000
