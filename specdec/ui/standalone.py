@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from ..traces.file import Trace
+from .components.drawn import script
 from .components.player import pack, player_words
 from .text import language, PAGE, strings, TAGS
 
@@ -30,8 +31,8 @@ def standalone(trace: Trace) -> str:
         "player": read("race/player.html"),
         "step": read("step/step.html"),
         "data": pack(json.dumps(data, ensure_ascii=False)),
-        "player_script": read("race/player.js"),
-        "step_script": read("step/step.js"),
+        "player_script": script("race/player"),
+        "step_script": script("step/step"),
     }
     return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read("traces/standalone.html"))
 

@@ -22,6 +22,7 @@ from specdec import events
 from specdec.methods import CHAINS_ONLY, LOSSY, METHODS, RULES, TUNED
 from specdec.traces import file as trace
 from specdec.ui import menu, request, session, text
+from specdec.ui.components import drawn
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.tabs import race
 
@@ -240,7 +241,7 @@ def test_the_menus_know_the_engines_names():
     words, names = text.strings("player"), {rule.name for rule in rules.RULES.values()}
     assert words["rule"].keys() | words["say"]["rejected_by"].keys() == names - {rules.RULES["rejection"].name}
     assert words["card"]["without_coin"].keys() - {"other"} < names
-    script = (text.PAGE / "race/player.js").read_text(encoding="utf-8")
+    script = drawn.script("race/player")
     assert set(re.findall(r'\b(?:BLOCK|NOISE) = "([^"]+)"', script)) < names
     assert menu.TARGETS.keys() == zoo.FOLDERS.keys()
     for name in menu.families() if (text.ASSETS / "family" / "target").is_dir() else ():
@@ -299,9 +300,19 @@ def test_every_string_is_a_string(name):
 CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also called C
 
 
+def test_a_script_brings_the_files_that_it_requires():
+    whole, names = drawn.script("race/player"), ["run", "kit", "lanes", "story", "charts", "card", "player"]
+    places = [whole.index(f"files['./{name}.js']") for name in names]
+    assert places[-1] == max(places) and places[0] == min(places)
+    assert all(whole.count(f"files['./{name}.js']") == 1 for name in names)
+    for name in names:
+        source = (text.PAGE / f"race/{name}.js").read_text(encoding="utf-8")
+        assert source in whole and source.count("\n") <= 400 and source.startswith("// @ts-check")
+
+
 def test_every_string_the_player_asks_for_exists():
     words = player_words()
-    script = (text.PAGE / "race/player.js").read_text(encoding="utf-8")
+    script = drawn.script("race/player")
     groups = "figures define say transport charts foot card time lane meta tree peer"
     for group in groups.split():
         letter = {"figures": "U", "say": "Y", "card": "C", "tree": "T"}.get(group)

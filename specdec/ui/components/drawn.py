@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import gradio as gr
 
 from ..text import PAGE, strings
+
+REQUIRED = re.compile(r'require\("\./(\w+)\.js"\)')
+PLAYER = 'document.querySelector(".sd-player").kit'  # what the player shares: `require("../race/player.js")` in Node
 
 
 def drawn(name: str, value: str = "", words: dict[str, Any] | None = None, **properties: Any) -> gr.HTML:
@@ -14,8 +18,32 @@ def drawn(name: str, value: str = "", words: dict[str, Any] | None = None, **pro
     return gr.HTML(
         value,
         html_template=(PAGE / f"{name}.html").read_text(encoding="utf-8"),
-        js_on_load=(PAGE / f"{name}.js").read_text(encoding="utf-8"),
+        js_on_load=script(name),
         apply_default_css=False,
         words=strings(name.rpartition("/")[2]) if words is None else words,
         **properties,
     )
+
+
+def script(name: str) -> str:
+    """`assets/page/NAME.js` and the files of its folder that it requires, as the body of one function.
+
+    The browser sees what Node sees: each file is a module with names of its own, run once, after those that it
+    requires. No file of another folder is joined: `require("../race/player.js")` is the kit of the player on the page.
+    """
+    folder, _, last = name.rpartition("/")
+    files: dict[str, str] = {}
+
+    def join(one: str) -> None:
+        source = (PAGE / folder / f"{one}.js").read_text(encoding="utf-8")
+        for other in REQUIRED.findall(source):
+            if other not in files:
+                join(other)
+        files[one] = source
+
+    join(last)
+    if len(files) == 1:
+        return files[last]
+    modules = (f"files['./{one}.js'] = ((module) => {{\n{source}\nreturn module.exports; }})({{ exports: {{}} }});"
+               for one, source in files.items())  # fmt: skip
+    return "\n".join([f"const files = {{}}, require = (name) => files[name] || {PLAYER};", *modules])

@@ -1,4 +1,4 @@
-"""The replay: one component that draws a run's log. Everything it does is in `assets/page/race/player.js`.
+"""The replay: one component that draws a run's log. Everything it does is in `assets/page/race/`.
 
 Its value is the run as a growing NDJSON text, so each update on the wire is only what was added, and a tab that opens
 late still sees it all. The template is static, because values in a template would be run as code: text from a run

@@ -1,4 +1,4 @@
-// The pure half of the player: what a run adds up to. `node --test tests/js`; TRACE names a run as NDJSON.
+// The pure half of the player: what a run adds up to. `node --test tests/page/js`; TRACE names a run as NDJSON.
 const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");

@@ -1,0 +1,204 @@
+// @ts-check
+/* The timeline, the three charts and the table below them. Every chart takes its width from the page, so that its text stays 12 px. */
+
+const { EPS, speculative, isOver, atEnd, horizon, written, shownLanes } = require("./run.js");
+const { MARK, h, s, text, line, rect, svg, bundle, hatch, clamp, fixed, duration, words, niceStep, tick, widthOf } = require("./kit.js");
+
+/* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
+function charts(W, part, S, { clipId, term }) {
+  function drawGantt(end) {
+    const box = part.gantt, width = S.room.gantt, [A, B, P] = shownLanes(S.run), down = P ? 70 : 0; // a third row pushes the plain one down
+    if (!width || !A.first) return box.replaceChildren();
+    const close = S.zoom === "close", span = Math.max(close ? closeSpan(A, B, width) : axisEnd(end), EPS), from = close ? clamp(S.t - span * 0.78, 0, Math.max(0, axisEnd(end) - span)) : 0;
+    const x = (v) => ((v - from) / span) * width, inside = (a, b) => b >= from && a <= from + span, height = 142 + down, looks = bundle(), labels = [];
+    for (const [lane, y, checks] of [[A, 22, true], [P, 92, true], [B, 92 + down, false]]) {
+      for (const cycle of lane ? lane.cycles : []) if (inside(cycle.start, cycle.at)) { draftBars(cycle, y, x, close, looks); labels.push(...passBar(cycle, y, x, close, looks, checks)); }
+    }
+    const bars = s("g", { "clip-path": `url(#${clipId})` }, looks.paths((look) => ({ class: look, "stroke-width": 0.5 })), labels);
+    const g = svg(width, height, W.time.aria, s("clipPath", { id: clipId }, rect(0, 0, width, height)), bars);
+    if (P) g.append(text(0, 66, W.peer.row));
+    g.append(text(0, (close ? 66 : 82) + down, W.time.plain_row));
+    if (!close && A.finished && S.t >= A.end && A.end < B.end * 0.8) g.append(line(x(A.end) + 4, 35, x(Math.min(S.t, end)), 35, "sd-ax", { "stroke-dasharray": "2 3" }), text(x(A.end) + 12, 29, words(W.time.done, { time: duration(A.end) }), "sd-b"));
+    g.append(line(0, 122 + down, width, 122 + down, "sd-ax"));
+    axis(g, from, span, x, width, 139 + down, 122 + down);
+    g.append(line(x(S.t), 2, x(S.t), 122 + down, "sd-now"));
+    box.replaceChildren(g);
+  }
+
+  function axis(g, from, span, x, width, y, top) {
+    const step = niceStep(span, width > 500 ? 9 : 5);
+    for (let i = Math.ceil(from / step - EPS); i * step <= from + span + EPS; i++) {
+      const v = i * step, last = (i + 1) * step > from + span + EPS, at = x(v);
+      if (top != null) g.append(line(at, top, at, top + 4, "sd-ax"));
+      g.append(text(at, y, tick(v, step) + (last ? " ms" : ""), "", at < 8 ? "start" : at > width - 22 ? "end" : "middle"));
+    }
+  }
+
+  const shade = (end) => (end <= S.t + EPS ? "" : " sd-to-come");
+
+  function draftBars(cycle, y, x, close, looks) {
+    if (!cycle.draft) return;
+    let from = cycle.draft.start;
+    for (const end of close && cycle.draft.steps.length ? cycle.draft.steps : [cycle.draft.end]) {
+      looks.add("sd-f-draft" + (close ? " sd-s-draft" : "") + shade(end), x(from), y, x(end) - x(from) - (close ? 0.5 : 0), 26);
+      from = end;
+    }
+  }
+
+  /* Draws the pass, and returns its labels. */
+  function passBar(cycle, y, x, close, looks, checks) {
+    if (!cycle.check) return [];
+    const left = x(cycle.check.start), wide = x(cycle.check.end) - left, mid = left + wide / 2, parts = [];
+    looks.add("sd-f-target" + shade(cycle.check.end), left, y, wide - (close ? 1 : 0.5), 26, close ? 2 : 0);
+    if (cycle.check.end > S.t + EPS || (!close && !checks)) return parts;
+    if (wide > (close ? 16 : 9)) parts.push(text(mid, y - 7, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
+    const n = cycle.drafts.length, labels = checks && n ? [words(W.time.checks, { n }), words(W.time.checks_short, { n }), String(n)] : [W.time.target_short];
+    const label = close && labels.find((one) => wide > 8 + widthOf(one));
+    if (label) parts.push(text(mid, y + 17, label, "sd-on-target", "middle"));
+    return parts;
+  }
+
+  /* About four cycles, and never a plain pass too narrow for its label. */
+  function closeSpan(A, B, width) {
+    const cycles = A.cycles.length ? A.cycles : B.cycles, mean = cycles.length ? cycles[cycles.length - 1].at / cycles.length : 1;
+    const pass = B.cycles.length ? B.end / B.cycles.length : mean;
+    return Math.min(axisEnd(horizon(S.run)), Math.max(mean * (width > 500 ? 4.3 : 2.1), pass * (width > 500 ? 5 : 2.5)));
+  }
+
+  /* The whole time axis; while a run goes on, as long as it will probably be. */
+  function axisEnd(end) {
+    const [A, ...others] = shownLanes(S.run), known = Math.max(end, A.end, ...others.map((lane) => lane.end), EPS);
+    if (isOver(S.run)) return known;
+    const wanted = (lane) => (lane.started && lane.started.params && lane.started.params.max_tokens) || 0;
+    return Math.max(known, ...others.filter((lane) => lane.cycles.length && !lane.finished).map((lane) => (lane.end * wanted(lane)) / written(lane, lane.cycles.length)));
+  }
+
+  function columns(width, right) {
+    const cycles = speculative(S.run).cycles, n = Math.max(cycles.length, 8);
+    return { cycles, n, width, step: (width - right) / n, right };
+  }
+
+  function cycleAxis(g, C, y, current) {
+    const every = niceStep(C.n, C.width > 300 ? 5 : 4);
+    for (let i = 0; i < C.cycles.length; i++) if (i === 0 || (i + 1) % every === 0) g.append(text(i * C.step + C.step / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"));
+    g.append(text(C.width - C.right + 4, y, W.charts.cycle));
+  }
+
+  function drawBars(F) {
+    const C = columns(S.room.bars, 40), up = Math.max(2, ...C.cycles.map((c) => c.gained)), down = Math.max(1, ...C.cycles.map((c) => c.drafts.length - c.accepted));
+    const row = clamp(Math.floor(160 / (up + down)), 5, 17), zero = 18 + up * row, height = zero + down * row + 36, pad = C.step > 8 ? 3 : C.step > 4 ? 1 : 0, H = hatch(), looks = bundle(), marks = [];
+    const cell = (i, level, state, on) => {
+      const x = i * C.step + pad / 2, y = level > 0 ? zero - level * row : zero + (-level - 1) * row + 6;
+      looks.add(on ? state : "ghost", x, y + 1, C.step - pad, row - 2, 2);
+      if (on && C.step - pad > 11 && row > 12 && state !== "rej" && MARK[state]) marks.push(text(x + (C.step - pad) / 2, y + row / 2 + 4, state === "bon" ? "+" : MARK[state], "sd-cell", "middle"));
+    };
+    C.cycles.forEach((cycle, i) => {
+      const on = i < F.a.k, kept = cycle.drafts.filter((d) => d.state === "acc"), lost = cycle.drafts.filter((d) => d.state !== "acc");
+      kept.forEach((_, j) => cell(i, j + 1, "acc", on));
+      if (cycle.own) cell(i, kept.length + 1, cycle.own.state, on);
+      lost.forEach((draft, j) => cell(i, -j - 1, draft.state, on));
+    });
+    const wide = C.width - C.right, g = svg(C.width, height, W.charts.bars_aria, H.defs, looks.paths((state) => ({ class: `sd-f-${state} sd-o-${state}`, fill: state === "rej" ? H.fill : null })), marks);
+    g.append(line(0, zero + 3, wide, zero + 3, "sd-ax"), line(0, zero - row, wide, zero - row, "sd-dots"));
+    const level = F.tau == null ? null : zero - F.tau * row, near = level != null && Math.abs(level - (zero - row)) < 12;
+    g.append(text(wide + 4, zero - row + (near ? 14 : 4), W.charts.plain));
+    if (level != null) g.append(line(0, level, wide, level, "sd-mean"), text(wide + 4, level + (near ? -2 : 4), "τ " + fixed(F.tau, 1), "sd-b"));
+    cycleAxis(g, C, height - 6, F.a.k - 1);
+    part.bars.replaceChildren(g);
+  }
+
+  function drawAlpha(F) {
+    const C = columns(S.room.alpha, 40), height = 196, top = 8, bottom = 24, y = (a) => top + (1 - a) * (height - top - bottom), x = (i) => i * C.step + C.step / 2;
+    const g = svg(C.width, height, W.charts.alpha_aria), wide = C.width - C.right;
+    for (const a of [0, 0.5, 1]) g.append(line(0, y(a), wide, y(a), a ? "sd-grid" : "sd-ax"));
+    const points = C.cycles.map((cycle, i) => (cycle.sum.judged ? [x(i), y(cycle.sum.accepted / cycle.sum.judged)] : null));
+    const path = (list) => list.filter(Boolean).map(([px, py], i) => (i ? "L" : "M") + px.toFixed(1) + " " + py.toFixed(1)).join("");
+    g.append(s("path", { d: path(points) || "M0 0", class: "sd-ghost-line" }), s("path", { d: path(points.slice(0, F.a.k)) || "M0 0", class: "sd-line-a" }));
+    const now = points.slice(0, F.a.k).filter(Boolean).pop();
+    const label = now ? clamp(now[1] + 4, top + 4, height - bottom) : null;
+    for (const a of [0, 1]) if (label == null || Math.abs(label - 4 - y(a)) > 13) g.append(text(wide + 4, y(a) + 4, String(a)));
+    if (now) g.append(s("circle", { cx: now[0], cy: now[1], r: 3.5, class: "sd-dot-a" }), text(wide + 4, label, fixed(F.alpha), "sd-b"));
+    cycleAxis(g, C, height - 4, F.a.k - 1);
+    part.alpha.replaceChildren(g);
+  }
+
+  function drawCurve(F, end) {
+    const box = part.curve, width = S.room.curve, height = 224, left = 28, bottom = 26, [A, B, P] = shownLanes(S.run);
+    if (!width) return;
+    const tokens = (lane) => written(lane, lane.cycles.length), wanted = (B.started && B.started.params && B.started.params.max_tokens) || 0;
+    const last = axisEnd(end), most = Math.max(4, ...shownLanes(S.run).map(tokens), isOver(S.run) ? 0 : wanted);
+    const x = (v) => left + (v / last) * (width - left - 10), y = (n) => height - bottom - (n / most) * (height - bottom - 18), g = svg(width, height, W.charts.curve_aria);
+    const step = niceStep(most, 4);
+    for (let n = 0; n <= most + EPS; n += step) g.append(line(left, y(n), width, y(n), "sd-grid"), text(left - 6, y(n) + 4, String(n), "", "end"));
+    axis(g, 0, last, x, width, height - 8, null);
+    for (const [lane, cls] of [[B, "sd-line-b"], [P, "sd-line-c"], [A, "sd-line-a"]]) if (lane) g.append(s("path", { d: stairs(lane, last, x, y), class: "sd-ghost-line" }), s("path", { d: stairs(lane, S.t, x, y), class: cls }));
+    if (P) curveKey(g, width - 112, height - bottom - 56);
+    else if (isOver(S.run) && atEnd(S)) finishLabels(g, F, A, B, x, y, width);
+    else if (F.a.tokens + F.b.tokens) nowLabels(g, F, x, y, width);
+    box.replaceChildren(g);
+  }
+
+  /* Three lines are told apart by a key: names beside them would run into each other. */
+  function curveKey(g, x, y) {
+    const rows = [["sd-line-a", W.charts.speculative], ["sd-line-c", W.charts.peer], ["sd-line-b", W.charts.plain]];
+    rows.forEach(([cls, name], i) => g.append(line(x, y + 10 + i * 17, x + 24, y + 10 + i * 17, cls), text(x + 31, y + 14 + i * 17, name)));
+  }
+
+  function stairs(lane, until, x, y) {
+    let d = `M${x(0).toFixed(1)} ${y(written(lane, 0)).toFixed(1)}`, at = 0;
+    lane.cycles.every((cycle, i) => {
+      if (cycle.at > until + EPS) return false;
+      d += `H${x(cycle.at).toFixed(1)}V${y(written(lane, i + 1)).toFixed(1)}`;
+      at = cycle.at;
+      return true;
+    });
+    return until > at && at < lane.end ? d + `H${x(Math.min(until, lane.end)).toFixed(1)}` : d;
+  }
+
+  function nowLabels(g, F, x, y, width) {
+    const at = x(S.t), flip = at > width - 110, side = flip ? -9 : 9, anchor = flip ? "end" : "start", ya = y(F.a.written), yb = y(F.b.written), apart = Math.abs(ya - yb) < 14 ? 8 : 0, first = F.a.written >= F.b.written ? -1 : 1;
+    g.append(line(at, ya, at, yb, "sd-mean"), s("circle", { cx: at, cy: ya, r: 3.5, class: "sd-dot-a" }), s("circle", { cx: at, cy: yb, r: 3.5, class: "sd-dot-b" }));
+    g.append(text(at + side, ya + 4 + first * apart, W.charts.speculative + " " + F.a.written, "sd-b", anchor), text(at + side, yb + 4 - first * apart, W.charts.plain + " " + F.b.written, "", anchor));
+  }
+
+  function finishLabels(g, F, A, B, x, y, width) {
+    if (A.cycles.length && B.cycles.length && F.speedup) {
+      const top = y(Math.max(F.a.written, F.b.written)), xa = x(A.end), xb = x(B.end);
+      const label = words(W.charts.against, { a: duration(B.end), b: duration(A.end) }) + (F.a.written === F.b.written ? " = " + fixed(F.speedup) + "×" : ""), room = label.length * 6.4;
+      if (F.a.written === F.b.written) g.append(line(xa, top, xb, top, "sd-mean"), line(xa, top - 4, xa, top + 4, "sd-mean"), line(xb, top - 4, xb, top + 4, "sd-mean"));
+      g.append(text(clamp((xa + xb) / 2, room / 2 + 4, width - room / 2), top - 7, label, "sd-b", "middle"));
+      // the faster lane's name stands between the lines where there is room, else above them; the slower one's below
+      const name = (lane, n, upper, label, cls) => {
+        const above = upper && Math.abs(Math.log(F.speedup)) < 0.35;
+        g.append(text(x(lane.end * 0.5) + (above ? -10 : upper ? 10 : 16), y(n * 0.5) + (above ? -12 : upper ? 10 : 22), label, cls, above ? "end" : "start"));
+      };
+      name(A, F.a.written, F.speedup >= 1, W.charts.speculative, "sd-k");
+      name(B, F.b.written, F.speedup < 1, W.charts.plain, "");
+    }
+  }
+
+  function paintAccount(F) {
+    const U = W.figures, [A, B, P] = shownLanes(S.run), p = F.peer, ms = (v) => (v ? duration(v) : "–"), ratio = (v) => (v == null ? "–" : fixed(v) + (P ? "" : " " + U.passes_unit));
+    const tpot = (at) => (at.tokens ? ms(at.time / at.tokens) : "–"), drafting = (at) => (at.time ? fixed((at.drafting / at.time) * 100, 0) + " %" : "–");
+    const kept = (at) => (at.drafted ? fixed(at.accepted / at.drafted) + (P ? "" : ` (${at.accepted}/${at.drafted})`) : "–");
+    const rows = [
+      ["ttft", ms(A.zero * 1000), P && ms(P.zero * 1000), ms(B.zero * 1000)],
+      ["tpot", tpot(F.a), p && tpot(p), tpot(F.b)],
+      ["passes", String(F.a.k), p && String(p.k), String(F.b.k)],
+      ["dar", kept(F.a), p && kept(p), ""],
+      ["c", ratio(F.c), p && ratio(F.perPass(p.drafting, p.drafted)), ""],
+      ["v", ratio(F.v), p && ratio(F.perPass(p.checking, p.checks)), F.b.k ? "1" : ""],
+      ["drafting", drafting(F.a), p && drafting(p), ""],
+    ].map((row) => row.filter((cell) => cell != null));
+    const heads = [W.lane.speculative, ...(P ? [W.lane.peer] : []), W.lane.plain];
+    if (!part.account.rows.length || part.account.rows[0].cells.length !== heads.length + 1) {
+      part.account.replaceChildren(h("thead", {}, h("tr", {}, h("td"), heads.map((head) => h("th", { scope: "col" }, head)))),
+        h("tbody", {}, rows.map(([name]) => h("tr", {}, h("th", { scope: "row" }, term(name, U[name])), heads.map(() => h("td"))))));
+    }
+    rows.forEach(([, ...values], i) => values.forEach((value, j) => { part.account.tBodies[0].rows[i].cells[j + 1].textContent = value; }));
+  }
+
+  return { drawGantt, drawBars, drawAlpha, drawCurve, paintAccount };
+}
+
+module.exports = { charts };

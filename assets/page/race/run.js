@@ -1,0 +1,205 @@
+// @ts-check
+/* A run, folded from its log of events, and what is read off it: no document here. Times inside are milliseconds since
+ * the end of a lane's prefill, because the page compares decoding. */
+
+const STATE = { accepted: "acc", rejected: "rej", discarded: "dis", resampled: "res", bonus: "bon" };
+const EPS = 1e-6;
+
+function newRun(header) {
+  const names = header.lanes && header.lanes.length ? header.lanes : ["speculative", "plain"];
+  const lanes = {};
+  for (const name of names) lanes[name] = newLane(name);
+  return { header, names, lanes, closed: false };
+}
+
+function newLane(name) {
+  return { name, started: null, zero: null, first: null, open: null, cycles: [], failures: [], finished: null, end: 0 };
+}
+
+function fold(lines) {
+  let run = null;
+  for (const event of lines) run = apply(run, event);
+  return run;
+}
+
+/* Events of unknown kinds or lanes pass by: a newer log still plays. */
+function apply(run, event) {
+  if (event.event === "header") return newRun(event);
+  if (!run || typeof event.lane !== "string") return run;
+  const lane = run.lanes[event.lane];
+  if (!lane) return run;
+  if (event.event === "started") lane.started = event;
+  else if (event.event === "drafted") lane.open = { drafted: event };
+  else if (event.event === "verified") lane.open = { ...sameCycle(lane.open, event), verified: event };
+  else if (event.event === "committed") commit(lane, event);
+  else if (event.event === "failed") lane.failures.push(event);
+  else if (event.event === "finished") lane.finished = event;
+  return run;
+}
+
+const sameCycle = (open, event) => (open && open.drafted && open.drafted.cycle === event.cycle ? open : {});
+
+function commit(lane, event) {
+  const open = lane.open || {};
+  lane.open = null;
+  if (lane.zero === null) {
+    lane.zero = event.at;
+    lane.first = { pieces: event.pieces, tokens: event.tokens, law: open.verified && open.verified.law, p: open.verified && open.verified.p };
+    if (open.drafted) lane.first.cycle = { ...newCycle(lane, open, event), number: 0 }; // a peer may draft before it reads the prompt
+    return;
+  }
+  const cycle = newCycle(lane, open, event);
+  lane.cycles.push(cycle);
+  lane.end = cycle.at;
+}
+
+function newCycle(lane, open, event) {
+  const ms = (seconds) => (seconds - lane.zero) * 1000;
+  const before = lane.cycles.length ? lane.cycles[lane.cycles.length - 1] : null;
+  const { drafted, verified } = open;
+  const positions = (verified && verified.positions) || [];
+  const draft = drafted ? { start: ms(drafted.start), end: ms(drafted.end), steps: (drafted.step_ends || []).map(ms) } : null;
+  const check = verified ? { start: ms(verified.start), end: ms(verified.end) } : null;
+  const kept = event.tokens.length, parents = parentsOf((drafted && drafted.parents) || [], positions.length), levels = [];
+  const drafts = positions.map((position, i) => {
+    const level = levels[i] = parents[i] < 0 ? 1 : levels[parents[i]] + 1;
+    const state = kept === event.accepted && level > kept ? "cut" : STATE[position.status] || "dis"; // cut: the text ended before it
+    return { ...position, state, level, parent: parents[i], ready: draft ? (draft.steps[i] ?? draft.end) : 0 };
+  });
+  const own = kept > event.accepted ? ownToken(event, verified, drafts.length) : null;
+  const reached = [...new Set(drafts.filter((one) => one.state === "acc" || one.state === "rej").map((one) => one.level))];
+  const cycle = {
+    number: lane.cycles.length + 1, draft, check, drafts, own, at: ms(event.at), gained: kept, tokens: event.tokens, pieces: event.pieces,
+    bonus: verified && verified.bonus,
+    start: draft ? draft.start : check ? check.start : before ? before.at : 0, tree: new Set(parents).size < parents.length,
+    accepted: reached.filter((level) => drafts.some((one) => one.level === level && one.state === "acc")).length, judged: reached.length,
+  };
+  cycle.sum = addUp(before && before.sum, cycle);
+  return cycle;
+}
+
+/* The node that each token follows, -1 for the text. Without a word about it, the draft is a chain. */
+const parentsOf = (told, n) => Array.from({ length: n }, (_, i) => (Number.isInteger(told[i]) && told[i] >= -1 && told[i] < i ? told[i] : i - 1));
+
+/* The last token of the path that was kept, -1 if none was. */
+const tipOf = (cycle) => cycle.drafts.reduce((tip, draft, i) => (draft.state === "acc" ? i : tip), -1);
+
+/* When a cycle's first token shows. */
+const beginning = (cycle) => Math.min(cycle.at, ...cycle.drafts.map((draft) => draft.ready));
+
+function ownToken(event, verified, drafted) {
+  const last = event.tokens.length - 1;
+  return {
+    piece: event.pieces[last], token: event.tokens[last], state: drafted ? STATE[event.kind] || "pla" : "pla",
+    law: verified && verified.law, p: verified && verified.p,
+  };
+}
+
+/* Totals up to and with this cycle: figures at any time are a look-up, not a sum. A check is a pass over a draft. */
+const NOTHING = { tokens: 0, accepted: 0, judged: 0, drafted: 0, trees: 0, drafting: 0, passing: 0, checks: 0, checking: 0 };
+function addUp(sum, cycle) {
+  const last = sum || NOTHING, pass = cycle.check ? cycle.check.end - cycle.check.start : 0, checks = Number(pass > 0 && cycle.drafts.length > 0);
+  return {
+    tokens: last.tokens + cycle.gained,
+    accepted: last.accepted + cycle.accepted,
+    judged: last.judged + cycle.judged,
+    drafted: last.drafted + cycle.drafts.length,
+    trees: last.trees + Number(cycle.tree),
+    drafting: last.drafting + (cycle.draft ? cycle.draft.end - cycle.draft.start : 0),
+    passing: last.passing + pass,
+    checks: last.checks + checks,
+    checking: last.checking + checks * pass,
+  };
+}
+
+const speculative = (run) => run.lanes[run.names[0]];
+const plain = (run) => run.lanes[run.names[run.names.length - 1]];
+const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
+const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
+const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
+
+/* How far the replay may go: while the run goes on, no lane may be shown ahead of what the other has done. */
+function horizon(run) {
+  const lanes = run.names.map((name) => run.lanes[name]);
+  if (isOver(run)) return Math.max(...lanes.map((lane) => lane.end));
+  const busy = lanes.filter((lane) => !lane.finished);
+  return Math.min(...busy.map((lane) => lane.end));
+}
+
+function doneBy(cycles, t) {
+  let low = 0, high = cycles.length;
+  while (low < high) {
+    const mid = (low + high) >> 1;
+    if (cycles[mid].at <= t + EPS) low = mid + 1;
+    else high = mid;
+  }
+  return low;
+}
+
+/* Tokens in the lane's text after so many cycles, the prefill's own included. */
+const written = (lane, k) => (lane.first ? lane.first.pieces.length : 0) + (k ? lane.cycles[k - 1].sum.tokens : 0);
+
+/* Everything the figures line needs at time t. Costs are in plain passes of the target. */
+function figuresAt(run, t) {
+  const laneAt = (lane) => {
+    const k = doneBy(lane.cycles, t), last = k ? lane.cycles[k - 1] : null;
+    const sum = last ? last.sum : NOTHING;
+    return { k, last, ...sum, written: written(lane, k), time: last ? last.at : 0, rate: last && last.at > 0 ? (sum.tokens / last.at) * 1000 : 0 };
+  };
+  const a = laneAt(speculative(run)), b = laneAt(plain(run)), peer = peerOf(run) && laneAt(peerOf(run));
+  const pass = b.k ? b.time / b.k : 0;
+  const perPass = (ms, n) => (pass && n ? ms / n / pass : null);
+  return {
+    a, b, peer, speedup: a.rate && b.rate ? a.rate / b.rate : null, against: peer && peer.rate && b.rate ? peer.rate / b.rate : null,
+    alpha: a.judged ? a.accepted / a.judged : null, tau: a.k ? a.tokens / a.k : null,
+    dar: a.drafted ? a.accepted / a.drafted : null, perPass,
+    c: perPass(a.drafting, a.drafted), v: perPass(a.checking, a.checks), cost: perPass(a.time, a.k), draftCost: perPass(a.drafting, a.k), passCost: perPass(a.passing, a.k),
+  };
+}
+
+const firstRejection = (run) => speculative(run).cycles.find((cycle) => cycle.own && cycle.own.state === "res") || null;
+
+/* Where does a lane part from the plain one? -1 if nowhere among the tokens that both have: greedy ones must agree. */
+function partAt(run, lane = speculative(run)) {
+  const ids = (lane) => (lane.first ? lane.first.tokens : []).concat(...lane.cycles.map((cycle) => cycle.tokens));
+  const a = ids(lane), b = ids(plain(run)), n = Math.min(a.length, b.length);
+  for (let i = 0; i < n; i++) if (a[i] !== b[i]) return { at: i, of: n };
+  return { at: -1, of: n };
+}
+
+/* Reads a growing text line by line; a first line that differs begins a new run. */
+function newReader() {
+  return { head: null, length: 0, run: null };
+}
+
+function read(reader, text) {
+  const fresh = reader.head !== null && (text.length < reader.length || !text.startsWith(reader.head));
+  if (fresh) Object.assign(reader, newReader());
+  let end;
+  while ((end = text.indexOf("\n", reader.length)) >= 0) {
+    const line = text.slice(reader.length, end);
+    reader.length = end + 1;
+    if (reader.head === null) reader.head = line + "\n";
+    try {
+      reader.run = apply(reader.run, JSON.parse(line));
+    } catch (error) {
+      console.warn("a line of the run cannot be read", error);
+    }
+  }
+  return fresh;}
+
+/* The lanes in the order of the page: speculative, plain, and the peer if there is one. */
+const shownLanes = (run) => [speculative(run), plain(run), peerOf(run)].filter(Boolean);
+
+/* The deepest level of a cycle's tree. */
+const depthOf = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
+
+/* S: a run and the moment S.t that is shown of it. */
+const atEnd = (S) => S.t >= horizon(S.run) - EPS;
+
+const isGreedy = (run) => { const { started } = speculative(run); return Boolean(started && started.params && started.params.temperature === 0); };
+
+module.exports = {
+  EPS, NOTHING, newRun, fold, apply, tipOf, beginning, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, written, figuresAt,
+  firstRejection, partAt, newReader, read, atEnd, shownLanes, depthOf, isGreedy,
+};
