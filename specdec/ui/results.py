@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas
 
+from ..methods import METHODS
 from .menu import read_json
 from .text import ASSETS, of_drafters, strings
 
@@ -20,7 +21,6 @@ PLACE = {"drafter", "domain", "temperature"}
 # How many digits a column shows, None for words; of all others two
 DIGITS = {
     "method": None, "domain": None, "temperature": 1, "k": 0, "k_recorded": 0, "draft_cost": 3, "tokens_per_second": 0,
-    "extra_parameters": 0,
 }  # fmt: skip
 
 
@@ -38,6 +38,7 @@ def frame(rows: list[dict[str, Any]]) -> pandas.DataFrame:
     """One line a drafter, text and temperature, under the names that people read."""
     named = [{**row, "method": method(row["drafter"]), "domain": domain(row["domain"])} for row in rows]
     table = pandas.DataFrame(named, columns=list(COLUMNS))
+    table["extra_parameters"] /= 1e6
     return table.rename(columns=strings("methods")["table"]["columns"])
 
 
@@ -105,6 +106,27 @@ def findings(rows: list[dict[str, Any]]) -> list[str]:
     beaten = sum(fastest(rows, place) is not fastest(rows, place, "alpha") for place in places(rows))
     told.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(places(rows))))
     return told
+
+
+def trees(rows: list[dict[str, Any]]) -> str:
+    """How trees fare beside the chains of the same heads; the pair that tells most is at the same K. "" without any."""
+    cells, chains = by_place(rows), {name: one.variant_of for name, one in METHODS.items() if one.tree}
+    pairs = [(row, cells.get((chains[row["drafter"]], *place(row)))) for row in rows if row["drafter"] in chains]
+    both = [(tree, chain) for tree, chain in pairs if chain and figure(tree, "measured_speedup") is not None]
+    alike = [(tree, chain) for tree, chain in both if tree.get("k") == chain.get("k") and figure(tree, "tau")]
+    lost = sum(tree["measured_speedup"] < chain["measured_speedup"] for tree, chain in both)
+    if not alike or not lost:
+        return ""
+    tree, chain = max(alike, key=lambda pair: pair[0]["tau"] / pair[1]["tau"])
+    figures = {"tau": "tau", "v": "verify_cost", "speed": "measured_speedup"}
+    told = {name: f"{figure(tree, key) or 0:.2f}" for name, key in figures.items()}
+    told |= {f"{name}_chain": f"{figure(chain, key) or 0:.2f}" for name, key in figures.items()}
+    words = strings("methods")["questions"]["tree"]["here"]
+    return words.format(lost=lost, total=len(both), chain=method(chain["drafter"]), k=tree["k"], **named(tree), **told)
+
+
+def place(row: dict[str, Any]) -> tuple[str, float]:
+    return row["domain"], row["temperature"]
 
 
 def phrase(row: dict[str, Any]) -> str:

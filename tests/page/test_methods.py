@@ -121,6 +121,25 @@ def test_findings_name_the_fastest_and_the_slow():
     assert results.findings(rows)[3].count("in 1 of 4 columns") == 1
 
 
+def test_trees_are_held_against_the_chains_of_the_same_heads():
+    def row(drafter, domain, **figures):
+        return {"drafter": drafter, "domain": domain, "temperature": 0.0, "k": 1, "verify_cost": 1.2} | figures
+
+    rows = [
+        row("medusa", "story", measured_speedup=1.10, tau=1.5),
+        row("medusa:tree", "story", measured_speedup=1.05, tau=1.8, verify_cost=1.4),
+        row("medusa", "code", measured_speedup=1.10, tau=1.5),
+        row("medusa:tree", "code", measured_speedup=1.2, tau=1.6),
+        row("eagle3:tree", "code", measured_speedup=0.5, tau=9.0),
+    ]
+    told = results.trees(rows)
+    assert "in 1 of 2 places the chain is faster" in told and "Medusa on Story at T = 0, both with K = 1" in told
+    assert "(1.80 tokens per cycle instead of 1.50)" in told and "1.40 plain steps instead of 1.20" in told
+    assert results.trees(rows[2:]) == "" and results.trees(rows[:1]) == ""
+    recorded = [row for row in results.recorded()["rows"] if row["drafter"] in ("medusa", "medusa:tree")]
+    assert results.trees(recorded).startswith("Here they do not: in 6 of 6")
+
+
 def test_the_table_and_the_files_hold_every_row():
     rows = toyreport.report()["rows"]
     table = results.frame(rows)

@@ -23,10 +23,10 @@ function mount(element, props, watch) {
   }
 
   const align = (i) => (isWords(i) ? {} : { class: "sd-num" });
-  const written = (value, i) => (value === null ? "–" : isWords(i) ? value : formats[i].format(value));
+  const written = (value, i) => (value === null ? "–" : isWords(i) || value === 0 ? String(value) : formats[i].format(value));
   const cell = (value, i) => make(i ? "td" : "th", { ...align(i), ...(i ? {} : { scope: "row" }) }, written(value, i));
 
-  /* The largest figure first, words from A; a second press turns the order round. */
+  /* The largest figure first, words from A; a second press reverses the order. */
   function press(i) {
     Object.assign(S, { at: i, down: S.at === i ? !S.down : !isWords(i) });
     draw();
@@ -43,6 +43,7 @@ function mount(element, props, watch) {
       head.setAttribute("aria-sort", i !== S.at ? "none" : S.down ? "descending" : "ascending");
       head.querySelector("i").textContent = i !== S.at ? "↕" : S.down ? "↓" : "↑";
     });
+    box.hidden = !(props.value || []).length;
     const rows = S.at === null ? props.value || [] : sorted(props.value || [], S.at, S.down);
     table.tBodies[0].replaceChildren(...rows.map((row) => make("tr", {}, ...row.map(cell))));
   }

@@ -1,4 +1,4 @@
-"""The tab Methods: who drafts best where. Recorded figures at once, a small measurement here, a card per method."""
+"""The tab Methods: a card a method, who drafts best where by recorded figures, and a small measurement here."""
 
 from __future__ import annotations
 
@@ -32,19 +32,28 @@ def build(tab: gr.Tab) -> None:
     words, report = strings("methods"), results.recorded()
     rows = report.get("rows", [])
     with gr.Column(elem_classes="sd-methods"):
+        title(words["open"]["title"], words["open"]["lead"])
+        cards()
+        questions(rows)
         title(words["head"]["title"], words["head"]["lead"])
         if rows:
             arena(tab, report, rows)
         else:
             lines([words["head"]["missing"]])
         live(rows)
-        title(words["cards"]["title"], words["cards"]["lead"])
-        cards()
 
 
 def title(text: str, lead: str, level: str = "h2") -> None:
     inside = f"<{level}>{html.escape(text)}</{level}><p>{html.escape(lead)}</p>"
     gr.HTML(html_template=f'<div class="sd-title">{inside}</div>', apply_default_css=False, elem_classes=f"sd-{level}")
+
+
+def questions(rows: Rows) -> None:
+    """What everybody asks about drafters; the one about trees is answered by the report as well."""
+    with gr.Row(elem_classes="sd-questions"):
+        for name, told in strings("methods")["questions"].items():
+            with gr.Column(min_width=280):
+                title(told["title"], sentences(told["text"], results.trees(rows) if name == "tree" else ""), "h3")
 
 
 # ---- what was recorded ----
@@ -117,7 +126,7 @@ def of_figure(rows: Rows, name: str) -> tuple[Any, Any]:
 
 
 def told(row: dict[str, Any] | None) -> str:
-    """All of a cell, for who points at it."""
+    """All of a cell, shown when it is pointed at."""
     if row is None:
         return ""
     words = strings("methods")
@@ -167,7 +176,7 @@ def of_place(rows: Rows, domain: str, temperature: float) -> tuple[Any, ...]:
 
 
 def in_words(names: list[str], columns: list[str], values: list[list[float | None]]) -> list[str]:
-    """A chart for who does not see it: a sentence a line."""
+    """A chart for screen readers: a sentence a line."""
     return [
         f"{name}: "
         + ", ".join(f"{at} {value:.2f}" for at, value in zip(columns, line, strict=True) if value is not None)
@@ -218,8 +227,7 @@ def live(rows: Rows) -> None:
     line = progress(words["empty"], words["stopped"])
     badge = lines(elem_classes="sd-live-badge")
     chart = plot("live")
-    old = compared(rows, offered, "story", TEMPERATURES[0], {})
-    figures = figures_table(words["title"], words["columns"], lines_up(old), elem_id="live-table")
+    figures = figures_table(words["title"], words["columns"], [], elem_id="live-table")
     saved = downloads("specdec-methods-here")
     fields = [drafters, domain, temperature, k, texts]
     running = run.click(
