@@ -343,7 +343,7 @@ def test_every_string_that_the_theory_page_asks_for_exists():
 
 def test_every_string_that_the_step_page_asks_for_exists():
     words = text.strings("step")
-    script = (text.PAGE / "step/step.js").read_text(encoding="utf-8")
+    script = drawn.script("step/step")
     asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script))
     groups = {"Y": ("say", "judge", "own_says"), "P": ("position",), "A": ("what_if",), "O": ("own",), "G": ("grid",)}
     groups |= {"N": ("notation.plain", "notation.lev", "notation.chen")}

@@ -4,7 +4,9 @@ const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
 const player = require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"));
-const step = require(path.join(__dirname, "..", "..", "..", "assets", "page", "step", "step.js"));
+const step = require(path.join(__dirname, "..", "..", "..", "assets", "page", "step", "judge.js"));
+
+const { apart, figure } = require(path.join(__dirname, "..", "..", "..", "assets", "page", "step", "pictures.js"));
 
 const STATE = { accepted: "acc", rejected: "rej", discarded: "dis" };
 const lines = (log) => log.trim().split("\n").map((line) => JSON.parse(line));
@@ -117,7 +119,7 @@ test("sub-steps: one for each judgement, one for all that nobody judged; a cycle
 });
 
 test("numbers that differ are shown so that they differ", () => {
-  assert.deepEqual(step.apart(0.2941, 0.2912), ["0.294", "0.291"]);
-  assert.deepEqual(step.apart(0.5, 0.5), ["0.50", "0.50"]);
-  assert.deepEqual([0, 0.31, 0.0043].map(step.figure), ["0.00", "0.31", "0.0043"]);
+  assert.deepEqual(apart(0.2941, 0.2912), ["0.294", "0.291"]);
+  assert.deepEqual(apart(0.5, 0.5), ["0.50", "0.50"]);
+  assert.deepEqual([0, 0.31, 0.0043].map(figure), ["0.00", "0.31", "0.0043"]);
 });
