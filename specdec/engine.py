@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -27,7 +28,7 @@ from .events import Committed, Drafted, Event, Failed, Finished, FinishReason, S
 from .models.base import LanguageModel
 from .sampling import Chooser, probabilities, SharedNoiseChooser
 from .text import TextStream
-from .types import Proposal, Said, SamplingParams
+from .types import Proposal, Said, SamplingParams, Verdict
 from .verify import RejectionSampling, Rule
 
 MAX_DRAFTER_FAILURES = 3
@@ -78,7 +79,7 @@ class Stopwatch:
 
 
 def generate(task: Task, chooser: Chooser | None = None) -> Generator[Event, None, None]:
-    """Run `task`; yield events as they happen. Closing the iterator ends the run.
+    """Run `task`; yield events as they happen, `Finished` last whatever breaks. Closing the iterator ends the run.
 
     PromptError for a prompt that is empty or does not fit the context.
     """
@@ -97,9 +98,13 @@ def check_prompt(task: Task) -> None:
 
 
 class Transcript:
-    """The text as it grows, and why it ended. Tokens join one by one: whichever end comes first decides."""
+    """A lane's text as it grows, why it ended, and where its time went.
+
+    Tokens join one by one: whichever end comes first decides.
+    """
 
     def __init__(self, task: Task) -> None:
+        self.task = task
         self.tokens = list(task.prompt)
         self.prompt_length = len(self.tokens)
         self.limit = min(task.target.context, self.prompt_length + task.params.max_tokens)
@@ -109,6 +114,8 @@ class Transcript:
         self._ends = frozenset() if task.params.ignore_end else task.end_tokens
         self._stream = TextStream(task.token_bytes, task.params.stop)
         self.text = ""
+        self.cycle = 0  # the one that is running
+        self.spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}  # seconds
         self.reason: FinishReason | None = None if self.wanted > 0 else self._at_limit
 
     @property
@@ -119,37 +126,70 @@ class Transcript:
     def count(self) -> int:
         return len(self.tokens) - self.prompt_length
 
+    def spend(self, work: Literal["draft", "verify"], seconds: float) -> None:
+        """Whatever cycle 0 does is prefill."""
+        self.spent[work if self.cycle else "prefill"] += seconds
+
     def commit(self, emitted: Sequence[int]) -> tuple[tuple[int, ...], str]:
-        """The tokens that found a place, and the text that became readable."""
+        """The tokens that found a place, and the text that became readable. None of them if one cannot be read."""
         before, readable = len(self.tokens), ""
-        for token in emitted:
-            self.tokens.append(token)
-            ends = token in self._ends
-            readable += "" if ends else self._stream.push(token)
-            if self._stream.stopped or ends or self.wanted == 0:
-                self.reason = "stop" if self._stream.stopped else "end" if ends else self._at_limit
-                readable += self._stream.flush()
-                break
+        try:
+            for token in emitted:
+                self.tokens.append(token)
+                ends = token in self._ends
+                readable += "" if ends else self._stream.push(token)
+                if self._stream.stopped or ends or self.wanted == 0:
+                    self.reason = "stop" if self._stream.stopped else "end" if ends else self._at_limit
+                    readable += self._stream.flush()
+                    break
+        except Exception:
+            del self.tokens[before:]
+            raise
         self.text += readable
         return tuple(self.tokens[before:]), readable
 
-    def fail(self) -> None:
+    def committed(
+        self, tokens: tuple[int, ...], pieces: Sequence[str], readable: str, verdict: Verdict, at: float
+    ) -> Committed:
+        """The event of what `commit` gave, which ends the cycle."""
+        event = Committed(
+            self.task.lane, self.cycle, tokens, tuple(pieces[: len(tokens)]), min(len(verdict.path), len(tokens)),
+            verdict.kind, readable, self.count, at,
+        )  # fmt: skip
+        self.cycle += 1
+        return event
+
+    def fail(self, error: Exception, at: float) -> Failed:
+        """The text so far stays good."""
         self.reason = "failed"
         self.text += self._stream.flush()
+        return Failed(self.task.lane, self.cycle, "target", f"{type(error).__name__}: {error}", True, at)
+
+    def finished(self, at: float, eager: str | None = None) -> Finished:
+        other = max(0.0, at - sum(self.spent.values()))
+        return Finished(
+            self.task.lane, self.reason or "failed", self.count, self.text, at, **self.spent, other=other, eager=eager
+        )
 
 
 def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
-    target, params, lane, drafter = task.target, task.params, task.lane, task.drafter
     transcript, watch = Transcript(task), Stopwatch()
-    tokens = transcript.tokens
-    cache = target.new_cache(transcript.limit + MAX_NODES)
-    spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
-    cycle = failures = 0
-    noise = SharedNoiseChooser(params.seed)
+    try:
+        yield from _cycles(task, chooser, transcript, watch)
+    except Exception as error:
+        yield transcript.fail(error, watch.elapsed)
+    yield transcript.finished(watch.elapsed)
+
+
+def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
+    target, params, lane, drafter = task.target, task.params, task.lane, task.drafter
+    tokens, noise, failures = transcript.tokens, SharedNoiseChooser(params.seed), 0
     costs = getattr(drafter, "costs", None)
     yield Started(lane, drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless, costs)
 
+    cache = target.new_cache(transcript.limit + MAX_NODES)
     while transcript.reason is None:
+        cycle = transcript.cycle
         chooser.at(len(tokens))
         noise.at(len(tokens))
         # Draft: never more than is still wanted, less the token that the target adds itself.
@@ -158,7 +198,7 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
             start = watch.now()
             proposal, failure = draft(drafter, tokens, k, task, chooser) if k or not cycle else (Proposal(), None)
             drafted = watch.now()
-        spent["draft" if cycle else "prefill"] += drafted - start
+        transcript.spend("draft", drafted - start)
         if failure:
             failures += 1
             if failures == MAX_DRAFTER_FAILURES:
@@ -171,38 +211,25 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
             ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
             yield Drafted(lane, cycle, proposal.tokens, pieces, proposal.parents, start, drafted, ends)
 
-        # Verify: one pass over what the cache lacks and the whole draft; then judge, keep, commit.
+        # Verify: one pass over what the cache lacks and the whole draft; then judge and keep.
         with watch, torch.inference_mode():
             start = watch.now()
-            try:
-                block = [*tokens[cache.length :], *proposal.tokens]
-                logits = target.forward(block, cache, proposal.parents, len(proposal) + 1)
-                check_logits(logits)
-                verified = watch.now()
-                rows = probabilities(logits, params)
-                verdict = task.rule.verify(proposal, rows, chooser)
-                cache.keep(len(tokens), verdict.path)
-                committed, readable = transcript.commit(verdict.emitted(proposal))
-            except Exception as error:  # the text so far stays good
-                failure, verified = f"{type(error).__name__}: {error}", watch.now()
-                transcript.fail()
-        spent["verify" if cycle else "prefill"] += verified - start
-        if transcript.reason == "failed":
-            yield Failed(lane, cycle, "target", str(failure), True, verified)
-            break
+            block = [*tokens[cache.length :], *proposal.tokens]
+            logits = target.forward(block, cache, proposal.parents, len(proposal) + 1)
+            check_logits(logits)
+            verified = watch.now()
+            rows = probabilities(logits, params)
+            verdict = task.rule.verify(proposal, rows, chooser)
+            cache.keep(len(tokens), verdict.path)
+        transcript.spend("verify", verified - start)
+        # Describe first, off the clock: what cannot be told does not join the text.
         details = describe.verification(proposal, rows, verdict, task.piece, noise if task.details else None)
+        emitted = verdict.emitted(proposal)
+        pieces = tuple(map(task.piece, emitted))
         yield Verified(lane, cycle, start=start, end=verified, **details)
-        yield Committed(
-            lane, cycle, committed, tuple(map(task.piece, committed)), min(len(verdict.path), len(committed)),
-            verdict.kind, readable, transcript.count, watch.elapsed,
-        )  # fmt: skip
-        cycle += 1
-
-    other = max(0.0, watch.elapsed - sum(spent.values()))
-    yield Finished(
-        lane, transcript.reason or "failed", transcript.count, transcript.text, watch.elapsed,
-        spent["prefill"], spent["draft"], spent["verify"], other,
-    )  # fmt: skip
+        with watch:
+            committed, readable = transcript.commit(emitted)
+        yield transcript.committed(committed, pieces, readable, verdict, watch.elapsed)
 
 
 def draft(drafter: Drafter, tokens: Sequence[int], k: int, task: Task, chooser: Chooser) -> tuple[Proposal, str | None]:
@@ -224,14 +251,16 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
         raise DraftError(f"the draft holds more than {MAX_NODES} tokens")
     if len(proposal.parents) != n or any(not -1 <= parent < node for node, parent in enumerate(proposal.parents)):
         raise DraftError("the draft's parents are no tree")
-    if max(map(proposal.depth, range(n))) > k:
+    if proposal.levels > k:
         raise DraftError(f"the draft is deeper than the {k} tokens asked for")
     if not all(0 <= token < vocabulary for token in proposal.tokens):
         raise DraftError("the draft holds a token outside the vocabulary")
     if proposal.probs is not None:
         if tuple(proposal.probs.shape) != (n, vocabulary):
             raise DraftError(f"the draft's probabilities have shape {tuple(proposal.probs.shape)}")
-        if not abs(float(proposal.probs.sum()) / n - 1.0) < 1e-3:
+        if not float(proposal.probs.min()) >= 0.0:
+            raise DraftError("the draft holds a negative probability")
+        if not float((proposal.probs.sum(-1) - 1.0).abs().max()) < 1e-3:
             raise DraftError("the draft's probabilities do not sum to one")
         if not all(float(proposal.probs[i, token]) > 0.0 for i, token in enumerate(proposal.tokens)):
             raise DraftError("the draft holds a token that its own law excludes")

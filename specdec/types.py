@@ -154,27 +154,37 @@ class Proposal:
         """1 for the tokens right after the text."""
         return self.tree.depth(node)
 
+    @property
+    def levels(self) -> int:
+        """The depth of the deepest token; 0 without a draft."""
+        return max(map(self.depth, range(len(self))), default=0)
+
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """In plain steps: one draft token, the target's pass over 1, 2, … rows, and the rest of a drafting cycle."""
+    """What a cycle costs by the depth of its draft, in plain steps.
+
+    `draft` is one level of the draft (of a chain: one token), `passes[d]` the target's pass over a draft of depth d,
+    `overhead` whatever else a drafting cycle costs, at any depth. A tree of depth d holds more than d tokens, and these
+    figures include them.
+    """
 
     draft: float
     passes: tuple[float, ...]
     overhead: float = 0.0
 
-    def cycle(self, drafted: int) -> float:
-        if drafted == 0:
+    def cycle(self, depth: int) -> float:
+        if depth == 0:
             return self.passes[0]
-        return drafted * self.draft + self.verify(drafted + 1) + self.overhead
+        return depth * self.draft + self.verify(depth) + self.overhead
 
-    def verify(self, rows: int) -> float:
-        """Beyond the last row that was probed, passes grow as they did before."""
-        known = len(self.passes)
-        if rows <= known:
-            return self.passes[rows - 1]
-        slope = (self.passes[-1] - self.passes[0]) / max(1, known - 1)
-        return self.passes[-1] + slope * (rows - known)
+    def verify(self, depth: int) -> float:
+        """Beyond the deepest draft that was probed, passes grow as they did before."""
+        deepest = len(self.passes) - 1
+        if depth <= deepest:
+            return self.passes[depth]
+        slope = (self.passes[-1] - self.passes[0]) / max(1, deepest)
+        return self.passes[-1] + slope * (depth - deepest)
 
 
 @dataclass(frozen=True, slots=True)

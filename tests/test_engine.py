@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 import torch
 
+from specdec import engine
 from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from specdec.engine import generate, PromptError, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
 from specdec.proof.prove import TableModel
-from specdec.sampling import Chooser
+from specdec.sampling import Chooser, RandomChooser
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import Rule
 
@@ -196,6 +197,11 @@ class Broken:
                 return Proposal.chain([1] * k, good[:, :5])
             case "unnormalised":
                 return Proposal.chain([1] * k, good * 2)
+            case "rows that make up for each other":
+                return Proposal.chain([1] * k, good * torch.linspace(0.5, 1.5, k)[:, None])
+            case "a sign":
+                good[:, 2:4] = torch.tensor([-0.1, 0.1 + 2 / 12])
+                return Proposal.chain([1] * k, good)
             case "no tree":
                 return Proposal((1,) * k, (3,) * k)
             case "none":
@@ -204,6 +210,7 @@ class Broken:
 
 
 FAULTS = ["raises", "outside", "negative", "too deep", "nan", "shape", "unnormalised", "no tree", "none"]
+FAULTS += ["rows that make up for each other", "a sign"]
 
 
 @pytest.mark.parametrize("how", FAULTS)
@@ -311,3 +318,54 @@ def test_a_rule_that_breaks_ends_the_run_with_a_reason() -> None:
     events = run(task(rule=BrokenRule()))
     assert end(events).reason == "failed"
     assert any(isinstance(e, Failed) and "no verdict" in e.reason for e in events)
+
+
+class BrokenCache(TableModel):
+    def new_cache(self, capacity: int) -> None:  # type: ignore[override]
+        raise MemoryError("no room for a cache")
+
+
+class BrokenChooser(RandomChooser):
+    """Loses its source of noise in mid-text."""
+
+    def at(self, length: int) -> None:
+        if length > 20:
+            raise OSError("no noise left")
+        super().at(length)
+
+
+def unreadable(token: int) -> str:
+    raise KeyError(token)
+
+
+def from_the_tenth_call(function: Callable[..., object]) -> Callable[..., object]:
+    calls = itertools.count()
+    return lambda *given: function(*given) if next(calls) < 10 else unreadable(-1)
+
+
+@pytest.mark.parametrize("details", [True, False])
+@pytest.mark.parametrize("what", ["cache", "chooser", "piece", "bytes", "describe"])
+def test_every_run_ends_with_finished_whatever_breaks(
+    what: str, details: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = task(Oracle(), k=3, details=details, piece=" {}".format)
+    chooser: Chooser | None = None
+    match what:
+        case "cache":
+            one = replace(one, target=BrokenCache(12, seed=1))
+        case "chooser":
+            chooser = BrokenChooser(0)
+        case "piece":
+            one = replace(one, piece=from_the_tenth_call(one.piece))  # type: ignore[arg-type]
+        case "bytes":
+            one = replace(one, token_bytes=from_the_tenth_call(one.token_bytes))  # type: ignore[arg-type]
+        case "describe":
+            broken = from_the_tenth_call(engine.describe.verification)
+            monkeypatch.setattr(engine.describe, "verification", broken)
+    events = list(generate(one, chooser))
+    assert isinstance(events[0], Started)
+    failed = [event for event in events if isinstance(event, Failed)]
+    assert len(failed) == 1 and failed[0].fatal and events[-2] == failed[0]
+    assert end(events).reason == "failed" and end(events).tokens == len(ids(events))
+    assert ids(events) == PLAIN[: len(ids(events))]
+    assert "".join(event.text for event in events if isinstance(event, Committed)) == end(events).text

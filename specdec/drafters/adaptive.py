@@ -63,14 +63,14 @@ class AdaptiveDrafter:
         return proposal
 
     def enough(self, confidence: float, index: int) -> bool:
-        """Behind each drafted token: would one more be worth its cost?"""
+        """After each drafted token: would one more be worth its cost?"""
         place = min(self.BINS - 1, int(confidence * self.BINS))
         self._bins.append(place)
         self._survival *= self.by_confidence[place].value
         return self._survival * self.acceptance.value <= self._rate * self._marginal(index + 1)
 
-    def _marginal(self, drafted: int) -> float:
-        return self.costs.cycle(drafted + 1) - self.costs.cycle(drafted)
+    def _marginal(self, depth: int) -> float:
+        return self.costs.cycle(depth + 1) - self.costs.cycle(depth)
 
     @property
     def _rate(self) -> float:
@@ -81,11 +81,11 @@ class AdaptiveDrafter:
         """The depth of the best expected rate; 0 where plain decoding is ahead, but for a try now and then."""
         alpha = self.acceptance.optimistic
         expected, survival, best, depth = 1.0, 1.0, 1.0 / self.costs.passes[0], 0
-        for drafted in range(1, k + 1):
+        for deeper in range(1, k + 1):
             survival *= alpha
             expected += survival
-            if expected / self.costs.cycle(drafted) > best:
-                best, depth = expected / self.costs.cycle(drafted), drafted
+            if expected / self.costs.cycle(deeper) > best:
+                best, depth = expected / self.costs.cycle(deeper), deeper
         if depth:
             self.rest = 8
             # Confident tokens may carry on beyond the average depth; `enough` stops the others.
@@ -97,7 +97,7 @@ class AdaptiveDrafter:
         return min(k, 1)
 
     def _learn(self, tokens: Sequence[int]) -> None:
-        """What became of the last draft: the text behind it tells."""
+        """What became of the last draft: the text after it tells."""
         if self._before is None:
             return
         length, proposal, bins = self._before
@@ -113,4 +113,4 @@ class AdaptiveDrafter:
             if place < len(bins):
                 self.by_confidence[bins[place]].add(place < depth)
         self.tokens = 0.9 * self.tokens + len(grown)
-        self.spent = 0.9 * self.spent + self.costs.cycle(len(proposal))
+        self.spent = 0.9 * self.spent + self.costs.cycle(proposal.levels)

@@ -8,7 +8,7 @@ The same seed gives the same text again, though not the plain loop's: random num
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 from .. import describe, engine
 from ..drafters import DraftModelDrafter, PromptLookupDrafter
 from ..engine import check_prompt, MAX_DRAFTER_FAILURES, Stopwatch, Task, Transcript
-from ..events import Committed, Drafted, Event, Failed, Finished, Position, Started, Verified
+from ..events import Drafted, Event, Failed, Finished, Position, Started, Verified
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import residual, SharedNoiseChooser
@@ -54,7 +54,7 @@ def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, 
     check_prompt(task)
     if reason := reason_against(task):
         raise ValueError(reason)
-    return _run(task, cycle) if cycle else _run_leased(task)
+    return _run(task, contextlib.nullcontext(cycle) if cycle else leased(task))
 
 
 def target_of(task: Task) -> object:
@@ -90,46 +90,49 @@ def capacity(task: Task) -> int:
     return bucket_for(min(task.target.context, len(task.prompt) + task.params.max_tokens), task.target.context)
 
 
-def _run_leased(task: Task) -> Generator[Event, None, None]:
-    """With a cycle of an earlier run of this kind, if one waits; nobody else has it meanwhile."""
+@contextlib.contextmanager
+def leased(task: Task) -> Iterator[Cycle]:
+    """A cycle of an earlier run of this kind, if one waits; nobody else has it meanwhile. A broken run's is dropped."""
     target, draft, params = target_of(task), draft_of(task), task.params
     assert isinstance(target, Transformer)
     warps = params.temperature, params.top_k, params.top_p
     key = (target, draft, deepest(draft, task.k), capacity(task), warps, task.details)
     cycle = _idle.pop(key, None) or Cycle(target, draft, task.k, capacity(task), params, details=task.details)
-    yield from _run(task, cycle)
+    yield cycle
     _idle[key] = cycle
     while len(_idle) > KEPT:
         del _idle[next(iter(_idle))]
 
 
-def _run(task: Task, cycle: Cycle) -> Generator[Event, None, None]:
-    lane, params, transcript, watch = task.lane, task.params, Transcript(task), Stopwatch()
+def _run(task: Task, lease: contextlib.AbstractContextManager[Cycle]) -> Generator[Event, None, None]:
+    transcript, watch, eager = Transcript(task), Stopwatch(), ""
+    try:
+        with lease as cycle:
+            yield from _cycles(task, cycle, transcript, watch)
+            eager = cycle.graphs.reason
+    except Exception as error:
+        yield transcript.fail(error, watch.elapsed)
+    yield transcript.finished(watch.elapsed, eager or None)
+
+
+def _cycles(task: Task, cycle: Cycle, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
+    lane, params, failures = task.lane, task.params, 0
     noise, tokens = SharedNoiseChooser(params.seed), transcript.tokens
-    spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
-    number = failures = 0
-    cycle.prepare(len(tokens), transcript.limit)
     yield Started(lane, task.drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless)
+    cycle.prepare(len(tokens), transcript.limit)
     while transcript.reason is None:
-        wanted, reason = min(cycle.k, transcript.wanted - 1) if number else 0, ""
+        number = transcript.cycle
+        wanted = min(cycle.k, transcript.wanted - 1) if number else 0
         noise.at(len(tokens))
         with watch:
             start = watch.now()
-            try:
-                record = cycle.run() if number else cycle.begin(task.prompt, transcript.limit, params.seed)
-                if not record.finite:
-                    raise FloatingPointError("the target's logits are not finite")
-                committed, readable = transcript.commit(record.verdict().emitted(record.proposal()))
-            except Exception as error:  # the text so far stays good
-                reason = f"{type(error).__name__}: {error}"
-                transcript.fail()
-        if reason:
-            yield Failed(lane, number, "target", reason, True, watch.elapsed)
-            break
+            record = cycle.run() if number else cycle.begin(task.prompt, transcript.limit, params.seed)
+            if not record.finite:
+                raise FloatingPointError("the target's logits are not finite")
         drafted = start + (cycle.draft_seconds if wanted else 0.0)
         verified = drafted + cycle.verify_seconds
-        spent["draft" if number else "prefill"] += drafted - start
-        spent["verify" if number else "prefill"] += verified - drafted
+        transcript.spend("draft", drafted - start)
+        transcript.spend("verify", verified - drafted)
         if wanted and not record.sound:
             failures += 1
             reason = "DraftError: the draft's logits are not finite"
@@ -140,22 +143,16 @@ def _run(task: Task, cycle: Cycle) -> Generator[Event, None, None]:
                 yield Failed(lane, number, "drafter", reason, False, drafted)
         elif wanted:
             failures = 0
+        proposal, verdict = record.proposal(), record.verdict()
         if record.drafted:
-            proposal = record.proposal()
             pieces = tuple(map(task.piece, record.drafted))
             yield Drafted(lane, number, record.drafted, pieces, proposal.parents, start, drafted)
+        emitted = verdict.emitted(proposal)
+        pieces = tuple(map(task.piece, emitted))
         yield Verified(lane, number, start=drafted, end=verified, **told(task, cycle, record, noise))
-        yield Committed(
-            lane, number, committed, tuple(map(task.piece, committed)), min(record.accepted, len(committed)),
-            record.verdict().kind, readable, transcript.count, watch.elapsed,
-        )  # fmt: skip
-        number += 1
-
-    other = max(0.0, watch.elapsed - sum(spent.values()))
-    yield Finished(
-        lane, transcript.reason or "failed", transcript.count, transcript.text, watch.elapsed,
-        spent["prefill"], spent["draft"], spent["verify"], other, cycle.graphs.reason or None,
-    )  # fmt: skip
+        with watch:
+            committed, readable = transcript.commit(emitted)
+        yield transcript.committed(committed, pieces, readable, verdict, watch.elapsed)
 
 
 def told(task: Task, cycle: Cycle, record: Record, noise: SharedNoiseChooser) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from statistics import median
+from statistics import linear_regression, median, mode
+from typing import NamedTuple
 
 from ..engine import generate, Task
+from ..events import Drafted, Verified
 from ..families.zoo import Family
 from ..figures.stats import Comparison, LaneStats
-from ..types import Costs, SamplingParams
+from ..types import Costs, Proposal, SamplingParams
 
 DEPTHS, TOKENS, ROUNDS = (1, 3, 7), 25, 3
 
@@ -15,29 +17,47 @@ DEPTHS, TOKENS, ROUNDS = (1, 3, 7), 25, 3
 def probe(family: Family, name: str) -> Costs:
     """Costs of drafting with `name`, in plain steps. Measured once, then frozen for this family.
 
-    Medians of single passes: one hiccup of the machine must not make a depth look dear for ever.
+    Medians of single cycles: one hiccup of the machine must not make a depth look permanently expensive.
+    ValueError where it drafts nothing.
     """
     if name not in family.costs:
         compare(family, name, max(DEPTHS))  # first calls are slow ones
-        seen: dict[int, list[Comparison]] = {depth: [] for depth in DEPTHS}
+        seen: dict[int, list[Run]] = {depth: [] for depth in DEPTHS}
         for _ in range(ROUNDS):
             for depth, runs in seen.items():
                 runs.append(compare(family, name, depth))
         everything = [run for runs in seen.values() for run in runs]
-        step = median(run.step or 0.0 for run in everything)
-        checks = {depth: [s for run in runs for s in run.speculative.verify_seconds] for depth, runs in seen.items()}
-        passes = {depth + 1: median(seconds) / step for depth, seconds in checks.items() if seconds}
-        if not passes:
+        step = median(run.comparison.step or 0.0 for run in everything)
+        drafts, passes = dict[int, float](), dict[int, float]()
+        for runs in seen.values():
+            cycles = [cycle for run in runs for cycle in run.cycles]
+            # Heads have a limit, and the last drafts of a text are cut short: the usual depth is the one measured.
+            if usual := mode(cycle.depth for cycle in cycles) if cycles else 0:
+                drafts[usual] = median(cycle.draft for cycle in cycles if cycle.depth == usual) / step
+                passes[usual] = median(cycle.verify for cycle in cycles if cycle.depth == usual) / step
+        if not drafts:
             raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
-        family.costs[name] = Costs(
-            round(median(run.draft_cost or 0.0 for run in everything), 4),
-            tuple(round(value, 4) for value in interpolated(passes, max(DEPTHS) + 1)),
-            round(median(run.overhead or 0.0 for run in everything), 4),
-        )
+        level, fixed = straight(drafts)
+        overhead = median(run.comparison.overhead or 0.0 for run in everything) + fixed
+        found = interpolated(passes, max(DEPTHS))
+        family.costs[name] = Costs(round(level, 4), tuple(round(cost, 4) for cost in found), round(overhead, 4))
     return family.costs[name]
 
 
-def compare(family: Family, name: str, k: int) -> Comparison:
+class Cycle(NamedTuple):
+    """One that drafted: the depth of its draft, and the seconds of the draft and of the pass over it."""
+
+    depth: int
+    draft: float
+    verify: float
+
+
+class Run(NamedTuple):
+    comparison: Comparison
+    cycles: list[Cycle]
+
+
+def compare(family: Family, name: str, k: int) -> Run:
     """One short speculative run of fixed depth, and a plain one beside it."""
     prompt = family.encode("\n")
     lanes = []
@@ -45,18 +65,37 @@ def compare(family: Family, name: str, k: int) -> Comparison:
         target, drafter = family.lane(drafter_name, len(prompt) + TOKENS)
         params = SamplingParams(max_tokens=TOKENS, ignore_end=True)
         task = Task(target, prompt, params, drafter, depth, details=False)
-        lanes.append(LaneStats.of(list(generate(task)), task.lane))
-    return Comparison(speculative=lanes[1], plain=lanes[0])
+        events = list(generate(task))
+        lanes.append(LaneStats.of(events, task.lane))
+    drafted = {event.cycle: event for event in events if isinstance(event, Drafted) and event.cycle}
+    cycles = [
+        Cycle(Proposal(draft.tokens, draft.parents).levels, draft.end - draft.start, event.end - event.start)
+        for event in events
+        if isinstance(event, Verified) and (draft := drafted.get(event.cycle))
+    ]
+    return Run(Comparison(speculative=lanes[1], plain=lanes[0]), cycles)
 
 
-def interpolated(passes: dict[int, float], most: int) -> list[float]:
-    """The cost of a pass over 1, 2, … `most` rows; 1.0 for one row, straight lines between what was measured."""
-    known = {1: 1.0} | passes
-    rows = sorted(known)
+def straight(drafts: dict[int, float]) -> tuple[float, float]:
+    """What a level of a draft costs and what any draft costs, from the cost by depth; neither is less than nothing.
+
+    A draft model pays for each level, heads for the first alone.
+    """
+    if len(drafts) == 1:
+        ((depth, cost),) = drafts.items()
+        return cost / depth, 0.0
+    slope, fixed = linear_regression(list(drafts), list(drafts.values()))
+    return max(0.0, slope), max(0.0, fixed)
+
+
+def interpolated(passes: dict[int, float], deepest: int) -> list[float]:
+    """The cost of a pass over a draft of depth 0, 1, … `deepest`; 1.0 for none, straight lines between the measured."""
+    known = {0: 1.0} | passes
+    depths = sorted(known)
     costs: list[float] = []
-    for n in range(1, most + 1):
-        low = max(row for row in rows if row <= n)
-        high = min((row for row in rows if row >= n), default=low)
+    for n in range(deepest + 1):
+        low = max(depth for depth in depths if depth <= n)
+        high = min((depth for depth in depths if depth >= n), default=low)
         share = (n - low) / (high - low) if high > low else 0.0
         costs.append(max(costs[-1] if costs else 0.0, known[low] + share * (known[high] - known[low])))
     return costs

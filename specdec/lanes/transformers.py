@@ -26,7 +26,7 @@ from torch import Tensor
 from .. import describe
 from ..drafters import DraftModelDrafter, PromptLookupDrafter
 from ..engine import Stopwatch, Task, Transcript
-from ..events import Committed, Drafted, Event, Failed, Finished, Started, Verified
+from ..events import Drafted, Event, Started, Verified
 from ..models.packed import is_packed
 from ..models.transformer import read_weights, Transformer
 from ..models.view import TargetView
@@ -96,10 +96,8 @@ class Run:
         self.transcript = Transcript(task)
         self.clock = Clock(task.params.seed, checkpoint(task.target)[0].device)
         self.noise = SharedNoiseChooser(task.params.seed)  # for the examples that people see
-        self.cycle = 0
         self.start = self.drafted = 0.0
         self.candidates: tuple[Tensor, Tensor | None]
-        self.spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
 
     def generate(self, draft: Path | None) -> None:
         task, transcript, clock = self.task, self.transcript, self.clock
@@ -113,16 +111,8 @@ class Run:
                 with contextlib.suppress(Ended), clock, torch.inference_mode():
                     target.generate(**options)
         except Exception as error:
-            transcript.fail()
-            reason = f"{type(error).__name__}: {error}"
-            self.tell(Failed(task.lane, self.cycle, "target", reason, True, clock.elapsed))
-        other = max(0.0, clock.elapsed - sum(self.spent.values()))
-        self.tell(
-            Finished(
-                task.lane, transcript.reason or "failed", transcript.count, transcript.text, clock.elapsed,
-                self.spent["prefill"], self.spent["draft"], self.spent["verify"], other,
-            )
-        )  # fmt: skip
+            self.tell(transcript.fail(error, clock.elapsed))
+        self.tell(transcript.finished(clock.elapsed))
 
     def prepare(self, draft: Path | None) -> tuple[Any, dict[str, Any]]:
         """The target and what it is asked for: always K drafts, and sampling exactly as in the other lanes.
@@ -181,31 +171,24 @@ class Run:
 
     def tell_cycle(self, text: Tensor, logits: Tensor) -> None:
         """One cycle's events, and then the wait for the next turn. `logits` are warped already, as the draft's are."""
-        task, cycle, at = self.task, self.cycle, self.clock.elapsed
-        length = len(self.transcript.tokens)
+        task, transcript, at = self.task, self.transcript, self.clock.elapsed
+        cycle, length = transcript.cycle, len(transcript.tokens)
         emitted, tokens = text[0, length:].tolist(), self.candidates[0][0, length:].tolist()
         proposal, rows, verdict = self.judgement(tokens, emitted, logits[0])
         self.noise.at(length)
-        committed, readable = self.transcript.commit(emitted)
         details = describe.verification(proposal, rows, verdict, task.piece, self.noise if task.details else None)
         if len(emitted) == len(verdict.path):  # the text ended with a draft: the target added nothing
             details |= {"law": None, "p": None}
-        if cycle:
-            self.spent["draft"] += self.drafted - self.start
-            self.spent["verify"] += at - self.drafted
-        else:
-            self.spent["prefill"] = at
+        # Cycle 0 drafts before the target has read the prompt: all of it is prefill.
+        transcript.spend("draft", self.drafted - (self.start if cycle else 0.0))
+        transcript.spend("verify", at - self.drafted)
         if tokens:
             pieces = tuple(map(task.piece, tokens))
             self.tell(Drafted(task.lane, cycle, tuple(tokens), pieces, proposal.parents, self.start, self.drafted))
         self.tell(Verified(task.lane, cycle, start=self.drafted, end=at, **details))
-        self.cycle += 1
-        self.tell(
-            Committed(
-                task.lane, cycle, committed, tuple(map(task.piece, committed)), min(len(verdict.path), len(committed)),
-                verdict.kind, readable, self.transcript.count, at,
-            )
-        )  # fmt: skip
+        pieces = tuple(map(task.piece, emitted))
+        committed, readable = transcript.commit(emitted)
+        self.tell(transcript.committed(committed, pieces, readable, verdict, at))
 
     def judgement(self, tokens: list[int], emitted: list[int], logits: Tensor) -> tuple[Proposal, Tensor, Verdict]:
         """What the library decided, read off the text: a rejected token never comes back in its own place.

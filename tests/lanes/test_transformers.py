@@ -152,7 +152,7 @@ def test_a_fault_of_its_own_harms_no_other_lane(family, monkeypatch, fails_at):
         raise RuntimeError("out of paper")
 
     def tell_cycle(self, *arguments):
-        return broken() if self.cycle == fails_at else told(self, *arguments)
+        return broken() if self.transcript.cycle == fails_at else told(self, *arguments)
 
     if fails_at:
         monkeypatch.setattr(peer.Run, "tell_cycle", tell_cycle)

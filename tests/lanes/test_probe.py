@@ -1,0 +1,143 @@
+"""What `probe` measures is what a cycle costs, chain or tree, and the depth chosen by it is the fastest: simulated."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from specdec.drafters import AdaptiveDrafter, NoDrafter
+from specdec.lanes import probe as lanes_probe
+from specdec.lanes.probe import probe
+from specdec.proof.prove import TokenList
+from specdec.sampling import Chooser, RandomChooser
+from specdec.types import Costs, Proposal, SamplingParams
+
+V = 64
+
+
+class Clock:
+    """Time passes where the models say so, and nowhere else."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", clock)
+    return clock
+
+
+class Target:
+    """Its next token is the last one plus 1; a pass takes 10 ms, and 1 ms more for every row after the first."""
+
+    vocabulary, context = V, 100_000
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def new_cache(self, capacity: int) -> TokenList:
+        return TokenList([])
+
+    def forward(self, tokens: Sequence[int], cache: TokenList, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
+        self.clock.now += 0.010 + 0.001 * (rows - 1)
+        cache.tokens = [*cache.tokens, *tokens]
+        logits = torch.full((rows, V), -10.0)
+        for row, token in enumerate(tokens[-rows:]):
+            logits[row, (token + 1) % V] = 10.0
+        return logits
+
+
+class Guesser:
+    """`width` guesses a level; the first has children and is right with chance `alpha`."""
+
+    name = "guesser"
+
+    def __init__(self, clock: Clock, width: int, level: float, fixed: float, alpha: float, seed: int = 0) -> None:
+        self.clock, self.width, self.level, self.fixed, self.alpha = clock, width, level, fixed, alpha
+        self.random = random.Random(seed)
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        if k == 0:
+            return Proposal()
+        self.clock.now += self.fixed + self.level * k
+        drafted, parents, node, last = list[int](), list[int](), -1, tokens[-1]
+        for _ in range(k):
+            first, right = len(drafted), self.random.random() < self.alpha
+            last = (last + (1 if right else 2)) % V
+            drafted += [last, *((last + 3 + i) % V for i in range(self.width - 1))]
+            parents += [node] * self.width
+            node = first
+        return Proposal(tuple(drafted), tuple(parents))
+
+
+class Family:
+    """As much of a family as `probe` asks for."""
+
+    def __init__(self, clock: Clock, **how: Any) -> None:
+        self.clock, self.how, self.costs = clock, how, dict[str, Costs]()
+
+    def encode(self, text: str) -> list[int]:
+        return [0]
+
+    def lane(self, name: str, capacity: int) -> tuple[Target, Any]:
+        return Target(self.clock), NoDrafter() if name == "none" else Guesser(self.clock, **self.how)
+
+
+CHAIN = {"width": 1, "level": 0.002, "fixed": 0.0}
+TREE = {"width": 4, "level": 0.003, "fixed": 0.001}
+HEADS = {"width": 5, "level": 0.0, "fixed": 0.004}
+SHAPES = pytest.mark.parametrize("how", [CHAIN, TREE, HEADS], ids=["chain", "tree", "heads"])
+
+
+def seconds(how: dict[str, Any], depth: int) -> float:
+    rows = 1 + how["width"] * depth
+    return (how["fixed"] + how["level"] * depth if depth else 0.0) + 0.010 + 0.001 * (rows - 1)
+
+
+@SHAPES
+@pytest.mark.parametrize("alpha", [0.5])
+def test_the_costs_of_a_depth_are_those_of_a_cycle_of_that_depth(
+    clock: Clock, how: dict[str, Any], alpha: float
+) -> None:
+    costs = probe(Family(clock, **how, alpha=alpha), "guesser")  # type: ignore[arg-type]
+    for depth in range(10):
+        assert costs.cycle(depth) == pytest.approx(seconds(how, depth) / 0.010, rel=0.02)
+
+
+def rate(drafter: Any, how: dict[str, Any], k: int, tokens: int = 1500) -> float:
+    """Tokens a second: a target that counts, and the time that such cycles take."""
+    text, spent = [0], 0.0
+    while len(text) < tokens:
+        proposal, node = drafter.propose(text, k, SamplingParams(), RandomChooser(0)), -1
+        spent += seconds(how, proposal.levels)
+        while node is not None:
+            text.append((text[-1] + 1) % V)
+            node = next((child for child in proposal.children(node) if proposal.tokens[child] == text[-1]), None)
+    return len(text) / spent
+
+
+@SHAPES
+@pytest.mark.parametrize("alpha", [0.1, 0.5, 0.8, 0.95])
+def test_the_depth_chosen_by_them_is_nearly_the_best(clock: Clock, how: dict[str, Any], alpha: float) -> None:
+    family = Family(clock, **how, alpha=alpha)
+    costs = probe(family, "guesser")  # type: ignore[arg-type]
+    best = max(rate(family.lane("guesser", 0)[1], how, k) for k in (0, 1, 2, 3, 4, 6, 8))
+    assert rate(AdaptiveDrafter(family.lane("guesser", 0)[1], costs), how, 8) >= 0.95 * best
+
+
+def test_what_never_drafts_is_refused(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes_probe, "ROUNDS", 1)
+    family = Family(clock, **CHAIN, alpha=0.5)
+    monkeypatch.setattr(Guesser, "propose", NoDrafter.propose)
+    with pytest.raises(ValueError, match="drafted nothing"):
+        probe(family, "guesser")  # type: ignore[arg-type]
