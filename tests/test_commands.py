@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from specdec import __main__ as terminal
 from specdec.bench import __main__ as bench
-from specdec.bench import peers, prompts
+from specdec.bench import measure, peers, prompts
 from specdec.events import from_dict
 from specdec.families.zoo import EMBEDDED, load
 from specdec.traces.file import Trace
+from specdec.types import SamplingParams
 
 ROW = {
     "drafter", "domain", "temperature", "k", "alpha", "alpha_by_position", "draft_acceptance_rate", "tau", "draft_cost",
@@ -180,3 +183,27 @@ def test_headlines_leave_looping_rows_out() -> None:
     rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
     assert bench.headline(rows, 0.0) == {"speedup": 2.5, "domains": {"story": 2.0, "code": 3.0}, "looping": ["facts"]}
     assert bench.headline(rows[2:], 0.0)["speedup"] is None
+
+
+def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[set[int]] = []
+
+    def pairs(*given: Any) -> Any:
+        seeds.append(set())
+        return measure.pairs(*given)
+
+    def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
+        seeds[-1].add(seed)
+        return SamplingParams(temperature, max_tokens=tokens, seed=seed, ignore_end=True)
+
+    monkeypatch.setattr(bench, "pairs", pairs)
+    monkeypatch.setattr(measure, "params_for", params_for)
+    monkeypatch.setattr(bench, "host_syncs", lambda *_: 0.0)
+    monkeypatch.setattr(bench, "drafters_of", lambda *_: ["prompt_lookup"])
+    monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
+    monkeypatch.setattr(bench, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
+    options = argparse.Namespace(suite="embedded", tokens=4, repeats=3, k=[2])
+    bench.measure(load("embedded"), options)
+    choosing, reporting = seeds
+    assert len(choosing) == bench.CHOOSING + 1 and len(reporting) == 4
+    assert not choosing & reporting

@@ -66,7 +66,8 @@ def measure(family: Family, options: argparse.Namespace) -> list[Row]:
                 tried = {setting: row(setting, measured, 0) for setting, measured in found.items()}
                 scores = {setting: speedup_of(entry) for setting, entry in tried.items()}
                 best = [max((s for s in settings if s.drafter == name), key=scores.__getitem__) for name in drafters]
-                measured = pairs(family, prompts, best, options.tokens, options.repeats, bar.update)
+                # Seeds of its own: those that chose K would flatter what they chose.
+                measured = pairs(family, prompts, best, options.tokens, options.repeats, bar.update, CHOOSING + 1)
                 for setting in best:
                     entry = row(setting, measured[setting], parameters_of(setting.drafter, family))
                     by_k = {str(s.k): tried[s]["tau"] for s in settings if s.drafter == setting.drafter}

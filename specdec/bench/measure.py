@@ -54,32 +54,33 @@ def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
 
 def pairs(
     family: Family, prompts: tuple[str, ...], settings: list[Setting], tokens: int, repeats: int,
-    tick: Callable[[], object] = lambda: None,
+    tick: Callable[[], object] = lambda: None, seed: int = 0,
 ) -> dict[Setting, list[Pair]]:  # fmt: skip
     """Every setting against plain decoding; all settings of a prompt follow each other before the next repeat.
 
-    A plain run stands on either side of each speculative one; the faster of the two is its baseline.
+    A plain run stands on either side of each speculative one; the faster of the two is its baseline. The rounds take
+    the seeds from `seed` on, the one that warms up included.
     """
     collected: dict[Setting, list[Pair]] = {setting: [] for setting in settings}
-    for repeat in range(-1, repeats):  # the first round warms up and is thrown away
+    for repeat in range(repeats + 1):  # the first round warms up and is thrown away
         for index, prompt in enumerate(prompts):
             gc.collect()
-            before = plain(family, prompt, settings[0].temperature, tokens, repeat)
+            before = plain(family, prompt, settings[0].temperature, tokens, seed + repeat)
             for setting in settings:
-                params = params_for(setting.temperature, tokens, repeat + 1)
+                params = params_for(setting.temperature, tokens, seed + repeat)
                 task = tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE]
                 speculative = run(task)
-                after = plain(family, prompt, setting.temperature, tokens, repeat)
+                after = plain(family, prompt, setting.temperature, tokens, seed + repeat)
                 faster = min(before, after, key=lambda stats: stats.decode_seconds)
-                if repeat >= 0:
+                if repeat:
                     collected[setting].append(Pair(index, Comparison(speculative, faster)))
                 before = after
                 tick()
     return collected
 
 
-def plain(family: Family, prompt: str, temperature: float, tokens: int, repeat: int) -> LaneStats:
-    params = params_for(temperature, tokens, repeat + 1)
+def plain(family: Family, prompt: str, temperature: float, tokens: int, seed: int) -> LaneStats:
+    params = params_for(temperature, tokens, seed)
     return run(tasks(family, prompt, "none", 0, params, details=False)["plain"])
 
 
@@ -155,5 +156,5 @@ def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
 
 
 def predicted(measured: list[Pair], prompt: int) -> float | None:
-    """What the other prompts' acceptance and costs foretell for this one."""
+    """What the other prompts' acceptance and costs predict for this one (leave one prompt out)."""
     return account([pair.comparison for pair in measured if pair.prompt != prompt])

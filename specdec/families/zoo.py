@@ -76,7 +76,11 @@ class Family:
         return self.drafts.get(DEFAULT)
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
-        """The target and a fresh drafter for one run of at most `capacity` tokens. ValueError names the choices."""
+        """The target and a fresh drafter for one run of at most `capacity` tokens. ValueError names the choices.
+
+        The process computes with this family's number of threads from here on.
+        """
+        self.use_threads()
         wrapped = adapted(name)
         name = wrapped or name
         if name not in self.drafters:
@@ -84,6 +88,11 @@ class Family:
         view, drafter = self.drafters[name].lane(self.target, capacity)
         drafter.name = name  # one class may serve several names
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
+
+    def use_threads(self) -> None:
+        """torch has one thread count for the whole process, and the family before may have had another."""
+        if torch.get_num_threads() != self.threads:
+            torch.set_num_threads(self.threads)
 
     def encode(self, text: str) -> list[int]:
         begin = [] if self.begin is None else [self.begin]

@@ -269,3 +269,17 @@ def test_a_folder_without_a_target_or_a_tokenizer_is_refused(tmp_path: Path) -> 
     (tmp_path / "family" / "target").mkdir(parents=True)
     with pytest.raises(ValueError, match="has no tokenizer"):
         zoo.read(tmp_path / "family", "family", torch.float32)
+
+
+def test_a_run_has_the_threads_of_its_family_whichever_was_loaded_last() -> None:
+    before = torch.get_num_threads()
+    first, second = zoo.load("embedded"), zoo.load("tuned")
+    told = first.threads, second.threads
+    try:
+        first.threads, second.threads = 1, 2
+        for family in (first, second, first):
+            next(race(family, PROMPT, "none", 0, SamplingParams(max_tokens=2)))
+            assert torch.get_num_threads() == family.threads == family.describe()["threads"]
+    finally:
+        first.threads, second.threads = told
+        torch.set_num_threads(before)
