@@ -157,7 +157,7 @@ class Proposal:
     @property
     def levels(self) -> int:
         """The depth of the deepest token; 0 without a draft."""
-        return max(map(self.depth, range(len(self))), default=0)
+        return max(self.tree.depths(), default=0)
 
 
 @dataclass(frozen=True, slots=True)

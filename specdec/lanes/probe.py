@@ -9,7 +9,7 @@ from ..engine import generate, Task
 from ..events import Drafted, Verified
 from ..families.zoo import Family
 from ..figures.stats import Comparison, LaneStats
-from ..types import Costs, Proposal, SamplingParams
+from ..types import Costs, SamplingParams, Tree
 
 DEPTHS, TOKENS, ROUNDS = (1, 3, 7), 25, 3
 
@@ -69,7 +69,7 @@ def compare(family: Family, name: str, k: int) -> Run:
         lanes.append(LaneStats.of(events, task.lane))
     drafted = {event.cycle: event for event in events if isinstance(event, Drafted) and event.cycle}
     cycles = [
-        Cycle(Proposal(draft.tokens, draft.parents).levels, draft.end - draft.start, event.end - event.start)
+        Cycle(max(Tree(draft.parents).depths()), draft.end - draft.start, event.end - event.start)
         for event in events
         if isinstance(event, Verified) and (draft := drafted.get(event.cycle))
     ]
