@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
+from datetime import date, timedelta
 
 import nodejs
 import pytest
 
 from specdec.figures import theory
-from specdec.ui import link
+from specdec.ui import link, sources
 from specdec.ui.build import build
 from specdec.ui.components.guide import guide
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, strings, TEXT
 
-LIMIT = 400_000  # bytes of the page's own scripts, styles, templates, pictures and words of one language
+HARDWARE = json.loads((ASSETS / "hardware.json").read_text(encoding="utf-8"))
+MACHINES = {
+    one["id"]: theory.Machine(one["tflops"] * 1e12, one["gbps"] * 1e9, one["mib"] * 2**20)
+    for one in HARDWARE["machines"]
+}
+SHAPE = ("layers", "heads", "kv_heads", "head_dim", "experts", "chosen")
+MODELS = {
+    one["id"]: theory.Model(
+        *(one[name] * 1e9 for name in ("parameters", "active" if "active" in one else "parameters")),
+        **{name: one[name] for name in SHAPE if name in one},
+        embedding=one.get("embedding", 0.0) * 1e9,
+    )
+    for one in HARDWARE["models"]
+}
+LIMIT = 420_000  # bytes of the page's own scripts, styles, templates, pictures and words of one language
 WORDS = strings("guide")
 
 
@@ -35,9 +51,35 @@ def test_figures_in_the_common_mistakes_are_computed() -> None:
     accepted = tokens - 1
     assert f"{accepted / 4:.0%}".replace("%", " % of drafted") in said("“Acceptance rate”")
     assert f"{accepted / tokens:.0%}".replace("%", " % of emitted") in said("“Acceptance rate”")
-    assert f"foretells {theory.expected_tokens(accepted / 4, 4):.2f} tokens" in said("Put the logged")
-    assert f"where {tokens:.2f} come" in said("Put the logged")
+    assert f"predicts {theory.expected_tokens(accepted / 4, 4):.2f} tokens" in said("Put the logged")
+    assert f"the run gives {tokens:.2f}." in said("Put the logged")
     assert f"gives {theory.speedup(0.75, 4, 0.5):.2f}× at K = 4" in said("Half of the layers")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_temperature_does_is_read_off_the_report(language: str) -> None:
+    rows = json.loads((ASSETS / "results" / "methods.json").read_text(encoding="utf-8"))["rows"]
+    tau = {(row["drafter"], row["temperature"]): row["tau_by_k"].get("1") for row in rows if row["domain"] == "story"}
+    mistakes = json.loads((TEXT / language / "guide.json").read_text(encoding="utf-8"))["mistakes"]
+    told = next(right for _, right, source in mistakes if source.startswith("assets/results/methods.json"))
+    for name in ("draft_model", "draft_model:scratch"):
+        assert all(f"{tau[name, temperature]:.2f}" in told for temperature in (0.0, 0.8))
+    assert tau["draft_model", 0.0] > tau["draft_model", 0.8]
+    assert tau["draft_model:scratch", 0.0] < tau["draft_model:scratch", 0.8]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_a_batch_does_is_what_the_memory_wall_gives(language: str) -> None:
+    told = json.loads((TEXT / language / "guide.json").read_text(encoding="utf-8"))["practice"]["beside"]
+
+    def gain(target: str, batch: int, context: int) -> str:
+        pair = MACHINES["h100"], MODELS[target], MODELS["llama1"]
+        return f"{theory.batch_speedup(*pair, 16, 0.8, 4, batch, context):.2f}×"
+
+    long = [gain("llama70", batch, 32_768) for batch in (1, 512)]
+    experts = [gain("moe30", batch, 512) for batch in (1, 64)]
+    assert [found for found in re.findall(r"\d\.\d\d×", told)] == long + experts
+    assert gain("llama8", 1, 512) > "2" and gain("llama8", 512, 512) < "1"  # dense and short: the gain goes
 
 
 def test_the_price_of_a_check_is_the_measured_one() -> None:
@@ -58,7 +100,7 @@ def test_the_shortcut_writes_what_is_said() -> None:
 
 def test_questions_have_their_answers_on_a_tab() -> None:
     questions = WORDS["quiz"]["list"]
-    assert len(questions) == 10
+    assert len(questions) == 12
     for question in questions:
         assert 0 <= question["answer"] < len(question["choices"]) and question["why"]
         assert question["tab"] in strings("page")["tabs"]
@@ -74,8 +116,24 @@ def test_the_lists_are_whole() -> None:
     assert len(WORDS["glossary"]) >= 30 and all(len(one) == 2 and all(one) for one in WORDS["glossary"])
     assert len({term for term, _ in WORDS["glossary"]}) == len(WORDS["glossary"])
     assert [sum(n for n, _ in plan["steps"]) for plan in WORDS["teach"]["plans"]] == [10, 45, 90]
-    systems = {"vLLM", "SGLang", "TGI", "TensorRT-LLM", "Model Optimizer", "llama.cpp", "transformers", "LM Studio"}
-    assert {name for name, *_ in WORDS["practice"]["systems"]} == systems
+
+
+def test_what_can_go_stale_stands_in_one_file_with_its_day_and_sources() -> None:
+    listed = sources.sources()
+    practice = WORDS["practice"]
+    assert [one["id"] for one in listed["systems"]] == list(practice["notes"])
+    assert {one["draft"] for one in listed["defaults"]} == set(practice["draft"])
+    assert {one["keep"] for one in listed["defaults"]} == set(practice["keep"])
+    for one in listed["systems"]:
+        assert set(re.findall(r"{(\w+)}", practice["notes"][one["id"]])) == set(one["values"]), one["id"]
+    for name, checked, links in sources.entries():
+        assert checked <= date.today() and links and all(link.startswith("https://") for link in links), name
+
+
+def test_what_was_not_checked_for_long_is_listed() -> None:
+    days = sorted(checked for _, checked, _ in sources.entries())
+    assert sources.stale(0, days[0]) == [] and len(sources.stale(0, days[-1] + timedelta(1))) == len(days)
+    assert sources.stale(0, days[-1] + timedelta(1))[0].startswith(days[0].isoformat())
 
 
 def test_the_class_link_is_one_that_the_page_can_follow() -> None:
@@ -90,7 +148,7 @@ def test_options_of_transformers_exist(name: str) -> None:
     from transformers import GenerationConfig
     from transformers.generation import utils
 
-    assert name in str(WORDS["practice"]["systems"])
+    assert name in str(sources.sources()["systems"])
     assert hasattr(GenerationConfig(), name) or name in inspect.getsource(utils)
 
 
@@ -98,7 +156,7 @@ def test_options_of_transformers_exist(name: str) -> None:
 def test_the_pages_own_assets_are_small(language: str) -> None:
     """As they are sent: files as they are, words as JSON without its line breaks."""
     files = [path for path in PAGE.rglob("*.*") if path.is_file()]
-    files += [ASSETS / "hardware.json", *(TEXT / language).glob("*.md")]
+    files += [ASSETS / "hardware.json", ASSETS / "sources.json", *(TEXT / language).glob("*.md")]
     words = [json.loads(path.read_text(encoding="utf-8")) for path in (TEXT / language).glob("*.json")]
     sent = [json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode() for part in words]
     assert sum(path.stat().st_size for path in files) + sum(map(len, sent)) <= LIMIT

@@ -139,8 +139,16 @@ function mount(element, props) {
   /* -- in practice -- */
 
   function practice() {
-    const P = W.practice, row = ([name, how, note]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, h("code", {}, how)), h("td", {}, note));
-    return [h("p", { class: "sd-gd-date" }, P.dated), lead(P.lead), h("h3", {}, P.uses_title), h("p", {}, P.uses), h("table", { class: "sd-gd-systems" }, h("thead", {}, h("tr", {}, Object.values(P.heads).map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, P.systems.map(row))), h("h3", {}, P.beside_title), h("p", {}, P.beside)];
+    const P = W.practice, { systems, defaults } = props.sources, cell = (...children) => h("td", {}, children);
+    const checked = ({ checked, links }) => h("p", { class: "sd-sub" }, words(P.checked, { date: checked }), links.map((url) => [" ", h("a", { href: url, target: "_blank", rel: "noreferrer" }, url.replace(/^https:\/\/(www\.)?/, ""))]));
+    const table = (heads, rows) => h("table", { class: "sd-gd-systems" }, h("thead", {}, h("tr", {}, Object.values(heads).map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, rows.map(([name, ...cells]) => h("tr", {}, h("th", { scope: "row" }, name), cells))));
+    const how = systems.map((one) => [one.name, cell(h("code", {}, one.command)), cell(words(P.notes[one.id], one.values), checked(one))]);
+    const option = (one) => (one.option ? h("code", {}, one.option) : one.keep === "ratio" ? P.option.already : P.option.nothing);
+    const rule = defaults.map((one) => [one.name, cell(P.draft[one.draft]), cell(P.keep[one.keep]), cell(option(one), checked(one))]);
+    return [
+      lead(P.lead), h("h3", {}, P.uses_title), h("p", {}, P.uses), table(P.heads, how), h("h3", {}, P.defaults_title), lead(P.defaults_lead), table(P.defaults_heads, rule),
+      h("h3", {}, P.beside_title), h("p", {}, P.beside),
+    ];
   }
 
   part.contents.textContent = W.contents;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gradio as gr
 
 from ..request import MAX_SEED
+from ..sources import sources
 from ..text import prompts, strings
 from .drawn import drawn
 
@@ -23,6 +24,7 @@ def guide() -> gr.HTML:
         words=words,
         elem_id="guide-page",
         tabs=strings("page")["tabs"],
+        sources=sources(),
         settings={"prompt": prompts()["story"][0], "drafter": "draft_model", "k": 3, "temperature": 0.8},
         seed=CLASS_SEED,
         most=MAX_SEED,
