@@ -8,20 +8,21 @@ the target's true features.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..models.cache import StaticCache
-from ..models.config import Config
-from ..models.transformer import linear, read_weights, Transformer, Weights
+from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights, section, Weights
+from ..models.config import Config, FULL, SLIDING, whole
+from ..models.transformer import layer_tensors, linear, Transformer
 from ..models.view import TargetView
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
@@ -35,6 +36,23 @@ WIDTH, DEPTH, NODES = 3, 8, 7
 def default_taps(layers: int) -> tuple[int, int, int]:
     """The layers whose inputs are fused: low, middle, high."""
     return 2, layers // 2, layers - 3
+
+
+def checked_taps(said: Any, layers: int, after: bool = False) -> tuple[int, ...]:
+    """The layers that config.json names, or, with `after`, those after them. ValueError unless the target has them."""
+    taps = [tap + after for tap in said if type(tap) is int] if isinstance(said, (list, tuple)) else []
+    if not taps or len(taps) < len(said) or min(taps) < 0 or max(taps) > layers:
+        raise ValueError(f"the EAGLE-3 head reads layers {brief(repr(said))}; the target has {layers}")
+    return tuple(taps)
+
+
+def layer_config(data: Mapping[str, Any]) -> Config:
+    """Of the head's one block. Its window follows from `layer_types` whatever the type of model, as vLLM reads it."""
+    kinds, unread = data.get("layer_types") or [FULL], ("layer_types", "sliding_window", "use_sliding_window")
+    if not isinstance(kinds, list) or kinds[0] not in (SLIDING, FULL) or any(kind != kinds[0] for kind in kinds):
+        raise ValueError(f"the head has one layer; its layer_types are {brief(repr(kinds))}, which tells no window")
+    config = Config.read({name: value for name, value in data.items() if name not in unread} | {"num_hidden_layers": 1})
+    return replace(config, windows={0: whole(data, "sliding_window")} if kinds[0] == SLIDING else {})
 
 
 class Eagle3Head:
@@ -61,12 +79,23 @@ class Eagle3Head:
         width, fc = target.embedding.shape[1], weights["fc.weight"]
         if tuple(fc.shape) != (width, width * len(taps)) or config.hidden_size != width:
             raise ValueError(f"the head's fc {tuple(fc.shape)} does not fit the target's {len(taps)} × {width}")
-        self.ids = torch.arange(len(weights["lm_head.weight"])) + weights.get("d2t", torch.tensor(0))
+        shapes = head_tensors(config, weights, width, len(taps))
+        check_tensors({name: weights[name] for name in weights if name not in APART}, shapes)
+        words = weights.get("embed_tokens.weight", target.embedding)
+        if len(words) < target.vocabulary or words.shape[1:] != (width,):
+            raise ValueError(
+                f"the EAGLE-3 head embeds {len(words)} tokens in {words[0].numel()} numbers; "
+                f"for this target it would embed {target.vocabulary} in {width}"
+            )
+        self.ids = torch.arange(len(weights["lm_head.weight"])) + offsets(weights)
         if len(self.ids.unique()) < len(self.ids) or self.ids.min() < 0 or self.ids.max() >= target.vocabulary:
             raise ValueError("the head's draft vocabulary does not lie in the target's")
         self.ids = self.ids.to(target.device)
         shape = replace(
-            config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context, windows={}
+            config,
+            num_hidden_layers=1,
+            tie_word_embeddings=False,
+            max_position_embeddings=target.context,
         )
         self.decoder = Transformer(shape, lean(weights, target.embedding), target.dtype, target.device, eight_bit)
         hidden_norm = weights["midlayer.hidden_norm.weight"].float() * width**0.5
@@ -78,10 +107,11 @@ class Eagle3Head:
     @classmethod
     def load(cls, folder: Path, target: Transformer, eight_bit: bool = False) -> Eagle3Head:
         """The authors' layout: `midlayer.*`, `fc`, `norm`, `lm_head`, `d2t`, and a config.json."""
-        facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        taps = facts.get("eagle_config", {}).get("eagle_aux_hidden_state_layer_ids")
-        taps = taps or default_taps(len(target.layers))
-        return cls(Config.read(facts), read_weights(folder), target, taps, eight_bit=eight_bit)
+        with naming(folder):
+            facts = read_json(folder / "config.json")
+            taps = section(facts, "eagle_config").get("eagle_aux_hidden_state_layer_ids")
+            taps = checked_taps(taps or default_taps(len(target.layers)), len(target.layers))
+            return cls(layer_config(facts), read_weights(folder), target, taps, eight_bit=eight_bit)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity)
@@ -120,6 +150,33 @@ class Eagle3Head:
         """The `count` likeliest tokens behind each state: log-probabilities, ids.  # [n, hidden] -> n lists each"""
         best = self.decoder.logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
         return best.values.tolist(), self.ids[best.indices].tolist()
+
+
+APART = ("embed_tokens.weight", "d2t", "t2d")  # which a head may bring or not
+
+
+def head_tensors(config: Config, weights: Mapping[str, Tensor], width: int, taps: int) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of a head but those APART. Biases and QK-norm are believed where it brings them."""
+    own = replace(
+        config,
+        biases=tuple(f"{part}_proj" for part in "qkvo" if f"midlayer.self_attn.{part}_proj.bias" in weights),
+        qk_norm="midlayer.self_attn.q_norm.weight" in weights,
+    )
+    layer = {"hidden_norm.weight": (width,)} | layer_tensors(own, 2 * width)
+    return {
+        "fc.weight": (width, width * taps), "norm.weight": (width,),
+        "lm_head.weight": (len(weights["lm_head.weight"]), width),
+        **{f"midlayer.{name}": shape for name, shape in layer.items()},
+    }  # fmt: skip
+
+
+def offsets(weights: Mapping[str, Tensor]) -> Tensor:
+    """What to add to each token of the head's own vocabulary to have the target's."""
+    count = len(weights["lm_head.weight"])
+    table = weights.get("d2t", torch.zeros(count, dtype=torch.int64))
+    if table.shape != (count,) or table.is_floating_point():
+        raise ValueError(f"the EAGLE-3 head knows {count} tokens, its map d2t {len(table)}")
+    return table
 
 
 def lean(weights: Mapping[str, Tensor], words: Tensor) -> Weights:

@@ -7,17 +7,18 @@ Whatever is drafted is verified like any draft: the paper's *typical acceptance*
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..models.transformer import kept, linear, read_weights, Transformer
+from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights
+from ..models.transformer import kept, linear, Transformer
 from ..models.view import TargetView
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
@@ -28,6 +29,7 @@ Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice o
 # Where a checkpoint brings no tree of its own: the chain, and a second choice for its first token. Every row of a pass
 # costs; a second choice further on, or a third, is kept too seldom to earn its own.
 TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
+NODES = 64  # of a checkpoint's tree, at most; the authors' largest has 63
 
 
 class MedusaHeads:
@@ -37,15 +39,15 @@ class MedusaHeads:
     """
 
     def __init__(
-        self, weights: Mapping[str, Tensor], target: Transformer, tree: Tree = TREE, eight_bit: bool = False
+        self, weights: Mapping[str, Tensor], target: Transformer, tree: Tree | None = None, eight_bit: bool = False
     ) -> None:
-        """With `eight_bit` the heads' own output matrices are kept in 8 bits."""
+        """With `eight_bit` the heads' own output matrices are kept in 8 bits. ValueError where anything does not fit.
+
+        Without a tree of their own, heads get as much of TREE as they are deep.
+        """
 
         def parts(part: str) -> list[Tensor]:
-            names = [f"{head}.{part}" for head in range(count)]
-            if lacking := [name for name in names if name not in weights]:
-                raise ValueError(f"the Medusa heads lack {', '.join(lacking)}")
-            return [weights[name].float() for name in names]
+            return [weights[f"{head}.{part}"].float() for head in range(count)]
 
         def stacked(part: str) -> Tensor:
             return torch.stack(parts(part)).to(target.device, target.dtype)
@@ -54,6 +56,15 @@ class MedusaHeads:
         if not count:
             raise ValueError("these are no Medusa heads: there is no tensor 0.0.linear.weight")
         layers = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
+        width, own = target.embedding.shape[1], f"{layers}.weight"
+        shapes: dict[str, tuple[int, ...]] = {f"{i}.linear.weight": (width, width) for i in range(layers)}
+        shapes |= {f"{i}.linear.bias": (width,) for i in range(layers)}
+        if f"0.{own}" in weights:
+            shapes[own] = (target.vocabulary, width)
+        check_tensors(weights, {f"{head}.{part}": shape for head in range(count) for part, shape in shapes.items()})
+        if tree is None:
+            tree = [path for path in TREE if len(path) <= count]
+        check_tree(tree, count, target.vocabulary)
         self.taps = (len(target.layers),)
         self.target, self.count, self.tree = target, count, sorted(tree, key=lambda path: (len(path), path))
         self.parameters = sum(tensor.numel() for tensor in weights.values())
@@ -61,17 +72,16 @@ class MedusaHeads:
             (stacked(f"{i}.linear.weight").transpose(1, 2).contiguous(), stacked(f"{i}.linear.bias")[:, None])
             for i in range(layers)
         ]
-        own = f"{layers}.weight"
-        outputs = parts(own) if f"0.{own}" in weights else []
+        outputs = parts(own) if own in shapes else []
         self.outputs = [kept(output, target.dtype, target.device, eight_bit) for output in outputs]
 
     @classmethod
     def load(cls, folder: Path, target: Transformer, eight_bit: bool = False) -> MedusaHeads:
         """The published layout: `{head}.0.linear.weight|bias`, perhaps `{head}.1.weight`; the tree in config.json."""
-        path = folder / "config.json"
-        config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        tree = [tuple(path) for path in config.get("medusa_choices") or TREE]
-        return cls(read_weights(folder), target, tree, eight_bit)
+        with naming(folder):
+            path = folder / "config.json"
+            config = read_json(path) if path.exists() else {}
+            return cls(read_weights(folder), target, chosen_tree(config), eight_bit)
 
     def logits(self, state: Tensor, count: int) -> Tensor:
         """Of the first `count` heads, from the state behind the last layer that gave the text's last token.
@@ -84,6 +94,32 @@ class MedusaHeads:
         if self.outputs:
             return torch.cat([linear(row, output) for row, output in zip(x, self.outputs, strict=False)])
         return linear(x[:, 0] / self.target.norm, self.target.head)  # that matrix holds the norm already
+
+
+def chosen_tree(config: Mapping[str, Any]) -> Tree | None:
+    """The paths of a checkpoint's `medusa_choices`, if it has some."""
+    said = config.get("medusa_choices")
+    if not said:
+        return None
+    if not isinstance(said, list) or not all(isinstance(path, list) and path for path in said):
+        raise ValueError(f"medusa_choices in config.json is {brief(repr(said))}; it would be a list of paths")
+    return [tuple(path) for path in said]
+
+
+def check_tree(tree: Tree, heads: int, vocabulary: int) -> None:
+    """ValueError unless every node has its parent, a head and a token."""
+    if len(tree) > NODES:
+        raise ValueError(f"medusa_choices has {len(tree)} nodes; {NODES} is the most")
+    paths = set(tree)
+    for path in tree:
+        if not all(type(rank) is int and 0 <= rank < vocabulary for rank in path):
+            raise ValueError(f"medusa_choices names the ranks {list(path)}; a rank lies between 0 and {vocabulary - 1}")
+        if len(path) > heads:
+            raise ValueError(f"medusa_choices goes {len(path)} tokens deep; there are {heads} heads")
+        if len(path) > 1 and path[:-1] not in paths:
+            raise ValueError(f"medusa_choices names {list(path)} and not its parent {list(path[:-1])}")
+    if len(paths) < len(tree):
+        raise ValueError("medusa_choices names a node twice")
 
 
 def last_state(view: TargetView) -> Tensor:

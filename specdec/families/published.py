@@ -7,7 +7,6 @@ here, or not this target, is refused with the reason.
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 from collections.abc import Mapping
@@ -15,15 +14,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from tokenizers import Tokenizer
 from torch import Tensor
 
 from ..drafters import Eagle3Head, MedusaHeads
-from ..drafters.eagle3 import default_taps
-from ..drafters.medusa import TREE
+from ..drafters.eagle3 import checked_taps, default_taps, layer_config
+from ..drafters.medusa import chosen_tree
+from ..models.checkpoint import (
+    brief,
+    check_fetched,
+    check_plain,
+    check_quantisation,
+    check_tensors,
+    naming,
+    read_json,
+    read_weights,
+    section,
+    Weights,
+)
 from ..models.config import Config
-from ..models.transformer import read_weights, Transformer, Weights
+from ..models.transformer import tensors_of, Transformer
 from ..text import Pieces
 
 PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
@@ -46,9 +56,10 @@ def load_drafter(folder: Path, target: Transformer, tokenizer: Tokenizer, pickle
     `pickles` also reads .bin and .pt files, their tensors alone: for files that people keep themselves, not for
     what a stranger names on a page.
     """
-    try:
+    with naming(folder):
         path = folder / "config.json"
-        config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        config = read_json(path) if path.exists() else {}
+        check_quantisation(config)
         weights = read_tensors(folder, pickles)
         kind = kind_of(weights, config)
         if kind == "medusa":
@@ -58,10 +69,6 @@ def load_drafter(folder: Path, target: Transformer, tokenizer: Tokenizer, pickle
         if kind == "eagle3":
             return eagle3(weights, config, target)
         return draft_model(folder, weights, config, target, tokenizer)
-    except KeyError as error:
-        raise ValueError(f"{folder}: config.json lacks {error}") from error
-    except (ValueError, RuntimeError, SafetensorError) as error:  # what torch says of matrices that do not fit
-        raise ValueError(f"{folder}: {error}") from error
 
 
 def read_tensors(folder: Path, pickles: bool) -> Weights:
@@ -73,13 +80,19 @@ def read_tensors(folder: Path, pickles: bool) -> Weights:
         raise ValueError(f"{files[0].name} is a pickle; here only .safetensors are read")
     weights: Weights = {}
     for file in files:
+        check_fetched(file)
         try:
             content = torch.load(file, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
             raise ValueError(f"{file.name} holds more than tensors, so it is not opened") from error
-        if not isinstance(content, dict) or not all(isinstance(part, torch.Tensor) for part in content.values()):
+        except Exception as error:  # a damaged archive fails in whatever part reads it
+            raise ValueError(f"{file.name} is damaged ({brief(error)}); download it again") from error
+        if not isinstance(content, dict) or not all(
+            isinstance(name, str) and isinstance(part, Tensor) for name, part in content.items()
+        ):
             raise ValueError(f"{file.name} is not a table of tensors by name")
         weights |= content
+    check_plain(weights)
     return weights
 
 
@@ -118,20 +131,12 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Transformer) -> 
             raise ValueError(f"the EAGLE-3 head was trained with {option}, which is not supported")
     if unread := sorted(name for name in weights if not EAGLE3_NAME.match(name)):
         raise ValueError(f"the EAGLE-3 head holds {unread[0]}; a head of one layer, without such a tensor, would fit")
-    taps, width = eagle3_taps(config, len(target.layers)), target.embedding.shape[1]
-    rows, columns = weights["fc.weight"].shape
+    taps, width, fc = eagle3_taps(config, len(target.layers)), target.embedding.shape[1], weights["fc.weight"]
+    rows, columns = fc.shape if fc.dim() == 2 else (1, fc.numel())
     if (rows, columns) != (width, len(taps) * width):
         raise ValueError(
             f"the EAGLE-3 head fuses {columns} numbers into {rows}; "
             f"for this target it would fuse {len(taps)} features of {width} into {width}"
-        )
-    if max(taps) > len(target.layers) or min(taps) < 0:
-        raise ValueError(f"the EAGLE-3 head reads layers {taps}; the target has {len(target.layers)}")
-    words = weights.get("embed_tokens.weight")
-    if words is not None and (len(words) < target.vocabulary or words.shape[1] != width):
-        raise ValueError(
-            f"the EAGLE-3 head embeds {len(words)} tokens in {words.shape[1]} numbers; "
-            f"for this target it would embed {target.vocabulary} in {width}"
         )
     head = weights.get("lm_head.weight")
     if head is not None and "d2t" not in weights:
@@ -141,13 +146,11 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Transformer) -> 
                 f"without one it would know all {target.vocabulary} of the target"
             )
         weights["lm_head.weight"] = head[: target.vocabulary]  # the rest only pads
-    elif head is not None and len(weights["d2t"]) != len(head):
-        raise ValueError(f"the EAGLE-3 head knows {len(head)} tokens, its map d2t {len(weights['d2t'])}")
     speculators = "speculators_model_type" in config
     if speculators and "norm_before_residual" not in config:  # its readers differ in what they take for granted
         raise ValueError("the speculator's config.json does not say norm_before_residual")
-    layer = {**config, **config.get("transformer_layer_config", {}), "num_hidden_layers": 1}
-    return Eagle3Head(Config.read(layer), weights, target, taps, bool(config.get("norm_before_residual")))
+    layer = layer_config({**config, **section(config, "transformer_layer_config")})
+    return Eagle3Head(layer, weights, target, taps, bool(config.get("norm_before_residual")))
 
 
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
@@ -158,10 +161,10 @@ def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
     """
     key = "eagle_aux_hidden_state_layer_ids"
     if ids := config.get(key):
-        return tuple(ids)
-    if ids := (config.get("eagle_config") or {}).get(key):
-        return tuple(i + bool(config.get("architectures")) for i in ids)
-    return default_taps(layers)
+        return checked_taps(ids, layers)
+    if ids := section(config, "eagle_config").get(key):
+        return checked_taps(ids, layers, after=bool(config.get("architectures")))
+    return checked_taps(default_taps(layers), layers)
 
 
 def medusa(weights: Weights, config: Mapping[str, Any], target: Transformer) -> MedusaHeads:
@@ -177,7 +180,7 @@ def medusa(weights: Weights, config: Mapping[str, Any], target: Transformer) -> 
             if len(tensor) < target.vocabulary:
                 raise ValueError(f"the Medusa heads know {len(tensor)} tokens, the target {target.vocabulary}")
             weights[name] = tensor[: target.vocabulary]  # the rest only pads
-    return MedusaHeads(weights, target, [tuple(path) for path in config.get("medusa_choices") or TREE])
+    return MedusaHeads(weights, target, chosen_tree(config))
 
 
 def draft_model(
@@ -185,21 +188,31 @@ def draft_model(
 ) -> Transformer:
     """A smaller model, its vocabulary cut to the target's."""
     check_same_tokens(tokenizer, read_tokenizer(folder), target.vocabulary)
-    draft = Transformer(Config.read(config), weights, target.dtype, target.device)
+    shape = Config.read(config)
+    check_tensors(weights, tensors_of(shape, weights))
+    draft = Transformer(shape, weights, target.dtype, target.device)
     draft.source = folder
     cut_vocabulary(draft, target.vocabulary)
     return draft
 
 
-def boundaries(folder: Path, tokenizer: Tokenizer) -> tuple[int | None, frozenset[int]]:
-    """The token that begins every text, if one does, and those that end it."""
-    begin = tokenizer.encode("").ids[:1]  # what the tokenizer puts before a text of nothing
-    ends: int | list[int] | None = None
+def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The tokens that the tokenizer's template puts before every text. What it appends is left out."""
+    encoded = tokenizer.encode("a")
+    of_text = [part is not None for part in encoded.sequence_ids]
+    return tuple(encoded.ids[: of_text.index(True)]) if True in of_text else ()
+
+
+def end_tokens(folder: Path) -> frozenset[int]:
+    """The tokens that end a text."""
+    ends: Any = None
     for name in ("config.json", "generation_config.json"):  # the second knows more, where there is one
-        path = folder / name
-        facts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        ends = facts.get("eos_token_id", ends)
-    return (begin[0] if begin else None), frozenset([ends] if isinstance(ends, int) else ends or ())
+        if (folder / name).exists():
+            ends = read_json(folder / name).get("eos_token_id", ends)
+    found = ends if isinstance(ends, list) else [] if ends is None else [ends]
+    if not all(type(token) is int for token in found):
+        raise ValueError(f"eos_token_id is {brief(repr(ends))}; it would be a token's number, or a list of such")
+    return frozenset(found)
 
 
 def find(name: str | Path, pickles: bool = False) -> Path:
@@ -209,17 +222,26 @@ def find(name: str | Path, pickles: bool = False) -> Path:
     from huggingface_hub import snapshot_download
 
     patterns = ["*.json", "*.safetensors", *(PICKLES if pickles else ())]
-    try:
-        return Path(snapshot_download(str(name), allow_patterns=patterns))
+    try:  # folders within and the authors' own layout hold the same weights once more
+        return Path(snapshot_download(str(name), allow_patterns=patterns, ignore_patterns=["*/*", "consolidated*"]))
     except Exception as error:  # no such name, no network, no permission: each has its own class
         raise ValueError(f"{name} is no folder here, and could not be had from the Hub") from error
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
+    """The folder's tokenizer.json. What it says of cutting and padding texts is for batches in training: left out."""
     path = folder / "tokenizer.json"
     if not path.exists():
         raise ValueError("there is no tokenizer.json beside the weights")
-    return Tokenizer.from_file(str(path))
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library has no class for it
+        raise ValueError(f"tokenizer.json cannot be read: {brief(error)}") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if not tokenizer.get_vocab_size():
+        raise ValueError("tokenizer.json holds no tokens")
+    return tokenizer
 
 
 def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:

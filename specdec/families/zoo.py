@@ -17,6 +17,7 @@ from ..drafters import AdaptiveDrafter, Drafter
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, of_part
 from ..models.base import LanguageModel
+from ..models.checkpoint import naming
 from ..models.transformer import EightBit, Transformer
 from ..models.view import TargetView
 from ..text import Pieces
@@ -62,8 +63,9 @@ class Family:
         self.name, self.target, self.drafts = name, target, dict(drafts)
         tokenizer.encode_special_tokens = True  # text from people never becomes a control token
         self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
-        self.begin = tokenizer.token_to_id("<|endoftext|>")
-        self.end_tokens = frozenset() if self.begin is None else frozenset({self.begin})
+        control = tokenizer.token_to_id("<|endoftext|>")
+        self.prefix: tuple[int, ...] = () if control is None else (control,)  # begins every text
+        self.end_tokens = frozenset(self.prefix)
         self.threads = torch.get_num_threads()
         self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them
         self.drafters = {m.name: Fitted(m) for m in reversed(METHODS.values()) if not m.part}
@@ -95,8 +97,7 @@ class Family:
             torch.set_num_threads(self.threads)
 
     def encode(self, text: str) -> list[int]:
-        begin = [] if self.begin is None else [self.begin]
-        return begin + self.tokenizer.encode(text, add_special_tokens=False).ids
+        return [*self.prefix, *self.tokenizer.encode(text, add_special_tokens=False).ids]
 
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts for labels."""
@@ -138,10 +139,9 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
     tuned = not (folder / "tokenizer").is_dir()
-    words = (folder.parent if tuned else folder) / "tokenizer" / "tokenizer.json"
-    if not words.is_file():
-        raise ValueError(f"{folder} has no tokenizer: {words} is missing")
-    tokenizer = Tokenizer.from_file(str(words))
+    words = (folder.parent if tuned else folder) / "tokenizer"
+    with naming(words):
+        tokenizer = published.read_tokenizer(words)
     eight_bit = device == "cpu" and EightBit.pays()  # for drafts alone: the target keeps every bit
     drafts = {
         name: Transformer.load(path, dtype, device, eight_bit) for name, path in draft_folders(folder, tuned).items()
@@ -183,16 +183,14 @@ def load_pair(
     """
     check_device(device)
     folder = published.find(target)
-    try:
-        model = Transformer.load(folder, dtype or fastest_dtype(folder, device), device)
-        tokenizer = published.read_tokenizer(folder)
-    except ValueError as error:
-        raise ValueError(f"{folder}: {error}") from error
+    model = Transformer.load(folder, dtype or fastest_dtype(folder, device), device)
+    with naming(folder):
+        tokenizer, end_tokens = published.read_tokenizer(folder), published.end_tokens(folder)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
     if not 0 <= exit_layer < len(model.layers):
         raise ValueError(f"the exit layer must lie between 1 and {len(model.layers) - 1}, not {exit_layer}")
     family = Family(str(target), model, tokenizer, {})
-    family.begin, family.end_tokens = published.boundaries(folder, tokenizer)
+    family.prefix, family.end_tokens = published.prefix(tokenizer), end_tokens
     if exit_layer:
         family.drafters |= leaving(exit_layer)
     for source in drafts:

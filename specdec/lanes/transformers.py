@@ -27,8 +27,9 @@ from .. import describe
 from ..drafters import DraftModelDrafter, PromptLookupDrafter
 from ..engine import Stopwatch, Task, Transcript
 from ..events import Drafted, Event, Started, Verified
+from ..models.checkpoint import read_weights
 from ..models.packed import is_packed
-from ..models.transformer import read_weights, Transformer
+from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import probabilities, residual, SharedNoiseChooser
 from ..types import Kind, Proposal, Trial, Verdict

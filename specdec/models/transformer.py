@@ -20,11 +20,10 @@ from torch.linalg import vector_norm
 from torch.nn.functional import silu
 
 from ..types import is_chain
-from . import packed
 from .cache import StaticCache
+from .checkpoint import check_tensors, naming, read_weights, Weights
 from .config import Config
 
-Weights = dict[str, Tensor]
 LANES = 32  # torch's kernel for 8 bits reads so many inputs at once, beyond the end of others
 
 
@@ -95,9 +94,11 @@ class Transformer:
 
         self.parameters = sum(w.numel() for name, w in weights.items() if not name.endswith("inv_freq"))
         embedding, width = take("model.embed_tokens.weight"), config.hidden_size
-        tied = config.tie_word_embeddings or "lm_head.weight" not in weights
-        if tied and "lm_head.weight" in weights:
-            self.parameters -= weights["lm_head.weight"].numel()
+        # A file may hold the tied matrix twice. Where it holds another one, its config.json is wrong to tie them.
+        tied, stored = config.tie_word_embeddings, weights.get("lm_head.weight")
+        if tied and stored is not None:
+            tied = torch.equal(stored, weights["model.embed_tokens.weight"])
+            self.parameters -= tied * stored.numel()
         head = embedding if tied else take("lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
@@ -166,9 +167,12 @@ class Transformer:
     def load(
         cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu", eight_bit: bool = False
     ) -> Transformer:
-        """Read a checkpoint folder in the Hub's layout (config.json, *.safetensors, sharded or not)."""
+        """Read a checkpoint folder in the Hub's layout (config.json, safetensors). ValueError with the reason."""
         folder = Path(folder)
-        model = cls(Config.load(folder), read_weights(folder), dtype or torch.float32, device, eight_bit)
+        with naming(folder):
+            config, weights = Config.load(folder), read_weights(folder)
+            check_tensors(weights, tensors_of(config, weights))
+            model = cls(config, weights, dtype or torch.float32, device, eight_bit)
         model.source = folder
         return model
 
@@ -316,20 +320,34 @@ class Transformer:
         return mask[None]
 
 
-def read_weights(folder: Path) -> Weights:
-    """All tensors of a checkpoint folder, sharded or not, or packed."""
-    from safetensors import safe_open
-    from safetensors.torch import load_file
+def tensors_of(config: Config, weights: Weights) -> dict[str, tuple[int, ...]]:
+    """The names and shapes that a checkpoint of that configuration has. A tied output matrix may be stored, or not."""
+    width = config.hidden_size
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, width)}
+    if not config.tie_word_embeddings or "lm_head.weight" in weights:
+        shapes["lm_head.weight"] = (config.vocab_size, width)
+    layer = layer_tensors(config, width).items()
+    shapes |= {f"model.layers.{i}.{part}": shape for i in range(config.num_hidden_layers) for part, shape in layer}
+    return shapes | {"model.norm.weight": (width,)}
 
-    if packed.is_packed(folder):
-        with safe_open(folder / packed.FILE, "pt") as file:
-            is_difference = (file.metadata() or {}).get("packed") == packed.DIFFERENCE
-        base = read_weights(packed.base_of(folder)) if is_difference else None
-        return packed.unpack(load_file(folder / packed.FILE), base)
-    shards = sorted(folder.glob("*.safetensors"))
-    if not shards:
-        raise ValueError(f"{folder} holds no .safetensors file")
-    return {name: tensor for shard in shards for name, tensor in load_file(shard).items()}
+
+def layer_tensors(config: Config, read: int) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of one block whose attention reads `read` numbers."""
+    width, inner, size = config.hidden_size, config.intermediate_size, config.head_dim
+    outputs = {"q_proj": size * config.num_attention_heads, "o_proj": width}
+    outputs["k_proj"] = outputs["v_proj"] = size * config.num_key_value_heads
+    shapes: dict[str, tuple[int, ...]] = {
+        f"self_attn.{part}.weight": (count, outputs["q_proj"] if part == "o_proj" else read)
+        for part, count in outputs.items()
+    }
+    shapes |= {f"self_attn.{part}.bias": (outputs[part],) for part in config.biases}
+    if config.qk_norm:
+        shapes |= {f"self_attn.{part}_norm.weight": (size,) for part in "qk"}
+    return shapes | {
+        "input_layernorm.weight": (width,), "post_attention_layernorm.weight": (width,),
+        "mlp.gate_proj.weight": (inner, width), "mlp.up_proj.weight": (inner, width),
+        "mlp.down_proj.weight": (width, inner),
+    }  # fmt: skip
 
 
 def rms_normalise(x: Tensor, floor: Tensor) -> Tensor:

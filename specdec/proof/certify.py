@@ -152,7 +152,7 @@ def embedded(text: str) -> Pair:
     if not 2 <= len(tokens) <= most:
         raise ValueError(Said("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most))
     params = SamplingParams(temperature=0.8, top_k=20)
-    control, piece = int(family.begin is not None), family.pieces.piece
+    control, piece = len(family.prefix), family.pieces.piece
     return Pair("embedded", family.target, family.draft, tokens, params, piece, GREEDY, coarse, control)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from safetensors.torch import save_file
 
 from ..models import packed
-from ..models.transformer import read_weights
+from ..models.checkpoint import read_weights
 
 ROWS = ("draft_model_*", "tuned/draft_model", "medusa", "eagle3")
 DIFFERENCES = ("tuned/target",)

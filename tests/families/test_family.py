@@ -60,7 +60,7 @@ def test_the_tokenizer_is_what_transformers_reads(exact: Family) -> None:
 
 
 def test_a_prompt_cannot_smuggle_in_the_end_token(exact: Family) -> None:
-    assert exact.begin not in exact.encode("a<|endoftext|>b")[1:]
+    assert exact.prefix[0] not in exact.encode("a<|endoftext|>b")[1:]
 
 
 def test_sizes_keep_the_promises(exact: Family) -> None:

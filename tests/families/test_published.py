@@ -53,18 +53,24 @@ def words(count: int, **changes: str) -> Tokenizer:
 
 
 def written(folder: Path, weights: Weights, config: dict[str, Any] | None, kind: str = "safetensors") -> Path:
-    """In two shards, or as one pickle."""
+    """In two shards with their index, or as one pickle."""
     folder.mkdir(parents=True)
     if kind == "safetensors":
-        names = sorted(weights)
-        for i in range(2):
-            part = {name: weights[name].clone() for name in names[i::2]}
-            save_file(part, folder / f"model-0000{i + 1}-of-00002.safetensors")
+        in_shards(folder, weights)
     else:
         torch.save(weights, folder / kind)
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config))
     return folder
+
+
+def in_shards(folder: Path, weights: Weights) -> None:
+    """As the Hub's large checkpoints: two files, and which tensor is in which."""
+    names, files = sorted(weights), [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    for i, file in enumerate(files):
+        save_file({name: weights[name].clone() for name in names[i::2]}, folder / file)
+    table = {name: files[i % 2] for i, name in enumerate(names)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": table}))
 
 
 def model_folder(folder: Path, model: Any, tokenizer: Tokenizer) -> Path:
@@ -257,10 +263,11 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
     "no map": (without(eagle3_weights(), "d2t"), plain_config(), "brings no map d2t"),
     "no norm": (without(eagle3_weights(), "norm.weight"), plain_config(), r"lacks norm\.weight"),
     "no config": (eagle3_weights(), None, "no config.json"),
-    "half a config": (eagle3_weights(), {"model_type": "llama"}, "config.json lacks 'num_attention_heads'"),
+    "half a config": (eagle3_weights(), {"model_type": "llama"}, "config.json lacks vocab_size, hidden_size"),
     "other words": ({**eagle3_weights(), "embed_tokens.weight": ONES}, plain_config(), "embeds 4 tokens in 4"),
     "shapes": (
-        {**eagle3_weights(), "midlayer.self_attn.q_proj.weight": ONES}, plain_config(), "no heads of",
+        {**eagle3_weights(), "midlayer.self_attn.q_proj.weight": ONES}, plain_config(),
+        r"q_proj\.weight has the shape \[4, 4\]; config.json makes it \[32, 64\]",
     ),
     "two layers": (
         {**renamed(eagle3_weights(), "layers.0."), "layers.1.mlp.up_proj.weight": ONES}, speculators(False),
@@ -288,7 +295,7 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
     "something": ({"encoder.weight": ONES}, {}, r"encoder\.weight belong to no drafter .* would fit"),
     "other Medusa": ({"0.0.linear.weight": ONES, "0.0.linear.bias": torch.ones(4)}, None, "states of 4; .* read 32"),
     "small Medusa": (medusa_weights(outputs=9), None, "know 9 tokens, the target 23"),
-    "half a Medusa": (without(medusa_weights(), "2.0.linear.bias"), None, r"lack 2\.0\.linear\.bias"),
+    "half a Medusa": (without(medusa_weights(), "2.0.linear.bias"), None, r"lacks 2\.0\.linear\.bias"),
     "Medusa 2": ({f"medusa_head.{k}": w for k, w in medusa_weights().items()} | MODEL.state_dict(), {}, "Medusa 2"),
     "Gemma": (MODEL.state_dict(), {**MODEL.config.to_dict(), "model_type": "gemma3"}, "gemma3 models are not among"),
 }  # fmt: skip
@@ -408,7 +415,7 @@ def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path])
         "none", "prompt_lookup", "early_exit", "draft_model", "eagle3", "eagle3:tree", "medusa", "medusa:tree",
         "draft_model:draft",
     ]  # fmt: skip
-    assert (family.begin, family.end_tokens, family.target.vocabulary) == (0, {1, 30}, 23)
+    assert (family.prefix, family.end_tokens, family.target.vocabulary) == ((0,), {1, 30}, 23)
     assert family.describe()["draft_model"]["layers"] == len(TARGET.layers)
     plain = Transformer.load(folders["target"])
     text = list(TEXT)
