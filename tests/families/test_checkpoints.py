@@ -18,7 +18,7 @@ from test_published import in_shards, plain_config, speculators, words, written
 from tokenizers import processors
 from toyheads import eagle3_weights, medusa_weights, TARGET
 
-from specdec.drafters import MedusaHeads
+from specdec.drafters import Eagle3Head, MedusaHeads
 from specdec.families import published, zoo
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
@@ -117,7 +117,9 @@ SAME: dict[str, tuple[str, dict[str, Any], Edit]] = {
         config("num_key_value_heads", "head_dim", "rms_norm_eps", "rope_parameters", "attention_bias", "hidden_act"),
     ),
     "mistral's window": ("mistral", {"sliding_window": 8}, config()),
-    "mistral's default window": ("mistral", {"sliding_window": 4096}, config("sliding_window", "max_position_embeddings")),
+    "mistral's default window": (
+        "mistral", {"sliding_window": 4096}, config("sliding_window", "max_position_embeddings"),
+    ),
     "qwen2 without use_sliding_window": (
         "qwen2", {}, config("use_sliding_window", "layer_types", sliding_window=8, max_window_layers=0),
     ),
@@ -143,7 +145,9 @@ SAME: dict[str, tuple[str, dict[str, Any], Edit]] = {
         "llama", {},
         config("rope_parameters", rope_scaling={"type": "yarn", "factor": 4.0}, original_max_position_embeddings=16),
     ),
-    "YaRN without a first length": ("mistral", {}, config("rope_parameters", rope_scaling={"type": "yarn", "factor": 2.0})),
+    "YaRN without a first length": (
+        "mistral", {}, config("rope_parameters", rope_scaling={"type": "yarn", "factor": 2.0}),
+    ),
     "a head that is not the embedding": (
         "llama", {"tie_word_embeddings": True}, weights(**{"lm_head.weight": OTHER}),
     ),
@@ -220,53 +224,74 @@ REFUSED: dict[str, tuple[str, Edit, str]] = {
     "tokenizer.json is empty": ("llama", file("tokenizer.json", ""), r"tokenizer\.json cannot be read"),
     "no tokenizer.json": ("llama", lambda folder: (folder / "tokenizer.json").unlink(), r"no tokenizer\.json"),
     "end token is a word": ("llama", config(eos_token_id="</s>"), "eos_token_id is '</s>'"),
-    "generation_config.json is a list": ("llama", file("generation_config.json", "[]"), "generation_config.json holds no"),
+    "generation_config.json is a list": (
+        "llama", file("generation_config.json", "[]"), "generation_config.json holds no",
+    ),
     # Configurations.
     "no vocab_size": ("llama", config("vocab_size"), "config.json lacks vocab_size"),
     "no num_hidden_layers": ("llama", config("num_hidden_layers"), "config.json lacks num_hidden_layers"),
     "no hidden_size": ("llama", config("hidden_size"), "config.json lacks hidden_size"),
     "no num_attention_heads": ("llama", config("num_attention_heads"), "config.json lacks num_attention_heads"),
-    "no head_dim where one is needed": ("llama", config("head_dim", num_attention_heads=2), "proj.weight has the shape"),
-    "qwen3 without head_dim": ("qwen3", config("head_dim"), r"has the shape \[32, 32\]; config.json makes it \[512, 32\]"),
-    "a number as a string": ("llama", config(hidden_size="32"), "hidden_size in config.json is '32'; it would be a whole"),
+    "no head_dim where one is needed": (
+        "llama", config("head_dim", num_attention_heads=2), "proj.weight has the shape",
+    ),
+    "qwen3 without head_dim": (
+        "qwen3", config("head_dim"), r"has the shape \[32, 32\]; config.json makes it \[512, 32\]",
+    ),
+    "a number as a string": (
+        "llama", config(hidden_size="32"), "hidden_size in config.json is '32'; it would be a whole",
+    ),
     "a count as a float": ("llama", config(num_hidden_layers=4.0), "num_hidden_layers in config.json is 4.0"),
     "a count as a truth": ("llama", config(num_attention_heads=True), "num_attention_heads in config.json is True"),
     "no layers": ("llama", config(num_hidden_layers=0), "num_hidden_layers in config.json is 0"),
-    "layers without end": ("qwen3", config(num_hidden_layers=10**12), "num_hidden_layers in config.json is 1000000000000"),
-    "a context without end": ("llama", config(max_position_embeddings=10**12), "max_position_embeddings in config.json"),
+    "layers without end": (
+        "qwen3", config(num_hidden_layers=10**12), "num_hidden_layers in config.json is 1000000000000",
+    ),
+    "a context without end": (
+        "llama", config(max_position_embeddings=10**12), "max_position_embeddings in config.json",
+    ),
     "a word for tied": ("llama", config(tie_word_embeddings="false"), "tie_word_embeddings.*'?false'?"),
     "negative epsilon": ("llama", config(rms_norm_eps=-1.0), "rms_norm_eps in config.json is -1.0"),
     "infinite theta": (
-        "llama", config(rope_parameters={"rope_type": "default", "rope_theta": float("inf")}), "rope_theta in config.json",
+        "llama", config(rope_parameters={"rope_type": "default", "rope_theta": float("inf")}),
+        "rope_theta in config.json",
     ),
     "no model_type": ("llama", config("model_type"), "None models are not among"),
     "other heads": ("llama", config(num_key_value_heads=3), "4 heads cannot share 3"),
     "an odd head": ("llama", config(head_dim=7), "head_dim"),
     "another activation": ("llama", config(hidden_act="gelu"), "activation gelu"),
-    "unknown rotary": ("llama", config(rope_parameters={"rope_type": "spiral"}), "rotary scaling 'spiral' is not among"),
+    "unknown rotary": (
+        "llama", config(rope_parameters={"rope_type": "spiral"}), "rotary scaling 'spiral' is not among",
+    ),
     "mrope": (
-        "qwen2", config("rope_parameters", rope_scaling={"type": "mrope", "mrope_section": [2, 1, 1]}), "'mrope' is not",
+        "qwen2", config("rope_parameters", rope_scaling={"type": "mrope", "mrope_section": [2, 1, 1]}),
+        "'mrope' is not",
     ),
     "dynamic": ("llama", config(rope_scaling={"type": "dynamic", "factor": 2.0}), "length of the text"),
     "yarn without factor": ("llama", config(rope_parameters={"rope_type": "yarn"}), "yarn in config.json lacks factor"),
     "yarn with a word": (
-        "llama", config(rope_parameters={"rope_type": "yarn", "factor": 2.0, "beta_fast": "x"}), "beta_fast of rotary scaling yarn in config.json is 'x'",
+        "llama", config(rope_parameters={"rope_type": "yarn", "factor": 2.0, "beta_fast": "x"}),
+        "beta_fast of rotary scaling yarn in config.json is 'x'",
     ),
     "llama3 without its factors": (
         "llama", config(rope_parameters={"rope_type": "llama3", "factor": 2.0}), "llama3 in config.json lacks low_freq",
     ),
     "rotary is a list": ("llama", config(rope_parameters=[1]), "rope_parameters in config.json is"),
-    "no theta": ("llama", config(rope_parameters={"rope_type": "default", "rope_theta": 0}), "rope_theta in config.json"),
+    "no theta": (
+        "llama", config(rope_parameters={"rope_type": "default", "rope_theta": 0}), "rope_theta in config.json",
+    ),
     "partial rotary": ("llama", config(partial_rotary_factor=0.5), "partial_rotary_factor is not 1"),
     "partial rotary, inside": (
         "llama", config(rope_parameters={"rope_type": "default", "rope_theta": 9.0, "partial_rotary_factor": 0.5}),
         "partial_rotary_factor is not 1",
     ),
     "windows without a size": (
-        "qwen3", config(layer_types=["sliding_attention"] * LAYERS, use_sliding_window=False), "sliding_window in config",
+        "qwen3", config(layer_types=["sliding_attention"] * LAYERS, use_sliding_window=False),
+        "sliding_window in config",
     ),
     "mistral with two kinds of layers": (
-        "mistral", config(sliding_window=8, layer_types=["full_attention", "sliding_attention"] * 2), "layer_types has no",
+        "mistral", config(sliding_window=8, layer_types=["full_attention", "sliding_attention"] * 2),
+        "layer_types has no",
     ),
     "chunks": ("qwen3", config(layer_types=["chunked_attention"] * LAYERS), "names chunked_attention"),
     "too few entries": ("smollm3", config("layer_types", no_rope_layers=[1, 0]), r"config\.json"),
@@ -275,7 +300,8 @@ REFUSED: dict[str, tuple[str, Edit, str]] = {
     "more layers than said": ("llama", config(num_hidden_layers=3), r"holds model\.layers\.3"),
     "fewer layers than said": ("llama", config(num_hidden_layers=5), r"lacks model\.layers\.4\..* and 8 more"),
     "biases that the config denies": (
-        "llama", weights(**{f"{LAYER}.self_attn.q_proj.bias": zeros(WIDTH)}), "holds .*q_proj.bias, which by its config",
+        "llama", weights(**{f"{LAYER}.self_attn.q_proj.bias": zeros(WIDTH)}),
+        "holds .*q_proj.bias, which by its config",
     ),
     "biases that the file lacks": ("llama", config(attention_bias=True), r"lacks .*q_proj\.bias"),
     "qwen2 without biases": ("qwen2", weights(f"{LAYER}.self_attn.k_proj.bias"), r"lacks .*1\.self_attn\.k_proj\.bias"),
@@ -366,13 +392,17 @@ HEADS: dict[str, tuple[str, Edit, str]] = {
     "left over in Medusa": ("medusa", weights(**{"4.1.weight": zeros(23, WIDTH)}), r"holds 4\.1\.weight"),
     "a flat fc": ("eagle3", weights(**{"fc.weight": zeros(9)}), "fuses 9 numbers into 1"),
     "a map of fractions": ("eagle3", weights(d2t=zeros(15)), "its map d2t"),
-    "layers by name": ("eagle3", config(eagle_config={"eagle_aux_hidden_state_layer_ids": "low"}), "reads layers 'low'"),
+    "layers by name": (
+        "eagle3", config(eagle_config={"eagle_aux_hidden_state_layer_ids": "low"}), "reads layers 'low'",
+    ),
     "eagle_config is a list": ("eagle3", config(eagle_config=[1]), "eagle_config in config.json"),
     "no window": ("eagle3", config(layer_types=["sliding_attention"]), "sliding_window in config.json is None"),
     "which window": (
         "eagle3", config(layer_types=["sliding_attention", "full_attention"], sliding_window=4), "tells no window",
     ),
-    "choices too deep": ("medusa", choices([0], [0, 0], [0, 0, 0], [0] * 4, [0] * 5), "5 tokens deep; there are 4 heads"),
+    "choices too deep": (
+        "medusa", choices([0], [0, 0], [0, 0, 0], [0] * 4, [0] * 5), "5 tokens deep; there are 4 heads",
+    ),
     "choices without a parent": ("medusa", choices([0], [1, 0]), r"names \[1, 0\] and not its parent \[1\]"),
     "choices below 0": ("medusa", choices([0], [-1]), r"the ranks \[-1\]; a rank lies between 0 and 22"),
     "choices beyond the tokens": ("medusa", choices([23]), "a rank lies between 0 and 22"),
@@ -410,9 +440,10 @@ def test_a_heads_window_is_kept(tmp_path: Path) -> None:
     found = published.load_drafter(written(tmp_path / "head", eagle3_weights(), said), TARGET, words(VOCABULARY))
     plain = published.load_drafter(written(tmp_path / "plain", eagle3_weights(), plain_config()), TARGET, words(23))
     features = torch.randn(6, WIDTH, generator=torch.Generator().manual_seed(0))
-    rows = [one.read(features, [1, 2, 3, 4, 5, 6], one.new_cache(9)) for one in (found, plain)]  # type: ignore[union-attr]
+    assert isinstance(found, Eagle3Head) and isinstance(plain, Eagle3Head)
+    rows = [one.read(features, [1, 2, 3, 4, 5, 6], one.new_cache(9)) for one in (found, plain)]
     assert torch.allclose(rows[0][:3], rows[1][:3], atol=1e-6) and not torch.allclose(rows[0][3], rows[1][3], atol=1e-3)
-    tail = plain.read(features[3:], [4, 5, 6], plain.new_cache(9))  # type: ignore[union-attr]
+    tail = plain.read(features[3:], [4, 5, 6], plain.new_cache(9))
     assert torch.allclose(rows[0][5], tail[2], atol=1e-5)  # rotary positions are relative: it sees the last three alone
 
 
