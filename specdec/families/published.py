@@ -232,7 +232,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     """The folder's tokenizer.json. What it says of cutting and padding texts is for batches in training: left out."""
     path = folder / "tokenizer.json"
     if not path.exists():
-        raise ValueError("there is no tokenizer.json beside the weights")
+        raise ValueError("there is no tokenizer.json")
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the library has no class for it

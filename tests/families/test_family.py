@@ -267,7 +267,7 @@ def test_a_folder_without_a_target_or_a_tokenizer_is_refused(tmp_path: Path) -> 
     with pytest.raises(ValueError, match="no folder 'target'"):
         zoo.load(str(tmp_path))
     (tmp_path / "family" / "target").mkdir(parents=True)
-    with pytest.raises(ValueError, match="has no tokenizer"):
+    with pytest.raises(ValueError, match=r"tokenizer: there is no tokenizer\.json"):
         zoo.read(tmp_path / "family", "family", torch.float32)
 
 
