@@ -459,9 +459,9 @@ function mount(element, props) {
     const y = speedAxis(A, Math.max(2.2, ...batches.map(at)) * 1.12), x = (batch) => A.left + (Math.log2(batch) / 9) * A.wide, now = at(S.batch), gains = batches.map(at), right = S.batch > 64;
     for (const batch of [1, 4, 16, 64, 256]) g.append(text(x(batch), A.floor + 18, String(batch), "", "middle"));
     g.append(text(A.left + A.wide / 2, A.height - 4, W.batches.axis, "", "middle"), path(batches.map((batch) => [x(batch), y(at(batch))]), "sd-line-a"));
-    for (const i of crossings(gains)) { // where it wins is told above the line, where it loses below
-      const turn = x(batches[i]), loses = gains[i] < 1, left = turn > A.left + 200;
-      g.append(line(turn, y(1), turn, A.floor, "sd-dots"), text(turn + (left ? -6 : 6), y(1) + (loses ? 18 : -8), words(loses ? W.batches.loses : W.batches.wins, { n: Math.ceil(batches[i]) }), "sd-b", left ? "end" : "start"));
+    for (const i of crossings(gains)) { // below the line and beside the turn: the curve is on the other side
+      const turn = x(batches[i]), loses = gains[i] < 1, left = loses ? turn > A.left + 200 : turn > A.left + A.wide - 150;
+      g.append(line(turn, y(1), turn, A.floor, "sd-dots"), text(turn + (left ? -6 : 6), y(1) + 18, words(loses ? W.batches.loses : W.batches.wins, { n: Math.ceil(batches[i]) }), "sd-b", left ? "end" : "start"));
     }
     g.append(dot(x(S.batch), y(now), 6.5, "sd-th-you"), text(x(S.batch) + (right ? -12 : 12), y(now) - 10, times(now), "sd-th-mine sd-b", right ? "end" : "start"));
     part.batches.replaceChildren(g);
@@ -540,9 +540,9 @@ function mount(element, props) {
 
   function buildSources() {
     const cells = (values) => values.map((value) => h("td", {}, String(value))), { active, experts } = W.sources;
-    part.sources.append(plainTable(W.sources.heads, machines.map(({ id, name, tflops, gbps, gb, mib, link }) => h("tr", {}, h("th", { scope: "row" }, name, h("span", { class: "sd-sub" }, W.sources.machines[id], link ? [" ", h("a", { href: link, target: "_blank", rel: "noreferrer" }, new URL(link).hostname)] : null)), cells([tflops, gbps, gb, mib.toLocaleString("en")])))));
+    part.sources.append(plainTable(W.sources.heads, machines.map(({ id, name, tflops, gbps, gb, mib, link }) => h("tr", {}, h("th", { scope: "row" }, name, h("span", { class: "sd-sub" }, W.sources.machines[id], link ? [" ", h("a", { class: "sd-th-link", href: link, target: "_blank", rel: "noreferrer" }, new URL(link).hostname)] : null)), cells([tflops, gbps, gb, mib.toLocaleString("en")])))));
     part.sources.append(plainTable(W.sources.model_heads, models.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name),
-      cells([one.active ? words(active, { all: one.parameters, active: one.active }) : one.parameters, one.layers, one.heads + " × " + one.head_dim, one.kv_heads, one.experts ? words(experts, { all: one.experts, chosen: one.chosen }) : "–"])))));
+      cells([one.active ? words(active, { all: one.parameters, active: one.active }) : one.parameters, one.embedding ?? "–", one.layers, one.heads + " × " + one.head_dim, one.kv_heads, one.experts ? words(experts, { all: one.experts, chosen: one.chosen }) : "–"])))));
     part.sources.append(h("p", { class: "sd-sub" }, words(W.sources.models, { read })));
   }
 
