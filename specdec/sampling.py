@@ -13,6 +13,8 @@ from torch import Tensor
 
 from .types import SamplingParams
 
+COLDEST = 1e-30  # below it logits would overflow; from here on the law is one-hot but for exact ties
+
 
 class Chooser(Protocol):
     """Where randomness enters. `key` says what is decided, for choosers that tie noise to a place.
@@ -97,7 +99,7 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         return torch.zeros(logits.shape, dtype=dtype, device=logits.device).scatter_(-1, best, 1.0)
     logits = logits if logits.dtype == torch.float64 else logits.float()
     if params.temperature != 1.0:
-        logits = logits / params.temperature
+        logits = logits / max(params.temperature, COLDEST)
     if 0 < params.top_k < logits.shape[-1]:
         # An exact count: equal logits at the border must not let a further token in.
         keep = logits.topk(params.top_k, dim=-1).indices

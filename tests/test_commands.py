@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
+import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import toyrun
 
-from specdec import __main__ as terminal
+from specdec import cli as terminal
 from specdec.bench import __main__ as bench
 from specdec.bench import measure, peers, prompts
-from specdec.events import from_dict
+from specdec.bench.options import Options
+from specdec.events import Failed, from_dict
 from specdec.families.zoo import EMBEDDED, load
+from specdec.lanes import race as races
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
+
+ROOT = Path(__file__).resolve().parents[1]
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 
 ROW = {
     "drafter", "domain", "temperature", "k", "alpha", "alpha_by_position", "draft_acceptance_rate", "tau", "draft_cost",
@@ -47,11 +56,14 @@ def test_the_terminal_prints_events(capsys: pytest.CaptureFixture[str], tmp_path
     assert trace.events == tuple(events)
 
 
-def test_a_run_that_cannot_be_saved_is_told_all_the_same(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert terminal.main(["Once", "--max-tokens", "4", "--save", str(tmp_path / "no" / "run.jsonl")]) == 1
-    told = capsys.readouterr()
-    assert "measured speed-up" in told.out
-    assert told.err.startswith("specdec: the run could not be saved") and told.err.count("\n") == 1
+def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for place in (tmp_path, tmp_path / "no" / "run.jsonl"):
+        assert terminal.main(["Once", "--max-tokens", "4", "--save", str(place)]) == 2
+        told = capsys.readouterr()
+        assert not told.out and told.err.startswith("specdec: the run cannot be saved") and told.err.count("\n") == 1
+    assert not list(tmp_path.iterdir()) and not list(tmp_path.parent.glob(f"{tmp_path.name}.*"))
 
 
 def test_the_terminal_races_a_peer(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -87,6 +99,18 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--drafter", "medusa", "--peer", "transformers"], "raced with a draft model"),
         *([] if torch.cuda.is_available() else [(["x", "--device", "cuda"], "sees no NVIDIA GPU")]),
         (["x", "--family", "/nowhere"], "no folder 'target'"),
+        (["x", "--target", ""], "--target is empty"),
+        (["x", "--draft", "y"], "belong to a --target"),
+        (["x", "--drafter", "adaptive:adaptive"], "cannot be adapted once more"),
+        (["x", "--seed", "many"], "not a valid integer"),
+        (["x", "--nonsense"], "No such option"),
+        (["prove", "--paths", "0"], "--paths"),
+        (["prove", "--paths", "1"], "nothing was proved"),
+        (["prove", "/nowhere.py"], "no such file"),
+        (["bench", "-k", "-3"], "-k"),
+        (["bench", "--suite", "magic"], "there is no suite"),
+        (["app", "--port", "99999"], "--port"),
+        (["app", "--host", "nonsense."], "no address of this machine"),
     ],
 )
 def test_bad_input_gets_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], advice: str) -> None:
@@ -156,9 +180,61 @@ def test_every_peer_writes_the_same_text() -> None:
 
 @pytest.mark.parametrize("arguments", [["--suite", "hub"], ["--target", "x"], ["--draft", "x"], ["--device", "cuda"]])
 def test_only_the_suite_hub_has_a_target(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        bench.main(arguments)
+    assert bench.main(arguments) == 2
     assert "belong to --suite hub, which needs a target" in capsys.readouterr().err
+
+
+def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    line = f"{shlex.quote(sys.executable)} -m specdec {command}"
+    return subprocess.run(line, shell=True, cwd=ROOT, env={**os.environ, **environment}, capture_output=True)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_terminal_without_utf_8_is_shown_other_marks(encoding: str) -> None:
+    done = shell("Once --max-tokens 8 --temperature 0", PYTHONIOENCODING=encoding)
+    assert done.returncode == 0 and not done.stderr
+    assert b"v accepted" in done.stdout and b"~ resampled" in done.stdout
+
+
+def test_json_is_utf_8_everywhere() -> None:
+    done = shell("run “Once” --max-tokens 4 --json", PYTHONIOENCODING="ascii")
+    assert json.loads(done.stdout.decode("utf-8").splitlines()[0])["prompt"] == "“Once”"
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "sentence"),
+    [(">&-", 1, b"nowhere to write"), pytest.param("> /dev/full", 1, b"cannot be written", marks=needs_full)],
+)
+def test_what_cannot_be_written_gets_one_sentence(place: str, code: int, sentence: bytes) -> None:
+    done = shell(f"Once --max-tokens 4 {place}")
+    assert done.returncode == code and sentence in done.stderr and done.stderr.count(b"\n") == 1
+
+
+def test_ctrl_c_gets_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def pressed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(races, "race", pressed)
+    assert terminal.main(["Once"]) == 130
+    assert capsys.readouterr().err == "specdec: stopped\n"
+
+
+def test_a_target_that_failed_is_no_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = Failed("speculative", 6, "target", "out of memory", True, 1.0)
+    monkeypatch.setattr(races, "race", lambda *_, **__: iter([*toyrun.events(), broken]))
+    assert terminal.main(["Once"]) == 1
+    assert "out of memory" in capsys.readouterr().out
+
+
+def test_a_first_word_that_is_no_command_is_a_prompt() -> None:
+    assert terminal.completed(["Once upon", "-k", "4"]) == ["run", "Once upon", "-k", "4"]
+    assert terminal.completed(["--drafter", "medusa", "Once"]) == ["run", "--drafter", "medusa", "Once"]
+    assert terminal.completed(["bench", "-k", "3", "5", "--suite", "hub", "--draft", "a", "b"]) == [
+        "bench", "-k", "3", "-k", "5", "--suite", "hub", "--draft", "a", "--draft", "b",
+    ]  # fmt: skip
+    assert terminal.completed(["bench", "-k", "-3"]) == ["bench", "-k", "-3"]
 
 
 def test_the_bench_measures_the_family_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +278,7 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: py
     monkeypatch.setattr(bench, "drafters_of", lambda *_: ["prompt_lookup"])
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
     monkeypatch.setattr(bench, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
-    options = argparse.Namespace(suite="embedded", tokens=4, repeats=3, k=[2])
+    options = Options(suite="embedded", tokens=4, repeats=3, k=[2])
     bench.measure(load("embedded"), options)
     choosing, reporting = seeds
     assert len(choosing) == bench.CHOOSING + 1 and len(reporting) == 4

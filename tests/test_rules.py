@@ -12,7 +12,7 @@ import torch
 from test_lossless import chi_square, EXACT, limit
 from torch import Tensor
 
-from specdec import __main__ as terminal
+from specdec import cli as terminal
 from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Event, Failed, from_dict, Started, to_dict, Verified
@@ -365,5 +365,5 @@ def test_the_prover_takes_a_rule(
     key: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(prove, "cases", lambda rule: [Case(3, 2, 2, drafter="model"), Case(2, 1, 2, drafter="point")])
-    assert prove.main(["--rule", key]) == status
+    assert terminal.main(["prove", "--rule", key]) == status
     assert f"{RULES[key].name}: 2 toys" in capsys.readouterr().out

@@ -109,3 +109,12 @@ def test_zero_coins_do_not_accept_the_impossible() -> None:
 def test_bad_parameters_are_refused_with_a_sentence(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must"):
         SamplingParams(**bad)
+
+
+@pytest.mark.parametrize("temperature", [5e-324, 1e-40, 1e-38, 1e-31])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_coldest_temperatures_are_greedy(temperature: float, dtype: torch.dtype) -> None:
+    """Logits over a denormal temperature overflow, and a law of NaNs is drawn from as garbage."""
+    logits = torch.tensor([[-300.0, 2.0, 300.0, 299.9]], dtype=dtype)
+    law = probabilities(logits, SamplingParams(temperature=temperature))
+    assert law.tolist() == [[0.0, 0.0, 1.0, 0.0]]

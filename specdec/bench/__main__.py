@@ -8,7 +8,6 @@ report has it under `embedded`. *serving* is what a reader of the page's stream 
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -29,9 +28,9 @@ from ..figures.stats import middle
 from ..methods import adapted, ADAPTIVE, DEFAULT, METHODS
 from . import peers, serving, shapes
 from .measure import host_syncs, pairs, Row, row, Setting, telling
+from .options import Options
 from .prompts import PROMPTS
 
-SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "serving")
 TEMPERATURES = (0.0, 0.8)
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
@@ -46,11 +45,11 @@ def drafters_of(suite: str, family: Family) -> list[str]:
     return [*known, *([ADAPTIVE] if DEFAULT in known else [])]
 
 
-def depths_of(drafter: str, options: argparse.Namespace) -> list[int]:
+def depths_of(drafter: str, options: Options) -> list[int]:
     return [ADAPTIVE_MOST] if drafter == ADAPTIVE else list(options.k)
 
 
-def measure(family: Family, options: argparse.Namespace) -> list[Row]:
+def measure(family: Family, options: Options) -> list[Row]:
     """Every drafter at its best k, by domain and temperature; best by the median measured speed-up."""
     drafters = drafters_of(options.suite, family)
     rows = []
@@ -119,7 +118,7 @@ def headline(rows: Sequence[Row], temperature: float) -> dict[str, Any]:
     return {"speedup": round(median(best.values()), 3) if best else None, "domains": best, "looping": left_out}
 
 
-def methods(family: Family, options: argparse.Namespace) -> dict[str, Any]:
+def methods(family: Family, options: Options) -> dict[str, Any]:
     """What the family's ways of drafting give, beside transformers on the same files."""
     rows = measure(family, options)
     print(table(rows))
@@ -128,7 +127,7 @@ def methods(family: Family, options: argparse.Namespace) -> dict[str, Any]:
         print(f"\n{name}: measured speed-up {figures['speedup']}, the median of {figures['domains']}", end="")
         print(f"; looping, left out: {', '.join(figures['looping'])}" if figures["looping"] else "")
     rivals, best = None, best_settings(rows)
-    if family.draft is not None and not options.no_peers:
+    if family.draft is not None and options.peers:
         rivals = peers.measure(family, best, options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
     shares = [telling(family, s, PROMPTS[domain][0], options.tokens) for domain, s in best.items()]
@@ -147,48 +146,32 @@ def provenance(models: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m specdec.bench", description=__doc__)
-    parser.add_argument("--suite", choices=SUITES, default="embedded")
-    parser.add_argument("--family", default="embedded", help="'embedded', 'tuned', or a folder")
-    parser.add_argument("--target", help="of --suite hub: a model's name on the Hub, or a folder")
-    parser.add_argument("--draft", nargs="+", default=[], help="of --suite hub: draft models or heads for it")
-    parser.add_argument("--device", default="cpu", help="of --suite hub: 'cuda' for an NVIDIA GPU (default cpu)")
-    parser.add_argument("--tokens", type=int, default=96, help="new tokens per run (default 96)")
-    parser.add_argument("--repeats", type=int, default=5, help="measured rounds, after one to warm up (default 5)")
-    parser.add_argument("-k", type=int, nargs="+", default=[2, 4, 6], help="draft lengths to try (default 2 4 6)")
-    parser.add_argument("--no-peers", action="store_true", help="leave transformers' own generation out")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the JSON to a file")
-    parser.add_argument("--pairs", nargs="+", choices=shapes.PAIRS, help="of --suite shapes: which models")
-    options = parser.parse_args(arguments)
+def report(options: Options) -> int:
+    """Measure, print and perhaps write; ValueError for models that cannot be loaded or have no such machine."""
     if options.suite == "serving":
         return write(serving.report(options), options)
     if options.suite in ("shapes", "gpu"):
-        try:
-            report = shapes.report(options)
-        except shapes.NoDevice as error:
-            print(error, file=sys.stderr)
-            return 2
+        found = shapes.report(options)
         if options.suite == "gpu":
-            report["embedded"] = methods(load("embedded", device="cuda"), options)
-            report["models"]["embedded"] = report["embedded"].pop("models")
-        return write(report, options)
-    hub, for_hub = options.suite == "hub", options.target or options.draft or options.device != "cpu"
-    if (hub and not options.target) or (for_hub and not hub):
-        parser.error("--target, --draft and --device belong to --suite hub, which needs a target")
+            found["embedded"] = methods(load("embedded", device="cuda"), options)
+            found["models"]["embedded"] = found["embedded"].pop("models")
+        return write(found, options)
     start = time.perf_counter()
-    try:
-        if options.target:
-            family = load_pair(options.target, *options.draft, device=options.device)
-        else:
-            family = load(options.family)
-    except ValueError as error:
-        parser.error(str(error))
+    if options.target:
+        family = load_pair(options.target, *options.draft, device=options.device)
+    else:
+        family = load(options.family)
     setup = time.perf_counter() - start
     return write(methods(family, options) | {"setup_seconds": round(setup, 2)}, options)
 
 
-def write(report: dict[str, Any], options: argparse.Namespace) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    from ..cli import main as command
+
+    return command(["bench", *(sys.argv[1:] if arguments is None else arguments)])
+
+
+def write(report: dict[str, Any], options: Options) -> int:
     """The last line of the output, and the file, if one is wanted. `models` moves into the provenance."""
     report = {"suite": options.suite, "machine": machine.describe()} | report
     report["provenance"] = provenance(report.pop("models"))

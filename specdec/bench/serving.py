@@ -6,7 +6,6 @@ draws nothing: a browser on the same processor takes its own share besides.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import subprocess
@@ -22,13 +21,14 @@ from ..events import Event, from_dict
 from ..figures.stats import Comparison, interval, middle
 from ..lanes.worker import Worker
 from ..types import SamplingParams
+from .options import Options
 from .prompts import PROMPTS
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 SETTING: dict[str, Any] = {"drafter": "draft_model", "k": 3, "temperature": 0.8}
 
 
-def report(options: argparse.Namespace) -> dict[str, Any]:
+def report(options: Options) -> dict[str, Any]:
     """Tokens per second of both lanes, watched over alone; medians over pairs, the two taking turns at going first."""
     prompt = PROMPTS["story"][0]
     params = SamplingParams(SETTING["temperature"], max_tokens=options.tokens)

@@ -8,7 +8,6 @@ ratios are of neighbours. The roofline is what reading the weights and the cache
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import math
@@ -23,7 +22,6 @@ import pandas
 import torch
 from tqdm import tqdm
 
-from ..assets import ASSETS
 from ..drafters import Eagle3Head
 from ..drafters.eagle3 import default_taps
 from ..engine import Task
@@ -38,9 +36,11 @@ from ..methods import METHODS
 from ..models.config import Config
 from ..models.transformer import Transformer, Weights
 from ..models.view import TargetView
+from ..paths import ASSETS
 from ..types import SamplingParams
 from . import library
 from .host import host_reads
+from .options import Options
 
 HARDWARE = ASSETS / "hardware.json"
 LLAMA3 = {
@@ -97,7 +97,7 @@ Plan = tuple[str, int, float | None]  # drafter, K, synthetic α
 Normal = Callable[..., torch.Tensor]  # size -> numbers
 
 
-class NoDevice(RuntimeError):
+class NoDevice(ValueError):
     """The suite needs what this machine has not."""
 
 
@@ -118,11 +118,13 @@ class Setting:
     syncs: float = 0.0
 
 
-def report(options: argparse.Namespace) -> dict[str, Any]:
+def report(options: Options) -> dict[str, Any]:
     """NoDevice, in one sentence, where the suite cannot run."""
     on_gpu = torch.cuda.is_available()
     if options.suite == "gpu" and not on_gpu:
         raise NoDevice("The suite gpu needs an NVIDIA GPU, and torch sees none; --suite shapes runs on a CPU, too.")
+    if unknown := set(options.pairs) - PAIRS.keys():
+        raise ValueError(f"there is no pair {', '.join(sorted(unknown))}; choose from {', '.join(PAIRS)}")
     chosen = options.pairs or (["qwen3", "llama3"] if on_gpu else ["tiny"])
     rows: list[dict[str, Any]] = []
     reasons: dict[str, str] = {}
@@ -134,7 +136,7 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
             rows += measured(name, target, drafts, context, plan, options)
         reasons[name] = rows[-1]["eager_because"]
         del target, drafts
-        if options.suite == "gpu" and not options.no_peers:
+        if options.suite == "gpu" and options.peers:
             rivals[name] = against_library(name, [row for row in rows if row["pair"] == name], options)
     print(table(rows))
     for name, rival in rivals.items():
@@ -175,7 +177,7 @@ def plans(depths: Sequence[int], drafters: Iterable[str]) -> list[tuple[int, lis
 
 def measured(
     name: str, target: Transformer, drafts: dict[str, Draft], context: int, plan: list[Plan],
-    options: argparse.Namespace,
+    options: Options,
 ) -> list[dict[str, Any]]:  # fmt: skip
     prompt = random_prompt(context, target.vocabulary)
     params = SamplingParams(temperature=1.0, max_tokens=options.tokens, ignore_end=True)
@@ -207,7 +209,7 @@ def measured(
     return [row(setting, plain, drafts[setting.drafter], target) for setting in settings]
 
 
-def against_library(name: str, rows: list[dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
+def against_library(name: str, rows: list[dict[str, Any]], options: Options) -> dict[str, Any]:
     """transformers at the first context, and our rows there against it.
 
     A draft model's `over_assisted` takes its own τ for that library's cycles, too.

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from ..assets import ASSETS
 from ..drafters import AdaptiveDrafter, Drafter
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, of_part
@@ -20,6 +19,7 @@ from ..models.base import LanguageModel
 from ..models.checkpoint import naming
 from ..models.transformer import EightBit, Transformer
 from ..models.view import TargetView
+from ..paths import ASSETS
 from ..text import Pieces
 from ..types import Costs
 from . import published

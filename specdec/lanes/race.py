@@ -41,6 +41,8 @@ def tasks(
     if (method := known(drafter)) and method.tree and not judge.trees:
         raise ValueError(f"{judge.name} judges chains only, and {drafter} makes trees; choose another rule or drafter")
     if wrapped := adapted(drafter):
+        if adapted(wrapped):
+            raise ValueError(f"{drafter}: what adapts its depth already cannot be adapted once more")
         probe(family, wrapped)
 
     def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:

@@ -5,12 +5,11 @@
 3. Greedily: token by token beside plain decoding.
 
 Each holds for the shipped rule, and each can be made to fail: any mistake of `mistakes.py` is planted in that same
-loop. `python -m specdec.certify` prints all of them.
+loop. `specdec certify` prints all of them.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import json
@@ -25,13 +24,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..assets import ASSETS
 from ..drafters import DraftModelDrafter, NoDrafter
 from ..engine import generate, Task
 from ..events import Committed
 from ..families import zoo
 from ..models.base import LanguageModel
 from ..models.transformer import Transformer
+from ..paths import ASSETS
 from ..sampling import Chooser, favourites, overlap, probabilities
 from ..types import Said, SamplingParams
 from .mistakes import Mistake, MISTAKES
@@ -506,17 +505,10 @@ def line(told: dict[str, Any]) -> str:
     return f"{told['pair']:9} {told['mistake'] or 'none':18} {marks}  error {closed['error']}  {tv}{more}"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m specdec.certify", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--text", help="certify the embedded models behind this text, too")
-    parser.add_argument("--record", action="store_true", help="write what the page shows before anybody samples")
-    options = parser.parse_args(arguments)
-    text = options.text or (json.loads(PROMPTS.read_text(encoding="utf-8"))["story"][0] if options.record else "")
+def print_all(text: str, write: bool) -> int:
+    """Certificates of the toy pair and, after `text`, of the embedded models; `write` keeps them for the page."""
+    text = text or (json.loads(PROMPTS.read_text(encoding="utf-8"))["story"][0] if write else "")
     recorded = record([toy(), *([embedded(text)] if text else [])])
-    if options.record:
+    if write:
         RECORDED.write_text(json.dumps(recorded, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

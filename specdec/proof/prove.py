@@ -5,7 +5,7 @@ hundred million samples to see. On a toy model with a handful of tokens all rand
 chooser below answers every random question in turn with each answer that has a chance, and multiplies the
 chances. What comes out is the loop's exact output law.
 
-`python -m specdec.prove` proves the shipped loop, under any of its rules. `python -m specdec.prove my_verify.py`
+`specdec prove` proves the shipped loop, under any of its rules. `python -m specdec.prove my_verify.py`
 judges a file that defines `verify(tokens, p, q, chooser)`: `tokens` are the K drafted ids, `p` [K + 1, V] and
 `q` [K, V] the two models' laws (float64 tensors); it returns the accepted tokens followed by exactly one more. All
 randomness comes from `chooser.categorical(probs, key)` and `chooser.accept(p, q, key) -> (accepted, u)`; any key
@@ -14,7 +14,6 @@ will do.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import math
 import random
@@ -303,7 +302,7 @@ DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
 
 
 def cases(rule: str = "rejection") -> list[Case]:
-    """The grid that the tests and `python -m specdec.prove` walk; in a third of it a token ends the text.
+    """The grid that the tests and `specdec prove` walk; in a third of it a token ends the text.
 
     Trees are left out where the rule judges none.
     """
@@ -345,12 +344,15 @@ class UserRule(Rule):
 def judge(path: Path) -> int:
     """Print the exact distance of a verifier's output law from the target's; 0 if it is lossless."""
     spec = importlib.util.spec_from_file_location("verifier", path)
-    if spec is None or spec.loader is None or not path.exists():
-        raise SystemExit(f"cannot read {path}")
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ValueError(f"cannot read {path}: there is no such file of Python")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     if not callable(getattr(module, "verify", None)):
-        raise SystemExit(f"{path} defines no function verify(tokens, p, q, chooser)")
+        raise ValueError(f"{path} defines no function verify(tokens, p, q, chooser)")
     rule, worst = UserRule(module.verify, path.name), 0.0
     print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
     # Greedy and top-k laws hold zeros; three drafts deep, a verifier shows what it does behind its first decision.
@@ -360,7 +362,7 @@ def judge(path: Path) -> int:
         case = Case(vocabulary, k, length, params, seed=seed)
         law, count = output_law(run_loop(partial(case.task, rule)))
         if rule.error is not None:
-            raise SystemExit(f"{path.name} raised {type(rule.error).__name__}: {rule.error}")
+            raise ValueError(f"{path.name} raised {type(rule.error).__name__}: {rule.error}")
         distance = total_variation(law, case.exact_law())
         worst = max(worst, distance)
         print(f"{vocabulary:>2} {k:>2} {length:>6} {params.temperature:>11} {count:>7}  {distance:.3g}")
@@ -369,26 +371,18 @@ def judge(path: Path) -> int:
     return 0 if lossless else 1
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m specdec.prove", description=__doc__.split("\n\n")[0])
-    parser.add_argument("verifier", nargs="?", type=Path, help="a file that defines verify(tokens, p, q, chooser)")
-    parser.add_argument("--rule", choices=RULES, default="rejection", help="which shipped rule to prove")
-    parser.add_argument("--paths", type=int, default=500, help="leave out toys with more random paths than this")
-    options = parser.parse_args(arguments)
-    if options.verifier:
-        return judge(options.verifier)
+def prove_rule(rule: str = "rejection", paths: int = 500) -> int:
+    """Print the largest error of a shipped rule over the toys of at most so many paths; 0 if it is lossless."""
     proved, left_out, total, worst = 0, 0, 0, 0.0
-    for case in cases(options.rule):
+    for case in cases(rule):
         try:
-            error, count = shipped_error(case, options.paths, options.rule)
+            error, count = shipped_error(case, paths, rule)
         except TooManyPaths:
             left_out += 1
             continue
         proved, total, worst = proved + 1, total + count, max(worst, error)
-    name = RULES[options.rule].name
+    if not proved:
+        raise ValueError(f"no toy has as few as {paths} random paths, so nothing was proved; allow more")
+    name = RULES[rule].name
     print(f"{name}: {proved} toys, {total} random paths, largest error {worst:.2g} ({left_out} larger toys left out)")
     return 0 if worst <= 1e-12 else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

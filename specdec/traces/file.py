@@ -3,12 +3,11 @@
 The header says what ran where. A trace written by an older version still opens; a newer one is refused by name. A file
 may come from anywhere: it is read as data, and refused with one sentence where it is no trace.
 
-`python -m specdec.trace FILE` audits it in a terminal; a second file is compared with it.
+`specdec trace FILE` audits it in a terminal; a second file is compared with it.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import uuid
@@ -201,13 +200,10 @@ def certificate(accounts: Sequence[LaneAudit]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parse = argparse.ArgumentParser("python -m specdec.trace", description="Audit a trace; compare a second one.")
-    parse.add_argument("file", type=Path)
-    parse.add_argument("other", type=Path, nargs="?", help="a trace to compare with the first")
-    options = parse.parse_args(arguments)
+def examine(*paths: Path | None) -> int:
+    """Print the audit of a trace, or of two and where they part; 0 if all of it holds."""
     traces, sound = [], True
-    for path in filter(None, (options.file, options.other)):
+    for path in filter(None, paths):
         try:
             trace = Trace.load(path)
         except (OSError, TraceError) as error:
@@ -218,12 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sound &= holds(accounts)
         print(f"{path}: {'the audit holds' if holds(accounts) else 'THE AUDIT FAILS'}")
         print(certificate(accounts))
-    if options.other:
+    if len(traces) == 2:
         one, other = traces
         print(compare(one.events, other.events, one.header.lanes[0]))
     return 0 if sound else 1
-
-
-if __name__ == "__main__":
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    raise SystemExit(main())

@@ -8,10 +8,10 @@ distilled anew from it), report. A stage whose checkpoint exists goes on where i
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import platform
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
@@ -26,6 +26,7 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from ..figures import machine
 from . import corpus, data, draft, eagle3, lessons, loop, medusa, pack, report, target
+from .options import Options
 
 SHARD = "8MB"
 
@@ -33,7 +34,7 @@ SHARD = "8MB"
 class Workshop:
     """The folder being filled, and the things that several stages need, made when first asked for."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: Options) -> None:
         self.options, self.out = options, options.out
         self.out.mkdir(parents=True, exist_ok=True)
 
@@ -306,34 +307,21 @@ LAST = {"pack": lambda shop: print(*pack.pack(shop.out), sep="\n")}
 ALIASES = {"early_exit": "target"}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m specdec.train", description=__doc__)
-    parser.add_argument("stage", choices=(*STAGES, *ALIASES, *LAST, "all"))
-    parser.add_argument("--corpus", type=Path, required=True, help="a folder of .txt files: the stories")
-    parser.add_argument("--out", type=Path, required=True, help="the family's folder")
-    parser.add_argument("--minutes", type=float, help="stop after about so many minutes (55 %% for the target)")
-    parser.add_argument("--tokens", type=int, default=40_000_000, help="tokens the target sees (default 40 million)")
-    parser.add_argument("--draft-tokens", type=int, default=60_000_000, help="tokens a draft sees (default 60 million)")
-    parser.add_argument("--medusa-tokens", type=int, default=8_000_000, help="tokens the Medusa heads see")
-    parser.add_argument("--eagle3-tokens", type=int, default=20_000_000, help="tokens the EAGLE-3 head sees")
-    parser.add_argument("--tuned-tokens", type=int, default=6_000_000, help="tokens of code for the tuned target")
-    parser.add_argument("--tuned-draft-tokens", type=int, default=25_000_000, help="tokens its draft then sees")
-    parser.add_argument("--own-tokens", type=int, default=1_500_000, help="tokens the target writes for its drafters")
-    parser.add_argument("--lesson-tokens", type=int, default=2_500_000, help="tokens of text it reads for them")
-    parser.add_argument("--widths", type=int, nargs="+", default=[192], help="widths of the draft (default 192)")
-    parser.add_argument("--stories", type=int, default=1000, help="sampled stories to search for blocked words")
-    parser.add_argument("--batch-tokens", type=int, default=8192)
-    parser.add_argument("--length", type=int, default=256, help="window; the last part of a run sees twice as much")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument(
-        "--no-compile", dest="compile", action="store_false", help="do without torch.compile (it needs a C++ compiler)"
-    )
-    options = parser.parse_args(arguments)
+def build(stage: str, options: Options) -> int:
+    """One stage, or all; ValueError for a stage that there is not."""
+    known = (*STAGES, *ALIASES, "all")
+    if stage not in known:
+        raise ValueError(f"there is no stage {stage!r}; choose from {', '.join(known)}")
     shop = Workshop(options)
-    for stage in STAGES if options.stage == "all" else (ALIASES.get(options.stage, options.stage),):
-        (STAGES | LAST)[stage](shop)
+    for name in STAGES if stage == "all" else (ALIASES.get(stage, stage),):
+        STAGES[name](shop)
     return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    from ..cli import main as command
+
+    return command(["train", *(sys.argv[1:] if arguments is None else arguments)])
 
 
 if __name__ == "__main__":

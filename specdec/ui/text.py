@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from ..assets import ASSETS
+from ..paths import ASSETS
 from ..types import Said
 
 PAGE = ASSETS / "page"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ import torch
 from specdec.bench import __main__ as bench
 from specdec.bench import library, prompts, shapes
 from specdec.bench.host import host_reads
+from specdec.bench.options import Options
 from specdec.families import zoo
 from specdec.models.config import Config
 
@@ -121,7 +121,7 @@ def test_the_library_runs_the_same_shapes(monkeypatch: pytest.MonkeyPatch) -> No
         {"pair": "tiny", "drafter": drafter, "context": 16, "k": k, "tau": 1.0 + k / 2, "seconds_per_token": seconds}
         for drafter, k, seconds in (("none", 0, 0.001), ("draft_model", 2, 0.0004), ("eagle3", 3, 0.0002))
     ]
-    found = shapes.against_library("tiny", rows, argparse.Namespace(tokens=12, repeats=1))
+    found = shapes.against_library("tiny", rows, Options(tokens=12, repeats=1))
     assert found["plain_over_generate"] == pytest.approx(found["seconds_per_token"]["generate"] / 0.001, rel=1e-3)
     assert "generate_prompt_lookup" in found["seconds_per_token"] and set(found["assisted_seconds_per_cycle"]) == {2}
     assert rows[2]["over_generate"] == pytest.approx(5 * found["plain_over_generate"], rel=1e-3)

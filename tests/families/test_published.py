@@ -29,7 +29,7 @@ from toyheads import (
     WIDTH,
 )
 
-from specdec.__main__ import main
+from specdec.cli import main
 from specdec.drafters import Eagle3Drafter, Eagle3Head, MedusaDrafter, MedusaHeads
 from specdec.engine import generate, Task
 from specdec.events import Committed, Failed

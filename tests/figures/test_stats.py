@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from specdec.assets import ASSETS
 from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Finished, Position, Verified
 from specdec.figures.stats import account, Comparison, interval, LaneStats, pooled_alpha, repetition
+from specdec.paths import ASSETS
 from specdec.proof.prove import TableModel
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams, Tree

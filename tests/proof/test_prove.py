@@ -24,7 +24,7 @@ def verify(tokens, p, q, chooser):
 def judge(tmp_path: Path, source: str) -> int:
     path = tmp_path / "my_verify.py"
     path.write_text(source)
-    return prove.main([str(path)])
+    return prove.judge(path)
 
 
 def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,22 +57,23 @@ def test_a_wrong_verifier_is_found_out(
 @pytest.mark.parametrize(
     ("source", "advice"),
     [
+        ("def verify(", "cannot be run: SyntaxError"),
         ("x = 1", "defines no function verify"),
         ("def verify(tokens, p, q, chooser):\n    return 1 / 0", "ZeroDivisionError"),
     ],
 )
 def test_a_file_that_cannot_be_judged_says_why(tmp_path: Path, source: str, advice: str) -> None:
-    with pytest.raises(SystemExit, match=advice):
+    with pytest.raises(ValueError, match=advice):
         judge(tmp_path, source)
 
 
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="cannot read"):
-        prove.main([str(tmp_path / "none.py")])
+    with pytest.raises(ValueError, match="cannot read"):
+        prove.judge(tmp_path / "none.py")
 
 
 def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    assert prove.main(["--paths", "12"]) == 0
+    assert prove.prove_rule(paths=12) == 0
     assert "largest error" in capsys.readouterr().out
 
 

@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from specdec import rules
-from specdec.assets import ASSETS
 from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.drafters.base import Drafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Event, from_dict, to_dict, Verified
 from specdec.families import zoo
 from specdec.lanes.race import race
+from specdec.paths import ASSETS
 from specdec.proof.mistakes import CATALOGUE
 from specdec.proof.prove import LookupToy, TableModel, TreeDrafter
 from specdec.traces import file as trace
@@ -432,14 +432,14 @@ def test_the_terminal_audits_and_compares(tmp_path: Path, capsys: pytest.Capture
     lines = [to_dict(event) for event in run()]
     cycle = unlikely_coin(lines)
     Trace(header, tuple(map(from_dict, lines))).save(bad)
-    assert trace.main([str(good)]) == 0
+    assert trace.examine(good) == 0
     assert "the audit holds" in capsys.readouterr().out
-    assert trace.main([str(good), str(bad)]) == 1
+    assert trace.examine(good, bad) == 1
     out = capsys.readouterr().out
     assert "THE AUDIT FAILS" in out and f"cycle {cycle} of the lane speculative: draft" in out
     assert f"numbers first differ in cycle {cycle}" in out
-    assert trace.main([str(tmp_path / "none.jsonl")]) == 1
+    assert trace.examine(tmp_path / "none.jsonl") == 1
     assert "No such file" in capsys.readouterr().err
     good.write_bytes(b"\xff\xfe")
-    assert trace.main([str(good)]) == 1
+    assert trace.examine(good) == 1
     assert "UTF-8" in capsys.readouterr().err

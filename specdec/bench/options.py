@@ -1,0 +1,31 @@
+"""What a measurement is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "serving")
+
+
+@dataclass(frozen=True)
+class Options:
+    suite: str = "embedded"
+    family: str = "embedded"
+    target: str | None = None
+    draft: tuple[str, ...] = ()
+    device: str = "cpu"
+    tokens: int = 96
+    repeats: int = 5
+    k: tuple[int, ...] = (2, 4, 6)
+    peers: bool = True
+    json: Path | None = None
+    pairs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """ValueError for what belongs to another suite."""
+        if self.suite not in SUITES:
+            raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
+        hub = self.suite == "hub"
+        if hub is not bool(self.target) or (not hub and (self.draft or self.device != "cpu")):
+            raise ValueError("--target, --draft and --device belong to --suite hub, which needs a target")

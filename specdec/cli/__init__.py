@@ -1,0 +1,124 @@
+"""The command `specdec`: `run`, `app`, `trace`, `certify`, `prove`, `record`, `bench`, `train`.
+
+A first word that is none of these is a prompt for `run`. Whatever cannot be done is told in one sentence, with exit
+code 2 if the command was wrong and 1 if it failed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from .. import __version__
+from . import commands
+from .run import run
+
+LISTS = {"bench": ("-k", "--draft", "--pairs"), "train": ("--widths",)}  # options that take several words
+STOPPED = 130  # what a shell expects of Ctrl-C
+# What a terminal without UTF-8 is shown for our marks and letters; "?" for anything else.
+PLAIN = {
+    "✓": "v",
+    "✗": "x",
+    "·": ".",
+    "↻": "~",
+    "↵": "/",
+    "×": "x",
+    "–": "-",
+    "…": "...",
+    "’": "'",
+    "α": "alpha",
+    "τ": "tau",
+}
+
+app = typer.Typer(
+    help=__doc__, add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+for command in (run, *commands.COMMANDS):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def version(told: bool = typer.Option(False, "--version", help="Tell the version and leave.", is_eager=True)) -> None:
+    if told:
+        print(__version__)
+        raise typer.Exit()
+
+
+def main(arguments: Sequence[str] | None = None, obj: Any = None) -> int:
+    """Run the command; its exit code. `obj` is a page that the caller has built, for `app`."""
+    if sys.stdout is None:
+        tell("there is nowhere to write to: the standard output is closed")
+        return 1
+    codecs.register_error("plain", plain)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="plain")
+    try:
+        code = group().main(
+            completed(sys.argv[1:] if arguments is None else arguments), "specdec", standalone_mode=False, obj=obj
+        )
+        sys.stdout.flush()
+        return code or 0
+    except TyperException as error:
+        tell(error.format_message())
+        return 2
+    except ValueError as error:
+        tell(str(error))
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        tell("stopped")
+        return STOPPED
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        hush()
+        return 0
+    except OSError as error:
+        if error.filename is not None:
+            tell(f"{error.filename}: {error.strerror}")
+        else:
+            hush()
+            tell(f"the output cannot be written: {error.strerror or error}")
+        return 1
+
+
+def group() -> TyperGroup:
+    made = typer.main.get_command(app)
+    assert isinstance(made, TyperGroup)
+    return made
+
+
+def completed(words: Sequence[str]) -> list[str]:
+    """With `run` before a prompt, and an option that takes several words once before each."""
+    words = list(words)
+    if words and words[0] not in (*group().commands, "--help", "--version"):
+        return ["run", *words]
+    spread, option = [], ""
+    for word in words:
+        if option and not (word.startswith("-") and not word[1:].isdigit()):
+            spread += [option, word]
+            continue
+        option = word if word in LISTS.get(words[0], ()) else ""
+        spread += [] if option else [word]
+    return spread
+
+
+def tell(sentence: str) -> None:
+    if sys.stderr is not None:
+        print("specdec:", " ".join(sentence.split()), file=sys.stderr)
+
+
+def plain(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end]
+    return "".join(PLAIN.get(character, "?") for character in text), error.end
+
+
+def hush() -> None:
+    """What is still held back goes nowhere, so that Python need not complain of it as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

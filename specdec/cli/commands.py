@@ -1,0 +1,157 @@
+"""The commands beside `run`: each imports what it needs when it is called."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from typer import Argument, Option
+
+from ..methods import EMBEDDED, RULES
+
+Device = Literal["cpu", "cuda"]
+
+
+def app(
+    context: typer.Context,
+    host: Annotated[str | None, Option(help="where to listen; 0.0.0.0 for a classroom [default: here]")] = None,
+    port: Annotated[int | None, Option(min=1, max=65535, help="[default: the first free one from 7860]")] = None,
+    device: Annotated[Device, Option(help="of live runs; cuda: a GPU")] = "cpu",
+) -> None:
+    """The page: watch speculative decoding on a real model."""
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    if host is not None:
+        try:
+            socket.getaddrinfo(host, port)
+        except (OSError, UnicodeError) as error:
+            raise ValueError(f"--host {host} is no address of this machine") from error
+    from ..ui import session
+    from ..ui.build import build
+    from ..ui.theme import launch_settings
+
+    if device != session.device:
+        from ..families.zoo import check_device
+
+        check_device(device)
+    session.device = device
+    page = context.obj or build()
+    try:
+        page.launch(server_name=host, server_port=port, **launch_settings())
+    except OSError as error:
+        raise ValueError(f"the page cannot be served there: {error}") from error
+
+
+def trace(
+    file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)],
+    other: Annotated[Path | None, Argument(help="a run to compare with the first", show_default=False)] = None,
+) -> int:
+    """Audit a trace; compare a second one."""
+    from ..traces.file import examine
+
+    return examine(file, other)
+
+
+def certify(
+    text: Annotated[str, Option(help="certify the embedded models after this text, too")] = "",
+    record: Annotated[bool, Option("--record", help="write what the page shows before anybody samples")] = False,
+) -> int:
+    """What the shipped rule and each known mistake do to one place of a text, and how many samples show it."""
+    from ..proof.certify import print_all
+
+    return print_all(text, record)
+
+
+def prove(
+    verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, chooser)")] = None,
+    rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = RULES[0],
+    paths: Annotated[int, Option(min=1, help="leave out toys with more random paths than this")] = 500,
+) -> int:
+    """Every random path of the shipped loop, or of a verifier of your own, against the exact law."""
+    if rule not in RULES:
+        raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
+    from ..proof.prove import judge, prove_rule
+
+    return judge(verifier) if verifier else prove_rule(rule, paths)
+
+
+def record(
+    drafters: Annotated[list[str], Argument(help="which [default: all of the family]")] = [],  # noqa: B006
+    tokens: Annotated[int, Option(min=1, help="new tokens per run")] = 48,
+    out: Annotated[Path | None, Option(help="one folder a drafter, one file a domain [default: the page's]")] = None,
+) -> int:
+    """A run of every drafter in every domain, for the page to play without a model."""
+    from ..traces.record import record_all
+
+    return record_all(drafters, tokens, out)
+
+
+def bench(
+    suite: Annotated[str, Option(help="embedded, methods, hub, shapes, gpu, serving")] = "embedded",
+    family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
+    target: Annotated[str | None, Option(help="of --suite hub: a model's name on the Hub, or a folder")] = None,
+    draft: Annotated[list[str], Option(help="of --suite hub: draft models or heads for it")] = [],  # noqa: B006
+    device: Annotated[Device, Option(help="of --suite hub: cuda for an NVIDIA GPU")] = "cpu",
+    tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
+    repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
+    k: Annotated[list[int], Option("-k", min=1, max=64, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
+    peers: Annotated[bool, Option("--peers/--no-peers", help="transformers' own generation, too")] = True,
+    json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
+    pairs: Annotated[list[str], Option(help="of --suite shapes: which models")] = [],  # noqa: B006
+) -> int:
+    """A table of measured figures and, last, one line of JSON."""
+    from ..bench.options import Options
+
+    options = Options(
+        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, tuple(pairs)
+    )  # fmt: skip
+    from ..bench.__main__ import report
+
+    return report(options)
+
+
+def train(
+    stage: Annotated[
+        str,
+        Argument(
+            help="tokenizer, target (or early_exit), draft, draft:scratch, draft:story, draft:large, medusa, eagle3, "
+            "tuned, report, or all"
+        ),
+    ],
+    corpus: Annotated[Path, Option(help="a folder of .txt files: the stories")],
+    out: Annotated[Path, Option(help="the family's folder")],
+    minutes: Annotated[float | None, Option(help="stop after about so many minutes (55 % for the target)")] = None,
+    tokens: Annotated[int, Option(help="tokens the target sees")] = 40_000_000,
+    draft_tokens: Annotated[int, Option(help="tokens a draft sees")] = 60_000_000,
+    medusa_tokens: Annotated[int, Option(help="tokens the Medusa heads see")] = 8_000_000,
+    eagle3_tokens: Annotated[int, Option(help="tokens the EAGLE-3 head sees")] = 20_000_000,
+    tuned_tokens: Annotated[int, Option(help="tokens of code for the tuned target")] = 6_000_000,
+    tuned_draft_tokens: Annotated[int, Option(help="tokens its draft then sees")] = 25_000_000,
+    own_tokens: Annotated[int, Option(help="tokens the target writes for its drafters")] = 1_500_000,
+    lesson_tokens: Annotated[int, Option(help="tokens of text it reads for them")] = 2_500_000,
+    widths: Annotated[list[int], Option(help="widths of the draft")] = [192],  # noqa: B006
+    stories: Annotated[int, Option(help="sampled stories to search for blocked words")] = 1000,
+    batch_tokens: Annotated[int, Option(help="tokens a step")] = 8192,
+    length: Annotated[int, Option(help="window; the last part of a run sees twice as much")] = 256,
+    seed: Annotated[int, Option()] = 0,
+    device: Annotated[Device | None, Option(help="[default: cuda where there is one]")] = None,
+    compile: Annotated[bool, Option("--compile/--no-compile", help="torch.compile; needs a C++ compiler")] = True,
+) -> int:
+    """The embedded family from plain text files. A stage whose checkpoint exists goes on where it stopped."""
+    import torch
+
+    from ..train.__main__ import build
+    from ..train.options import Options
+
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    options = Options(
+        corpus, out, minutes, tokens, draft_tokens, medusa_tokens, eagle3_tokens, tuned_tokens, tuned_draft_tokens,
+        own_tokens, lesson_tokens, widths, stories, batch_tokens, length, seed, device, compile,
+    )  # fmt: skip
+    return build(stage, options)
+
+
+COMMANDS = (app, trace, certify, prove, record, bench, train)

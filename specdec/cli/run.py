@@ -1,0 +1,182 @@
+"""`specdec run "Once upon a time"`: one race in the terminal, as coloured text and figures."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Argument, Option
+
+from ..events import Committed, Event, Failed, Started, Verified
+from ..figures.stats import Comparison, LaneStats
+from ..methods import EMBEDDED, RULES
+from ..traces.file import Header
+from ..types import SamplingParams
+
+DEFAULTS = SamplingParams()
+# Background colours of the page's palette, always with a mark: colour is never the only sign.
+STYLES = {
+    "accepted": ("48;5;151;38;5;16", "✓"),
+    "rejected": ("48;5;216;38;5;16;9", "✗"),
+    "discarded": ("48;5;252;38;5;16;2", "·"),
+    "resampled": ("48;5;153;38;5;16;4", "↻"),
+    "bonus": ("48;5;222;38;5;16", "+1"),
+}
+
+
+def run(
+    prompt: Annotated[str, Argument(help="the text to continue", show_default=False)],
+    drafter: Annotated[str, Option(help="its name [default: draft_model, or what --draft brings]")] = "",
+    rule: Annotated[str, Option(help=f"{', '.join(RULES)}; typical is lossy")] = RULES[0],
+    k: Annotated[int, Option("-k", help="tokens drafted per cycle")] = 4,
+    temperature: Annotated[float, Option(help="0 is greedy")] = 0.8,
+    top_k: Annotated[int, Option(help="0 is off")] = DEFAULTS.top_k,
+    top_p: Annotated[float, Option(help="1 is off")] = DEFAULTS.top_p,
+    max_tokens: Annotated[int, Option()] = DEFAULTS.max_tokens,
+    seed: Annotated[int, Option()] = DEFAULTS.seed,
+    stop: Annotated[list[str], Option(help="a string that ends the text; may be repeated")] = [],  # noqa: B006
+    family: Annotated[
+        str,
+        Option(help="'embedded', 'tuned' (its target tuned on code), or a folder with target/ and tokenizer/"),
+    ] = EMBEDDED,
+    target: Annotated[str | None, Option(help="instead of a family: a folder, or a name on the Hub")] = None,
+    draft: Annotated[
+        list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")
+    ] = [],  # noqa: B006
+    exit_layer: Annotated[int, Option(help="offer early_exit of --target at this layer")] = 0,
+    dtype: Annotated[Literal["bfloat16", "float32"] | None, Option(help="[default: what is fastest here]")] = None,
+    device: Annotated[Literal["cpu", "cuda"], Option(help="cuda is an NVIDIA GPU")] = "cpu",
+    peer: Annotated[Literal["transformers"] | None, Option(help="one more lane: its own assisted generation")] = None,
+    as_json: Annotated[bool, Option("--json", help="print the trace, one JSON object a line")] = False,
+    save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,
+    kind: Annotated[str, Option(help="with --save: what the prompt is (story, code, facts, …)")] = "",
+) -> int:
+    """One race in the terminal: speculative and plain decoding of a prompt, as coloured text and figures."""
+    if target is not None and not target.strip():
+        raise ValueError("--target is empty; name a folder or a model on the Hub, or leave it out")
+    if target is None and (draft or exit_layer):
+        raise ValueError("--draft and --exit-layer belong to a --target")
+    if save is not None:
+        check_place(save)
+    params = SamplingParams(temperature, top_k, top_p, max_tokens, seed, tuple(stop))
+    import torch  # after the arguments are known to be good
+
+    from ..families import zoo
+    from ..lanes.race import race
+    from ..traces import file as trace
+
+    number = getattr(torch, dtype) if dtype else None
+    if target is not None:
+        models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, pickles=True, device=device)
+    else:
+        models = zoo.load(family, number, device)
+    trained = (name for name, fitted in models.drafters.items() if fitted.part is not None)
+    chosen = drafter or next(trained, "prompt_lookup")
+    events = race(models, prompt, chosen, k, params, rule=rule, peer=bool(peer))
+    header = trace.live_header(prompt, models.describe(), kind, bool(peer))
+    kept = as_lines(header, events) if as_json else as_text(prompt, events)
+    if save is not None:
+        try:
+            trace.Trace(replace(header, source="recorded"), tuple(kept)).save(save)
+        except OSError as error:
+            print(f"specdec: the run could not be saved: {error}", file=sys.stderr)
+            return 1
+    return int(any(isinstance(event, Failed) and event.fatal for event in kept))
+
+
+def check_place(path: Path) -> None:
+    """ValueError where no file can be written: before a run, not after it."""
+    if path.is_dir():
+        raise ValueError(f"the run cannot be saved: {path} is a folder")
+    if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"the run cannot be saved: nothing can be written to {path}")
+
+
+def as_lines(header: Header, events: Iterable[Event]) -> list[Event]:
+    from ..traces import file as trace
+
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")  # which is what JSON is written in
+    sys.stdout.write(header.line())
+    kept = []
+    for event in events:
+        kept.append(event)
+        sys.stdout.write(trace.line(event))
+        sys.stdout.flush()
+    return kept
+
+
+def as_text(prompt: str, events: Iterable[Event]) -> list[Event]:
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    sys.stdout.write(prompt)
+    kept: list[Event] = []
+    for event in events:
+        kept.append(event)
+        if getattr(event, "lane", "") == "speculative":
+            sys.stdout.write(render(event, kept, colour))
+        sys.stdout.flush()
+    print("\n\n" + report(kept))
+    return kept
+
+
+def render(event: Event, before: Sequence[Event], colour: bool) -> str:
+    """A cycle's tokens once it is committed: drafts in their order, then the target's own."""
+    if isinstance(event, Failed):
+        return f"\n[{event.where}: {event.reason}]\n"
+    if not isinstance(event, Committed):
+        return ""
+    verified = next(e for e in reversed(before) if isinstance(e, Verified) and e.lane == event.lane)
+    shown, left = "", event.accepted
+    for position in verified.positions:
+        left -= position.status == "accepted"
+        if left < 0 or (left == 0 and len(event.tokens) == event.accepted and position.status != "accepted"):
+            break  # behind the end of the text
+        shown += styled(position.piece, position.status, colour)
+    if len(event.tokens) > event.accepted:
+        drafted = bool(verified.positions)
+        shown += styled(event.pieces[-1], event.kind, colour) if drafted else event.pieces[-1]
+    return shown
+
+
+def styled(piece: str, status: str, colour: bool) -> str:
+    codes, mark = STYLES[status]
+    # Discarded and rejected tokens are not part of the text: their line breaks must not break lines.
+    text = piece if status in ("accepted", "resampled", "bonus") else piece.replace("\n", "↵")
+    return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
+
+
+def report(events: Sequence[Event]) -> str:
+    """The figures, one a line, with their units."""
+    comparison = Comparison.of(events)
+    spec, plain = comparison.speculative, comparison.plain
+    rows = [
+        ("speculative", spec.tokens_per_second, "tokens/s", 0),
+        ("plain decoding", plain.tokens_per_second, "tokens/s", 0),
+        ("measured speed-up", comparison.measured_speedup, "×", 2),
+        ("acceptance rate α", spec.alpha, f"{spec.accepted} of {spec.judged} judged", 2),
+        ("draft acceptance rate", spec.draft_acceptance_rate, f"{spec.accepted} of {spec.drafted} drafted", 2),
+        ("block efficiency τ", spec.tau, "tokens per cycle", 2),
+        ("cost of one draft token c", comparison.draft_cost, "plain steps", 2),
+        ("cost of one verification v", comparison.verify_cost, "plain steps", 2),
+        ("accounted speed-up", comparison.accounted_speedup, "×", 2),
+        ("time per token", None if spec.seconds_per_token is None else spec.seconds_per_token * 1e3, "ms", 2),
+        ("time to first token", spec.prefill_seconds * 1e3, f"ms (plain {plain.prefill_seconds * 1e3:.1f})", 1),
+    ]
+    if peer := next((e.lane for e in events if e.lane not in ("speculative", "plain")), None):
+        rate = LaneStats.of(events, peer).tokens_per_second
+        failure = next((f"failed: {e.reason}" for e in events if isinstance(e, Failed) and e.lane == peer), "tokens/s")
+        against = rate / plain.tokens_per_second if rate and plain.tokens_per_second else None
+        rows[2:2] = [(f"{peer}, assisted", rate, failure, 0), ("  against plain decoding", against, "×", 2)]
+    lines = [
+        f"{name:<28}{'–' if value is None else f'{value:.{digits}f}'} {unit}" for name, value, unit, digits in rows
+    ]
+    started = next((e for e in events if isinstance(e, Started) and e.lane == "speculative"), None)
+    if started is not None:
+        kept = "lossless" if started.lossless else "LOSSY: the text no longer follows the target's law"
+        lines.insert(0, f"{'verification':<28}{started.rule}, {kept}")
+    legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())
+    return "\n".join([*lines, "", legend])
