@@ -277,7 +277,7 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: py
     monkeypatch.setattr(bench, "drafters_of", lambda *_: ["prompt_lookup"])
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
     monkeypatch.setattr(bench, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
-    options = Options(suite="embedded", tokens=4, repeats=3, k=[2])
+    options = Options(suite="embedded", tokens=4, repeats=3, k=(2,))
     bench.measure(load("embedded"), options)
     choosing, reporting = seeds
     assert len(choosing) == bench.CHOOSING + 1 and len(reporting) == 4
