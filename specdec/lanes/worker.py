@@ -2,7 +2,8 @@
 
 In one process page and engine would take turns at the interpreter's lock: serving a run's events cost the run a tenth
 of its speed. Calls go down the process' standard input as pickles, what they yield comes back up its output. One call
-at a time; a process that dies breaks its call, and the next call starts another.
+at a time. A process that dies, or is silent for too long and is ended, breaks its call only: the next call starts
+another.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+# Seconds. Models load, and costs are probed, before a call's first answer; afterwards an answer comes every cycle.
+FIRST_ANSWER, NEXT_ANSWER = 180.0, 30.0
+LOOK = 0.25  # seconds between two looks of who waits
 log = logging.getLogger(__name__)
 
 
@@ -42,92 +47,148 @@ class RemoteFamily:
         return self.facts
 
 
+Answers = queue.SimpleQueue[tuple[bool, "Exception | None", Any]]  # whether the call ended, an error, an item
+
+
+class Process:
+    """The engine's process and two threads: one reads its answers, one ends it if it is silent for too long.
+
+    So whoever waits for an answer may leave at any time, and nobody is held up by what nobody reads.
+    """
+
+    def __init__(self) -> None:
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        self.families: dict[tuple[str, str], RemoteFamily] = {}
+        self.turn = threading.Lock()  # held by a call from its request to its last answer, though nobody may read it
+        self._number, self._answers = 0, Answers()
+        self._heard, self._patience = time.monotonic(), FIRST_ANSWER
+        self._ended, self._lock = False, threading.Lock()
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+        )  # fmt: skip
+        self.pid = self._popen.pid
+        atexit.register(self.kill)
+        for work in (self._read, self._watch):
+            threading.Thread(target=work, daemon=True).start()
+
+    @property
+    def alive(self) -> bool:
+        return self._popen.poll() is None
+
+    def kill(self) -> None:
+        self._popen.kill()
+        self._popen.wait()
+
+    def ask(self, name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, Answers]:
+        """Begin a call; its number, and where its answers arrive. The caller holds `turn`, and leaves it held."""
+        with self._lock:
+            self._number, self._answers = self._number + 1, Answers()
+            self._heard, self._patience = time.monotonic(), FIRST_ANSWER
+            if self._ended:
+                self._answers.put((True, self._death(), None))
+        self._send((self._number, name, arguments, options))
+        return self._number, self._answers
+
+    def stop(self, number: int) -> None:
+        """Let that call end within a cycle, without waiting for it."""
+        self._send((number, "", (), {}))
+
+    def _send(self, message: Any) -> None:
+        assert self._popen.stdin is not None
+        with contextlib.suppress(OSError):  # of a process that died, the thread that reads tells
+            send(self._popen.stdin, message)
+
+    def _read(self) -> None:
+        assert self._popen.stdout is not None
+        with contextlib.suppress(Exception):  # cut off or garbled: either way no answer follows
+            while True:
+                number, *answer = pickle.load(self._popen.stdout)
+                self._heard, self._patience = time.monotonic(), NEXT_ANSWER
+                if number == self._number:
+                    self._answers.put(tuple(answer))
+                    if answer[0]:
+                        self.turn.release()
+        self.kill()
+        atexit.unregister(self.kill)
+        with self._lock:
+            self._ended = True
+            self._answers.put((True, self._death(), None))
+
+    def _death(self) -> WorkerDied:
+        return WorkerDied(f"the engine's process ended with {self._popen.returncode}")
+
+    def _watch(self) -> None:
+        while self.alive:
+            time.sleep(LOOK)
+            if self.turn.locked() and time.monotonic() - self._heard > self._patience:
+                log.error("the engine was silent for %.0f seconds and is ended", self._patience)
+                self.kill()
+
+
 class Worker:
-    """This side. Callers see to it that calls do not overlap."""
+    """This side. Calls may come from any thread; they take turns."""
 
     def __init__(self) -> None:
         self.machine: dict[str, Any] | None = None  # as the engine sees it, once a family is loaded
-        self._process: subprocess.Popen[bytes] | None = None
-        self._families: dict[tuple[str, str], RemoteFamily] = {}
-        self._calls = 0
+        self._process: Process | None = None
         self._starting = threading.Lock()
 
-    def start(self) -> None:
-        """Have a process that imports the engine, without waiting for it."""
+    def start(self) -> Process:
+        """A living process that imports the engine, without waiting for it."""
         with self._starting:
-            if self._process is None or self._process.poll() is not None:
-                self._families.clear()
-                path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                    env={**os.environ, "PYTHONPATH": path},
-                )  # fmt: skip
-                atexit.register(self._process.kill)
+            if self._process is None or not self._process.alive:
+                self._process = Process()
+            return self._process
 
     def close(self) -> None:
         if self._process:
             self._process.kill()
-            self._process.wait()
 
     def is_loaded(self, family: str) -> bool:
-        alive = self._process is not None and self._process.poll() is None
-        return alive and any(name == family for name, _ in tuple(self._families))
+        process = self._process
+        return process is not None and process.alive and any(name == family for name, _ in tuple(process.families))
 
     def load(self, family: str, device: str) -> RemoteFamily:
         """ValueError where the family cannot be loaded."""
-        self.start()
-        if (family, device) not in self._families:
+        known = self.start().families
+        if (family, device) not in known:
             ((facts, self.machine),) = self.call("load", family, device)
-            self._families[family, device] = RemoteFamily(family, device, facts)
-        return self._families[family, device]
+            known[family, device] = RemoteFamily(family, device, facts)
+        return known[family, device]
 
-    def race(self, family: RemoteFamily, *wanted: Any, **options: Any) -> Generator[Any, None, None]:
+    def race(
+        self, family: RemoteFamily, *wanted: Any, pulse: bool = False, **options: Any
+    ) -> Generator[Any, None, None]:
         """The events of `race.race`. Closing the iterator ends the run within one cycle."""
-        return self.call("race", family.name, family.device, *wanted, **options)
+        return self.call("race", family.name, family.device, *wanted, pulse=pulse, **options)
 
-    def call(self, name: str, *arguments: Any, **options: Any) -> Generator[Any, None, None]:
-        """What one of `CALLS` yields over there. ValueError as it raises it; RuntimeError for others, or if it dies."""
-        self.start()
-        assert self._process is not None
-        process, ended = self._process, False
-        self._calls += 1
-        number = self._calls
+    def call(self, name: str, *arguments: Any, pulse: bool = False, **options: Any) -> Generator[Any, None, None]:
+        """What one of `CALLS` yields over there. ValueError as it raises it; RuntimeError for others, or if it dies.
+
+        With `pulse` it yields None wherever it has waited `LOOK` seconds, so that its reader can do something else, or
+        leave. Closing the iterator never waits for the engine: what it still says is dropped.
+        """
+        while not (process := self.start()).turn.acquire(timeout=LOOK):  # the call before is ending, or hangs
+            if pulse:
+                yield None
+        number, answers = process.ask(name, arguments, options)
+        ended = False
         try:
-            tell(process, (number, name, arguments, options))
-            while True:
-                ended, error, item = answer(process)
+            while not ended:
+                try:
+                    ended, error, item = answers.get(timeout=LOOK)
+                except queue.Empty:
+                    if pulse:
+                        yield None
+                    continue
                 if error:
                     raise error
-                if ended:
-                    return
-                yield item
+                if not ended:
+                    yield item
         finally:
-            if not ended:  # stop it, and pass over what it told before it heard of that
-                with contextlib.suppress(WorkerDied):
-                    tell(process, (number, "", (), {}))
-                    while not answer(process)[0]:
-                        pass
-
-
-def tell(process: subprocess.Popen[bytes], message: Any) -> None:
-    assert process.stdin is not None
-    with dying(process):
-        send(process.stdin, message)
-
-
-def answer(process: subprocess.Popen[bytes]) -> Any:
-    assert process.stdout is not None
-    with dying(process):
-        return pickle.load(process.stdout)
-
-
-@contextlib.contextmanager
-def dying(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, OSError, pickle.UnpicklingError) as error:
-        process.kill()
-        raise WorkerDied(f"the engine's process ended with {process.wait()}") from error
+            if not ended:
+                process.stop(number)
 
 
 def send(stream: Any, message: Any) -> None:
@@ -195,7 +256,7 @@ def serve() -> None:
         try:
             with contextlib.closing(CALLS[name](*arguments, **options)) as items:  # type: ignore[type-var]
                 for item in items:
-                    send(sink, (False, None, item))
+                    send(sink, (number, False, None, item))
                     if stopped == number:
                         break
         except ValueError as refusal:
@@ -203,7 +264,7 @@ def serve() -> None:
         except Exception as broken:
             log.exception("a call of the engine broke off")
             error = RuntimeError(f"{type(broken).__name__}: {broken}")
-        send(sink, (True, error, None))
+        send(sink, (number, True, error, None))
 
 
 if __name__ == "__main__":

@@ -1,29 +1,37 @@
 """The page's only door to the engine and to recorded runs.
 
 The engine has a process of its own (`worker.py`): the page itself needs no torch. One run at a time has the machine,
-whoever asks, because two would spoil each other's clocks. The lock is ours: a cancelled run gives back Gradio's
-slot at once, while its thread still finishes a cycle.
+whoever asks, because two would spoil each other's clocks. The line for it is ours (`turns.py`), not Gradio's: who waits
+in it is told so, and can leave.
+
+Every generator here yields something at least every half second, empty lines if there is nothing to tell: Gradio closes
+a generator between two steps only, and no step may hold up the site.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent import futures
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from ..events import Event
-from ..lanes.worker import Worker
+from ..lanes.worker import Worker, WorkerDied
 from ..methods import EMBEDDED, METHODS
 from ..traces.file import line, live_header, recording, Trace
 from .request import CertificateRequest, RunRequest
 from .text import ASSETS, kind_of, strings, translated
+from .turns import Ticket, Turns
 
 DEADLINE = 60.0  # seconds of one run, all lanes
+WAITING, LOOK = 32, 0.5  # people in the line, each with a thread of Gradio's; seconds between two looks at it
 DEVICES = ("cpu", "cuda")
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
 FIRST = "story"
@@ -32,7 +40,7 @@ WARM_AFTER = 1.0  # seconds, which are the first screen's
 log = logging.getLogger(__name__)
 device = DEVICES[0]  # of live runs
 _worker = Worker()
-_machine = threading.Lock()
+_machine = Turns({"run": 6.0, "series": 30.0, "certificate": 15.0}, most=WAITING)
 _warming = threading.Event()
 
 
@@ -40,7 +48,7 @@ _warming = threading.Event()
 class News:
     """One thing to tell the page: lines of the run, or a notice beside the button; `cut` is why lines are missing."""
 
-    kind: Literal["lines", "notice", "cut", "error"]
+    kind: Literal["lines", "notice", "waiting", "cut", "error"]
     text: str
 
 
@@ -53,21 +61,22 @@ class Raced:
 
 
 Told = TypeVar("Told")
+Done = TypeVar("Done")
 
 
 def run(request: RunRequest) -> Iterator[News]:
     """A live run, all lanes. Closing the iterator stops it within one cycle."""
-    yield from _alone(_with_engine(request.family, lambda family, race: _live(request, family, race)))
+    yield from _alone("run", _with_engine(request.family, lambda family, race: _live(request, family, race)))
 
 
 def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
     """Races one after the other, without details, as fast as they go. Closing the iterator stops within one cycle."""
-    yield from _alone(_with_engine(requests[0].family, lambda family, race: _races(requests, family, race)))
+    yield from _alone("series", _with_engine(requests[0].family, lambda family, race: _races(requests, family, race)))
 
 
 def certify(request: CertificateRequest) -> Iterator[News]:
     """A live certificate: each of the lines is the whole of it so far, as JSON. Closing the iterator stops it."""
-    yield from _alone(_certify(request))
+    yield from _alone("certificate", _certify(request))
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
@@ -115,34 +124,55 @@ def warm() -> None:
         timer.start()
 
 
-def _wait_for_machine() -> Iterator[News]:
-    told = False
-    while not _machine.acquire(timeout=0.25):
-        if not told:
-            told = True
-            yield News("notice", _notice("waiting"))
-        else:
-            yield News("lines", "")  # a place where a cancelled visitor leaves
+def _wait(ticket: Ticket) -> Iterator[News]:
+    """Until it is this ticket's turn; how long that may take, again and again."""
+    while (place := _machine.before(ticket)) != (0, 0.0):
+        count, seconds = place
+        yield News("waiting", _notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5))))
+        time.sleep(LOOK)
 
 
-def _alone(work: Iterator[Told]) -> Iterator[News | Told]:
+def _alone(kind: str, work: Iterator[Told]) -> Iterator[News | Told]:
     """`work`, while the machine is ours. Whatever breaks becomes one sentence."""
-    yield from _wait_for_machine()
+    ticket = _machine.join(kind)
+    if ticket is None:
+        yield News("error", _notice("full"))
+        return
     try:
+        yield from _wait(ticket)
         yield from work
     except ValueError as error:  # a text that the engine refuses; its message is one sentence
         yield News("error", translated(error.args[0] if error.args else str(error)))
+    except WorkerDied:
+        log.exception("the engine's process is gone")
+        yield News("error", _notice("died"))
     except Exception:
         log.exception("a run broke off")
         yield News("error", _notice("broken"))
     finally:
-        _machine.release()
+        _machine.leave(ticket)
+
+
+def _patiently(work: Callable[[], Done]) -> Generator[News, None, Done]:
+    """What `work` returns or raises. It has a thread of its own, which carries on if nobody waits any more."""
+    done: futures.Future[Done] = futures.Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    while futures.wait([done], LOOK).not_done:
+        yield News("lines", "")
+    return done.result()
 
 
 def _with_engine(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Iterator[News | Told]:
     yield News("notice", _notice("loading" if not _loaded(name) else "running"))
     try:
-        family, race = _engine(name)
+        family, race = yield from _patiently(lambda: _engine(name))
     except Exception:
         log.exception("the models cannot be loaded")
         yield News("error", _notice("no_engine"))
@@ -158,10 +188,13 @@ def _live(request: RunRequest, family: Any, race: Any) -> Iterator[News]:
         family, request.prompt, request.drafter, request.k, request.params, rule=request.rule, peer=request.peer
     )
     with contextlib.closing(running) as events:
-        kind = kind_of(request.prompt)
-        yield News("lines", live_header(request.prompt, family.describe(), kind, request.peer, _worker.machine).line())
+        header = ""
         for event in events:
-            yield News("lines", line(event))
+            if event is not None and not header:  # not before: until the first event the engine may refuse the prompt
+                kind, facts = kind_of(request.prompt), family.describe()
+                header = live_header(request.prompt, facts, kind, request.peer, _worker.machine).line()
+                yield News("lines", header)
+            yield News("lines", "" if event is None else line(event))
             if time.monotonic() - started > DEADLINE:
                 yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
                 return
@@ -174,7 +207,7 @@ def _certify(request: CertificateRequest) -> Iterator[News]:
     yield News("notice", _notice("certifying"))
     with contextlib.closing(certificate) as states:
         for state in states:
-            yield News("lines", json.dumps(state, ensure_ascii=False))
+            yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
             if time.monotonic() - started > DEADLINE:
                 yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
                 return
@@ -182,7 +215,8 @@ def _certify(request: CertificateRequest) -> Iterator[News]:
 
 
 def _certificate(request: CertificateRequest) -> Any:
-    return _worker.call("certify", request.pair, request.text, request.mistake, request.draws, request.seed)
+    asked = request.pair, request.text, request.mistake, request.draws, request.seed
+    return _worker.call("certify", *asked, pulse=True)
 
 
 def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[News | Raced]:
@@ -192,7 +226,8 @@ def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[N
         running = race(family, request.prompt, request.drafter, request.k, request.params, details=False)
         with contextlib.closing(running) as events:
             for event in events:
-                told.append(event)
+                if event is not None:
+                    told.append(event)
                 yield News("lines", "")  # a place where a cancelled visitor leaves
                 if time.monotonic() - started > DEADLINE:
                     yield News("cut", strings("methods")["live"]["deadline"].format(seconds=round(DEADLINE)))
@@ -201,7 +236,7 @@ def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[N
 
 
 def _engine(family: str) -> tuple[Any, Any]:
-    return _worker.load(family, device), _worker.race
+    return _worker.load(family, device), functools.partial(_worker.race, pulse=True)
 
 
 def _loaded(family: str) -> bool:

@@ -104,7 +104,7 @@ def launch_settings() -> dict[str, Any]:
         "ssr_mode": False,
         "share": False,
         "state_session_capacity": 500,
-        "max_threads": 40,
+        "max_threads": 64,  # more than can wait in `session`, or the page would not answer meanwhile
         "footer_links": ["api"],
         "app_kwargs": {"middleware": [Middleware(Greeter)]},
     }

@@ -19,9 +19,10 @@ import pytest
 import toyrun
 
 from specdec import events
+from specdec.lanes.worker import WorkerDied
 from specdec.methods import CHAINS_ONLY, LOSSY, METHODS, RULES, TUNED
 from specdec.traces import file as trace
-from specdec.ui import menu, request, session, text
+from specdec.ui import menu, request, session, text, turns
 from specdec.ui.components import drawn
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.tabs import race
@@ -450,14 +451,97 @@ def test_closing_a_run_gives_the_machine_back(engine):
     assert not session._machine.locked()
 
 
-def test_a_second_run_waits_for_the_machine(engine):
-    first = session.run(request.check("Hi"))
+def test_who_waits_is_told_how_many_come_first_and_is_served_in_turn(engine, monkeypatch):
+    monkeypatch.setattr(session, "LOOK", 0.01)
+    first, second, third = (session.run(request.check("Hi")) for _ in range(3))
     next(first)
-    second = session.run(request.check("Hi"))
-    assert next(second).text == text.strings("page")["notice"]["waiting"]
-    threading.Timer(0.05, first.close).start()
-    assert [news.text for news in second][-1] == text.strings("page")["notice"]["done"]
+    assert re.match(r"1 before you: about \d+ seconds", next(second).text)
+    waiting = next(third)
+    assert waiting.kind == "waiting" and waiting.text.startswith("2 before you")
+    first.close()
+    assert next(third).text.startswith("1 before you")  # though it asked first, it came last
+    done = text.strings("page")["notice"]["done"]
+    assert [news.text for news in second][-1] == [news.text for news in third][-1] == done
     assert not session._machine.locked()
+
+
+def test_who_stops_waiting_gives_up_the_place(engine, monkeypatch):
+    monkeypatch.setattr(session, "LOOK", 0.01)
+    first, second, third = (session.run(request.check("Hi")) for _ in range(3))
+    next(first), next(second), next(third)
+    second.close()
+    assert next(third).text.startswith("1 before you")
+    first.close()
+    assert list(third)[-1].kind == "notice" and not session._machine.locked()
+
+
+def test_a_line_that_is_full_says_so_at_once(engine, monkeypatch):
+    monkeypatch.setattr(session._machine, "most", 1)
+    first, second = session.run(request.check("Hi")), session.run(request.check("Hi"))
+    next(first), next(second)
+    (refused,) = session.run(request.check("Hi"))
+    assert refused == session.News("error", text.strings("page")["notice"]["full"])
+    second.close(), first.close()
+    assert list(session.run(request.check("Hi")))[-1].kind == "notice"
+
+
+def test_a_wait_is_estimated_from_the_turns_before(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(turns.time, "monotonic", lambda: clock[0])
+    line = turns.Turns({"run": 10.0, "series": 40.0}, most=5)
+    tickets = [line.join(kind) for kind in ("run", "series", "run")]
+    assert [line.before(one) for one in tickets] == [(0, 0.0), (1, 10.0), (2, 50.0)]
+    clock[0] += 4
+    assert line.before(tickets[2]) == (2, 46.0)
+    clock[0] += 16  # longer than expected
+    assert line.before(tickets[1]) == (1, 0.0)
+    line.leave(tickets[0])
+    assert line.before(tickets[1]) == (0, 0.0) and line.before(tickets[2]) == (1, 40.0)
+    last = line.join("run")
+    assert line.before(last) == (2, 40.0 + 10.0 + turns.FRESH * 10.0)  # a run took 20
+
+
+def test_a_prompt_that_the_engine_refuses_never_claims_to_be_live(monkeypatch):
+    def refusing(*_, **__):
+        raise ValueError("The prompt has 3,001 tokens. Shorten it.")
+        yield
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), refusing))
+    assert not [news for news in session.run(request.check("a")) if news.kind == "lines" and news.text]
+    updates = list(race.start("a", "draft_model", 3, 0.8, 1, 0, 24, 7, ""))
+    assert not any(isinstance(update[0], str) and update[0] for update in updates)
+    assert updates[-1][1]["wrong"] is True and "3,001" in updates[-1][1]["value"]
+
+
+def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatch):
+    def silent(*_, **__):
+        yield None
+        yield from toyrun.events()[:3]
+        yield None
+        raise WorkerDied("the engine's process ended with -9")
+
+    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), silent))
+    *told, last = session.run(request.check("Hi"))
+    assert last == session.News("error", text.strings("page")["notice"]["died"])
+    assert sum(bool(news.text) for news in told if news.kind == "lines") == 4
+    assert not session._machine.locked()
+
+
+def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
+    loaded, asked = threading.Event(), threading.Event()
+
+    def slow(*_):
+        asked.set()
+        assert loaded.wait(60)
+        return Family(), lambda *_, **__: iter(())
+
+    monkeypatch.setattr(session, "LOOK", 0.01)
+    monkeypatch.setattr(session, "_engine", slow)
+    running = session.run(request.check("Hi"))
+    assert [next(running).kind for _ in range(3)] == ["notice", "lines", "lines"] and asked.is_set()
+    running.close()
+    assert not session._machine.locked()
+    loaded.set()
 
 
 def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):

@@ -19,7 +19,8 @@ from ..request import check, InputError, MAX_K, MAX_NEW, MAX_TEMPERATURE
 from ..text import ENGLISH, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
-ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": 1}
+# No limit of Gradio's: whoever waits in its line is told nothing. `session` has a line of its own.
+ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
@@ -217,6 +218,7 @@ def run(
     `peer` adds transformers' own assisted generation as a lane, where it has such a drafter and k is 1 or more.
     The names of drafters, rules and families are those that a wrong name is answered with; `adaptive:NAME` adapts any
     drafter.
+    Where others come first, empty strings arrive until it is this run's turn.
     A refused input gives the one line {"error": "what to do"}; a run cut at its deadline ends with {"notice": "why"}.
     """
     try:
@@ -229,5 +231,7 @@ def run(
             yield json.dumps({"error": news.text})
         elif news.kind == "cut":
             yield json.dumps({"notice": news.text})
-        elif news.kind == "lines" and news.text:
+        elif news.kind == "lines":
             yield news.text
+        elif news.kind == "waiting":
+            yield ""  # a place where a client that left is noticed
