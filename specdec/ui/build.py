@@ -37,7 +37,7 @@ def build() -> gr.Blocks:
             for event in demo.fns.values():
                 if event.fn and event.page == demo.current_page:
                     event.fn = bound(event.fn)
-    demo.queue(max_size=24, default_concurrency_limit=1, api_open=False)
+    demo.queue(max_size=64, default_concurrency_limit=1, api_open=False)
     return demo
 
 

@@ -1,0 +1,98 @@
+"""Several visitors of the served app at once: they wait in line, are told so, may leave, and the page stays awake."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import httpx
+import pytest
+import toyrun
+from gradio_client import Client
+
+from specdec.traces.file import Trace
+from specdec.ui import session
+from specdec.ui.build import build
+from specdec.ui.theme import launch_settings
+
+
+class Family:
+    def describe(self):
+        return {"target": {"parameters": 5}}
+
+
+class Engine:
+    """Toy runs; each is held back until `gate` is open."""
+
+    def __init__(self):
+        self.gate, self.begun, self.running, self.most = threading.Event(), [], 0, 0
+
+    def race(self, family, prompt, *_, **__):
+        self.begun.append(prompt)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            yield toyrun.events()[0]
+            while not self.gate.is_set():
+                time.sleep(0.02)
+                yield None
+            yield from toyrun.events()[1:]
+        finally:
+            self.running -= 1
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    engine = Engine()
+    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), engine.race))
+    return engine
+
+
+@pytest.fixture(scope="module")
+def address():
+    demo = build()
+    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
+    yield url
+    demo.close()
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def in_line():
+    return len(session._machine._line)
+
+
+def test_visitors_are_served_one_at_a_time_in_the_order_in_which_they_came(address, engine):
+    clients, jobs = [Client(address, verbose=False) for _ in range(4)], []
+    for i, client in enumerate(clients):
+        jobs.append(client.submit(f"visitor {i}", api_name="/run"))
+        until(lambda want=i + 1: in_line() == want)
+    assert engine.begun == ["visitor 0"]
+    jobs[2].cancel()
+    until(lambda: in_line() == 3)
+    engine.gate.set()
+    for i in (0, 1, 3):
+        assert list(Trace.loads("".join(jobs[i])).events) == toyrun.events()
+    until(lambda: in_line() == 0)
+    assert engine.begun == ["visitor 0", "visitor 1", "visitor 3"] and engine.most == 1
+
+
+def test_a_full_line_leaves_the_page_awake_and_refuses_with_a_sentence(address, engine, monkeypatch):
+    assert launch_settings()["max_threads"] > session.WAITING + 20
+    monkeypatch.setattr(session._machine, "most", 10)
+    client = Client(address, verbose=False)
+    jobs = [client.submit("hello", api_name="/run") for _ in range(12)]
+    until(lambda: in_line() == 11)
+    until(lambda: any(job.done() for job in jobs))
+    assert ["Too many visitors" in "".join(job.outputs()) for job in jobs if job.done()] == [True]
+    page = httpx.get(address, timeout=60)
+    assert page.status_code == 200 and "specdec" in page.text
+    for job in jobs:
+        job.cancel()
+    until(lambda: in_line() == 0)
+    assert engine.running == 0 and engine.begun == ["hello"]
