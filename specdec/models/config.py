@@ -144,7 +144,9 @@ def completed(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     try:
-        full: dict[str, Any] = CONFIG_MAPPING[kind].from_dict(copy.deepcopy(dict(data))).to_dict()
+        config = CONFIG_MAPPING[kind].from_dict(copy.deepcopy(dict(data)))
+        config.standardize_rope_params()  # as its models do again: by then it has read what stands outside
+        full: dict[str, Any] = config.to_dict()
     except Exception as error:  # its checks raise what they like
         raise ValueError(f"config.json is none that transformers reads: {brief(error)}") from error
     return full

@@ -34,7 +34,7 @@ KINDS = {
     "llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig, "qwen2": transformers.Qwen2Config,
     "qwen3": transformers.Qwen3Config, "smollm3": transformers.SmolLM3Config,
 }  # fmt: skip
-TEXT = [random.Random(5).randrange(VOCABULARY) for _ in range(40)]
+TEXT = random.Random(5).choices(range(VOCABULARY), k=40)
 ONE = "model.layers.1.self_attn.q_proj.weight"
 Edit = Callable[[Path], None]
 

@@ -30,7 +30,7 @@ FAMILIES = {
     "qwen3": transformers.Qwen3Config(**BASE, num_key_value_heads=2, head_dim=16),
     "smollm3": transformers.SmolLM3Config(**BASE, num_key_value_heads=2),
 }
-TEXT = [random.Random(0).randrange(97) for _ in range(48)]
+TEXT = random.Random(0).choices(range(97), k=48)
 
 
 def reference(config: Any) -> Any:
