@@ -1,3 +1,27 @@
-"""Speculative decoding that can be watched: an engine that tells every decision, and a page that shows it."""
+"""Speculative decoding that can be watched: an engine that tells every decision, and a page that shows it.
+
+`from specdec import load, generate, race`; the package itself loads no torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
+
+_HOMES = {"load": "families.zoo", "load_pair": "families.zoo", "race": "lanes.race", "generate": "engine", "Task": "engine"}
+    "load": "families.zoo",
+    "load_pair": "families.zoo",
+    "generate": "engine",
+    "Task": "engine",
+    "race": "lanes.race",
+}
+_HOMES |= {"SamplingParams": "types", "Trace": "traces.file", "METHODS": "methods"}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -11,7 +11,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from gradio_client import Client
@@ -24,7 +23,6 @@ from ..types import SamplingParams
 from .options import Options
 from .prompts import PROMPTS
 
-APP = Path(__file__).resolve().parents[2] / "app.py"
 SETTING: dict[str, Any] = {"drafter": "draft_model", "k": 3, "temperature": 0.8}
 
 
@@ -64,7 +62,7 @@ def shares(watched: Comparison, alone: Comparison) -> dict[str, float]:
 @contextlib.contextmanager
 def served() -> Iterator[str]:
     """The app at its address, in a process of its own."""
-    app = subprocess.Popen([sys.executable, "-u", str(APP)], stdout=subprocess.PIPE, text=True)
+    app = subprocess.Popen([sys.executable, "-u", "-m", "specdec", "app"], stdout=subprocess.PIPE, text=True)
     assert app.stdout is not None
     try:
         yield next(word for line in app.stdout for word in line.split() if word.startswith("http://"))

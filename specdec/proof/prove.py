@@ -5,7 +5,7 @@ hundred million samples to see. On a toy model with a handful of tokens all rand
 chooser below answers every random question in turn with each answer that has a chance, and multiplies the
 chances. What comes out is the loop's exact output law.
 
-`specdec prove` proves the shipped loop, under any of its rules. `python -m specdec.prove my_verify.py`
+`specdec prove` proves the shipped loop, under any of its rules. `specdec prove my_verify.py`
 judges a file that defines `verify(tokens, p, q, chooser)`: `tokens` are the K drafted ids, `p` [K + 1, V] and
 `q` [K, V] the two models' laws (float64 tensors); it returns the accepted tokens followed by exactly one more. All
 randomness comes from `chooser.categorical(probs, key)` and `chooser.accept(p, q, key) -> (accepted, u)`; any key

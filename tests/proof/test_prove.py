@@ -1,4 +1,4 @@
-"""`python -m specdec.prove`: for the shipped loop, and for anybody's verifier."""
+"""`specdec prove`: for the shipped loop, and for anybody's verifier."""
 
 from __future__ import annotations
 

@@ -1,0 +1,52 @@
+"""What is imported is declared, once for pip and once for the project; and the package comes without torch."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import specdec
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def declared(name: str) -> list[str]:
+    lines = (line.partition(" #")[0].strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line and not line.startswith("-r")]
+
+
+def listed(key: str) -> list[str]:
+    """An array of strings in pyproject.toml. (Python 3.10 has no reader of TOML.)"""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found = ast.literal_eval(text.partition(f"\n{key} = ")[2].partition("\n]")[0] + "]")
+    assert isinstance(found, list)
+    return found
+
+
+def test_the_project_and_the_lists_for_pip_agree() -> None:
+    assert listed("dependencies") == declared("requirements.txt")
+    assert listed("dev") == declared("requirements-dev.txt")
+
+
+def test_every_import_is_declared() -> None:
+    names = {line.split(">=")[0].lower().replace("-", "_") for line in declared("requirements.txt")}
+    homes = packages_distributions()
+    for path in [*(ROOT / "specdec").rglob("*.py"), ROOT / "app.py"]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+            for module in {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - {"specdec"}:
+                brought = {home.lower().replace("-", "_") for home in homes.get(module, [module])}
+                assert brought & names, f"{path} imports {module}"
+
+
+def test_the_package_gives_its_main_names_and_loads_no_torch() -> None:
+    code = "import sys, specdec; specdec.METHODS; raise SystemExit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+    from specdec import generate, load, race
+
+    assert all(map(callable, (generate, load, race)))
+    assert {"load", "generate", "race"} <= set(specdec.__all__)
