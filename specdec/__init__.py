@@ -10,15 +10,17 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOMES = {"load": "families.zoo", "load_pair": "families.zoo", "race": "lanes.race", "generate": "engine", "Task": "engine"}
+_HOMES = {
+    "generate": "engine",
     "load": "families.zoo",
     "load_pair": "families.zoo",
-    "generate": "engine",
-    "Task": "engine",
+    "METHODS": "methods",
     "race": "lanes.race",
+    "SamplingParams": "types",
+    "Task": "engine",
+    "Trace": "traces.file",
 }
-_HOMES |= {"SamplingParams": "types", "Trace": "traces.file", "METHODS": "methods"}
-__all__ = sorted(_HOMES)
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
