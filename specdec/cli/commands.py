@@ -50,7 +50,7 @@ def trace(
     other: Annotated[Path | None, Argument(help="a run to compare with the first", show_default=False)] = None,
 ) -> int:
     """Audit a trace; compare a second one."""
-    from ..traces.file import examine
+    from ..traces.report import examine
 
     return examine(file, other)
 

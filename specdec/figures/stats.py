@@ -47,26 +47,26 @@ class LaneStats:
     def of(cls, events: Iterable[Event], lane: str) -> LaneStats:
         stats = cls()
         parents: tuple[int, ...] = ()
-        verified: Verified | None = None
+        judged: tuple[Verified, tuple[int, ...]] | None = None  # and the parents of what it judged
         before = ""  # the text's last token
         for event in events:
             if event.lane != lane:
                 continue
             if isinstance(event, Drafted):
+                parents = event.parents
                 if event.cycle == 0:
                     continue
-                parents = event.parents
                 stats.drafted += len(event.tokens)
                 stats.drafting_cycles += 1
                 stats.draft_seconds += event.end - event.start
             elif isinstance(event, Verified):
-                verified = event
+                judged = event, parents
                 if event.cycle > 0:
                     passes = stats.verify_seconds if parents else stats.step_seconds
                     passes.append(event.end - event.start)
             elif isinstance(event, Committed):
-                if verified is not None and event.cycle > 0:
-                    stats._judge(verified, event, parents, before)
+                if judged is not None and event.cycle > 0:
+                    stats._judge(judged[0], event, judged[1], before)
                 before = event.pieces[-1] if event.pieces else before
                 stats.ids += event.tokens
                 stats.tokens, stats.seconds = event.total, event.at
@@ -74,7 +74,7 @@ class LaneStats:
                     stats.prefill_seconds, stats.first = event.at, event.total
                 else:
                     stats.cycles += 1
-                parents = ()
+                parents, judged = (), None
             elif isinstance(event, Finished):
                 stats.reason, stats.text, stats.eager = event.reason, event.text, event.eager
         return stats

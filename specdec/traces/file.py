@@ -2,16 +2,12 @@
 
 The header says what ran where. A trace written by an older version still opens; a newer one is refused by name. A file
 may come from anywhere: it is read as data, and refused with one sentence where it is no trace.
-
-`specdec trace FILE` audits it in a terminal; a second file is compared with it.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -20,12 +16,10 @@ from typing import Any
 from ..events import Event, from_dict, LARGEST, SCHEMA, to_dict
 from ..figures import machine
 from ..types import has_half_characters, Said
-from .audit import audit, holds, LaneAudit
-from .compare import compare
+from .shape import Shape
 
 MAX_BYTES, MAX_LINES = 16_000_000, 50_000
 MAX_LANES = 3
-MAX_SHOWN = 10  # faults of a lane
 MAX_SAID = 120  # characters of what a line holds
 MAX_DEPTH = 16  # of JSON in JSON; events need eight
 
@@ -73,17 +67,18 @@ class Trace:
     def loads(cls, text: str) -> Trace:
         if len(text) > MAX_BYTES:
             raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
-        lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors leave marks before and blank lines behind
+        lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors leave marks before and blank lines after
         if not text.strip():
             raise TraceError("the trace is empty")
         if len(lines) > MAX_LINES:
             raise TraceError("the trace has more than {limit} lines", limit=MAX_LINES)
         header = read_header(parse(lines[0], 1))
-        events = []
+        events, shape = list[Event](), Shape()
         for number, content in enumerate(lines[1:], start=2):
             data = parse(content, number)
             try:
                 events.append(from_dict(data))
+                shape.take(events[-1])
             except ValueError as error:
                 said = error.args[0] if len(str(error)) <= MAX_SAID else str(error)[:MAX_SAID]
                 raise TraceError("line {number}: {reason}", number=number, reason=said) from error
@@ -183,38 +178,3 @@ def read_header(data: dict[str, Any]) -> Header:
         raise TraceError("the header must name 1 to {limit} lanes", limit=MAX_LANES)
     known = {name: data[name] for name in Header.__dataclass_fields__ if name in data}
     return Header(**{**known, "lanes": tuple(map(str, data["lanes"]))})
-
-
-def certificate(accounts: Sequence[LaneAudit]) -> str:
-    """The audit in a few lines: what was done again, what fails, what the trace does not tell."""
-    lines = []
-    for account in accounts:
-        verdict = "lossless" if account.lossless else "LOSSY, judged by its own rule"
-        done = f"{account.decisions} decisions and {account.draws} draws done again"
-        found = f"{len(account.faults)} do not hold" if account.faults else "all hold"
-        lines.append(f"  {account.lane:<14}{account.tokens} tokens: {done}, {found} ({account.rule}, {verdict})")
-        lines += [f"    {fault}" for fault in account.faults[:MAX_SHOWN]]
-        if len(account.faults) > MAX_SHOWN:
-            lines.append(f"    and {len(account.faults) - MAX_SHOWN} more")
-        lines += [f"    not checked: {count} {what}" for what, count in account.unchecked.items()]
-    return "\n".join(lines)
-
-
-def examine(*paths: Path | None) -> int:
-    """Print the audit of a trace, or of two and where they part; 0 if all of it holds."""
-    traces, sound = [], True
-    for path in filter(None, paths):
-        try:
-            trace = Trace.load(path)
-        except (OSError, TraceError) as error:
-            print(f"{path}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
-            return 1
-        accounts = audit(trace.header.lanes, trace.events)
-        traces.append(trace)
-        sound &= holds(accounts)
-        print(f"{path}: {'the audit holds' if holds(accounts) else 'THE AUDIT FAILS'}")
-        print(certificate(accounts))
-    if len(traces) == 2:
-        one, other = traces
-        print(compare(one.events, other.events, one.header.lanes[0]))
-    return 0 if sound else 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, RULES, TUNED
-from ..traces.audit import BLOCK, NOISE, REJECTION, TYPICAL
+from ..traces.rulings import BLOCK, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, sentences, strings
 
 FAMILY = ASSETS / "family"

@@ -103,6 +103,19 @@ def test_a_hostile_file_gets_one_sentence(ask, text):
         json.dumps(answer).encode()
 
 
+def test_a_draft_in_a_circle_is_refused_before_it_is_compared():
+    lines = [json.loads(line) for line in STORY.read_text(encoding="utf-8").splitlines()]
+    next(line for line in lines if line["event"] == "drafted")["parents"][0] = 0
+    circle = "".join(json.dumps(line) + "\n" for line in lines)
+    answer = traces.compare_traces([STORY.read_text(encoding="utf-8"), circle])
+    assert answer["wrong"] and "no tree" in answer["said"]
+
+
+def test_a_file_of_usual_size_waits_for_no_other():
+    with traces._desk:
+        assert traces.audit_trace(STORY.read_text(encoding="utf-8"))["wrong"] is False
+
+
 def test_two_runs_are_compared_in_words_settings_and_figures():
     story, facts = (path.read_text(encoding="utf-8") for path in (STORY, FACTS))
     answer = traces.compare_traces([story, facts])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import mutations
 import pytest
 import torch
 
@@ -22,9 +23,12 @@ from specdec.paths import ASSETS
 from specdec.proof.mistakes import CATALOGUE
 from specdec.proof.prove import LookupToy, TableModel, TreeDrafter
 from specdec.traces import file as trace
-from specdec.traces.audit import audit, BLOCK, Fault, holds, JUDGES, LaneAudit, MAX_NODES, NOISE, REJECTION, TYPICAL
+from specdec.traces.audit import audit, Fault, holds, LaneAudit
 from specdec.traces.compare import compare
-from specdec.traces.file import Header, Trace
+from specdec.traces.file import Header, Trace, TraceError
+from specdec.traces.report import examine
+from specdec.traces.rulings import BLOCK, JUDGES, NOISE, REJECTION, TYPICAL
+from specdec.traces.shape import MAX_NODES
 from specdec.types import SamplingParams
 from specdec.ui import menu
 
@@ -298,11 +302,6 @@ def fewer_accepted(lines: list[Line]) -> int:
     return cycle
 
 
-def no_tree(lines: list[Line]) -> int:
-    drafted(lines, 2)["parents"] = [-1, 5, 1, 2]
-    return 2
-
-
 def clock_back(lines: list[Line]) -> int:
     committed(lines, 4)["at"] = 0.0
     return 4
@@ -327,7 +326,7 @@ def no_probability(lines: list[Line]) -> int:
 TAMPERINGS = [
     unlikely_coin, likely_coin, raised("p"), raised("q"), other_overlap, other_residual, drawn_from_target,
     another_draw, mass_from_nowhere, low_entropy, kept_though_discarded, swapped_draft, swapped_commit, one_more,
-    wrong_total, wrong_kind, fewer_accepted, no_tree, clock_back, lost_cycle, other_ending, no_probability,
+    wrong_total, wrong_kind, fewer_accepted, clock_back, lost_cycle, other_ending, no_probability,
 ]  # fmt: skip
 
 
@@ -399,8 +398,103 @@ def test_a_huge_draft_is_refused_before_it_is_looked_at() -> None:
     lines = [to_dict(event) for event in run()]
     n = 5_000
     drafted(lines, 2).update(tokens=[1] * n, pieces=["x"] * n, parents=[*range(-1, n - 1)])
-    faults = account([from_dict(line) for line in lines]).faults
-    assert str(MAX_NODES) in faults[0].reason and faults[0].cycle == 2
+    with pytest.raises(TraceError, match=f"more than {MAX_NODES} tokens"):
+        account([from_dict(line) for line in lines])
+
+
+# ---- what is missing, and what is forged ----
+
+
+@pytest.mark.parametrize("kept", [1, 20, -1])
+def test_a_trace_that_was_cut_says_so(kept: int) -> None:
+    (only,) = audit(("speculative",), run()[:kept])
+    assert not only.faults and sum(only.unchecked.values()) == 1
+
+
+def test_a_lane_that_is_gone_is_told() -> None:
+    accounts = audit(("speculative", "plain"), run())
+    assert [dict(one.unchecked) for one in accounts] == [{}, {"lanes of which the trace holds nothing": 1}]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"temperature": 0.0}, "temperature is 0"),
+        ({"max_tokens": 3}, "30 tokens, of at most 3"),
+        ({"max_tokens": 31}, "30 tokens of 31"),
+        ({"top_k": 2}, "top-k is 2"),
+        ({"stop": [" 1"]}, "stop string"),
+    ],
+)
+def test_settings_that_the_run_did_not_have_are_found(change: dict[str, Any], reason: str) -> None:
+    lines = [to_dict(event) for event in run()]
+    lines[0]["params"].update(change)
+    assert any(reason in fault.reason for fault in account([from_dict(line) for line in lines]).faults)
+
+
+def test_a_draft_deeper_than_k_is_found() -> None:
+    lines = [to_dict(event) for event in run()]
+    lines[0]["k"] = 1
+    assert "4 deep, and K is 1" in account([from_dict(line) for line in lines]).faults[0].reason
+
+
+def test_the_coins_of_a_run_come_from_its_seed() -> None:
+    events = run()
+    told = account(events)
+    tossed = [x.u for e in events if isinstance(e, Verified) for x in e.positions if x.u is not None]
+    assert told.coins == len(tossed) > 10
+    lines = [to_dict(event) for event in events]
+    cycle, x = first(lines, "accepted")
+    x["u"] *= 0.999  # decides nothing else
+    (fault,) = account([from_dict(line) for line in lines]).faults
+    assert fault.cycle == cycle and "the seed does not give" in fault.reason
+
+
+@pytest.mark.parametrize("where", ["token", "piece", "text", "own"])
+def test_ids_pieces_and_text_belong_together(where: str) -> None:
+    lines = [to_dict(event) for event in run()]
+    line = committed(lines, 3)
+    if where == "text":
+        line["text"] += "!"
+        lines[-1]["text"] = "".join(one.get("text", "") for one in lines[:-1])
+    elif where == "piece":
+        line["pieces"][-1] += "!"
+    elif where == "token":
+        verified(lines, 3)["positions"][-1]["target"]["top"][-1]["token"] += 1
+    else:
+        named = {one["token"] for one in verified(lines, 3)["law"]["top"]}
+        line["tokens"][-1] = next(token for token in range(40) if token not in named)
+    faults = account([from_dict(one) for one in lines]).faults
+    assert faults and faults[0].cycle == 3
+
+
+def test_names_cannot_forge_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forged = "x\n\x1b[2J\x1b[32mthe audit holds\r\u202e"
+    lines = [to_dict(event) for event in run()]
+    for line in lines:
+        line["lane"] = forged
+    lines[0]["rule"] = forged
+    committed(lines, 3)["total"] += 1
+    path = tmp_path / "a\nthe audit holds.jsonl"
+    Trace(Header("r", "live", "p", (forged,)), tuple(map(from_dict, lines))).save(path)
+    assert examine(path) == 1
+    out = capsys.readouterr().out
+    assert "THE AUDIT FAILS" in out and "\x1b" not in out and "\r" not in out and "\u202e" not in out
+    assert not any(line.strip().startswith("the audit holds") for line in out.splitlines())
+    assert "nobody knows whether this rule is lossless" in out and "lossless," not in out
+
+
+def test_random_edits_are_refused_or_audited_and_most_are_found(record_property: Callable[[str, object], None]) -> None:
+    found, tried = mutations.edits(132, seed=1)
+    record_property("figure", mutations.told(found, tried))
+    assert sum(found[kind] for kind in mutations.NAMED) >= 0.8 * sum(tried[kind] for kind in mutations.NAMED)
+
+
+@pytest.mark.long
+def test_many_random_edits(record_property: Callable[[str, object], None]) -> None:
+    found, tried = mutations.edits(3300, seed=2)
+    record_property("figure", mutations.told(found, tried))
+    assert sum(found[kind] for kind in mutations.NAMED) >= 0.8 * sum(tried[kind] for kind in mutations.NAMED)
 
 
 # ---- two runs, and the terminal ----
@@ -432,14 +526,14 @@ def test_the_terminal_audits_and_compares(tmp_path: Path, capsys: pytest.Capture
     lines = [to_dict(event) for event in run()]
     cycle = unlikely_coin(lines)
     Trace(header, tuple(map(from_dict, lines))).save(bad)
-    assert trace.examine(good) == 0
+    assert examine(good) == 0
     assert "the audit holds" in capsys.readouterr().out
-    assert trace.examine(good, bad) == 1
+    assert examine(good, bad) == 1
     out = capsys.readouterr().out
     assert "THE AUDIT FAILS" in out and f"cycle {cycle} of the lane speculative: draft" in out
     assert f"numbers first differ in cycle {cycle}" in out
-    assert trace.examine(tmp_path / "none.jsonl") == 1
+    assert examine(tmp_path / "none.jsonl") == 1
     assert "No such file" in capsys.readouterr().err
     good.write_bytes(b"\xff\xfe")
-    assert trace.examine(good) == 1
+    assert examine(good) == 1
     assert "UTF-8" in capsys.readouterr().err

@@ -128,6 +128,31 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
         Trace.loads("x" * 1_000_001)
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"parents": [0, 0, 1]}, "no tree"),
+        ({"parents": [-1, 2, 0]}, "no tree"),
+        ({"parents": [-1, 0]}, "as many tokens as pieces and parents"),
+        ({"tokens": [1] * 300, "pieces": ["x"] * 300, "parents": [-1] * 300}, "more than 256 tokens"),
+        ({"event": "failed", "where": "drafter", "reason": "", "fatal": False, "at": 0}, "not what was drafted"),
+    ],
+)
+def test_what_would_hang_or_trip_a_reader_is_refused(change: dict[str, object], reason: str) -> None:
+    """Neither a draft that runs in a circle nor a check of what was never drafted reaches anybody."""
+    lines = [json.loads(line) for line in EXAMPLE.dumps().split("\n")[:-1]]
+    next(line for line in lines if line["event"] == "drafted").update(change)
+    with pytest.raises(TraceError, match=reason):
+        Trace.loads("\n".join(map(json.dumps, lines)))
+
+
+def test_a_lane_is_no_longer_than_a_run_can_be() -> None:
+    line = '{"event":"committed","lane":"a","cycle":%d,"tokens":[1],"pieces":[""],"accepted":0,"kind":"bonus",'
+    line += '"text":"","total":1,"at":0}'
+    with pytest.raises(TraceError, match="more than 4096 tokens"):
+        Trace.loads(EXAMPLE.header.line() + "\n".join(line % i for i in range(4097)))
+
+
 def test_an_endless_file_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     endless = Path("/dev/zero")
     if not endless.exists():

@@ -6,6 +6,7 @@ to play, a page to save.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import textwrap
 import threading
@@ -18,7 +19,7 @@ import gradio as gr
 from ...events import Committed, Started
 from ...figures.stats import Comparison
 from ...traces import compare as comparing
-from ...traces.audit import audit
+from ...traces.audit import audit, shown
 from ...traces.file import MAX_BYTES, Trace, TraceError
 from .. import menu
 from ..standalone import standalone
@@ -28,6 +29,7 @@ from .player import pack
 
 MAX_SHOWN = 3  # faults
 AROUND = 24  # tokens shown before the place where two texts part, and after it
+LARGE = 1_000_000  # characters; a recorded run of this app has a third of that
 _desk = threading.Lock()
 
 
@@ -43,11 +45,15 @@ def traces() -> gr.HTML:
 
 
 def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
-    """One at a time, because a large file takes much memory; what is no trace gets one sentence."""
+    """Large files one at a time, because they take much memory; others never wait for them.
+
+    What is no trace gets one sentence.
+    """
 
     @functools.wraps(question)
     def answer(sent: Any) -> dict[str, Any]:
-        with _desk:
+        texts = sent if isinstance(sent, list) else [sent]
+        with _desk if any(isinstance(text, str) and len(text) > LARGE for text in texts) else contextlib.nullcontext():
             try:
                 return question(sent)
             except TraceError as error:
@@ -80,14 +86,14 @@ def compare_traces(texts: Any) -> dict[str, Any]:
     words = strings("traces")
     parting = comparing.compare(one.events, other.events, one.header.lanes[0])
     start = max(0, (parting.token or 0) - AROUND)
-    shown = [pieces[start : start + 2 * AROUND] for pieces in parting.tokens]
+    around = [pieces[start : start + 2 * AROUND] for pieces in parting.tokens]
     cycle = parting.cycles[0] if parting.cycles else 0
     told = {"n": len(parting.tokens[0]), "token": (parting.token or 0) + 1, "cycle": cycle}
     return {
         "said": words["parting"][parting.what].format(**told),
         "at": None if parting.token is None else parting.token - start,
         "cut": start > 0,
-        "texts": shown if parting.what == "words" else [],
+        "texts": around if parting.what == "words" else [],
         "rows": [row for row in zip(words["rows"].values(), facts(one), facts(other), strict=True) if differs(row)],
     }
 
@@ -119,7 +125,7 @@ def audited(trace: Trace) -> dict[str, Any]:
     }
     said = [words["fails" if faults else "holds"].format(**told)]
     said += [words["unchecked"].format(**told)] * (unchecked > 0)
-    said += [words["lossy"]] * (not faults and not all(account.lossless for account in accounts))
+    said += [words["lossy"]] * (not faults and any(account.lossless is False for account in accounts))
     more = [words["more"].format(n=len(faults) - MAX_SHOWN)] * (len(faults) > MAX_SHOWN)
     return {"said": sentences(*said), "wrong": bool(faults), "list": faults[:MAX_SHOWN] + more}
 
@@ -130,12 +136,12 @@ def facts(trace: Trace) -> list[str]:
     started = next((event for event in trace.events if isinstance(event, Started) and event.lane == lane), None)
     figures = Comparison.of(trace.events)
     measured = (figures.measured_speedup, figures.speculative.alpha, figures.speculative.tau)
-    shown = ["–" if value is None else f"{value:.2f}" for value in measured]
+    figured = ["–" if value is None else f"{value:.2f}" for value in measured]
     if started is None:
-        return [prompt, *["–"] * 5, *shown]
+        return [prompt, *["–"] * 5, *figured]
     params = started.params
-    drafter, rule = started.drafter[:40], started.rule[:40]
-    return [prompt, drafter, str(started.k), rule, f"{params.temperature:g}", str(params.seed), *shown]
+    drafter, rule = shown(started.drafter), shown(started.rule)
+    return [prompt, drafter, str(started.k), rule, f"{params.temperature:g}", str(params.seed), *figured]
 
 
 def differs(row: tuple[str, str, str]) -> bool:

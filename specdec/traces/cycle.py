@@ -1,0 +1,102 @@
+"""One cycle of a lane as the audit sees it: what was drafted, checked and committed, and whether these fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from ..events import Committed, Drafted, Position, Verified
+from ..types import Said, Tree
+
+MAX_SAID = 40  # characters of a name from the trace
+NOTHING = Said("")
+
+
+@dataclass(frozen=True)
+class AuditedCycle:
+    drafted: Drafted | None
+    verified: Verified | None
+    committed: Committed
+
+    @property
+    def number(self) -> int:
+        return self.committed.cycle
+
+    @property
+    def positions(self) -> tuple[Position, ...]:
+        return self.verified.positions if self.verified else ()
+
+    @cached_property
+    def tree(self) -> Tree:
+        return Tree(self.drafted.parents if self.drafted else ())
+
+    @cached_property
+    def path(self) -> list[int]:
+        return [node for node, position in enumerate(self.positions) if position.status == "accepted"]
+
+    @property
+    def tip(self) -> int:
+        return max(self.path, default=-1)
+
+    @cached_property
+    def families(self) -> dict[int, list[int]]:
+        """Children by parent."""
+        families: dict[int, list[int]] = {}
+        for node, parent in enumerate(self.tree.parents):
+            families.setdefault(parent, []).append(node)
+        return families
+
+    @cached_property
+    def next_sibling(self) -> dict[int, int]:
+        return {a: b for nodes in self.families.values() for a, b in pairwise(nodes)}
+
+    def children(self, node: int) -> list[int]:
+        return self.families.get(node, [])
+
+    @property
+    def own(self) -> int | None:
+        """The token that the target added; None if the text ended inside the draft."""
+        return self.committed.tokens[-1] if len(self.committed.tokens) > self.committed.accepted else None
+
+    @cached_property
+    def weights(self) -> list[float]:
+        """Of the prefixes of a chain, the empty one first (`BlockVerification`)."""
+        weights = [1.0]
+        for position in self.positions:
+            weights.append(min(1.0, weights[-1] * position.p / position.q))
+        return weights
+
+
+def named(x: Position) -> Said:
+    return Said("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_SAID])
+
+
+def misshapen(cycle: AuditedCycle) -> Iterator[Said]:
+    """All of the draft was checked, one path of it was accepted, and that path and one token joined the text."""
+    event, path, parents = cycle.committed, cycle.path, cycle.tree.parents
+    tokens = cycle.drafted.tokens if cycle.drafted else ()
+    if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
+        yield Said("what was checked is not what was drafted")
+        return
+    for x in cycle.positions:
+        if not (0.0 <= x.p <= 1.0 + SLACK and 0.0 < x.q <= 1.0 + SLACK and 0.0 <= (x.u or 0.0) < 1.0):
+            told = {"draft": named(x), "p": x.p, "q": x.q, "u": x.u}
+            yield Said("{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: no probabilities", **told)
+            return
+    if [parents[node] for node in path] != [-1, *path][: len(path)]:
+        yield Said("the accepted tokens are no path")
+    elif event.tokens[: event.accepted] != tuple(tokens[node] for node in path[: event.accepted]):
+        yield Said("other tokens joined the text than were accepted")
+    if event.accepted != min(len(path), len(event.tokens)):
+        told = {"accepted": len(path), "joined": event.accepted}
+        yield Said("{accepted} tokens were accepted, and {joined} of them are said to have joined the text", **told)
+    if not 1 <= len(event.tokens) <= len(path) + 1:
+        told = {"joined": len(event.tokens), "accepted": len(path)}
+        yield Said("{joined} tokens joined the text; after {accepted} accepted ones comes one of the target's", **told)
+    if cycle.verified and (event.kind == "resampled") != bool(cycle.children(cycle.tip)):
+        yield Said("the target's own token is called {kind}", kind=Said(event.kind))
+
+
+SLACK = 2e-6  # probabilities are computed in float32

@@ -1,0 +1,204 @@
+"""Laws as a trace tells them, by their likeliest tokens and the mass of all others: what they allow, and what not.
+
+Masses are rounded to 1e-7, so whatever hangs on them is held against bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+from ..events import Event, Law, Verified
+from ..types import Said
+from .cycle import AuditedCycle, MAX_SAID, named, NOTHING
+from .rulings import BLOCK, JUDGES, REJECTION
+
+LIKELIEST = 6  # tokens that every law lists, if it has so many
+ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
+ENTROPY_ROUNDING = 1e-3  # nats, over a large vocabulary
+VOCABULARY = 2**20  # tokens; none is larger
+
+
+def masses(law: Law) -> dict[int, float]:
+    return {candidate.token: candidate.prob for candidate in law.top}
+
+
+def bounds(law: Law) -> Callable[[int], tuple[float, float]]:
+    """What the law may give to a token: one that is not listed gets no more than the likeliest that are."""
+    listed = masses(law)
+    others = min([law.rest, *sorted(listed.values(), reverse=True)[LIKELIEST - 1 : LIKELIEST]])
+
+    def of(token: int) -> tuple[float, float]:
+        mass = listed.get(token)
+        return (0.0, others + ROUNDING) if mass is None else (max(0.0, mass - ROUNDING), mass + ROUNDING)
+
+    return of
+
+
+def lists_what_was_chosen(events: Iterable[Event]) -> bool:
+    """Whether the laws name what was drafted and drawn, however unlikely. The first versions named the likeliest only;
+    they told neither examples nor the row after a chain."""
+    return any(
+        event.bonus is not None or any(x.target and x.target.sample for x in event.positions)
+        for event in events
+        if isinstance(event, Verified)
+    )
+
+
+def unsound_laws(cycle: AuditedCycle, lists: bool) -> Iterator[Said]:
+    """Each law is one, p and q are in it, and the overlap and the residual are what they make.
+
+    `lists`: whether every law names its drafted token (`lists_what_was_chosen`).
+    """
+    for x in cycle.positions:
+        name = named(x)
+        weight, parent = cycle.weights[x.node] if x.h is not None else 1.0, cycle.tree.parents[x.node]
+        # Where nothing may be left of p, older versions told of block verification a residual that was no law.
+        empty = x.h is not None and x.target and x.draft and surplus(weight, x.target, x.draft)[0] <= ROUNDING
+        residual = None if empty else x.residual
+        for law in (x.target, x.draft, residual):
+            if law and (reason := unsound(law)):
+                yield Said("a law of {draft} {reason}", draft=name, reason=reason)
+                return
+        for letter, prob, law in (("p", x.p, x.target), ("q", x.q, x.draft)):
+            if law and (
+                not within(prob, bounds(law)(x.token)) or (lists and prob > ROUNDING and x.token not in masses(law))
+            ):
+                told = {"letter": letter, "prob": prob, "draft": name}
+                yield Said("{letter} = {prob:.6g} of {draft} is not what its law gives it", **told)
+        if x.target and x.draft:
+            low, high = surplus(1.0, x.target, x.draft)
+            if x.overlap is not None and not within(1.0 - x.overlap, (low, high)):
+                told = {"overlap": x.overlap, "draft": name}
+                yield Said("the overlap {overlap:.6g} of {draft} is not that of its laws", **told)
+            if residual and not is_residual(residual, weight, x.target, x.draft, x.overlap):
+                yield Said("the residual of {draft} is not what p leaves of q", draft=name)
+            younger = cycle.next_sibling.get(x.node) if x.u is not None and x.h is None else None
+            following = None if younger is None else cycle.positions[younger].target
+            if following and not is_residual(following, 1.0, x.target, x.draft, x.overlap):
+                yield Said("the sibling after {draft} was not tried against the residual", draft=name)
+        eldest = cycle.positions[cycle.children(parent)[0]].target
+        if x.row is not None and eldest and not within(x.row, bounds(eldest)(x.token)):
+            yield Said(
+                "p = {p:.6g} of {draft} before its elder siblings is not what its row gives it", p=x.row, draft=name
+            )
+    for law in (cycle.verified.law, cycle.verified.bonus) if cycle.verified else ():
+        if law and (reason := unsound(law)):
+            yield Said("the law of the target's own token {reason}", reason=reason)
+
+
+def unsound(law: Law) -> Said:
+    if len(masses(law)) != len(law.top):
+        return Said("names a token twice")
+    if not all(0.0 <= prob <= 1.0 + ROUNDING for prob in [*masses(law).values(), law.rest]):
+        return Said("holds what is no probability")
+    if len(law.top) < LIKELIEST and law.rest > LIKELIEST * ROUNDING:
+        return Said("keeps its likeliest tokens to itself")
+    total = sum(masses(law).values()) + law.rest
+    if abs(total - 1.0) > ROUNDING * (1 + len(law.top)):
+        return Said("sums to {total:.6g}", total=total)
+    if law.sample and not within(law.sample.prob, bounds(law)(law.sample.token)):
+        return Said("gives its example {piece!r} another probability", piece=law.sample.piece[:MAX_SAID])
+    low, high = entropies(law)
+    if not low - ENTROPY_ROUNDING <= law.entropy <= high + ENTROPY_ROUNDING:
+        return Said("cannot have an entropy of {entropy:.6g}", entropy=law.entropy)
+    return NOTHING
+
+
+def entropies(law: Law) -> tuple[float, float]:
+    """Bounds in nats: the rest may be spread over a whole vocabulary, or over as few tokens as could stay unlisted."""
+    listed = sorted(masses(law).values(), reverse=True)
+    told = sum(-mass * math.log(mass) for mass in [*listed, law.rest] if mass > 0.0)
+    likely = min([law.rest, *listed[LIKELIEST - 1 : LIKELIEST]]) + ROUNDING
+    least = law.rest * max(0.0, math.log(max(law.rest, ROUNDING) / likely))
+    return told + least, told + (law.rest + ROUNDING) * math.log(VOCABULARY)
+
+
+def within(value: float, limits: tuple[float, float]) -> bool:
+    return limits[0] - ROUNDING <= value <= limits[1] + ROUNDING
+
+
+def surplus(weight: float, p: Law, q: Law, overlap: float | None = None) -> tuple[float, float]:
+    """Bounds of Σ max(0, w p − q): exact over the tokens whose p and q are both known, open over the rest."""
+    if overlap is not None and weight == 1.0:
+        return max(0.0, 1.0 - overlap - ROUNDING), 1.0 - overlap + ROUNDING
+    P, Q = masses(p), masses(q)
+    known = {x for x in {*P, *Q} if (x in P or p.rest < ROUNDING) and (x in Q or q.rest < ROUNDING)}
+    total = sum(max(0.0, weight * P.get(x, 0.0) - Q.get(x, 0.0)) for x in known)
+    left_p = weight * max(0.0, 1.0 - sum(P.get(x, 0.0) for x in known))
+    left_q = max(0.0, 1.0 - sum(Q.get(x, 0.0) for x in known))
+    slack = ROUNDING * (1 + len(known))
+    return max(0.0, total + max(0.0, left_p - left_q) - slack), total + left_p + slack
+
+
+def is_residual(law: Law, weight: float, p: Law, q: Law, overlap: float | None = None) -> bool:
+    """max(0, w p − q) over its own sum, token by token, as far as the three laws tell; p where nothing is left."""
+    low, high = surplus(weight, p, q, overlap)
+    if low <= ROUNDING and agree(law, p):
+        return True
+    of_p, of_q = bounds(p), bounds(q)
+    for token, mass in masses(law).items():
+        (p_low, p_high), (q_low, q_high) = of_p(token), of_q(token)
+        least, most = max(0.0, weight * p_low - q_high), max(0.0, weight * p_high - q_low)
+        if mass * low - ROUNDING > most or mass * high + ROUNDING < least:
+            return False
+    return True
+
+
+def agree(a: Law, b: Law) -> bool:
+    of_a, of_b, tokens = bounds(a), bounds(b), {*masses(a), *masses(b)}
+    return all(of_a(x)[0] <= of_b(x)[1] and of_b(x)[0] <= of_a(x)[1] for x in tokens)
+
+
+def wrong_chances(cycle: AuditedCycle) -> Iterator[Said]:
+    """h of block verification: w after the whole block, else m / (m + 1 − w) with m = Σ max(0, w p − q).
+
+    Where another rule judged a chain, `block` says what h would be.
+    """
+    weights, n = cycle.weights, len(cycle.positions)
+    for i, x in enumerate(cycle.positions, start=1):
+        h = x.block if x.h is None else x.h
+        if h is None:
+            continue
+        low = high = weights[i]
+        if i < n and weights[i] < 1.0:
+            following = cycle.positions[i]
+            if not (following.target and following.draft):
+                continue
+            sums = surplus(weights[i], following.target, following.draft)
+            low, high = (mass / (mass + 1.0 - weights[i]) for mass in sums)
+        if not within(h, (low, high)):
+            told = {"h": h, "draft": named(x), "low": low, "high": high}
+            yield Said("h = {h:.6g} of {draft} must lie between {low:.6g} and {high:.6g}", **told)
+
+
+def wrong_law(cycle: AuditedCycle, verified: Verified, rule: str) -> Iterator[Said]:
+    """Is the law of the target's own token the one that the verdict leaves?"""
+    law, own, tried = verified.law, cycle.own, [cycle.positions[node] for node in cycle.children(cycle.tip)]
+    if law is None or own is None:
+        return
+    row = tried[0].target if tried else verified.bonus if len(cycle.path) == len(cycle.positions) else None
+    if verified.p is not None and not within(verified.p, bounds(row or law)(own)) and (row or not tried):
+        yield Said("p = {p:.6g} of the target's own token is not what its row gives it", p=verified.p)
+    if row is None:
+        return
+    last = tried[0] if rule == BLOCK and tried else tried[-1] if tried else None
+    if last is None or rule not in (REJECTION, BLOCK):
+        if rule in JUDGES and not agree(law, row):
+            yield Said("the target's own token was not drawn from its row")
+        return
+    weight = cycle.weights[cycle.tip + 1] if rule == BLOCK else 1.0
+    if last.target is None or last.draft is None or is_residual(law, weight, last.target, last.draft, last.overlap):
+        return
+    # Matching a copied draft against the target's choice needs no coin and no residual: a peer does so.
+    if last.u is not None or not agree(law, row):
+        yield Said("the token behind the rejection was not drawn from the residual")
+
+
+def the_sample(cycle: AuditedCycle) -> int | None:
+    """What the noise draws where the target adds its token, if the trace tells."""
+    children, verified = cycle.children(cycle.tip), cycle.verified
+    law = cycle.positions[children[0]].target if children else None
+    if not children and verified and len(cycle.path) == len(cycle.positions):
+        law = verified.bonus
+    return law.sample.token if law and law.sample else None

@@ -1,0 +1,67 @@
+"""The audit of files in a terminal: what was done again, what fails, what a trace does not tell; and two compared."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..events import Committed
+from .audit import audit, holds, LaneAudit, shown
+from .compare import compare
+from .file import Trace, TraceError
+
+MAX_SHOWN = 10  # faults of a lane
+VERDICTS = {
+    True: "lossless",
+    False: "LOSSY, judged by its own rule",
+    None: "nobody knows whether this rule is lossless",
+}
+
+
+def examine(file: Path, other: Path | None = None) -> int:
+    """Prints the audit of one or two traces, and where they part; 0 where all that was told holds, else 1."""
+    traces, sound = [], True
+    for path in filter(None, (file, other)):
+        try:
+            trace = Trace.load(path)
+            if not any(isinstance(event, Committed) for event in trace.events):
+                raise TraceError("it holds no cycle")
+        except (OSError, TraceError) as error:
+            print(f"{printable(str(path))}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
+            return 1
+        accounts = audit(trace.header.lanes, trace.events)
+        traces.append(trace)
+        sound &= holds(accounts)
+        print(f"{printable(str(path))}: {verdict(accounts)}")
+        print(certificate(accounts))
+    if other:
+        one, two = traces
+        print(compare(one.events, two.events, one.header.lanes[0]))
+    return 0 if sound else 1
+
+
+def verdict(accounts: Sequence[LaneAudit]) -> str:
+    if not holds(accounts):
+        return "THE AUDIT FAILS"
+    return "the audit holds, as far as the trace tells" if any(one.unchecked for one in accounts) else "the audit holds"
+
+
+def certificate(accounts: Sequence[LaneAudit]) -> str:
+    """The audit in a few lines."""
+    lines = []
+    for account in accounts:
+        done = f"{account.decisions} decisions and {account.draws} draws done again"
+        found = f"{len(account.faults)} do not hold" if account.faults else "all hold"
+        seeded = f", {account.coins} coins are the seed's" if account.coins else ""
+        rule = f"{shown(account.rule)}, {VERDICTS[account.lossless]}" if account.rule else "no rule told"
+        lines.append(f"  {shown(account.lane):<14}{account.tokens} tokens: {done}, {found}{seeded} ({rule})")
+        lines += [f"    {fault}" for fault in account.faults[:MAX_SHOWN]]
+        if len(account.faults) > MAX_SHOWN:
+            lines.append(f"    and {len(account.faults) - MAX_SHOWN} more")
+        lines += [f"    not checked: {count} {what}" for what, count in account.unchecked.items()]
+    return "\n".join(lines)
+
+
+def printable(path: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in path)

@@ -1,0 +1,55 @@
+"""What a lane was started with, against what it did: rule, temperature, filters, K, the limits of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..events import Finished, Law, Started
+from ..types import Said
+from .cycle import AuditedCycle
+from .laws import ROUNDING
+from .rulings import JUDGES, TYPICAL
+
+
+def miscalled(started: Started, rule: str) -> Iterator[Said]:
+    """Lossless is a known rule's own claim."""
+    if rule == TYPICAL and started.lossless:
+        yield Said("typical acceptance is lossy, and the trace calls it lossless")
+    elif rule in JUDGES and rule != TYPICAL and not started.lossless:
+        yield Said("the rule is lossless, and the trace calls it lossy")
+
+
+def overstepped(started: Started, cycle: AuditedCycle) -> Iterator[Said]:
+    """One cycle against the settings."""
+    params, deepest = started.params, max(cycle.tree.depths(), default=0)
+    if deepest > started.k:
+        yield Said("the draft is {depth} deep, and K is {k}", depth=deepest, k=started.k)
+    laws = [x.target for x in cycle.positions] + ([cycle.verified.law, cycle.verified.bonus] if cycle.verified else [])
+    for law in filter(None, laws):
+        if params.temperature == 0.0 and not is_point(law):
+            yield Said("the temperature is 0, and a law is spread over several tokens")
+            return
+        if 0 < params.top_k < held(law):
+            yield Said("top-k is {k}, and a law holds more tokens", k=params.top_k)
+            return
+
+
+def is_point(law: Law) -> bool:
+    return law.rest <= ROUNDING and any(candidate.prob >= 1.0 - ROUNDING for candidate in law.top)
+
+
+def held(law: Law) -> int:
+    """At least so many tokens have mass."""
+    return sum(candidate.prob > 0.0 for candidate in law.top) + (law.rest > len(law.top) * ROUNDING)
+
+
+def misended(started: Started, finished: Finished, total: int, text: str) -> Iterator[Said]:
+    params, reason = started.params, finished.reason
+    if total > params.max_tokens:
+        yield Said("the text has {total} tokens, of at most {limit}", total=total, limit=params.max_tokens)
+    elif (reason == "length" and total < params.max_tokens) or (reason == "context" and total == params.max_tokens):
+        yield Said("the lane ended with {total} tokens of {limit}", total=total, limit=params.max_tokens)
+    if (reason == "stop" and not params.stop) or (reason == "end" and params.ignore_end):
+        yield Said("the lane ended in a way that its settings exclude")
+    if any(stop in text for stop in params.stop):
+        yield Said("a stop string stands in the text")
