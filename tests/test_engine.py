@@ -14,7 +14,7 @@ from specdec import engine
 from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from specdec.engine import generate, PromptError, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
-from specdec.proof.prove import TableModel
+from specdec.proof.toys import TableModel
 from specdec.sampling import Chooser, RandomChooser
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import Rule

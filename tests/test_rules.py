@@ -19,8 +19,9 @@ from specdec.events import Committed, Event, Failed, from_dict, Started, to_dict
 from specdec.families import zoo
 from specdec.families.zoo import Family
 from specdec.lanes.race import race, tasks
-from specdec.proof import prove
-from specdec.proof.prove import Case, cases, output_law, paths, run_loop, shipped_error, TooManyPaths, total_variation
+from specdec.proof import enumeration, prove, toys
+from specdec.proof.enumeration import output_law, paths, TooManyPaths, total_variation
+from specdec.proof.toys import Case, cases, run_loop, shipped_error
 from specdec.rules import BlockVerification, named, RULES, SharedNoise
 from specdec.sampling import Chooser, probabilities, SharedNoiseChooser
 from specdec.types import Kind, Proposal, SamplingParams, Verdict
@@ -49,7 +50,7 @@ def test_every_random_path_gives_the_targets_law(key: str) -> None:
         assert error <= EXACT, case
         proved.append(case)
     assert len(proved) >= 60
-    assert {case.drafter for case in proved} == set(prove.DRAFTERS if RULES[key].trees else prove.CHAINS)
+    assert {case.drafter for case in proved} == set(toys.DRAFTERS if RULES[key].trees else toys.CHAINS)
     assert all(sum(case.k == k for case in proved) >= 8 for k in (1, 2, 3))
     assert sum(case.end for case in proved) >= 10
 
@@ -65,7 +66,7 @@ def test_three_drafts_deep(key: str, drafter: str) -> None:
     assert count >= 16
 
 
-@pytest.mark.parametrize("drafter", prove.DRAFTERS)
+@pytest.mark.parametrize("drafter", toys.DRAFTERS)
 def test_typical_acceptance_is_not_lossless_but_greedy_text_survives(drafter: str) -> None:
     case = Case(3, 2, 2, SamplingParams(0.7), drafter, seed=1)
     law, _ = output_law(run_loop(lambda: case.task(named("typical"))))
@@ -77,7 +78,7 @@ def test_the_labels_are_true() -> None:
     assert {key for key, rule in RULES.items() if not rule.lossless} == {"typical"}
     assert len({rule.name for rule in RULES.values()}) == len({rule.description for rule in RULES.values()}) == 4
     assert "Lossy" in RULES["typical"].description
-    assert isinstance(Task(prove.TableModel(3, 0), (0,)).rule, RejectionSampling)
+    assert isinstance(Task(toys.TableModel(3, 0), (0,)).rule, RejectionSampling)
 
 
 # The enumeration has power: planted mistakes.
@@ -107,7 +108,7 @@ class ShortestFirst(BlockVerification):
     """Judges token by token, with the chances meant for blocks."""
 
     def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
-        verdict = super().verify(proposal, rows, prove.EnumeratingChooser())
+        verdict = super().verify(proposal, rows, enumeration.EnumeratingChooser())
         kept = 0
         while kept < len(proposal) and chooser.accept(verdict.trials[kept].h or 0.0, 1.0, ("accept", kept))[0]:
             kept += 1
@@ -137,7 +138,7 @@ def test_enumeration_catches_the_mistake(rule: type[Rule], length: int) -> None:
 # Block verification keeps more.
 
 
-class Independent(prove.TableModel):
+class Independent(toys.TableModel):
     """The same law behind every text."""
 
     def __init__(self, law: list[float]) -> None:
@@ -148,7 +149,7 @@ class Independent(prove.TableModel):
         return self.law
 
 
-def expected_accepted(target: prove.TableModel, draft: prove.TableModel, k: int, rule: Rule) -> float:
+def expected_accepted(target: toys.TableModel, draft: toys.TableModel, k: int, rule: Rule) -> float:
     """How many drafts one cycle keeps, exactly."""
 
     def cycle(chooser: Chooser) -> tuple[int, ...]:
@@ -197,7 +198,7 @@ def test_shared_noise_gives_the_plain_text_for_any_drafter_and_k() -> None:
         case = Case(6, params=params, seed=4)
         target, draft = case.models()
         plain = ids(list(generate(Task(target, prompt, params, NoDrafter(), 0, SharedNoise()))))
-        for drafter, k in itertools.product(prove.DRAFTERS, (1, 3, 6)):
+        for drafter, k in itertools.product(toys.DRAFTERS, (1, 3, 6)):
             maker = replace(case, drafter=drafter).make_drafter(draft)
             events = list(generate(Task(target, prompt, params, maker, k, SharedNoise())))
             assert ids(events) == plain, (seed, temperature, prompt, drafter, k)
@@ -209,7 +210,7 @@ def test_shared_noise_gives_the_plain_text_for_any_drafter_and_k() -> None:
 
 
 def test_texts_of_other_seeds_differ() -> None:
-    target = prove.TableModel(6, 4)
+    target = toys.TableModel(6, 4)
     seeds = [SamplingParams(1.0, max_tokens=16, seed=seed) for seed in range(20)]
     texts = {tuple(ids(list(generate(Task(target, (0,), params, rule=SharedNoise()))))) for params in seeds}
     assert len(texts) == 20
@@ -217,7 +218,7 @@ def test_texts_of_other_seeds_differ() -> None:
 
 def test_the_same_law_gives_the_same_token() -> None:
     """A draft model that is the target is always right: both read the same noise at the same place."""
-    target = prove.TableModel(6, 4)
+    target = toys.TableModel(6, 4)
     params = SamplingParams(1.0, max_tokens=21, seed=3)
     events = list(generate(Task(target, (0,), params, DraftModelDrafter(target), 4, SharedNoise())))
     assert [len(e.tokens) for e in events if isinstance(e, Committed)] == [1, 5, 5, 5, 5]
@@ -314,7 +315,7 @@ def test_of_a_tree_typical_acceptance_keeps_the_longest_plausible_path() -> None
     rows = torch.full((6, 4), 0.25)
     rows[0], rows[1], rows[2] = (torch.tensor(law) for law in ([0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0], [0.25] * 4))
     proposal = Proposal((0, 1, 0, 2, 3), (-1, -1, 0, 1, 3))
-    verdict = named("typical").verify(proposal, rows, prove.EnumeratingChooser())
+    verdict = named("typical").verify(proposal, rows, enumeration.EnumeratingChooser())
     assert verdict.path == (1, 3, 4)
     assert verdict.kind == "bonus"
     assert verdict.emitted(proposal)[:3] == [1, 2, 3]

@@ -15,7 +15,7 @@ from specdec.methods import MODEL as MODEL_PLACE
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.models.view import TargetView
-from specdec.proof.prove import TableModel
+from specdec.proof.toys import TableModel
 from specdec.sampling import RandomChooser
 from specdec.types import Costs, Proposal, SamplingParams
 

@@ -1,4 +1,4 @@
-"""Well-known mistakes, kept on purpose: the tests must catch each of them, and a page can show what it does.
+"""Known mistakes, kept on purpose: the tests must catch each of them, and the page shows what each does.
 
 Each is a patch of one named seam of the shipped code: the verification rule (accept, residual, own token, row),
 the law that the drafter draws from or reports, or the warp of the target's rows. `met_in` says where it was
@@ -18,7 +18,7 @@ from ..drafters.base import Drafter
 from ..drafters.draft_model import DraftModelDrafter
 from ..engine import Task
 from ..models.base import Cache, LanguageModel
-from ..rules import TypicalAcceptance
+from ..rules import BlockVerification, TypicalAcceptance
 from ..sampling import Chooser, probabilities, residual
 from ..types import Kind, Proposal, SamplingParams, Verdict
 from ..verify import RejectionSampling, Rule
@@ -112,6 +112,56 @@ class CoarseRatio(RejectionSampling):
         return chooser.accept(p, float(torch.tensor(q).bfloat16()), ("accept", node))
 
 
+class LooksAtU(RejectionSampling):
+    """`if accepted or u < 0.9`. As a law: accept with probability max(p / q, 0.9)."""
+
+    name = "a second look at u"
+
+    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
+        return chooser.accept(max(p, 0.9 * q), q, ("accept", node))
+
+
+class UnjudgedFromFourth(RejectionSampling):
+    name = "the fourth token and later unjudged"
+
+    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
+        return super().accept(p, q, chooser, node) if node < 3 else (True, 0.0)
+
+
+class ReusedCoin(RejectionSampling):
+    """The coin of the last test serves as the random number of the draw that follows.
+
+    As a law: given the answer, that coin is uniform on [p/q, 1] after a rejection and on [0, p/q] otherwise, so the
+    draw by the inverse of the cumulative law reaches only that part of it.
+    """
+
+    name = "accept coin used again"
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        self._coin = 0.0, 1.0
+        return super().verify(proposal, rows, chooser)
+
+    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
+        accepted, u = super().accept(p, q, chooser, node)
+        ratio = min(1.0, p / q)
+        self._coin = (0.0, ratio) if accepted else (ratio, 1.0)
+        return accepted, u
+
+    def own_token(self, p: Tensor, proposal: Proposal, node: int, chooser: Chooser) -> int:
+        low, high = self._coin
+        upper = p.cumsum(0) / p.sum()
+        lower = torch.cat([upper.new_zeros(1), upper[:-1]])
+        reached = (upper.clamp(max=high) - lower.clamp(min=low)).clamp(min=0.0)
+        return chooser.categorical(reached / reached.sum(), ("own", node))
+
+
+class TokenResidualAfterBlock(BlockVerification):
+    name = "block verification with the residual of one token"
+
+    def residual(self, weight: float, p: Tensor, q: Tensor, token: int) -> Tensor:
+        return super().residual(1.0, p, q, token)
+
+
 class OffByOneRow(RejectionSampling):
     name = "off-by-one row"
 
@@ -146,7 +196,7 @@ class OneCoin(RejectionSampling):
 
 
 class BonusAfterRejection(RejectionSampling):
-    """Counts the resampled token as kept: behind a rejected *last* draft it adds a bonus all the same."""
+    """Counts the resampled token as accepted: after a rejected *last* draft it still adds a bonus."""
 
     name = "bonus after a rejected last token"
 
@@ -241,7 +291,8 @@ class Mistake:
     drafter: Callable[[LanguageModel], Drafter] | None = None
     unwarped_target: bool = False
     first_token_shows: bool = True
-    needs_point_mass: bool = False  # shows only with drafts that are no draws, such as prompt lookup
+    needs_point_mass: bool = False  # shows only with drafts that were not drawn, such as prompt lookup
+    least_k: int = 1  # with shorter drafts every text keeps its probability
 
     def apply(self, task: Task, draft: LanguageModel) -> Task:
         changes: dict[str, object] = {}
@@ -323,5 +374,23 @@ CATALOGUE = (
         TopMatch,
     ),
     Mistake("typical", "Typical acceptance", "Medusa's default above temperature 0", TypicalAcceptance),
+    Mistake("looks_at_u", "Look at u a second time", "verifiers that handle u themselves", LooksAtU),
+    Mistake(
+        "unjudged_fourth",
+        "Leave the fourth token and later unjudged",
+        "code that was tested with short drafts only",
+        UnjudgedFromFourth,
+        first_token_shows=False,
+        least_k=4,
+    ),
+    Mistake("reused_coin", "Use the accept coin again", "samplers that draw one u for each position", ReusedCoin),
+    Mistake(
+        "block_residual",
+        "Block verification with the residual of one token",
+        "block verification written from the rule for single tokens",
+        TokenResidualAfterBlock,
+        first_token_shows=False,
+        least_k=2,
+    ),
 )
 MISTAKES = {mistake.key: mistake for mistake in CATALOGUE}

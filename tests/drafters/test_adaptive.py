@@ -12,7 +12,8 @@ from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.base import ChainDrafter, Drafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import Task
-from specdec.proof.prove import Case, output_law, run_loop
+from specdec.proof.enumeration import output_law
+from specdec.proof.toys import Case, run_loop
 from specdec.rules import RULES
 from specdec.sampling import Chooser, RandomChooser
 from specdec.types import Costs, Proposal, SamplingParams

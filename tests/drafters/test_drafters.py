@@ -11,7 +11,7 @@ from toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
 from specdec.drafters import DraftModelDrafter, PromptLookupDrafter
 from specdec.engine import check_proposal, generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished
-from specdec.proof.prove import TableModel
+from specdec.proof.toys import TableModel
 from specdec.sampling import Chooser, probabilities, RandomChooser
 from specdec.types import Proposal, SamplingParams
 

@@ -42,7 +42,8 @@ from specdec.engine import generate, Task
 from specdec.events import Finished
 from specdec.models.config import Config
 from specdec.models.view import TargetView
-from specdec.proof.prove import output_law, run_loop
+from specdec.proof.enumeration import output_law
+from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities
 from specdec.train import eagle3 as train_eagle3
 from specdec.train import medusa as train_medusa

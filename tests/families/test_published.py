@@ -36,7 +36,8 @@ from specdec.events import Committed, Failed
 from specdec.families import zoo
 from specdec.families.published import load_drafter
 from specdec.models.transformer import Transformer
-from specdec.proof.prove import output_law, run_loop
+from specdec.proof.enumeration import output_law
+from specdec.proof.toys import run_loop
 from specdec.types import SamplingParams
 
 Weights = dict[str, Tensor]

@@ -12,7 +12,7 @@ from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Finished, Position, Verified
 from specdec.figures.stats import account, Comparison, interval, LaneStats, pooled_alpha, repetition
 from specdec.paths import ASSETS
-from specdec.proof.prove import TableModel
+from specdec.proof.toys import TableModel
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams, Tree
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from specdec.bench.host import HostRead, no_host_reads
 from specdec.gpu import accept as fused
 from specdec.gpu.accept import accept, draw, packed, ratio, Record, synthetic
-from specdec.proof.prove import total_variation
+from specdec.proof.enumeration import total_variation
 from specdec.sampling import Chooser, probabilities, RandomChooser
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling

@@ -17,7 +17,7 @@ from specdec.families import zoo
 from specdec.figures.stats import LaneStats
 from specdec.lanes import transformers as peer
 from specdec.lanes.race import PEER, PLAIN, race, SPECULATIVE, tasks
-from specdec.proof.prove import TableModel
+from specdec.proof.toys import TableModel
 from specdec.sampling import probabilities
 from specdec.traces.file import live_header, Trace
 from specdec.types import SamplingParams

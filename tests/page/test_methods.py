@@ -19,7 +19,7 @@ from specdec.engine import generate, Task
 from specdec.events import Committed
 from specdec.figures.stats import Comparison, LaneStats, pooled_alpha_by_kind, summary, token_kind, TOKEN_KINDS
 from specdec.methods import METHODS
-from specdec.proof.prove import TableModel
+from specdec.proof.toys import TableModel
 from specdec.types import SamplingParams
 from specdec.ui import charts, menu, request, results, session, text
 from specdec.ui.components import cards

@@ -18,7 +18,7 @@ from specdec import describe
 from specdec.drafters import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, from_dict, Started, to_dict, Verified
-from specdec.proof.prove import TableModel
+from specdec.proof.toys import TableModel
 from specdec.rules import BlockVerification, RULES
 from specdec.sampling import SharedNoiseChooser
 from specdec.traces.file import dump, Header

@@ -32,7 +32,8 @@ from specdec.proof.certify import (
     toy,
 )
 from specdec.proof.mistakes import Mistake, MISTAKES
-from specdec.proof.prove import Law, output_law, TableModel, total_variation
+from specdec.proof.enumeration import JointLaw, output_law, total_variation
+from specdec.proof.toys import TableModel
 from specdec.sampling import RandomChooser
 from specdec.types import SamplingParams
 from specdec.ui import request, session
@@ -120,8 +121,8 @@ def test_as_many_draws_as_it_says_turn_it_red(key: str) -> None:
 
 def test_the_number_of_draws_needed_is_that_of_the_chi_square() -> None:
     dice, cells = random.Random(1), 16
-    right: Law = {(i,): 1 / cells for i in range(cells)}
-    wrong: Law = {(i,): (1 + (0.2 if i % 2 else -0.2)) / cells for i in range(cells)}
+    right: JointLaw = {(i,): 1 / cells for i in range(cells)}
+    wrong: JointLaw = {(i,): (1 + (0.2 if i % 2 else -0.2)) / cells for i in range(cells)}
     needed = draws_needed(wrong, right)
     assert needed is not None
     statistics = []
@@ -145,7 +146,7 @@ def test_a_sample_that_is_not_red_says_how_many_draws_a_mistake_that_it_hides_wo
 
 def test_the_band_is_what_plain_draws_do() -> None:
     dice = random.Random(2)
-    exact: Law = {(i,): p for i, p in enumerate((0.5, 0.3, 0.1, 0.06, 0.03, 0.009, 0.001))}
+    exact: JointLaw = {(i,): p for i, p in enumerate((0.5, 0.3, 0.1, 0.06, 0.03, 0.009, 0.001))}
     seen = []
     for _ in range(400):
         counts = Counter(dice.choices(list(exact), list(exact.values()), k=500))

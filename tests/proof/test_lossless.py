@@ -12,7 +12,8 @@ import pytest
 from specdec.engine import Task
 from specdec.proof.certify import chi_square, limit
 from specdec.proof.mistakes import MISTAKES
-from specdec.proof.prove import Case, cases, output_law, PARAMS, run_loop, shipped_error, TooManyPaths, total_variation
+from specdec.proof.enumeration import output_law, TooManyPaths, total_variation
+from specdec.proof.toys import Case, cases, PARAMS, run_loop, shipped_error
 from specdec.sampling import RandomChooser
 from specdec.types import SamplingParams
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specdec.proof import prove
+from specdec.proof import enumeration, prove, toys
 
 RIGHT = """
 def verify(tokens, p, q, chooser):
@@ -78,11 +78,11 @@ def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_paths_have_all_the_probability() -> None:
-    case = prove.Case(3, 2, 3)
-    total = sum(chance for _, chance in prove.paths(prove.run_loop(case.task), 1000))
+    case = toys.Case(3, 2, 3)
+    total = sum(chance for _, chance in enumeration.paths(toys.run_loop(case.task), 1000))
     assert total == pytest.approx(1.0, abs=1e-12)
 
 
 def test_too_many_paths_are_refused_not_cut() -> None:
-    with pytest.raises(prove.TooManyPaths):
-        list(prove.paths(prove.run_loop(prove.Case(3, 2, 3).task), 5))
+    with pytest.raises(enumeration.TooManyPaths):
+        list(enumeration.paths(toys.run_loop(toys.Case(3, 2, 3).task), 5))

@@ -21,7 +21,7 @@ from specdec.families import zoo
 from specdec.lanes.race import race
 from specdec.paths import ASSETS
 from specdec.proof.mistakes import CATALOGUE
-from specdec.proof.prove import LookupToy, TableModel, TreeDrafter
+from specdec.proof.toys import LookupToy, TableModel, TreeDrafter
 from specdec.traces import file as trace
 from specdec.traces.audit import audit, Fault, holds, LaneAudit
 from specdec.traces.compare import compare

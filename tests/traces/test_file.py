@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from specdec.drafters import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.events import from_dict, to_dict
-from specdec.proof.prove import TableModel
+from specdec.proof.toys import TableModel
 from specdec.traces import file as trace
 from specdec.traces.file import Header, Trace, TraceError
 from specdec.types import MAX_SEED, MIN_SEED, SamplingParams

@@ -1,0 +1,90 @@
+"""The enumerator: every random path of a decoding loop, with its exact probability.
+
+Sampling cannot show that a loop is exact, only that it is not far off; some classic mistakes would take a hundred
+million samples to see. On a toy model with a handful of tokens all random paths can be walked. The chooser below
+answers every random question in turn with each answer that has a chance, and multiplies the chances. The sum over
+all paths is the loop's exact output law.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from torch import Tensor
+
+from ..sampling import Chooser
+
+JointLaw = dict[tuple[int, ...], float]  # the probability of each text
+Outcome = TypeVar("Outcome")
+
+
+class TooManyPaths(RuntimeError):
+    """The toy is too large to enumerate within the limit."""
+
+
+class EnumeratingChooser(Chooser):
+    """Answers as the script says, then takes the first possible answer; remembers what else was possible."""
+
+    def __init__(self, script: Sequence[int] = ()) -> None:
+        self.script = list(script)
+        self.open: list[list[int]] = []  # per question, the answers not yet taken
+        self.probability = 1.0
+        self._asked = 0
+
+    def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
+        return self._answer(probs.tolist())
+
+    def accept(self, p: float, q: float, key: tuple[str, int] = ("", 0)) -> tuple[bool, float]:
+        keep = 1.0 if p >= q else p / q
+        accepted = bool(self._answer([1.0 - keep, keep]))
+        return accepted, 0.0 if accepted else 1.0
+
+    def _answer(self, chances: list[float]) -> int:
+        possible = [i for i, chance in enumerate(chances) if chance > 0.0 or math.isnan(chance)]
+        if self._asked < len(self.script):
+            answer, rest = self.script[self._asked], []
+        else:
+            answer, *rest = possible
+            self.script.append(answer)
+        if self._asked == len(self.open):
+            self.open.append(rest)
+        self.probability *= chances[answer]
+        self._asked += 1
+        return answer
+
+
+def paths(run: Callable[[Chooser], Outcome], limit: int) -> Iterator[tuple[Outcome, float]]:
+    """Every random path of `run`, as (outcome, probability). Depth first; TooManyPaths beyond `limit`."""
+    script: list[int] = []
+    opened: list[list[int]] = []
+    for _ in range(limit):
+        chooser = EnumeratingChooser(script)
+        chooser.open = opened
+        outcome = run(chooser)
+        yield outcome, chooser.probability
+        script, opened = chooser.script, chooser.open
+        while opened and not opened[-1]:
+            opened.pop()
+            script.pop()
+        if not opened:
+            return
+        script[-1] = opened[-1].pop(0)
+    raise TooManyPaths(f"more than {limit} paths")
+
+
+def output_law(run: Callable[[Chooser], tuple[int, ...]], limit: int = 100_000) -> tuple[JointLaw, int]:
+    """The exact law of what `run` returns, and the number of paths."""
+    law: JointLaw = {}
+    count = 0
+    for outcome, probability in paths(run, limit):
+        law[outcome] = law.get(outcome, 0.0) + probability
+        count += 1
+    return law, count
+
+
+def total_variation(a: JointLaw, b: JointLaw) -> float:
+    """Half the sum of absolute differences; nan counts as 1."""
+    distance = 0.5 * sum(abs(a.get(key, 0.0) - b.get(key, 0.0)) for key in a.keys() | b.keys())
+    return 1.0 if math.isnan(distance) else distance

@@ -1,0 +1,167 @@
+"""A pair of models at one place of a text: what a certificate is about."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..drafters import DraftModelDrafter
+from ..engine import Task
+from ..families import zoo
+from ..models.base import LanguageModel
+from ..models.transformer import Transformer
+from ..sampling import Chooser, favourites, probabilities
+from ..types import Said, SamplingParams
+from .enumeration import JointLaw
+from .mistakes import Mistake
+from .toys import ByPrefix, run_loop, TableModel
+
+LENGTH = 3  # tokens of the joint law
+GREEDY_K, TOY_GREEDY, GREEDY = 4, 24, 48  # drafts a cycle, and tokens, of the greedy check
+TOY_WORDS = (" sun", " sea", " sky", " fog", " ice")
+
+
+class CachedRows(ByPrefix):
+    """Caches the logits after each text, as float64: an enumeration asks for the same ones again and again."""
+
+    def __init__(self, model: LanguageModel[Any], capacity: int) -> None:
+        self.vocabulary, self.context = model.vocabulary, model.context
+        self._model, self._cache = model, model.new_cache(capacity)
+        self._cached: tuple[int, ...] = ()
+        self._rows: dict[tuple[int, ...], Tensor] = {}
+
+    @torch.inference_mode()
+    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+        if prefix not in self._rows:
+            same, most = 0, min(len(self._cached), len(prefix) - 1)
+            while same < most and self._cached[same] == prefix[same]:
+                same += 1
+            self._cache.keep(same)
+            self._rows[prefix] = self._model.forward(prefix[same:], self._cache)[-1].double()
+            self._cached = prefix
+        return self._rows[prefix]
+
+
+class FavouriteDraft(DraftModelDrafter):
+    """The draft model's favourite as a point mass, which is lossless under sampling, too."""
+
+    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor | None]:
+        return int(favourites(logits)), None
+
+
+class ModelPair:
+    """A target and its draft model after `text` of two tokens or more.
+
+    `coarse` gives both in bfloat16; the first `control` tokens of the text are control tokens, which are not shown.
+    K = 2 is the shortest draft that has a first token, a last one and a bonus.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        target: LanguageModel[Any],
+        draft: LanguageModel[Any],
+        text: Sequence[int],
+        params: SamplingParams,
+        piece: Callable[[int], str],
+        greedy: int,
+        coarse: Callable[[], tuple[LanguageModel[Any], LanguageModel[Any]]] | None = None,
+        control: int = 0,
+    ) -> None:
+        self.name, self.text, self.params, self.piece, self.greedy = name, tuple(text), params, piece, greedy
+        self.k, self.models, self.coarse = 2, (target, draft), coarse
+        self.words = self.text[control:]
+        self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
+
+    def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
+        """The shipped loop for `length` tokens after the text, whose last token is left to the prefill."""
+        params = replace(self.params, max_tokens=1 + length, ignore_end=True)
+        task = Task(
+            self.target, self.text[:-1], params, drafter_of(mistake, self.draft), k, piece=self.piece, details=False
+        )
+        return mistake.apply(task, self.draft) if mistake else task
+
+    def row(self, tokens: tuple[int, ...] = ()) -> Tensor:
+        """The target's law after the text and `tokens`.  # [V]"""
+        return probabilities(self.target.logits(self.text + tokens)[None], self.params)[0]
+
+    @functools.cached_property
+    def exact(self) -> list[JointLaw]:
+        """The target's own joint laws of the next 1, 2, … tokens, by multiplying its rows."""
+        laws: list[JointLaw] = [{(): 1.0}]
+        for _ in range(LENGTH):
+            longer: JointLaw = {}
+            for tokens, chance in laws[-1].items():
+                row = self.row(tokens)
+                longer |= {(*tokens, token): chance * float(row[token]) for token in row.nonzero().flatten().tolist()}
+            laws.append(longer)
+        return laws[1:]
+
+
+def drafter_of(mistake: Mistake | None, draft: LanguageModel[Any]) -> DraftModelDrafter:
+    return FavouriteDraft(draft) if mistake and mistake.needs_point_mass else DraftModelDrafter(draft)
+
+
+@functools.lru_cache(1)
+def toy() -> ModelPair:
+    """Five words and a random table: small enough to walk every random path."""
+    target = TableModel(len(TOY_WORDS), seed=1262)
+    draft = TableModel(len(TOY_WORDS), seed=11_262, base=target)
+    return ModelPair("toy", target, draft, (0, 1), SamplingParams(temperature=0.8), TOY_WORDS.__getitem__, TOY_GREEDY)
+
+
+@functools.lru_cache(2)
+def embedded(text: str) -> ModelPair:
+    """The embedded family after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their law can be listed.
+
+    ValueError says what is wrong with the text.
+    """
+    family = zoo.load("embedded")
+    if family.draft is None:
+        raise ValueError(Said("The embedded family has no draft model."))
+    tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
+    if not 2 <= len(tokens) <= most:
+        raise ValueError(Said("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most))
+    params = SamplingParams(temperature=0.8, top_k=20)
+    control, piece = len(family.prefix), family.pieces.piece
+    return ModelPair("embedded", family.target, family.draft, tokens, params, piece, GREEDY, coarse, control)
+
+
+@functools.cache
+def coarse() -> tuple[Transformer, Transformer]:
+    target, draft = (Transformer.load(zoo.EMBEDDED / name, torch.bfloat16) for name in ("target", "draft_model"))
+    return target, draft
+
+
+class Given(Chooser):
+    """Gives the first token; every later question goes to `inner`."""
+
+    def __init__(self, inner: Chooser, token: int) -> None:
+        self.inner, self.token = inner, token
+        self.begun = False
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        if self.begun:
+            return self.inner.categorical(probs, key)
+        self.begun = True
+        return self.token
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        return self.inner.accept(p, q, key)
+
+
+def brief(value: float | Tensor) -> float | None:
+    """Four digits; None for what is no number, which JSON cannot say."""
+    return float(f"{float(value):.4g}") if math.isfinite(float(value)) else None
+
+
+def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Chooser], tuple[int, ...]]:
+    """The shipped loop after the text, as a function of its randomness: the next three tokens, none if it failed."""
+    run = run_loop(lambda: pair.task(mistake, pair.k, LENGTH))
+    return lambda chooser: run(Given(chooser, pair.text[-1]))[1:]

@@ -1,0 +1,270 @@
+"""Toy models, toy drafters, and the grid of cases on which the shipped loop is enumerated."""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from ..drafters.base import Drafter, siblings
+from ..drafters.draft_model import DraftModelDrafter
+from ..engine import generate, Task
+from ..events import Committed, Failed
+from ..rules import RULES
+from ..sampling import Chooser, probabilities
+from ..types import Proposal, SamplingParams
+from ..verify import RejectionSampling, Rule
+from .enumeration import JointLaw, output_law
+
+PROMPT = (0,)
+
+
+@dataclass
+class TokenList:
+    """The cache of a table model: the tokens themselves."""
+
+    tokens: list[int]
+
+    @property
+    def length(self) -> int:
+        return len(self.tokens)
+
+    def keep(self, length: int, path: Sequence[int] = ()) -> None:
+        self.tokens = self.tokens[:length] + [self.tokens[length + i] for i in path]
+
+
+class ByPrefix:
+    """A language model that is a function of the tokens so far: a subclass gives the logits. Reads trees, too."""
+
+    vocabulary: int
+    context: int
+
+    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+        """[V]"""
+        raise NotImplementedError
+
+    def new_cache(self, capacity: int) -> TokenList:
+        return TokenList([])
+
+    def forward(self, tokens: Sequence[int], cache: TokenList, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
+        first = len(tokens) - len(parents)
+        prefixes: list[tuple[int, ...]] = []
+        for i, token in enumerate(tokens):
+            if i < first:
+                before = tuple(cache.tokens) if i == 0 else prefixes[-1]
+            else:
+                before = prefixes[first + parents[i - first]]
+            prefixes.append((*before, token))
+        cache.tokens += tokens
+        return torch.stack([self.logits(prefix) for prefix in prefixes[len(prefixes) - rows :]])
+
+
+class TableModel(ByPrefix):
+    """A toy language model: random float64 logits for every context, drawn once."""
+
+    def __init__(self, vocabulary: int, seed: int, base: TableModel | None = None, context: int = 64) -> None:
+        self.vocabulary, self.seed, self.base, self.context = vocabulary, seed, base, context
+        self._rows: dict[tuple[int, ...], Tensor] = {}
+
+    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+        """A draft resembles its base: 0.6 of the base's logits plus noise.  # [V]"""
+        if prefix not in self._rows:
+            rng = random.Random(f"{self.seed}:{prefix}")
+            noise = torch.tensor([rng.gauss(0.0, 1.2) for _ in range(self.vocabulary)], dtype=torch.float64)
+            self._rows[prefix] = noise if self.base is None else 0.6 * self.base.logits(prefix) + 0.75 * noise
+        return self._rows[prefix]
+
+
+class TreeDrafter:
+    """A small tree of drafts for the proof: `width` siblings a level, the first of which has children.
+
+    `how` is "sampled" (i.i.d. siblings), "without replacement" (q conditional on the earlier siblings) or
+    "top" (deterministic top candidates: point masses).
+    """
+
+    name = "tree"
+
+    def __init__(self, model: TableModel, width: int = 2, how: str = "sampled") -> None:
+        self.model, self.width, self.how = model, width, how
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        drafted: list[int] = []
+        parents: list[int] = []
+        laws: list[Tensor] = []
+        node, prefix = -1, tuple(tokens)
+        for level in range(k):
+            law = probabilities(self.model.logits(prefix)[None], params)[0]
+            width, first = min(self.width, int((law > 0).sum())), len(drafted)
+            if self.how == "without replacement":
+                children = list(siblings(law, width, chooser, level))
+            elif self.how == "top":
+                children = [(token, law) for token in law.argsort(descending=True)[:width].tolist()]
+            else:
+                children = [(chooser.categorical(law, ("draft", level)), law) for _ in range(width)]
+            for token, q in children:
+                drafted.append(token)
+                parents.append(node)
+                laws.append(q)
+            node, prefix = first, (*prefix, drafted[first])
+        probs = torch.stack(laws) if laws and self.how != "top" else None
+        return Proposal(tuple(drafted), tuple(parents), probs)
+
+
+class LookupToy:
+    """Deterministic point-mass chain: always the same guesses."""
+
+    name = "point"
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        return Proposal.chain([tokens[-1]] * k)
+
+
+FULL_LAW = SamplingParams(temperature=1.0)
+
+
+@functools.lru_cache(256)
+def toy_models(vocabulary: int, seed: int) -> tuple[TableModel, TableModel]:
+    """A target and a draft model that resembles it; kept, because an enumeration asks for them on every path."""
+    target = TableModel(vocabulary, seed)
+    return target, TableModel(vocabulary, seed + 10_000, base=target)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A toy on which the loop can be enumerated. `length` tokens follow the prefill's token: those may be drafted."""
+
+    vocabulary: int = 3
+    k: int = 2
+    length: int = 3
+    params: SamplingParams = FULL_LAW
+    drafter: str = "model"  # model | point | sampled | without replacement | top
+    seed: int = 0
+    end: bool = False  # whether token V - 1 ends the text
+
+    def models(self) -> tuple[TableModel, TableModel]:
+        return toy_models(self.vocabulary, self.seed)
+
+    def make_drafter(self, draft: TableModel) -> Drafter:
+        if self.drafter == "model":
+            return DraftModelDrafter(draft)
+        if self.drafter == "point":
+            return LookupToy()
+        return TreeDrafter(draft, how=self.drafter)
+
+    def task(self, rule: Rule | None = None, drafter: Drafter | None = None) -> Task:
+        target, draft = self.models()
+        ends = frozenset({self.vocabulary - 1} if self.end else ())
+        params = replace(self.params, max_tokens=self.length + 1)
+        return Task(
+            target, PROMPT, params, drafter or self.make_drafter(draft), self.k,
+            rule or RejectionSampling(), ends, details=False,
+        )  # fmt: skip
+
+    def exact_law(self) -> JointLaw:
+        """The target's own law of the text, by multiplying its rows."""
+        return self.completed({(): 1.0}, self.length + 1)
+
+    def completed(self, law: JointLaw, length: int) -> JointLaw:
+        """`law` with its texts continued by the target to `length` tokens, or to the end token; longer ones are cut."""
+        target, _ = self.models()
+        full: JointLaw = {}
+        left = list(law.items())
+        while left:
+            tokens, chance = left.pop()
+            if len(tokens) >= length or (self.end and tokens and tokens[-1] == self.vocabulary - 1):
+                full[tokens[:length]] = full.get(tokens[:length], 0.0) + chance
+                continue
+            row = probabilities(target.logits((*PROMPT, *tokens))[None], self.params)[0].tolist()
+            left += [((*tokens, token), chance * p) for token, p in enumerate(row) if p > 0.0]
+        return full
+
+
+def run_loop(task_of: Callable[[], Task]) -> Callable[[Chooser], tuple[int, ...]]:
+    """The shipped loop as a function of its randomness alone. Drafters are made anew for every path."""
+
+    def run(chooser: Chooser) -> tuple[int, ...]:
+        tokens: list[int] = []
+        for event in generate(task_of(), chooser):
+            if isinstance(event, Committed):
+                tokens += event.tokens
+            elif isinstance(event, Failed):  # a drafter that crashes would prove nothing but plain decoding
+                return (-1,)
+        return tuple(tokens)
+
+    return run
+
+
+def cycle_law(case: Case, rule: Rule, make_drafter: Callable[[], Drafter] | None = None) -> tuple[JointLaw, int]:
+    """The exact law of the first K + 2 tokens where one cycle begins them and the target completes them, and the
+    number of paths.
+
+    The loop is such cycles in a row. One cycle has so few paths that drafts six deep can be enumerated, which the
+    whole loop does not allow. The target continues each text by its own law, so whatever the cycle got wrong stays.
+    K + 2, because a broken rule may add a token too many.
+    """
+    target, draft = case.models()
+
+    def cycle(chooser: Chooser) -> tuple[int, ...]:
+        drafter = make_drafter() if make_drafter else case.make_drafter(draft)
+        proposal = drafter.propose(PROMPT, case.k, case.params, chooser)
+        block = (*PROMPT, *proposal.tokens)
+        logits = target.forward(block, target.new_cache(len(block)), proposal.parents, len(proposal) + 1)
+        return tuple(rule.verify(proposal, probabilities(logits, case.params), chooser).emitted(proposal))
+
+    law, count = output_law(cycle)
+    return case.completed(law, case.k + 2), count
+
+
+def largest_error(law: JointLaw, exact: JointLaw) -> float:
+    """The largest difference of a text's probability; nan counts as 1."""
+    errors = [abs(law.get(key, 0.0) - exact.get(key, 0.0)) for key in law.keys() | exact.keys()]
+    return max(1.0 if math.isnan(error) else error for error in errors)
+
+
+def shipped_error(case: Case, limit: int = 100_000, rule: str = "rejection") -> tuple[float, int]:
+    """Largest difference between the shipped loop's law and the target's, and the number of paths."""
+    law, count = output_law(run_loop(lambda: case.task(RULES[rule]())), limit)
+    return largest_error(law, case.exact_law()), count
+
+
+PARAMS = (
+    SamplingParams(temperature=1.0),
+    SamplingParams(temperature=0.0),
+    SamplingParams(temperature=0.5),
+    SamplingParams(temperature=2.0),
+    SamplingParams(temperature=1.0, top_k=2),
+    SamplingParams(temperature=0.8, top_p=0.8),
+    SamplingParams(temperature=1.3, top_k=3, top_p=0.9),
+)
+CHAINS = ("model", "point")
+DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
+
+
+def cases(rule: str = "rejection") -> list[Case]:
+    """The grid that the tests and the command `prove` enumerate; in a third of it a token ends the text.
+
+    Trees are left out where the rule judges chains only.
+    """
+    return [
+        Case(vocabulary, k, length, PARAMS[p], drafter, seed=index, end=(vocabulary + k + length + p) % 3 == 0)
+        for index, (vocabulary, k, length, p, drafter) in enumerate(
+            product((2, 3, 4, 5), (0, 1, 2, 3), (1, 2, 3, 4), range(len(PARAMS)), DRAFTERS)
+        )
+        if k <= length and (RULES[rule].trees or drafter in CHAINS)
+    ]
+
+
+def deep_cases() -> list[Case]:
+    """For `cycle_law`: drafts of two to six tokens, over laws with and without zeros. Chains only."""
+    shapes = ((3, 2), (3, 3), (3, 4), (2, 4), (2, 5), (2, 6))
+    warps = (PARAMS[0], PARAMS[5])
+    return [
+        Case(vocabulary, k, k + 1, params, seed=index)
+        for index, ((vocabulary, k), params) in enumerate(product(shapes, warps))
+    ]
