@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from test_lossless import chi_square, EXACT, limit
+from test_lossless import EXACT
 from torch import Tensor
 
 from specdec import cli as terminal
@@ -21,6 +21,8 @@ from specdec.families.zoo import Family
 from specdec.lanes.race import race, tasks
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_law, paths, TooManyPaths, total_variation
+from specdec.proof.goodness_of_fit import g_test, GTest
+from specdec.proof.mistakes import TokenResidualAfterBlock
 from specdec.proof.toys import Case, cases, run_loop, shipped_error
 from specdec.rules import BlockVerification, named, RULES, SharedNoise
 from specdec.sampling import Chooser, probabilities, SharedNoiseChooser
@@ -84,11 +86,6 @@ def test_the_labels_are_true() -> None:
 # The enumeration has power: planted mistakes.
 
 
-class TokenResidual(BlockVerification):
-    def residual(self, weight: float, p: Tensor, q: Tensor, token: int) -> Tensor:
-        return super().residual(1.0, p, q, token)
-
-
 class ForgetsTheBlock(BlockVerification):
     def weight(self, before: float, p: float, q: float) -> float:
         return super().weight(1.0, p, q)
@@ -125,7 +122,7 @@ class FreshSample(SharedNoise):
         return replace(verdict, token=chooser.categorical(rows[last + 1], ("own", last)))
 
 
-BLOCK_MISTAKES = (TokenResidual, ForgetsTheBlock, WeightIsEnough, NoRemainder, ShortestFirst)
+BLOCK_MISTAKES = (TokenResidualAfterBlock, ForgetsTheBlock, WeightIsEnough, NoRemainder, ShortestFirst)
 
 
 @pytest.mark.parametrize(("rule", "length"), [*((rule, 3) for rule in BLOCK_MISTAKES), (FreshSample, 2)])
@@ -242,22 +239,21 @@ class SameNoiseEveryCycle(SharedNoiseChooser):
         return
 
 
-def joint_law_statistic(chooser: type[SharedNoiseChooser]) -> tuple[float, int]:
+def joint_law_test(chooser: type[SharedNoiseChooser]) -> GTest:
     """Over seeds, the text must follow the target's joint law: noise at different places is independent."""
     case = Case(3, 2, 2, seed=3)
     run = run_loop(lambda: case.task(SharedNoise()))
-    return chi_square(Counter(run(chooser(seed)) for seed in range(2500)), case.exact_law())
+    return g_test(Counter(run(chooser(seed)) for seed in range(2500)), case.exact_law())
 
 
 def test_over_seeds_the_text_follows_the_targets_law() -> None:
-    statistic, degrees = joint_law_statistic(SharedNoiseChooser)
-    assert degrees > 15
-    assert statistic < limit(degrees)
+    test = joint_law_test(SharedNoiseChooser)
+    assert test.degrees > 15
+    assert not test.red
 
 
 def test_noise_that_comes_again_is_found_out() -> None:
-    statistic, degrees = joint_law_statistic(SameNoiseEveryCycle)
-    assert statistic > limit(degrees)
+    assert joint_law_test(SameNoiseEveryCycle).red
 
 
 def test_shared_noise_serves_no_rule_that_tosses_coins() -> None:
@@ -361,10 +357,19 @@ def test_the_terminal_says_which_rule_judged(capsys: pytest.CaptureFixture[str],
     assert label in capsys.readouterr().out
 
 
+def test_the_prover_sees_the_residual_of_one_token_after_a_block(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On toys of two tokens, and of one draft, it changes nothing."""
+    monkeypatch.setattr(prove, "cases", lambda rule: [Case(2, 2, 3), Case(3, 1, 2)])
+    monkeypatch.setitem(RULES, "block", TokenResidualAfterBlock)
+    assert prove.prove_rule("block") == 1
+
+
 @pytest.mark.parametrize(("key", "status"), [("block", 0), ("shared_noise", 0), ("typical", 1)])
 def test_the_prover_takes_a_rule(
     key: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(prove, "cases", lambda rule: [Case(3, 2, 2, drafter="model"), Case(2, 1, 2, drafter="point")])
     assert terminal.main(["prove", "--rule", key]) == status
-    assert f"{RULES[key].name}: 2 toys" in capsys.readouterr().out
+    assert f"{RULES[key].name}: 2 toys and 12 cycles of up to 6 drafts" in capsys.readouterr().out

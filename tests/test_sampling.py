@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from itertools import product
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdec.sampling import entropy, overlap, probabilities, RandomChooser, residual
+from specdec.proof.enumeration import output_law
+from specdec.proof.goodness_of_fit import g_test
+from specdec.proof.mistakes import MISTAKES
+from specdec.proof.toys import Case, run_loop
+from specdec.sampling import Chooser, entropy, overlap, probabilities, RandomChooser, residual
 from specdec.types import SamplingParams
 
 LOGITS = torch.tensor([[1.0, 3.0, 3.0, -2.0, 0.5]], dtype=torch.float64)
@@ -77,6 +83,145 @@ def test_the_chooser_never_draws_what_has_no_chance() -> None:
     drawn = [chooser.categorical(probs, ("", 0)) for _ in range(2000)]
     assert set(drawn) == {1, 3}
     assert sum(token == 3 for token in drawn) == pytest.approx(1400, abs=120)
+
+
+class Grid(random.Random):
+    """Instead of random numbers, the middles of `n` equal parts of [0, 1), in turn."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.n, self.asked = n, 0
+
+    def random(self) -> float:
+        self.asked += 1
+        return (self.asked - 0.5) / self.n
+
+
+def on_a_grid(n: int, kind: type[RandomChooser] = RandomChooser) -> RandomChooser:
+    chooser = kind(0)
+    chooser._random = Grid(n)
+    return chooser
+
+
+LAW = torch.tensor([0.2996, 0.0, 0.0501, 0.0007, 0.3004, 0.2492, 0.1], dtype=torch.float64)  # no sums of few bits
+
+
+def grid_error(kind: type[RandomChooser], probs: torch.Tensor, n: int = 8_000) -> float:
+    """By how many draws of `n` the chooser is off where u takes every value of a grid: below 1 if it is exact."""
+    chooser = on_a_grid(n, kind)
+    counts = torch.bincount(torch.tensor([chooser.categorical(probs, ("", 0)) for _ in range(n)]), minlength=len(LAW))
+    return float((counts - n * LAW).abs().max())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_every_u_draws_the_token_that_it_belongs_to(dtype: torch.dtype) -> None:
+    assert grid_error(RandomChooser, LAW.to(dtype)) < 1.001
+    assert grid_error(RandomChooser, (3.7 * LAW).to(dtype)) < 1.001  # weights need not sum to one
+
+
+class Rounded(RandomChooser):
+    def categorical(self, probs: torch.Tensor, key: tuple[str, int]) -> int:
+        return super().categorical(probs.bfloat16(), key)
+
+
+def test_the_grid_sees_probabilities_rounded_to_bfloat16() -> None:
+    assert grid_error(Rounded, LAW) > 2
+
+
+@pytest.mark.parametrize(
+    ("p", "q"), [(0.3, 0.4), (0.0, 0.5), (0.5, 0.5), (0.9, 0.1), (1e-3, 0.7), (0.00037, 0.98), (0.6, 0.61)]
+)
+def test_of_all_coins_the_share_p_over_q_accepts(p: float, q: float) -> None:
+    chooser, n = on_a_grid(5_000), 5_000
+    answers = [chooser.accept(p, q, ("", 0)) for _ in range(n)]
+    assert sum(accepted for accepted, _ in answers) == pytest.approx(n * min(1.0, p / q), abs=0.501)
+    assert [u for _, u in answers] == [(i + 0.5) / n for i in range(n)]  # and the very coin is told
+    assert all(accepted == (u * q < p) for accepted, u in answers)
+
+
+def cycles(chooser: Chooser, count: int) -> list[tuple[int, ...]]:
+    """The answers of so many cycles of two drafts, their coins and the target's own token, each fair: 32 outcomes."""
+    fair, found = torch.tensor([0.5, 0.5], dtype=torch.float64), []
+    for cycle in range(count):
+        chooser.at(3 * cycle)
+        drafts = [chooser.categorical(fair, ("draft", i)) for i in range(2)]
+        coins = [int(chooser.accept(0.35, 0.7, ("accept", i))[0]) for i in range(2)]
+        found.append((*drafts, *coins, chooser.categorical(fair, ("own", 1))))
+    return found
+
+
+def independent(chooser: Chooser) -> bool:
+    """Whether all answers of a cycle, and those of a cycle and the next, look like independent fair coins."""
+    told = cycles(chooser, 3_000)
+    within = Counter(told)
+    across = Counter((*a[1:], *b[1:]) for a, b in zip(told[::2], told[1::2], strict=True))
+    fair = {length: dict.fromkeys(product((0, 1), repeat=length), 0.5**length) for length in (5, 8)}
+    tests = g_test(within, fair[5]), g_test(across, fair[8])
+    assert [test.degrees for test in tests] == [31, 255]
+    return not any(test.red for test in tests)
+
+
+class CoinUsedAgain(RandomChooser):
+    """The accept coin serves for the draw that follows."""
+
+    last: float | None = None
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        accepted, self.last = super().accept(p, q, key)
+        return accepted, self.last
+
+    def categorical(self, probs: torch.Tensor, key: tuple[str, int]) -> int:
+        if self.last is None:
+            return super().categorical(probs, key)
+        index, self.last = int(torch.searchsorted(probs.cumsum(0), self.last, right=True)), None
+        return index
+
+
+class CoinOfTheCycleBefore(RandomChooser):
+    coins: tuple[float, ...] = ()
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        u = self._random.random()
+        self.coins = (*self.coins[-3:], u)
+        u = self.coins[0] if key[1] == 1 else u  # the second test takes the first coin of the cycle before
+        return u * q < p, u
+
+
+class SameNumbersEveryCycle(RandomChooser):
+    def at(self, length: int) -> None:
+        self._random = random.Random(1)
+
+
+class NumbersOfThePlace(RandomChooser):
+    """Draft and target draw with the number of the place, which only shared noise may."""
+
+    numbers: dict[int, float]
+
+    def at(self, length: int) -> None:
+        self.numbers = {}
+
+    def categorical(self, probs: torch.Tensor, key: tuple[str, int]) -> int:
+        place = key[1]
+        u = self.numbers.setdefault(place, self._random.random())
+        return int(torch.searchsorted(probs.cumsum(0), u, right=True))
+
+
+def test_coins_and_draws_are_independent_within_a_cycle_and_across() -> None:
+    assert all(independent(RandomChooser(seed)) for seed in (0, 1))
+
+
+@pytest.mark.parametrize("kind", [CoinUsedAgain, CoinOfTheCycleBefore, SameNumbersEveryCycle, NumbersOfThePlace])
+def test_randomness_that_is_used_twice_is_seen(kind: type[RandomChooser]) -> None:
+    assert not independent(kind(0))
+
+
+def test_a_chooser_that_uses_the_coin_again_writes_the_law_of_that_mistake() -> None:
+    """The catalogue states it as a law. Drawn with the real coin, the loop follows that law, and not the target's."""
+    case = Case(3, 1, 1, SamplingParams(temperature=0.7), seed=1)
+    law, _ = output_law(run_loop(lambda: MISTAKES["reused_coin"].apply(case.task(), case.models()[1])))
+    counts = Counter(run_loop(case.task)(CoinUsedAgain(seed)) for seed in range(1_200))
+    assert not g_test(counts, law).red
+    assert g_test(counts, case.exact_law()).red
 
 
 def test_choosers_are_alone_with_their_seed() -> None:

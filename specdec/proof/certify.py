@@ -5,12 +5,11 @@
 3. Greedily: token by token beside plain decoding.
 
 Each holds for the shipped rule, and each can be made to fail: any mistake of `mistakes.py` is planted in that same
-loop. In a terminal: `python -m specdec.proof.certify`.
+loop. In a terminal: `specdec certify`.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections import Counter
@@ -41,6 +40,7 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
         "mistake": mistake.key if mistake else "",
         "draws": draws,
         "k": pair.k,
+        "least_k": mistake.least_k if mistake else 1,
         "temperature": pair.params.temperature,
         "top_k": pair.params.top_k,
         "text": [pair.piece(token) for token in pair.words[-WINDOW:]],
@@ -95,7 +95,7 @@ def line(told: dict[str, Any]) -> str:
     return f"{told['pair']:9} {told['mistake'] or 'none':18} {marks}  error {closed['error']}  {tv}{more}"
 
 
-def certify_all(text: str = "", write: bool = False) -> int:
+def print_all(text: str = "", write: bool = False) -> int:
     """Print the certificates of the toy pair, and of the embedded models after `text`; 0.
 
     `write` records them for the page, after the first story prompt where no text is given.
@@ -105,15 +105,3 @@ def certify_all(text: str = "", write: bool = False) -> int:
     if write:
         RECORDED.write_text(json.dumps(recorded, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
     return 0
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m specdec.proof.certify", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--text", default="", help="certify the embedded models after this text, too")
-    parser.add_argument("--record", action="store_true", help="write what the page shows before anybody samples")
-    options = parser.parse_args(arguments)
-    return certify_all(options.text, options.record)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

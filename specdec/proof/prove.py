@@ -1,17 +1,14 @@
 """Prove that a rule is lossless on toy models, by walking every random path.
 
-`prove()` proves the shipped loop under any of its rules. `prove(Path("my_verify.py"))` judges a file that defines
+`specdec prove` proves the shipped loop under any of its rules. `specdec prove my_verify.py` judges a file that defines
 `verify(tokens, p, q, chooser)`: `tokens` are the K drafted ids, `p` [K + 1, V] and `q` [K, V] the probabilities of
 the two models (float64 tensors); it returns the accepted tokens followed by exactly one more. All randomness comes
 from `chooser.categorical(probs, key)` and `chooser.accept(p, q, key) -> (accepted, u)`; any key will do. u cannot be
 looked at: the chooser has compared it already.
-
-In a terminal: `python -m specdec.proof.prove [my_verify.py]`.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -85,7 +82,7 @@ class UserRule(Rule):
 def judge(path: Path) -> int:
     """Print the exact distance of a verifier's output law from the target's; 0 if it is lossless, else 1.
 
-    SystemExit says what is wrong with a file that cannot be judged.
+    ValueError says what is wrong with a file that cannot be judged.
     """
     rule, worst = UserRule(load(path), path.name), 0.0
     print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
@@ -100,7 +97,7 @@ def judge(path: Path) -> int:
             if rule.error is None:
                 raise
         if rule.error is not None:
-            raise SystemExit(f"{path.name} raised {type(rule.error).__name__}: {rule.error}")
+            raise ValueError(f"{path.name} raised {type(rule.error).__name__}: {rule.error}")
         distance = total_variation(law, case.exact_law())
         worst = max(worst, distance)
         k, temperature = case.k, case.params.temperature
@@ -111,58 +108,42 @@ def judge(path: Path) -> int:
 
 
 def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Chooser], Sequence[int]]:
-    """The function `verify` of a file; SystemExit says why there is none."""
+    """The function `verify` of a file; ValueError says why there is none."""
     spec = importlib.util.spec_from_file_location("verifier", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise SystemExit(f"cannot read {path}: name a Python file that defines verify(tokens, p, q, chooser)")
+        raise ValueError(f"cannot read {path}: name a Python file that defines verify(tokens, p, q, chooser)")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise SystemExit(f"{path} cannot be loaded: {type(error).__name__}: {error}") from None
+        raise ValueError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     verify = getattr(module, "verify", None)
     if not callable(verify):
-        raise SystemExit(f"{path} defines no function verify(tokens, p, q, chooser)")
+        raise ValueError(f"{path} defines no function verify(tokens, p, q, chooser)")
     return verify
 
 
-def prove(verifier: Path | None = None, rule: str = "rejection", most_paths: int = 500) -> int:
-    """Prove a shipped rule by its name in `RULES`, or judge a verifier's file; print the result. 0 if lossless, else 1.
+def prove_rule(rule: str = "rejection", paths: int = 500) -> int:
+    """Prove a shipped rule by its name in `RULES`; print the result. 0 if it is lossless, else 1.
 
-    Of the loop's toys, those with more than `most_paths` random paths are left out; single cycles are all walked.
+    Of the loop's toys, those with more random paths are left out (ValueError if all are); single cycles are all walked.
     """
-    if verifier:
-        return judge(verifier)
     proved, left_out, total, worst = 0, 0, 0, 0.0
     for case in cases(rule):
         try:
-            error, count = shipped_error(case, most_paths, rule)
+            error, count = shipped_error(case, paths, rule)
         except TooManyPaths:
             left_out += 1
             continue
         proved, total, worst = proved + 1, total + count, max(worst, error)
     if not proved:
-        raise SystemExit(f"no toy has at most {most_paths} random paths, so nothing was proved; allow more")
-    deepest = 0
-    for case in deep_cases():
+        raise ValueError(f"no toy has as few as {paths} random paths, so nothing was proved; allow more")
+    deep = deep_cases()
+    for case in deep:
         law, count = cycle_law(case, named(rule))
-        total, deepest = total + count, max(deepest, case.k)
-        worst = max(worst, largest_error(law, case.exact_law()))
+        total, worst = total + count, max(worst, largest_error(law, case.exact_law()))
     print(
-        f"{RULES[rule].name}: {proved} toys and {len(deep_cases())} cycles of up to {deepest} drafts, {total} random "
-        f"paths, largest error {worst:.2g} ({left_out} larger toys left out)"
+        f"{RULES[rule].name}: {proved} toys and {len(deep)} cycles of up to {max(case.k for case in deep)} drafts, "
+        f"{total} random paths, largest error {worst:.2g} ({left_out} larger toys left out)"
     )
     return 0 if worst <= EXACT else 1
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m specdec.proof.prove", description=__doc__.split("\n\n")[0])
-    parser.add_argument("verifier", nargs="?", type=Path, help="a file that defines verify(tokens, p, q, chooser)")
-    parser.add_argument("--rule", choices=RULES, default="rejection", help="which shipped rule to prove")
-    parser.add_argument("--paths", type=int, default=500, help="leave out toys with more random paths than this")
-    options = parser.parse_args(arguments)
-    return prove(options.verifier, options.rule, options.paths)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -14,7 +14,7 @@ from torch import Tensor
 from specdec.drafters import AdaptiveDrafter, NoDrafter
 from specdec.lanes import probe as lanes_probe
 from specdec.lanes.probe import probe
-from specdec.proof.prove import TokenList
+from specdec.proof.toys import TokenList
 from specdec.sampling import Chooser, RandomChooser
 from specdec.types import Costs, Proposal, SamplingParams
 

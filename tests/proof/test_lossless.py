@@ -10,10 +10,11 @@ from collections.abc import Callable
 import pytest
 
 from specdec.engine import Task
-from specdec.proof.certify import chi_square, limit
-from specdec.proof.mistakes import MISTAKES
 from specdec.proof.enumeration import output_law, TooManyPaths, total_variation
-from specdec.proof.toys import Case, cases, PARAMS, run_loop, shipped_error
+from specdec.proof.goodness_of_fit import g_test
+from specdec.proof.mistakes import MISTAKES
+from specdec.proof.toys import Case, cases, cycle_law, deep_cases, largest_error, PARAMS, run_loop, shipped_error
+from specdec.rules import RULES
 from specdec.sampling import RandomChooser
 from specdec.types import SamplingParams
 
@@ -65,8 +66,19 @@ def test_one_large_toy_a_drafter(drafter: str) -> None:
     assert paths >= 81
 
 
+@pytest.mark.parametrize("rule", [key for key, rule in RULES.items() if rule.lossless])
+@pytest.mark.parametrize("case", deep_cases(), ids=lambda case: f"V{case.vocabulary}-K{case.k}-p{case.params.top_p}")
+def test_cycles_of_up_to_six_drafts_give_the_targets_law(rule: str, case: Case) -> None:
+    law, paths = cycle_law(case, RULES[rule]())
+    assert largest_error(law, case.exact_law()) <= EXACT
+    assert paths > 2**case.k or case.params.top_p < 1.0
+
+
 def planted(key: str, params: SamplingParams, length: int = 3) -> float:
     mistake = MISTAKES[key]
+    if mistake.rule and mistake.least_k > 2:
+        case = Case(2, mistake.least_k, mistake.least_k + 1, params, seed=1)
+        return total_variation(cycle_law(case, mistake.rule())[0], case.exact_law())
     case = Case(3, 2, length, params, "point" if mistake.needs_point_mass else "model", seed=1)
     law, _ = output_law(run_loop(lambda: mistake.apply(case.task(), case.models()[1])))
     return total_variation(law, case.exact_law())
@@ -107,16 +119,15 @@ JOINT = Case(4, 2, 3, SamplingParams(temperature=1.0), seed=3)
 
 
 def test_joint_law_of_three_drafted_tokens_by_sampling() -> None:
-    statistic, degrees = chi_square(sampled_law(JOINT.task, DRAWS, seed=11), JOINT.exact_law())
-    assert degrees > 100
-    assert statistic < limit(degrees)
+    test = g_test(sampled_law(JOINT.task, DRAWS, seed=11), JOINT.exact_law())
+    assert test.degrees > 100
+    assert not test.red
 
 
 @pytest.mark.parametrize("key", ["from_target", "extra_bonus", "row_shift", "argmax_draft"])
 def test_sampling_catches_the_mistake(key: str) -> None:
     counts = sampled_law(lambda: MISTAKES[key].apply(JOINT.task(), JOINT.models()[1]), DRAWS // 4, seed=11)
-    statistic, degrees = chi_square(counts, JOINT.exact_law())
-    assert statistic > limit(degrees)
+    assert g_test(counts, JOINT.exact_law()).red
 
 
 def test_the_warps_are_applied_once_and_to_both_models() -> None:

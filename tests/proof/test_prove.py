@@ -1,4 +1,4 @@
-"""`specdec prove`: for the shipped loop, and for anybody's verifier."""
+"""The command `prove`: for the shipped loop, and for a user's own verifier."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from specdec.proof import enumeration, prove, toys
+from specdec.proof.mistakes import ResidualIsNothing
+from specdec.rules import RULES
 
 RIGHT = """
 def verify(tokens, p, q, chooser):
@@ -39,6 +41,8 @@ def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixt
         ("p[len(tokens)]", "q[-1]"),
         ("float(q[i, token])", "1.1 * float(q[i, token])"),
         ("        if not accepted:", "        if not accepted and i == 0:"),  # shows two drafts deep
+        ("        if not accepted:", "        if not accepted and i < 3:"),  # shows four drafts deep
+        ("        if not accepted:", "        if not accepted and i < 5:"),  # shows six drafts deep
         ("        if not accepted:", "        if not accepted and p[i, token] > 0:"),  # shows where p has zeros
         (
             "return out + [chooser.categorical(left / left.sum(), i)]",
@@ -57,13 +61,30 @@ def test_a_wrong_verifier_is_found_out(
 @pytest.mark.parametrize(
     ("source", "advice"),
     [
-        ("def verify(", "cannot be run: SyntaxError"),
         ("x = 1", "defines no function verify"),
         ("def verify(tokens, p, q, chooser):\n    return 1 / 0", "ZeroDivisionError"),
+        ("def verify(tokens, p, q, chooser)\n    return tokens", "cannot be run: SyntaxError"),
+        ("import nothing_of_this_name", "cannot be run: ModuleNotFoundError"),
+        ("verify = 3", "defines no function"),
     ],
 )
 def test_a_file_that_cannot_be_judged_says_why(tmp_path: Path, source: str, advice: str) -> None:
     with pytest.raises(ValueError, match=advice):
+        judge(tmp_path, source)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        "u < 0.9", "0.9 > u", "u == 0", "u", "float(u) < 0.9", "int(u)", "1 - u < 0.1", "u * float(q[i, token]) < 0.5",
+        "torch.tensor(u) < 0.9", "math.floor(u) == 0", "min(u, 0.9) < 0.9", "round(u, 2) < 0.9",
+        "u.hex()", "f'{u:.1f}' < '0.9'",
+    ],
+)  # fmt: skip
+def test_a_verifier_that_looks_at_u_is_refused_with_a_sentence(tmp_path: Path, look: str) -> None:
+    """One path stands for every u with that answer, so a second look at u would go unseen."""
+    source = "import math, torch\n" + RIGHT.replace("if not accepted:", f"if not (accepted or {look}):")
+    with pytest.raises(ValueError, match="use `accepted`"):
         judge(tmp_path, source)
 
 
@@ -75,6 +96,17 @@ def test_a_missing_file_says_so(tmp_path: Path) -> None:
 def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert prove.prove_rule(paths=12) == 0
     assert "largest error" in capsys.readouterr().out
+
+
+def test_a_law_that_is_none_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RULES, "rejection", ResidualIsNothing)
+    monkeypatch.setattr(prove, "cases", lambda rule: [toys.Case(3, 1, 1)])
+    assert prove.prove_rule() == 1
+
+
+def test_nothing_tried_is_nothing_proved() -> None:
+    with pytest.raises(ValueError, match="nothing was proved"):
+        prove.prove_rule(paths=0)
 
 
 def test_paths_have_all_the_probability() -> None:

@@ -107,6 +107,7 @@ function mount(element, props, watch, trigger, server) {
   function sentence(told, kind, failed, checks) {
     const V = W.verdict, needed = neededBy(told), sample = sampleAt(told, S.draws), draws = sample ? count(sample[0]) : "0";
     if (kind === "good") return V.right;
+    if (kind === "missed" && told.least_k > told.k) return words(V.shallow, { least: told.least_k, k: told.k });
     if (kind === "missed") return words(needed ? V.small : told.beyond ? V.unlisted : "", { draws, needed: about(needed || told.beyond) });
     const said = [words(V.wrong, { mistake: W.mistakes[told.mistake] ? W.mistakes[told.mistake].title : "–", count: V.counts[failed], fail: failed === 1 ? V.fails : V.fail })];
     if (checks.closed) said.push(V.hidden);
@@ -146,10 +147,10 @@ function mount(element, props, watch, trigger, server) {
 
   function paintSampled(told) {
     const P = W.sampled, sample = sampleAt(told, S.draws), exact = told.mistake && told.closed.error !== null ? told.exact : null, { sampled } = checksOf(told, S.draws), draws = count(sample ? sample[0] : 0), box = h("div", {}), notes = [];
-    const [, , chi, degrees, tail, impossible] = sample ? sample[1][sample[1].length - 1] : [];
-    const p = tail < FALSE_ALARM ? P.tiny : words(P.chance, { p: tail < 0.005 ? figure(tail) : (tail || 0).toFixed(2) });
-    const result = !sample ? "–" : chi === null ? words(P.ruled_out, { n: count(impossible), draws }) : words(P.figure, { chi: count(chi), degrees, chance: p });
-    if (exact) notes.push(words(P.exact, { paths: count(exact.paths), tv: figure(exact.tv[2]) }), words(P.needed, { needed: about(exact.needed) }));
+    const [, , g, degrees, tail, impossible] = sample ? sample[1][sample[1].length - 1] : [];
+    const p = tail < FALSE_ALARM ? P.tiny : tail < 1 ? words(P.chance, { p: tail < 0.005 ? figure(tail) : tail.toFixed(2) }) : P.usual;
+    const result = !sample ? "–" : g === null ? words(P.ruled_out, { n: count(impossible), draws }) : words(P.figure, { g: count(g), degrees, chance: p });
+    if (exact) notes.push(words(P.exact, { paths: count(exact.paths), tv: figure(exact.tv[2]) }), exact.needed && words(P.needed, { needed: about(exact.needed) }));
     level("sampled", sampled, words(P.title, { draws }), result, P.lead, box, note(sentences(notes)));
     if (sample) box.append(distances(sample[1], exact, box.clientWidth));
   }
@@ -227,7 +228,7 @@ function mount(element, props, watch, trigger, server) {
     draw();
   }
 
-  /* What arrives behind a stop, or for another question, is late. */
+  /* What arrives after a stop, or for another question, is late. */
   function arrived() {
     if (!S.running || !props.value) return;
     const told = JSON.parse(props.value);

@@ -1,0 +1,71 @@
+"""Two mistakes of drafters that the loop's own tests would find late: a doubtful token dropped from an adaptive draft,
+and rejected tokens left in the draft model's cache."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from specdec.drafters.adaptive import AdaptiveDrafter
+from specdec.drafters.draft_model import DraftModelDrafter
+from specdec.proof.toys import Case, cycle_law, largest_error, TableModel
+from specdec.rules import RULES
+from specdec.sampling import Chooser, probabilities, RandomChooser
+from specdec.types import Costs, Proposal, SamplingParams
+
+WARM = SamplingParams(temperature=1.0)
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3])
+def test_a_chain_keeps_the_token_that_ends_it(stop: int) -> None:
+    model = TableModel(9, seed=4)
+    whole = DraftModelDrafter(model).propose([1, 2], 6, WARM, RandomChooser(5))
+    drafter, asked = DraftModelDrafter(model), list[float]()
+
+    def enough(confidence: float, index: int) -> bool:
+        asked.append(confidence)
+        return index == stop
+
+    drafter.enough = enough
+    ended = drafter.propose([1, 2], 6, WARM, RandomChooser(5))
+    assert ended.tokens == whole.tokens[: stop + 1]
+    assert ended.probs is not None and whole.probs is not None and torch.equal(ended.probs, whole.probs[: stop + 1])
+    assert asked == pytest.approx([float(ended.probs[i, token]) for i, token in enumerate(ended.tokens)])
+
+
+@pytest.mark.parametrize("rule", ["rejection", "block"])
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_an_adaptive_cycle_gives_the_targets_law(rule: str, seed: int) -> None:
+    """Every random path of one cycle; the length of the draft depends on the tokens in it."""
+    case, lengths = Case(3, 3, 4, seed=seed), set[int]()
+
+    class Watched(AdaptiveDrafter):
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+            proposal = super().propose(tokens, k, params, chooser)
+            lengths.add(len(proposal))
+            return proposal
+
+    def adaptive() -> Watched:
+        return Watched(DraftModelDrafter(case.models()[1]), Costs(0.35, (1.0, 1.05, 1.1, 1.15)))
+
+    law, _ = cycle_law(case, RULES[rule](), adaptive)
+    assert largest_error(law, case.exact_law()) <= 1e-12
+    assert len(lengths) > 1
+
+
+def test_the_draft_models_cache_forgets_what_was_rejected() -> None:
+    """Whatever was accepted, rejected or not drafted before, the laws of a draft are the model's own after the text."""
+    model, rng = TableModel(5, seed=8, context=256), random.Random(2)
+    for _ in range(12):
+        drafter, text, chooser = DraftModelDrafter(model), [0, 1], RandomChooser(rng.randrange(99))
+        for _ in range(8):
+            proposal = drafter.propose(text, rng.choice((0, 1, 2, 4)), WARM, chooser)
+            for i, token in enumerate(proposal.tokens):
+                own = probabilities(model.logits((*text, *proposal.tokens[:i]))[None], WARM)[0]
+                assert proposal.probs is not None and torch.equal(proposal.probs[i], own)
+                assert own[token] > 0
+            accepted = rng.randint(0, len(proposal))
+            text += [*proposal.tokens[:accepted], rng.randrange(5)]
