@@ -217,7 +217,7 @@ def test_randomness_that_is_used_twice_is_seen(kind: type[RandomChooser]) -> Non
 
 def test_a_chooser_that_uses_the_coin_again_writes_the_law_of_that_mistake() -> None:
     """The catalogue states it as a law. Drawn with the real coin, the loop follows that law, and not the target's."""
-    case = Case(3, 1, 1, SamplingParams(temperature=0.7), seed=1)
+    case = Case(3, 1, 2, SamplingParams(temperature=0.7), seed=1)
     law, _ = output_law(run_loop(lambda: MISTAKES["reused_coin"].apply(case.task(), case.models()[1])))
     counts = Counter(run_loop(case.task)(CoinUsedAgain(seed)) for seed in range(1_200))
     assert not g_test(counts, law).red

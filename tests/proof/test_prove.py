@@ -77,13 +77,13 @@ def test_a_file_that_cannot_be_judged_says_why(tmp_path: Path, source: str, advi
     "look",
     [
         "u < 0.9", "0.9 > u", "u == 0", "u", "float(u) < 0.9", "int(u)", "1 - u < 0.1", "u * float(q[i, token]) < 0.5",
-        "torch.tensor(u) < 0.9", "math.floor(u) == 0", "min(u, 0.9) < 0.9", "round(u, 2) < 0.9",
+        "math.floor(u) == 0", "min(u, 0.9) < 0.9", "round(u, 2) < 0.9",
         "u.hex()", "f'{u:.1f}' < '0.9'",
     ],
 )  # fmt: skip
 def test_a_verifier_that_looks_at_u_is_refused_with_a_sentence(tmp_path: Path, look: str) -> None:
     """One path stands for every u with that answer, so a second look at u would go unseen."""
-    source = "import math, torch\n" + RIGHT.replace("if not accepted:", f"if not (accepted or {look}):")
+    source = "import math\n" + RIGHT.replace("if not accepted:", f"if not (accepted or {look}):")
     with pytest.raises(ValueError, match="use `accepted`"):
         judge(tmp_path, source)
 
