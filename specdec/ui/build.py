@@ -9,20 +9,19 @@ import gradio as gr
 
 from . import link, session
 from .components.guide import tour
-from .components.notice import tell
+from .components.keep import keep
+from .components.notice import notice, tell
 from .tabs import guide, lossless, methods, race, step, theory
-from .text import bound, ENGLISH, language, LANGUAGES, speaking, strings, TAGS
+from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
 
-# The way to another language keeps the link's other wishes, and the tab that is open.
+# The way to another language keeps what the address holds: the settings, and the tab that is open.
 SWITCHES = """
 element.querySelector("button").addEventListener("click", () => document.body.classList.toggle("dark"));
 document.documentElement.lang = props.language;
 document.title = props.title;
 for (const link of element.querySelectorAll("a")) link.addEventListener("click", () => {
   const query = new URLSearchParams(location.search);
-  const tab = document.querySelector(".sd-tabs [role=tab][aria-selected=true]");
   query.set("lang", link.dataset.language);
-  if (tab) query.set("tab", tab.id.replace(/-button$/, ""));
   link.search = query;
 });
 """
@@ -45,9 +44,10 @@ def page(demo: gr.Blocks) -> None:
     words = strings("page")
     with demo:
         head(words)
+        told = notice("link-notice")  # beside every tab: a link may open any of them
         with gr.Tabs(elem_classes="sd-tabs") as tabs:
             with gr.Tab(words["tabs"]["race"], id="race", elem_id="race"):
-                fields, line = race.build()
+                fields, screen = race.build()
             with gr.Tab(words["tabs"]["step"], id="step", elem_id="step"):
                 step.build()
             with gr.Tab(words["tabs"]["lossless"], id="lossless", elem_id="lossless"):
@@ -59,20 +59,21 @@ def page(demo: gr.Blocks) -> None:
             with gr.Tab(words["tabs"]["guide"], id="guide", elem_id="guide"):
                 guide.build()
         tour()
-        follow_links(demo, tabs, fields, line)
+        keep(demo, fields, screen, list(words["tabs"]), race.PRIVATE)
+        follow_links(demo, tabs, fields, told)
 
 
-def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], line: gr.HTML) -> None:
-    """`?tab=step` opens a tab, `?drafter=…` fills in a setting; what cannot be gets a sentence beside Run."""
+def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], told: gr.HTML) -> None:
+    """`?tab=step` opens a tab, `?drafter=…` fills in a setting; what cannot be gets a sentence above the tabs."""
 
     def follow(request: gr.Request) -> list[Any]:
         session.warm()
         opened, no_tab = link.tab(request.query_params, list(strings("page")["tabs"]))
         settings, trouble = link.settings(request.query_params)
-        told = tell(no_tab or trouble, wrong=True) if no_tab or trouble else gr.skip()
-        return [gr.update(selected=opened) if opened else gr.skip(), told, *race.filled_in(list(fields), settings)]
+        wrong = tell(sentences(no_tab, trouble), wrong=True) if no_tab or trouble else gr.skip()
+        return [gr.update(selected=opened) if opened else gr.skip(), wrong, *race.filled_in(list(fields), settings)]
 
-    demo.load(follow, None, [tabs, line, *fields.values()], queue=False, **race.PRIVATE)
+    demo.load(follow, None, [tabs, told, *fields.values()], queue=False, **race.PRIVATE)
 
 
 def head(words: dict[str, Any]) -> None:

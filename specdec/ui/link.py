@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .request import check, InputError
-from .text import strings
+from .text import sentences, strings
 
 NUMBERS = ("k", "temperature", "top_p", "top_k", "max_tokens", "seed")
 NAMES = ("family", "drafter", "rule", "prompt", *NUMBERS, "stop", "peer")  # a drafter belongs to a family
@@ -14,9 +14,9 @@ SWITCH = {"1": True, "true": True, "0": False, "false": False}
 
 
 def settings(query: Mapping[str, str]) -> tuple[dict[str, Any], str]:
-    """The good ones among the settings, by name, and a sentence about the first bad one, "" if there is none."""
+    """The good ones among the settings, by name, and what is wrong with each of the others, "" if all are good."""
     good: dict[str, Any] = {}
-    trouble = ""
+    wrong: list[str] = []
     for name in NAMES:
         if name in query:
             value = read(name, query[name])
@@ -24,8 +24,8 @@ def settings(query: Mapping[str, str]) -> tuple[dict[str, Any], str]:
                 check(**{"prompt": "any", **good, name: value})
                 good[name] = value
             except InputError as error:
-                trouble = trouble or strings("traces")["link"]["bad"].format(reason=error)
-    return good, trouble
+                wrong.append(str(error))
+    return good, strings("traces")["link"]["bad"].format(reasons=sentences(*dict.fromkeys(wrong))) if wrong else ""
 
 
 def read(name: str, text: str) -> Any:

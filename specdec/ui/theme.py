@@ -6,6 +6,7 @@ from typing import Any
 
 import gradio as gr
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 
 from .language import Greeter
 from .text import PAGE
@@ -55,9 +56,18 @@ ROLES = {
 }
 
 
-def local(font: str) -> gr.themes.Font:
-    """Gradio's own copy, served by the app; its semi-bold lacks most letters, so 600 falls on the bold one."""
-    return gr.themes.LocalFont(font, weights=(400, 700))
+class Swapped(gr.themes.LocalFont):
+    """Gradio's own copy, served by the app. Until it has arrived, text stands in a font that is there.
+
+    Its semi-bold lacks most letters, so 600 falls on the bold one.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, weights=(400, 700))
+
+    def stylesheet(self) -> dict[str, Any]:
+        sheet: dict[str, Any] = super().stylesheet()
+        return sheet | {"css": sheet["css"].replace("font-style: normal;", "font-style: normal; font-display: swap;")}
 
 
 def theme() -> gr.themes.Base:
@@ -67,8 +77,8 @@ def theme() -> gr.themes.Base:
         primary_hue="indigo",
         secondary_hue="slate",
         neutral_hue="slate",
-        font=[local("IBM Plex Sans"), "ui-sans-serif", "system-ui", *CHINESE, "sans-serif"],
-        font_mono=[local("IBM Plex Mono"), "ui-monospace", *CHINESE, "monospace"],
+        font=[Swapped("IBM Plex Sans"), "ui-sans-serif", "system-ui", *CHINESE, "sans-serif"],
+        font_mono=[Swapped("IBM Plex Mono"), "ui-monospace", *CHINESE, "monospace"],
     ).set(
         **colours,
         block_shadow="none",
@@ -106,5 +116,7 @@ def launch_settings() -> dict[str, Any]:
         "state_session_capacity": 500,
         "max_threads": 64,  # more than can wait in `session`, or the page would not answer meanwhile
         "footer_links": ["api"],
-        "app_kwargs": {"middleware": [Middleware(Greeter)]},
+        "app_kwargs": {
+            "middleware": [Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6), Middleware(Greeter)]
+        },
     }

@@ -80,7 +80,7 @@ def pages(browser, address):
         page.set_default_timeout(PATIENCE)
         watch(page)
         page.goto(address + query)
-        page.wait_for_selector(".sd-player:not([data-state=empty])")
+        page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")  # a link may open another tab
         return page
 
     yield opener

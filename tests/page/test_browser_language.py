@@ -59,7 +59,7 @@ def test_what_is_told_live_is_chinese_too(open_page, monkeypatch):
     monkeypatch.setattr(session, "_engine", lambda *_: (Family(), lambda *_, **__: (one for one in toyrun.events())))
     page = open_page(query="?lang=zh&k=99", reduced_motion="reduce")
     notice, prompt = page.locator("#notice .sd-notice"), page.locator(".sd-rail textarea").first
-    page.wait_for_function("document.querySelector('#notice .sd-notice').textContent.includes('链接要求')")
+    page.wait_for_function("document.querySelector('#link-notice .sd-notice').textContent.includes('链接要求')")
     prompt.fill("")
     page.get_by_role("button", name="实时运行").click()
     page.wait_for_function("document.querySelector('#notice .sd-wrong')?.textContent.includes('提示词是空的')")

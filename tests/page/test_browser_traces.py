@@ -167,9 +167,9 @@ def test_a_link_brings_the_settings_back(open_page, address):
     expect(other.get_by_label("Seed")).to_have_value("41")
     expect(other.get_by_label("Drafter")).to_have_value("Prompt lookup")
     expect(other.locator(".sd-rail input[type=number]").first).to_have_value("6")
-    assert other.inner_text("#notice") == ""
+    assert other.inner_text("#notice") == "" and not other.is_visible("#link-notice")
     wrong = open_page(query="?k=99&seed=5", reduced_motion="reduce")
-    expect(wrong.locator("#notice .sd-wrong")).to_contain_text("K must be a whole number from 0 to 16.")
+    expect(wrong.locator("#link-notice .sd-wrong")).to_contain_text("K must be a whole number from 0 to 16.")
     expect(wrong.get_by_label("Seed")).to_have_value("5")
 
 
@@ -195,7 +195,7 @@ def test_a_link_opens_a_tab_and_a_frame_shows_it(open_page):
     inside = page.frame_locator("iframe")
     inside.locator(".sd-step[data-state=ready]").wait_for()
     nowhere = open_page(reduced_motion="reduce", query="?tab=nowhere")
-    expect(nowhere.locator("#notice .sd-wrong")).to_contain_text("not there")
+    expect(nowhere.locator("#link-notice .sd-wrong")).to_contain_text("not there")
 
 
 def test_nothing_opens_over_a_live_run(open_page, monkeypatch):

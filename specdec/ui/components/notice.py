@@ -1,4 +1,4 @@
-"""One line beside the Run button: what is going on, or what is wrong with the input."""
+"""One line: what is going on, or what is wrong with the input or with a link."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ watch(["value", "wrong"], show);
 """
 
 
-def notice() -> gr.HTML:
+def notice(name: str = "notice") -> gr.HTML:
     return gr.HTML(
         "",
         html_template='<p class="sd-notice" role="status"></p>',
         js_on_load=SHOW,
         apply_default_css=False,
-        elem_id="notice",
+        elem_id=name,
         wrong=False,
     )
 

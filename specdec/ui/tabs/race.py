@@ -25,7 +25,7 @@ PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden
 
 
 def build() -> tuple[dict[str, Any], gr.HTML]:
-    """The settings by name, and the line that tells what is wrong with them."""
+    """The settings by name, and the player."""
     with gr.Row(elem_classes="sd-cols"):
         with gr.Column(elem_classes="sd-main"):
             screen = player(session.first_recorded())
@@ -35,7 +35,7 @@ def build() -> tuple[dict[str, Any], gr.HTML]:
             fields, run_button, stop_button, line = rail(screen)
     connect(screen, line, fields, run_button, stop_button)
     gr.api(run, api_name="run" if language() == ENGLISH else f"run_{language()}", **ENGINE)
-    return dict(zip(inspect.signature(check).parameters, fields, strict=True)), line
+    return dict(zip(inspect.signature(check).parameters, fields, strict=True)), screen
 
 
 def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:

@@ -1,0 +1,95 @@
+// @ts-check
+/* Nothing a visitor made is lost: settings and tab stand in the address, and the run on show outlives a reload, another
+ * language, or a connection that breaks. What the address cannot hold stays in this browser tab's own storage, where
+ * `components/keep.py` finds it when the page loads. */
+
+const RUN = "specdec.run", PROMPT = "specdec.prompt";
+const LONGEST = 4000; // characters of an address; a prompt beyond that is stored
+
+/* The query of these settings beside what else the address asks for. What has its usual value is left out. */
+function queryOf(search, names, values, usual) {
+  const query = new URLSearchParams(search);
+  names.forEach((name, i) => {
+    const value = String(values[i] ?? "");
+    value === String(usual[name] ?? "") ? query.delete(name) : query.set(name, value);
+  });
+  return query;
+}
+
+/* `?…`, or nothing at all. */
+const searchOf = (query) => (String(query) ? "?" + query : "");
+
+/* The same with another tab, which is left out where it is the first. */
+function withTab(search, tab, first) {
+  const query = new URLSearchParams(search);
+  tab === first ? query.delete("tab") : query.set("tab", tab);
+  return query;
+}
+
+function mount(props, player) {
+  const landing = player.log();
+  let values = null, timer = 0, here = null;
+
+  const store = (name, text) => { try { text === null ? sessionStorage.removeItem(name) : sessionStorage.setItem(name, text); } catch { /* full, or forbidden */ } };
+  const address = (query) => location.pathname + searchOf(query) + location.hash;
+
+  /* -- settings -- */
+
+  function written(search) {
+    if (!values) return new URLSearchParams(search);
+    let query = queryOf(search, props.names, values, props.usual);
+    const long = String(query).length > LONGEST;
+    if (long) query.delete("prompt");
+    store(PROMPT, long ? values[0] : null);
+    return query;
+  }
+  window.addEventListener("sd-settings", (event) => {
+    values = /** @type {CustomEvent} */ (event).detail;
+    clearTimeout(timer);
+    timer = window.setTimeout(() => history.replaceState(history.state, "", address(written(location.search))), 300);
+  });
+
+  /* -- tabs -- */
+
+  const tabs = /** @type {HTMLElement} */ (document.querySelector(".sd-tabs"));
+  const nameOf = (button) => button.id.replace(/-button$/, "");
+  const opened = () => { const button = tabs.querySelector("[role=tab][aria-selected=true]"); return button && nameOf(button); };
+  new MutationObserver(() => {
+    const now = opened();
+    if (!now || now === here) return;
+    const first = here === null; // the tab that the page opened with needs no step of its own
+    here = now;
+    const query = withTab(location.search, now, props.tabs[0]);
+    if (!first && searchOf(query) !== location.search) history.pushState(null, "", address(query));
+  }).observe(tabs, { subtree: true, childList: true, attributes: true, attributeFilter: ["aria-selected"] });
+  window.addEventListener("popstate", () => {
+    const asked = new URLSearchParams(location.search).get("tab") || props.tabs[0];
+    history.replaceState(history.state, "", address(written(location.search))); // Back changes the tab, not the settings
+    if (asked === opened()) return;
+    here = asked;
+    const button = document.getElementById(asked + "-button");
+    if (button) button.click();
+  });
+
+  /* -- the run -- */
+
+  window.addEventListener("pagehide", () => {
+    clearTimeout(timer);
+    history.replaceState(history.state, "", address(written(location.search)));
+    const log = player.log();
+    store(RUN, log && log !== landing ? JSON.stringify({ left: Date.now(), log }) : null);
+  });
+}
+
+if (typeof module !== "undefined" && module.exports) module.exports = { queryOf, searchOf, withTab };
+/* The player may be drawn after this. */
+function whenDrawn() {
+  const player = /** @type {any} */ (document.querySelector(".sd-player"));
+  if (!player || !player.load) return false;
+  mount(props, player);
+  return true;
+}
+if (typeof document !== "undefined" && !whenDrawn()) {
+  const waiting = new MutationObserver(() => { if (whenDrawn()) waiting.disconnect(); });
+  waiting.observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-state"] });
+}
