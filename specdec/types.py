@@ -207,8 +207,8 @@ class Trial:
 class Verdict:
     """The accepted path from the root, and the one token that the target always adds.
 
-    `law` is what that token was drawn from, where it is not the target's row behind the path. `extra` is what
-    a wrong rule adds behind it (`mistakes.py`); a right one never does.
+    `law` is what that token was drawn from, where it is not the target's row after the path. `extra` is what
+    a wrong rule adds after it (`mistakes.py`); a right one never does.
     """
 
     path: tuple[int, ...]

@@ -214,9 +214,12 @@ def race(family: str, device: str, *wanted: Any, **options: Any) -> Iterator[Any
 
 
 def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    from ..families import zoo
     from ..proof import certify
     from ..proof.mistakes import MISTAKES
 
+    if pair != "toy":
+        zoo.load().use_threads()
     chosen = certify.toy() if pair == "toy" else certify.embedded(text)
     return certify.certify(chosen, MISTAKES.get(mistake), draws, seed)
 

@@ -16,7 +16,7 @@ const show = () => {
 };
 show();
 watch(["value", "share", "wrong"], show);
-// Words about how far it is may still come in behind a press on Stop, but none behind the end.
+// Words about how far it is may still arrive after a press on Stop, but none after the end.
 watch("ended", () => {
   if (!(props.share < 1)) return;
   line.textContent = props.stopped;
