@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -47,7 +47,7 @@ class DraftError(ValueError):
 class Task:
     """Everything that defines a run, apart from its randomness."""
 
-    target: LanguageModel
+    target: LanguageModel[Any]
     prompt: Sequence[int]
     params: SamplingParams = field(default_factory=SamplingParams)
     drafter: Drafter = field(default_factory=NoDrafter)

@@ -263,6 +263,6 @@ def _plain_value(hint: type) -> Reader:
             raise ValueError(Said("{name} must be of type {wanted}, not {found}", **told))
         if hint in (int, float) and not abs(typing.cast(float, value)) < LARGEST:
             raise ValueError(Said("{name} must be a number below 2^64", name=name))
-        return typing.cast(Any, value)
+        return value  # type: ignore[return-value]
 
     return plain

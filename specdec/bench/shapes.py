@@ -33,8 +33,9 @@ from ..gpu.accept import ratio, synthetic
 from ..gpu.cycle import Cycle
 from ..gpu.drafting import Draft
 from ..methods import METHODS
+from ..models.checkpoint import Weights
 from ..models.config import Config
-from ..models.transformer import Transformer, Weights
+from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
 from ..types import SamplingParams

@@ -9,6 +9,7 @@ gives the same proposals.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ..sampling import Chooser
@@ -33,7 +34,7 @@ class Share:
     @property
     def optimistic(self) -> float:
         """One standard error above: a doubt is cheaper to settle by trying than by resting."""
-        return min(1.0, self.value + (self.value * (1.0 - self.value) / self.seen) ** 0.5)
+        return min(1.0, self.value + math.sqrt(self.value * (1.0 - self.value) / self.seen))
 
 
 class AdaptiveDrafter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -17,7 +18,7 @@ class DraftModelDrafter(ChainDrafter):
 
     name = "draft_model"
 
-    def __init__(self, model: LanguageModel, capacity: int | None = None) -> None:
+    def __init__(self, model: LanguageModel[Any], capacity: int | None = None) -> None:
         self.model = model
         self.capacity = min(capacity or model.context, model.context)
         self._cache = model.new_cache(self.capacity)

@@ -123,7 +123,8 @@ class Transformer:
         """Entries of heads, which the Hub's files turn as halves, side by side: `apply_rope` reads neighbours."""
         if len(x) % self.head_dim:
             raise ValueError(f"{len(x)} outputs of a query or key matrix are no heads of {self.head_dim}")
-        return x.unflatten(0, (-1, 2, self.head_dim // 2)).transpose(1, 2).reshape(x.shape)
+        pairs: Tensor = x.unflatten(0, (-1, 2, self.head_dim // 2))
+        return pairs.transpose(1, 2).reshape(x.shape)
 
     def _layer(self, i: int, weights: Weights, take: Callable[[str], Tensor]) -> Layer:
         name, width, scale = f"model.layers.{i}.", self.config.hidden_size, self.head_dim**-0.5
@@ -215,7 +216,8 @@ class Transformer:
 
     def normed(self, x: Tensor) -> Tensor:
         """States behind the last layer, behind the final norm.  # [n, hidden] -> [n, hidden]"""
-        return self.rms_normalise(x) * self.norm
+        normed: Tensor = self.rms_normalise(x) * self.norm
+        return normed
 
     def logits(self, x: Tensor) -> Tensor:
         """Of states behind the last layer.  # [n, hidden] -> [n, V]"""

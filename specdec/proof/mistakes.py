@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -260,12 +261,13 @@ class DropsDoubtful(DraftModelDrafter):
 class Unwarped:
     """A target whose rows come out unwarped: its logits are scaled up by what the temperature divides by."""
 
-    def __init__(self, model: LanguageModel, params: SamplingParams) -> None:
+    def __init__(self, model: LanguageModel[Any], params: SamplingParams) -> None:
         self._model, self._params = model, params
         self.vocabulary, self.context = model.vocabulary, model.context
 
     def new_cache(self, capacity: int) -> Cache:
-        return self._model.new_cache(capacity)
+        cache: Cache = self._model.new_cache(capacity)
+        return cache
 
     def forward(self, tokens: Sequence[int], cache: Cache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
         logits = self._model.forward(tokens, cache, parents, rows)
@@ -288,13 +290,13 @@ class Mistake:
     title: str
     met_in: str
     rule: Callable[[], Rule] | None = None
-    drafter: Callable[[LanguageModel], Drafter] | None = None
+    drafter: Callable[[LanguageModel[Any]], Drafter] | None = None
     unwarped_target: bool = False
     first_token_shows: bool = True
     needs_point_mass: bool = False  # shows only with drafts that were not drawn, such as prompt lookup
     least_k: int = 1  # with shorter drafts every text keeps its probability
 
-    def apply(self, task: Task, draft: LanguageModel) -> Task:
+    def apply(self, task: Task, draft: LanguageModel[Any]) -> Task:
         changes: dict[str, object] = {}
         if self.rule:
             changes["rule"] = self.rule()
