@@ -120,7 +120,7 @@ def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Chooser], Sequence[
     verify = getattr(module, "verify", None)
     if not callable(verify):
         raise ValueError(f"{path} defines no function verify(tokens, p, q, chooser)")
-    return verify
+    return verify  # type: ignore[no-any-return]
 
 
 def prove_rule(rule: str = "rejection", paths: int = 500) -> int:
