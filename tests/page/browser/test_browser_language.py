@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 import toyrun
-from test_browser import address, browser, expect, open_page, pytestmark, says, wait_for  # noqa: F401
+from chrome import expect, part, pytestmark, says, tokens, wait_for  # noqa: F401
 
 from specdec.ui import session
-
-# ruff: noqa: F811
 
 TABS = ["竞速", "逐步拆解", "无损吗？", "方法", "理论"]
 # Two English words side by side, or one alone; not in tokens, prompts, names of files and machines, and quotations.

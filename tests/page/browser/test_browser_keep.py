@@ -7,11 +7,9 @@ import urllib.request
 
 import nodejs
 import toyrun
-from test_browser import address, browser, expect, open_page, pytestmark, wait_for  # noqa: F401
+from chrome import expect, part, pytestmark, wait_for  # noqa: F401
 
 from specdec.ui import session
-
-# ruff: noqa: F811
 
 
 def live(page, monkeypatch):

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 import toyrun
-from test_browser import address, browser, expect, open_page, PATIENCE, pytestmark, wait_for  # noqa: F401
+from chrome import expect, part, PATIENCE, pytestmark, state, step, wait_for  # noqa: F401
 from test_traces import FACTS, STORY, tampered
 
 from specdec.traces.file import MAX_BYTES, Trace
 from specdec.ui import session
 from specdec.ui.standalone import standalone
-
-# ruff: noqa: F811
 
 
 @pytest.fixture

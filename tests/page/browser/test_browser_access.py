@@ -5,13 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from test_browser import address, browser, expect, pages, playwright, pytestmark  # noqa: F401
+from chrome import expect, pages, part, playwright, pytestmark  # noqa: F401
 
 from specdec.ui.text import strings
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
 
-# ruff: noqa: F811
 TABS = strings("page")["tabs"]
 WIDTHS = (1280, 768, 375, 360)
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 16, 32)"}

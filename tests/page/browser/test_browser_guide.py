@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 import toyrun
-from test_browser import address, browser, open_page, pytestmark  # noqa: F401
+from chrome import pytestmark  # noqa: F401
 
 from specdec.traces.file import Trace
 from specdec.ui import session
 from specdec.ui.text import strings
-
-# ruff: noqa: F811
 
 STEPS = strings("guide")["tour"]["steps"]
 NO_OVERLAP = """() => {

@@ -2,133 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import toyreport
 import toyrun
+from chrome import (  # noqa: F401
+    expect,
+    part,
+    PATIENCE,
+    pytestmark,
+    real_models,
+    says,
+    state,
+    step,
+    tokens,
+    until_free,
+    wait_for,
+)
 
 from specdec.events import Started
 from specdec.methods import METHODS
 from specdec.traces.file import Trace
-from specdec.ui import menu, results, session
-from specdec.ui.text import ASSETS
-
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (apt-get install chromium)")
-
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync"]
-PATIENCE = 60_000  # milliseconds; a busy machine draws slowly
-# What the page does takes its time, so a test waits for it. What one stroke of the page draws is there at once: after
-# waiting for a part of it, the rest may simply be asked for.
-expect = playwright.expect
-expect.set_options(timeout=PATIENCE)
-real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """The app, with the toy run as its recorded one."""
-    from specdec.ui.build import build
-    from specdec.ui.theme import launch_settings
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "TRACES", tmp_path_factory.mktemp("traces"))
-        toyrun.trace().save(session.TRACES / "story.jsonl")
-        toyrun.tree_trace().save(session.TRACES / "facts.jsonl")
-        toyrun.tree_trace("typical acceptance", lossless=False).save(session.TRACES / "code.jsonl")
-        toyrun.peer_trace().save(session.TRACES / "repetitive.jsonl")
-        patch.setattr(results, "RESULTS", tmp_path_factory.mktemp("results"))
-        toyreport.save(results.RESULTS)
-        demo = build()
-        _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
-        yield url
-        demo.close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
-@contextmanager
-def pages(browser, address):
-    """Opens the page; afterwards nothing may have gone wrong or have been fetched from elsewhere."""
-    contexts, complaints = [], []
-
-    def watch(page):
-        page.on("pageerror", lambda error: complaints.append(f"page error: {error}"))
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.on("dialog", lambda dialog: (complaints.append("a token ran as code"), dialog.dismiss()))
-        page.on("request", lambda sent: None if is_ours(sent.url, address) else complaints.append(sent.url))
-
-    def opener(width=1280, height=900, query="", **options):
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
-        watch(page)
-        page.goto(address + query)
-        page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")  # a link may open another tab
-        return page
-
-    yield opener
-    for context in contexts:
-        context.close()
-    assert complaints == []
-
-
-@pytest.fixture
-def open_page(browser, address):
-    with pages(browser, address) as opener:
-        yield opener
-
-
-def is_ours(url, address):
-    return url.startswith((address, "data:", "blob:"))
-
-
-def state(page):
-    return page.get_attribute(".sd-player", "data-state")
-
-
-def wait_for(page, name):
-    page.wait_for_selector(f".sd-player[data-state={name}]")
-
-
-def says(page):
-    return page.locator(".sd-player [data-part=say]")
-
-
-def part(page, name):
-    return page.locator(f".sd-player [data-part={name}]")
-
-
-def tokens(page, lane):
-    return page.locator(f"[data-part=lane{lane}] .sd-tok:not(.sd-fut)")
-
-
-def until_free():
-    deadline = time.monotonic() + PATIENCE / 1000
-    while session._machine.locked():
-        assert time.monotonic() < deadline, "the machine was never given back"
-        time.sleep(0.1)
-
-
-def step(page, times=1):
-    for _ in range(times):
-        page.press("[data-part=stage]", "ArrowRight")
+from specdec.ui import menu, session
 
 
 def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
@@ -701,7 +599,7 @@ def test_the_app_prints_its_address_within_seconds(tmp_path):
     import subprocess
     import sys
 
-    app = Path(__file__).resolve().parents[2] / "app.py"
+    app = Path(__file__).resolve().parents[3] / "app.py"
     began = time.monotonic()
     process = subprocess.Popen([sys.executable, "-u", str(app)], stdout=subprocess.PIPE, text=True)
     try:

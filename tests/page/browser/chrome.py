@@ -1,0 +1,89 @@
+"""The page in a real Chromium, for tests: how it is opened, watched and asked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from specdec.ui import session
+from specdec.ui.text import ASSETS
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (apt-get install chromium)")
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync"]
+PATIENCE = 60_000  # milliseconds; a busy machine draws slowly
+# What the page does takes its time, so a test waits for it. What one stroke of the page draws is there at once: after
+# waiting for a part of it, the rest may simply be asked for.
+expect = playwright.expect
+expect.set_options(timeout=PATIENCE)
+real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
+
+
+@contextmanager
+def pages(browser, address):
+    """Opens the page; afterwards nothing may have gone wrong or have been fetched from elsewhere."""
+    contexts, complaints = [], []
+
+    def watch(page):
+        page.on("pageerror", lambda error: complaints.append(f"page error: {error}"))
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("dialog", lambda dialog: (complaints.append("a token ran as code"), dialog.dismiss()))
+        page.on("request", lambda sent: None if is_ours(sent.url, address) else complaints.append(sent.url))
+
+    def opener(width=1280, height=900, query="", **options):
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        watch(page)
+        page.goto(address + query)
+        page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")  # a link may open another tab
+        return page
+
+    yield opener
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def is_ours(url, address):
+    return url.startswith((address, "data:", "blob:"))
+
+
+def state(page):
+    return page.get_attribute(".sd-player", "data-state")
+
+
+def wait_for(page, name):
+    page.wait_for_selector(f".sd-player[data-state={name}]")
+
+
+def says(page):
+    return page.locator(".sd-player [data-part=say]")
+
+
+def part(page, name):
+    return page.locator(f".sd-player [data-part={name}]")
+
+
+def tokens(page, lane):
+    return page.locator(f"[data-part=lane{lane}] .sd-tok:not(.sd-fut)")
+
+
+def until_free():
+    deadline = time.monotonic() + PATIENCE / 1000
+    while session._machine.locked():
+        assert time.monotonic() < deadline, "the machine was never given back"
+        time.sleep(0.1)
+
+
+def step(page, times=1):
+    for _ in range(times):
+        page.press("[data-part=stage]", "ArrowRight")
