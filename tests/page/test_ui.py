@@ -327,7 +327,7 @@ def test_every_string_the_player_asks_for_exists():
 
 
 def test_every_string_that_the_theory_page_asks_for_exists():
-    words, script = text.strings("theory"), (text.PAGE / "theory/theory.js").read_text(encoding="utf-8")
+    words, script = text.strings("theory"), drawn.script("theory/theory")
     asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script)) - {"claims.list"}
     assert len(asked) > 40
     for name in asked:

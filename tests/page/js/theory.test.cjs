@@ -4,7 +4,8 @@ const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
 const player = require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"));
-const theory = require(path.join(__dirname, "..", "..", "..", "assets", "page", "theory", "theory.js"));
+const folder = path.join(__dirname, "..", "..", "..", "assets", "page", "theory");
+const theory = { ...require(path.join(folder, "formulas.js")), ...require(path.join(folder, "measured.js")) };
 
 const { formulas, runs, reports } = JSON.parse(fs.readFileSync(process.env.CASES, "utf8"));
 const foldOf = (log) => player.fold(log.trim().split("\n").map((line) => JSON.parse(line)));
@@ -48,4 +49,12 @@ test("other runs foretell the same K from the rows as they stand, and nothing fo
   }
   assert.equal(theory.predicted(reports, { drafter: "oracle", kind: "story", family: "embedded", k: 3, temperature: 0 }), null);
   assert.equal(theory.predicted(reports, { ...reports[0].rows[0], kind: "story", family: "tuned" }), null);
+});
+
+test("a law at a temperature, and how far two overlap", () => {
+  close(theory.tempered([0.5, 0.3, 0.2], 1), [0.5, 0.3, 0.2], "T 1");
+  assert.deepEqual(theory.tempered([0.3, 0.5, 0.2], 0), [0, 1, 0]);
+  close(theory.tempered([0.8, 0.2], 2), [2 / 3, 1 / 3], "T 2");
+  assert.equal(theory.overlap([1, 0], [0, 1]), 0);
+  close(theory.overlap([0.5, 0.5], [0.75, 0.25]), 0.75, "overlap");
 });
