@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from . import link, session
+from .components.drawn import drawn
 from .components.guide import tour
 from .components.keep import keep
 from .components.notice import notice, tell
@@ -43,6 +44,7 @@ def build() -> gr.Blocks:
 def page(demo: gr.Blocks) -> None:
     words = strings("page")
     with demo:
+        drawn("shared/access", words=words["skip"], elem_id="access")
         head(words)
         told = notice("link-notice")  # beside every tab: a link may open any of them
         with gr.Tabs(elem_classes="sd-tabs") as tabs:
@@ -59,6 +61,10 @@ def page(demo: gr.Blocks) -> None:
             with gr.Tab(words["tabs"]["guide"], id="guide", elem_id="guide"):
                 guide.build()
         tour()
+        gr.HTML(
+            html_template=f'<footer class="sd-end"><a href="?view=api">{html.escape(words["api"])}</a></footer>',
+            apply_default_css=False,
+        )
         keep(demo, fields, screen, list(words["tabs"]), race.PRIVATE)
         follow_links(demo, tabs, fields, told)
 

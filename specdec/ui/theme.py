@@ -12,7 +12,7 @@ from .language import Greeter
 from .text import PAGE
 
 CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"]
-STYLES = ("shared/style", *(f"{tab}/{tab}" for tab in ("traces", "step", "lossless", "methods", "theory", "guide")))
+STYLES = ("shared/style", "shared/access", *(f"{tab}/{tab}" for tab in ("traces", "step", "lossless", "methods", "theory", "guide")))
 LIGHT = {
     "page": "#ffffff",
     "surface": "#f8fafc",

@@ -182,7 +182,8 @@ function mount(element, props, player) {
       const by = scrollTo(box, MARGIN, view.height - MARGIN - sheet);
       if (by) scrollBy({ top: by, behavior: calm ? "instant" : "smooth" });
     }
-    Object.assign(part.ring.style, { left: box.left - RING + "px", top: box.top - RING + "px", width: box.right - box.left + 2 * RING + "px", height: box.bottom - box.top + 2 * RING + "px" });
+    const px = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // a large screen zooms the page
+    Object.assign(part.ring.style, { left: px(box.left - RING), top: px(box.top - RING), width: px(box.right - box.left + 2 * RING), height: px(box.bottom - box.top + 2 * RING) });
   }
 
   /* -- listening -- */

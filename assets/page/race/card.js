@@ -18,8 +18,9 @@ function cards(W, root, part, S) {
     const fits = a.bottom + 8 + c.height <= innerHeight, beside = a.right + 12 + c.width <= base.right ? a.right + 12 : a.left - 12 - c.width;
     const aside = !fits && beside >= base.left; // no room below: stand beside the token, over as little as possible
     const left = aside ? beside : a.left - 20, top = aside ? Math.max(8, innerHeight - 8 - c.height) : a.bottom + 8;
-    part.card.style.left = clamp(left - base.left, 0, Math.max(0, base.width - c.width)) + "px";
-    part.card.style.top = top - base.top + "px";
+    const zoom = root.currentCSSZoom || 1; // on a large screen the page is zoomed, and boxes are measured after that
+    part.card.style.left = clamp(left - base.left, 0, Math.max(0, base.width - c.width)) / zoom + "px";
+    part.card.style.top = (top - base.top) / zoom + "px";
   }
 
   function hideCard() {

@@ -1,0 +1,25 @@
+// @ts-check
+/* What Gradio's page lacks for the keyboard: a way straight to "Run live", and arrow keys on the tabs. */
+
+const skip = element.querySelector("a");
+skip.textContent = props.words;
+skip.addEventListener("click", (event) => {
+  event.preventDefault();
+  document.getElementById("race-button").click();
+  requestAnimationFrame(() => document.getElementById("run").focus());
+});
+
+/* Tabs as the pattern of the ARIA guide: one stop for all, arrow keys, Home and End from one to the next. */
+const KEYS = { ArrowRight: (at, n) => (at + 1) % n, ArrowLeft: (at, n) => (at + n - 1) % n, Home: () => 0, End: (at, n) => n - 1 };
+const tabs = () => [...document.querySelectorAll(".sd-tabs [role=tab]")].filter((tab) => tab.id && tab.getClientRects().length);
+const oneStop = () => { for (const tab of tabs()) tab.tabIndex = tab.getAttribute("aria-selected") === "true" ? 0 : -1; };
+
+document.addEventListener("keydown", (event) => {
+  const all = tabs(), at = all.indexOf(document.activeElement);
+  if (at < 0 || !(event.key in KEYS) || event.altKey || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  const next = all[KEYS[event.key](at, all.length)];
+  next.click();
+  next.focus();
+});
+document.addEventListener("focusin", oneStop); // before the next press of Tab
