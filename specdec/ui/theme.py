@@ -12,7 +12,11 @@ from .language import Greeter
 from .text import PAGE
 
 CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"]
-STYLES = ("shared/style", "shared/access", *(f"{tab}/{tab}" for tab in ("traces", "step", "lossless", "methods", "theory", "guide")))
+STYLES = (
+    "shared/style",
+    *(f"{tab}/{tab}" for tab in ("traces", "step", "lossless", "methods", "theory", "guide")),
+    "shared/access",
+)
 LIGHT = {
     "page": "#ffffff",
     "surface": "#f8fafc",
@@ -104,6 +108,7 @@ def launch_settings() -> dict[str, Any]:
     """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere."""
     return {
         "theme": theme(),
+        "head": f"<style>{(PAGE / 'shared/root.css').read_text(encoding='utf-8')}</style>",
         "css_paths": [PAGE / f"{name}.css" for name in STYLES],
         "run_history": False,
         "show_error": False,

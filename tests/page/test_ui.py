@@ -311,6 +311,13 @@ def test_a_script_brings_the_files_that_it_requires():
         assert source in whole and source.count("\n") <= 400 and source.startswith("// @ts-check")
 
 
+def test_no_script_is_longer_than_a_reader_bears():
+    long = {
+        path.name: n for path in text.PAGE.rglob("*.js") if (n := path.read_text(encoding="utf-8").count("\n")) > 400
+    }
+    assert not long
+
+
 def test_every_string_the_player_asks_for_exists():
     words = player_words()
     script = drawn.script("race/player")

@@ -87,7 +87,8 @@ def test_nothing_needs_sideways_scrolling_and_nothing_is_cut_off(page, tab):
 
 # The focused element: its name, whether it is ringed, and whether it is in the page's last part.
 FOCUS = """() => {
-    const node = document.activeElement, style = getComputedStyle(node);
+    const node = document.activeElement, box = node.closest(".wrap-inner"); // a menu is ringed as a whole
+    const style = getComputedStyle(box ? box.parentElement : node);
     if (node === document.body) return null;
     node.dataset.visits = Number(node.dataset.visits || 0) + 1;
     return {
@@ -111,3 +112,98 @@ def test_the_keyboard_goes_through_all_of_it_and_is_always_seen(page, tab):
     assert [stop["node"] for stop in stops if not (stop["ringed"] and stop["seen"])] == []
     page.keyboard.press("Shift+Tab")
     assert page.evaluate(FOCUS)["visits"] == 2  # and back again
+
+
+def test_run_live_is_within_eight_stops_of_the_keyboard(open_page):
+    page = open_page(reduced_motion="reduce", query="?tab=theory")
+    expect(page.locator("#theory-button")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Tab")
+    expect(page.locator(".sd-skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#run")).to_be_focused()
+    expect(page.locator("#race-button")).to_have_attribute("aria-selected", "true")
+
+
+def test_the_tabs_are_one_stop_and_follow_the_arrow_keys(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.locator("#race-button").focus()
+    way = (("ArrowRight", "step"), ("ArrowRight", "lossless"), ("End", "guide"), ("ArrowRight", "race"))
+    for key, name in (*way, ("ArrowLeft", "guide"), ("Home", "race")):
+        page.keyboard.press(key)
+        tab = page.locator(f"#{name}-button")
+        expect(tab).to_be_focused()
+        expect(tab).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('role')") != "tab"
+
+
+# What a finger is to meet and is smaller than 24 pixels; what stands in a line of text may be.
+SMALL = """() => [...document.querySelectorAll("button, a, summary, select, input, [role=tab]")].filter((node) => {
+    const style = getComputedStyle(node);
+    const label = node.matches("[type=checkbox], [type=radio]") && node.closest("label");
+    if (node.closest(".sd-hidden, .sd-skip") || style.visibility === "hidden") return false;
+    if (node.closest(".sd-inline") || (style.display === "inline" && node.closest("p, li, dd, td, th"))) return false;
+    const { width, height } = (label || node).getBoundingClientRect();
+    return width && height && (width < 23.5 || height < 23.5);
+}).map((node) => node.outerHTML.slice(0, 140))"""
+
+
+def test_every_target_is_large_enough_for_a_finger(open_page):
+    page = open_page(375, 812, reduced_motion="reduce")
+    for name in TABS:
+        page.locator(f"#{name}-button").click()
+        page.wait_for_selector(DRAWN.get(name, "[role=tabpanel]:visible *"))
+        page.evaluate(UNFOLD)
+        assert page.evaluate(SMALL) == [], name
+
+
+def pixels(locator):
+    return locator.screenshot(animations="disabled")
+
+
+def test_forced_colours_tell_on_from_off(open_page):
+    page = open_page(reduced_motion="reduce", forced_colors="active")
+    page.locator("#lossless-button").click()
+    switch = page.locator(".sd-bug").first
+    knob, box = switch.locator("i"), page.locator(".sd-guesses input").first
+    for part, act in ((knob, switch.click), (box, box.check)):
+        part.scroll_into_view_if_needed()
+        before = pixels(part)
+        act()
+        page.mouse.move(0, 0)
+        page.evaluate("document.activeElement.blur()")
+        assert pixels(part) != before
+    page.locator("#methods-button").click()
+    page.wait_for_selector(DRAWN["methods"])
+    on, off = (page.locator("#methods input[type=radio]").nth(i) for i in (0, 1))
+    assert on.is_checked() and pixels(on) != pixels(off)
+    page.locator("#step-button").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-pass")
+    ground = "(node) => getComputedStyle(node).backgroundColor"
+    for part in (".sd-step .sd-pass:not(.sd-off)", ".sd-step .sd-i-target"):
+        assert page.locator(part).first.evaluate(ground) != page.locator("body").evaluate(ground), part
+
+
+def test_a_ticked_guess_is_seen(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.locator("#lossless-button").click()
+    box = page.locator(".sd-guesses input").first
+    before = pixels(box)
+    box.check()
+    page.mouse.move(0, 0)
+    page.evaluate("document.activeElement.blur()")
+    after = pixels(box)
+    assert after != before and box.evaluate("(node) => getComputedStyle(node).appearance") == "auto"
+
+
+def test_the_sentence_of_step_stands_beside_its_evidence_and_once(open_page):
+    page = open_page(1280, 900, reduced_motion="reduce")
+    page.locator("#step-button").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
+    bar = page.locator(".sd-step [data-part=bar]").bounding_box()["y"]
+    for part in ("say", "right"):
+        place = page.locator(f".sd-step [data-part={part}]").bounding_box()
+        assert place["y"] >= 0 and place["y"] + min(place["height"], 200) <= bar, part
+    page.locator(".sd-step [data-part=next]").click()
+    assert page.locator(".sd-step [data-part=announce]").inner_text()
+    expect(page.locator(".sd-step [data-part=announce]")).to_have_text("")
