@@ -127,7 +127,7 @@ function pictures(W, now) {
     }
     drawStrip(g, laws, width, top);
     const told = drawn() ? fill(O.falls, { own: mark("res", drawn().piece) }) : [guess];
-    return [g, h("p", { class: "sd-so" }, ...told), formula(words(O.formula, { residual: weight < 1 ? N.residual_block : N.residual })), weight === 1 ? note(whyNotTheWholeRow(draft, beta)) : null].filter(Boolean);
+    return [g, h("p", { class: "sd-so" }, ...told), weight === 1 ? note(whyNotTheWholeRow(draft, beta)) : null, formula(words(O.formula, { residual: weight < 1 ? N.residual_block : N.residual }))].filter(Boolean);
   }
 
   /* How often the rejected token would come if its replacement were drawn from all of p: kept, or rejected and drawn again. */
