@@ -138,11 +138,24 @@ function mount(element, props) {
 
   /* -- in practice -- */
 
+  /* A command with a button that copies it; where a page may not (without https), it is marked, ready to be copied. */
+  function command(line) {
+    const code = h("code", {}, line), press = button(W.practice.copy, async () => {
+      try {
+        await navigator.clipboard.writeText(line);
+        press.textContent = W.practice.copied;
+      } catch (error) {
+        getSelection().selectAllChildren(code);
+      }
+    }, "sd-link");
+    return [code, " ", press];
+  }
+
   function practice() {
     const P = W.practice, { systems, defaults } = props.sources, cell = (...children) => h("td", {}, children);
     const checked = ({ checked, links }) => h("p", { class: "sd-sub" }, words(P.checked, { date: checked }), links.map((url) => [" ", h("a", { href: url, target: "_blank", rel: "noreferrer" }, url.replace(/^https:\/\/(www\.)?/, ""))]));
     const table = (heads, rows) => h("table", { class: "sd-gd-systems" }, h("thead", {}, h("tr", {}, Object.values(heads).map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, rows.map(([name, ...cells]) => h("tr", {}, h("th", { scope: "row" }, name), cells))));
-    const how = systems.map((one) => [one.name, cell(h("code", {}, one.command)), cell(words(P.notes[one.id], one.values), checked(one))]);
+    const how = systems.map((one) => [one.name, cell(command(one.command)), cell(words(P.notes[one.id], one.values), checked(one))]);
     const option = (one) => (one.option ? h("code", {}, one.option) : one.keep === "ratio" ? P.option.already : P.option.nothing);
     const rule = defaults.map((one) => [one.name, cell(P.draft[one.draft]), cell(P.keep[one.keep]), cell(option(one), checked(one))]);
     return [
