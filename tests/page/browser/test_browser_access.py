@@ -166,13 +166,13 @@ def test_forced_colours_tell_on_from_off(open_page):
     page.locator("#lossless-button").click()
     switch = page.locator(".sd-bug").first
     knob, box = switch.locator("i"), page.locator(".sd-guesses input").first
-    for part, act in ((knob, switch.click), (box, box.check)):
-        part.scroll_into_view_if_needed()
-        before = pixels(part)
+    for shown, act in ((knob, switch.click), (box, box.check)):
+        shown.scroll_into_view_if_needed()
+        before = pixels(shown)
         act()
         page.mouse.move(0, 0)
         page.evaluate("document.activeElement.blur()")
-        assert pixels(part) != before
+        assert pixels(shown) != before
     page.locator("#methods-button").click()
     page.wait_for_selector(DRAWN["methods"])
     on, off = (page.locator("#methods input[type=radio]").nth(i) for i in (0, 1))
@@ -180,8 +180,8 @@ def test_forced_colours_tell_on_from_off(open_page):
     page.locator("#step-button").click()
     page.wait_for_selector(".sd-step[data-state=ready] .sd-pass")
     ground = "(node) => getComputedStyle(node).backgroundColor"
-    for part in (".sd-step .sd-pass:not(.sd-off)", ".sd-step .sd-i-target"):
-        assert page.locator(part).first.evaluate(ground) != page.locator("body").evaluate(ground), part
+    for place in (".sd-step .sd-pass:not(.sd-off)", ".sd-step .sd-i-target"):
+        assert page.locator(place).first.evaluate(ground) != page.locator("body").evaluate(ground), place
 
 
 def test_a_ticked_guess_is_seen(open_page):
@@ -201,9 +201,9 @@ def test_the_sentence_of_step_stands_beside_its_evidence_and_once(open_page):
     page.locator("#step-button").click()
     page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
     bar = page.locator(".sd-step [data-part=bar]").bounding_box()["y"]
-    for part in ("say", "right"):
-        place = page.locator(f".sd-step [data-part={part}]").bounding_box()
-        assert place["y"] >= 0 and place["y"] + min(place["height"], 200) <= bar, part
+    for name in ("say", "right"):
+        place = page.locator(f".sd-step [data-part={name}]").bounding_box()
+        assert place["y"] >= 0 and place["y"] + min(place["height"], 200) <= bar, name
     page.locator(".sd-step [data-part=next]").click()
     assert page.locator(".sd-step [data-part=announce]").inner_text()
     expect(page.locator(".sd-step [data-part=announce]")).to_have_text("")
