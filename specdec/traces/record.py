@@ -2,11 +2,13 @@
 
 The first example of each domain at the page's own settings, one seed, nothing chosen by its outcome. The default
 drafter's runs stand apart, beside the folders that this fills: `python -m specdec … --save assets/traces/story.jsonl`.
+The first screen's run is chosen, and `--choose DOMAIN` prints from what (`choose.py`), and how to record each.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +21,7 @@ from ..methods import ADAPTIVE, DEFAULT
 from ..paths import ASSETS
 from ..types import SamplingParams
 from . import file as trace
+from .choose import choose
 
 DOMAINS = ("story", "code", "facts")
 K, TEMPERATURE, SEED = 3, 0.8, 7
@@ -41,4 +44,22 @@ def record_all(drafters: Sequence[str] = (), tokens: int = 48, out: Path | None 
             path = trace.recording(out, domain, drafter)
             path.parent.mkdir(parents=True, exist_ok=True)
             trace.Trace(header, events).save(path)
+    return 0
+
+
+def show_candidates(domain: str, seeds: int, tokens: int) -> int:
+    """Prints from what the first screen's run of this domain may be chosen, and how to record each."""
+    prompt = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))[domain][0]
+    params = SamplingParams(TEMPERATURE, max_tokens=tokens)
+    found, middle = choose(zoo.load(), [prompt], DEFAULT, K, params, range(seeds))
+    print(f"{len(found)} clear candidates, nearest to the median of τ = {middle:.2f} first\n")
+    for one in found:
+        told = one.rejected
+        assert told is not None and told.q is not None and told.u is not None
+        print(f"seed {one.seed}  τ {one.tau:.2f}  rejected in cycle {one.cycle}: {told.piece!r}", end="  ")
+        print(f"q {told.q:.2f}  p {told.p:.2f}  u {told.u:.2f}\n  {prompt}{one.text}")
+        print(
+            f"  python -m specdec run {shlex.quote(prompt)} -k {K} --temperature {TEMPERATURE} --seed {one.seed}",
+            f"--max-tokens {tokens} --kind {domain} --save assets/traces/{domain}.jsonl\n",
+        )
     return 0

@@ -30,7 +30,7 @@ MODELS = {
     )
     for one in HARDWARE["models"]
 }
-LIMIT = 420_000  # bytes of the page's own scripts, styles, templates, pictures and words of one language
+LIMIT = 450_000  # bytes of the page's own scripts, styles, templates, pictures and words of one language
 WORDS = strings("guide")
 
 

@@ -2,45 +2,67 @@
 /* The timeline, the three charts and the table below them. Every chart takes its width from the page, so that its text stays 12 px. */
 
 const { EPS, speculative, isOver, atEnd, horizon, written, shownLanes } = require("./run.js");
-const { MARK, h, s, text, line, rect, svg, bundle, hatch, clamp, fixed, duration, words, niceStep, tick, widthOf } = require("./kit.js");
+const { MARK, h, s, text, line, svg, bundle, hatch, clamp, fixed, duration, words, niceStep, tick, widthOf } = require("./kit.js");
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
-function charts(W, part, S, { clipId, term }) {
+function charts(W, part, S, term) {
+  /* The timeline is drawn once for as long as the run and the zoom stay; time only moves the strip, the line of now and
+   * the veil over what is still to come. */
+  const strip = h("div", { class: "sd-strip" }), veil = h("div", { class: "sd-veil" }), now = h("div", { class: "sd-nowline" });
+  const G = { key: "", scale: 1, span: 1, close: true, labels: [], told: 0 };
+
   function drawGantt(end) {
-    const box = part.gantt, width = S.room.gantt, [A, B, P] = shownLanes(S.run), down = P ? 70 : 0; // a third row pushes the plain one down
+    const box = part.gantt, width = S.room.gantt, [A, B] = shownLanes(S.run);
     if (!width || !A.first) return box.replaceChildren();
-    const close = S.zoom === "close", span = Math.max(close ? closeSpan(A, B, width) : axisEnd(end), EPS), from = close ? clamp(S.t - span * 0.78, 0, Math.max(0, axisEnd(end) - span)) : 0;
-    const x = (v) => ((v - from) / span) * width, inside = (a, b) => b >= from && a <= from + span, height = 142 + down, looks = bundle(), labels = [];
-    for (const [lane, y, checks] of [[A, 22, true], [P, 92, true], [B, 92 + down, false]]) {
-      for (const cycle of lane ? lane.cycles : []) if (inside(cycle.start, cycle.at)) { draftBars(cycle, y, x, close, looks); labels.push(...passBar(cycle, y, x, close, looks, checks)); }
+    if (box.firstChild !== strip) box.replaceChildren(strip, veil, now);
+    const length = axisEnd(end), key = [S.run.header.run, A.cycles.length, B.cycles.length, isOver(S.run), S.zoom, width, length].join();
+    if (key !== G.key) {
+      G.key = key;
+      buildGantt(length, width);
     }
-    const bars = s("g", { "clip-path": `url(#${clipId})` }, looks.paths((look) => ({ class: look, "stroke-width": 0.5 })), labels);
-    const g = svg(width, height, W.time.aria, s("clipPath", { id: clipId }, rect(0, 0, width, height)), bars);
-    if (P) g.append(text(0, 66, W.peer.row));
-    g.append(text(0, (close ? 66 : 82) + down, W.time.plain_row));
-    if (!close && A.finished && S.t >= A.end && A.end < B.end * 0.8) g.append(line(x(A.end) + 4, 35, x(Math.min(S.t, end)), 35, "sd-ax", { "stroke-dasharray": "2 3" }), text(x(A.end) + 12, 29, words(W.time.done, { time: duration(A.end) }), "sd-b"));
-    g.append(line(0, 122 + down, width, 122 + down, "sd-ax"));
-    axis(g, from, span, x, width, 139 + down, 122 + down);
-    g.append(line(x(S.t), 2, x(S.t), 122 + down, "sd-now"));
-    box.replaceChildren(g);
+    const from = G.close ? clamp(S.t - G.span * 0.72, 0, Math.max(0, length - G.span)) : 0, x = (S.t - from) * G.scale;
+    strip.style.transform = `translateX(${(-from * G.scale).toFixed(1)}px)`;
+    now.style.transform = veil.style.transform = `translateX(${x.toFixed(1)}px)`;
+    while (G.told < G.labels.length && G.labels[G.told].at <= S.t + EPS) G.labels[G.told++].node.style.visibility = "visible";
+    while (G.told > 0 && G.labels[G.told - 1].at > S.t + EPS) G.labels[--G.told].node.style.visibility = "hidden";
   }
 
-  function axis(g, from, span, x, width, y, top) {
-    const step = niceStep(span, width > 500 ? 9 : 5);
+  function buildGantt(length, width) {
+    const [A, B, P] = shownLanes(S.run), down = P ? 56 : 0, close = S.zoom === "close"; // a third row pushes the plain one down
+    const span = Math.max(close ? closeSpan(A, B, width) : length, EPS), scale = width / span, wide = Math.max(width, length * scale), height = 132 + down;
+    Object.assign(G, { close, span, scale, labels: [], told: 0 });
+    const x = (v) => v * scale, looks = bundle(), told = (at, ...nodes) => nodes.forEach((node) => { node.style.visibility = "hidden"; G.labels.push({ at, node }); });
+    for (const [lane, y, checks] of [[A, 18, true], [P, 74, true], [B, 74 + down, false]]) {
+      for (const cycle of lane ? lane.cycles : []) {
+        draftBars(cycle, y, x, close, looks);
+        told(cycle.at, ...passBar(cycle, y, x, close, looks, checks));
+      }
+    }
+    const g = svg(wide, height, W.time.aria, s("desc", {}, ganttTold(A, B)), looks.paths((look) => ({ class: look, "stroke-width": 0.5 })));
+    if (!close && A.finished && A.end < B.end * 0.8) told(A.end, line(x(A.end) + 4, 31, x(B.end), 31, "sd-ax", { "stroke-dasharray": "2 3" }), text(x(A.end) + 12, 26, words(W.time.done, { time: duration(A.end) }), "sd-b"));
+    g.append(...G.labels.map((one) => one.node), line(0, 110 + down, wide, 110 + down, "sd-ax"));
+    axis(g, 0, wide / scale, x, wide, 127 + down, 110 + down, span);
+    G.labels.sort((a, b) => a.at - b.at);
+    strip.replaceChildren(g);
+  }
+
+  /* For who cannot see it. */
+  const ganttTold = (A, B) => words(W.time.told, { ks: A.cycles.length, ts: duration(A.end), kp: B.cycles.length, tp: duration(B.end) });
+
+  function axis(g, from, span, x, width, y, top, window = span) {
+    const step = niceStep(window, S.room.gantt > 500 ? 9 : 5);
     for (let i = Math.ceil(from / step - EPS); i * step <= from + span + EPS; i++) {
       const v = i * step, last = (i + 1) * step > from + span + EPS, at = x(v);
       if (top != null) g.append(line(at, top, at, top + 4, "sd-ax"));
-      g.append(text(at, y, tick(v, step) + (last ? " ms" : ""), "", at < 8 ? "start" : at > width - 22 ? "end" : "middle"));
+      g.append(text(at, y, tick(v, step) + (last || top != null ? " ms" : ""), "", at < 8 ? "start" : at > width - 26 ? "end" : "middle"));
     }
   }
-
-  const shade = (end) => (end <= S.t + EPS ? "" : " sd-to-come");
 
   function draftBars(cycle, y, x, close, looks) {
     if (!cycle.draft) return;
     let from = cycle.draft.start;
     for (const end of close && cycle.draft.steps.length ? cycle.draft.steps : [cycle.draft.end]) {
-      looks.add("sd-f-draft" + (close ? " sd-s-draft" : "") + shade(end), x(from), y, x(end) - x(from) - (close ? 0.5 : 0), 26);
+      looks.add("sd-f-draft" + (close ? " sd-s-draft" : ""), x(from), y, x(end) - x(from) - (close ? 0.5 : 0), 26);
       from = end;
     }
   }
@@ -49,9 +71,9 @@ function charts(W, part, S, { clipId, term }) {
   function passBar(cycle, y, x, close, looks, checks) {
     if (!cycle.check) return [];
     const left = x(cycle.check.start), wide = x(cycle.check.end) - left, mid = left + wide / 2, parts = [];
-    looks.add("sd-f-target" + shade(cycle.check.end), left, y, wide - (close ? 1 : 0.5), 26, close ? 2 : 0);
-    if (cycle.check.end > S.t + EPS || (!close && !checks)) return parts;
-    if (wide > (close ? 16 : 9)) parts.push(text(mid, y - 7, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
+    looks.add("sd-f-target", left, y, wide - (close ? 1 : 0.5), 26, close ? 2 : 0);
+    if (!close && !checks) return parts;
+    if (wide > (close ? 16 : 9)) parts.push(text(mid, y - 6, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
     const n = cycle.drafts.length, labels = checks && n ? [words(W.time.checks, { n }), words(W.time.checks_short, { n }), String(n)] : [W.time.target_short];
     const label = close && labels.find((one) => wide > 8 + widthOf(one));
     if (label) parts.push(text(mid, y + 17, label, "sd-on-target", "middle"));
@@ -98,7 +120,7 @@ function charts(W, part, S, { clipId, term }) {
       if (cycle.own) cell(i, kept.length + 1, cycle.own.state, on);
       lost.forEach((draft, j) => cell(i, -j - 1, draft.state, on));
     });
-    const wide = C.width - C.right, g = svg(C.width, height, W.charts.bars_aria, H.defs, looks.paths((state) => ({ class: `sd-f-${state} sd-o-${state}`, fill: state === "rej" ? H.fill : null })), marks);
+    const wide = C.width - C.right, g = svg(C.width, height, W.charts.bars_aria, s("desc", {}, words(W.charts.bars_told, { cycles: C.cycles.map((c) => `${c.number}: ${c.gained} / ${c.drafts.length - c.accepted}`).join(", ") })), H.defs, looks.paths((state) => ({ class: `sd-f-${state} sd-o-${state}`, fill: state === "rej" ? H.fill : null })), marks);
     g.append(line(0, zero + 3, wide, zero + 3, "sd-ax"), line(0, zero - row, wide, zero - row, "sd-dots"));
     const level = F.tau == null ? null : zero - F.tau * row, near = level != null && Math.abs(level - (zero - row)) < 12;
     g.append(text(wide + 4, zero - row + (near ? 14 : 4), W.charts.plain));
@@ -109,7 +131,7 @@ function charts(W, part, S, { clipId, term }) {
 
   function drawAlpha(F) {
     const C = columns(S.room.alpha, 40), height = 196, top = 8, bottom = 24, y = (a) => top + (1 - a) * (height - top - bottom), x = (i) => i * C.step + C.step / 2;
-    const g = svg(C.width, height, W.charts.alpha_aria), wide = C.width - C.right;
+    const g = svg(C.width, height, W.charts.alpha_aria, s("desc", {}, C.cycles.filter((c) => c.sum.judged).map((c) => `${c.number}: ${fixed(c.sum.accepted / c.sum.judged)}`).join(", "))), wide = C.width - C.right;
     for (const a of [0, 0.5, 1]) g.append(line(0, y(a), wide, y(a), a ? "sd-grid" : "sd-ax"));
     const points = C.cycles.map((cycle, i) => (cycle.sum.judged ? [x(i), y(cycle.sum.accepted / cycle.sum.judged)] : null));
     const path = (list) => list.filter(Boolean).map(([px, py], i) => (i ? "L" : "M") + px.toFixed(1) + " " + py.toFixed(1)).join("");
@@ -127,7 +149,7 @@ function charts(W, part, S, { clipId, term }) {
     if (!width) return;
     const tokens = (lane) => written(lane, lane.cycles.length), wanted = (B.started && B.started.params && B.started.params.max_tokens) || 0;
     const last = axisEnd(end), most = Math.max(4, ...shownLanes(S.run).map(tokens), isOver(S.run) ? 0 : wanted);
-    const x = (v) => left + (v / last) * (width - left - 10), y = (n) => height - bottom - (n / most) * (height - bottom - 18), g = svg(width, height, W.charts.curve_aria);
+    const x = (v) => left + (v / last) * (width - left - 10), y = (n) => height - bottom - (n / most) * (height - bottom - 18), g = svg(width, height, W.charts.curve_aria, s("desc", {}, shownLanes(S.run).map((lane) => `${W.lane[lane.name] || lane.name}: ` + words(W.lane.clock, { tokens: tokens(lane) }) + ", " + duration(lane.end)).join("; ")));
     const step = niceStep(most, 4);
     for (let n = 0; n <= most + EPS; n += step) g.append(line(left, y(n), width, y(n), "sd-grid"), text(left - 6, y(n) + 4, String(n), "", "end"));
     axis(g, 0, last, x, width, height - 8, null);

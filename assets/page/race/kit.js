@@ -11,12 +11,19 @@ const BLOCK = "block verification", NOISE = "shared noise"; // rules with words 
 const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 const fixed = (x, digits = 2) => x.toFixed(digits);
 
-/* A probability: two digits, but never a false 0 or 1. */
+/* A probability: two significant digits, so that a ratio of two agrees with both; never a false 0 or 1. */
 function chance(x) {
   if (x == null || Number.isNaN(x)) return "–";
-  if (x > 0 && x < 0.005) return "<0.01";
+  if (x > 0 && x < 0.0001) return "<0.0001";
   if (x < 1 && x > 0.995) return ">0.99";
-  return fixed(x);
+  return x >= 0.0995 || x === 0 ? fixed(x) : x.toPrecision(2);
+}
+
+/* Two chances with enough digits to tell them apart. */
+function apart(a, b) {
+  let digits = 2;
+  while (digits < 6 && a !== b && fixed(a, digits) === fixed(b, digits)) digits++;
+  return [a, b].map((x) => (digits > 2 ? fixed(x, digits) : chance(x)));
 }
 
 function duration(ms) {
@@ -83,6 +90,10 @@ function bundle() {
   return { add, paths: (dressing) => [...looks].map(([look, d]) => s("path", { d, ...dressing(look) })) };
 }
 
+/* Written only when it is another: each writing costs a style recalculation. */
+const write = (node, name, value) => { if (node[name] !== value) node[name] = value; };
+const attribute = (node, name, value) => { if (node.getAttribute(name) !== value) node.setAttribute(name, value); };
+
 let hatches = 0;
 function hatch() {
   const id = "sd-hatch-" + hatches++;
@@ -110,6 +121,6 @@ const statusOf = (W, state, { draft }) => (state === "dis" && draft.u != null ? 
 const freshId = (name) => `sd-${name}-${hatches++}`;
 
 module.exports = {
-  MARK, BLOCK, NOISE, clamp, fixed, chance, duration, size, visible, shown, pick, fill, words, sentences, niceStep, tick, widthOf,
-  dress, h, s, text, line, rect, svg, bundle, hatch, body, chip, statusOf, freshId,
+  MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, pick, fill, words, sentences, niceStep, tick, widthOf,
+  dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, chip, statusOf, freshId,
 };

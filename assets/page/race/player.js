@@ -4,21 +4,23 @@
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
 const RUN = require("./run.js"), SHARED = require("./kit.js");
-const { lanes } = require("./lanes.js"), { story } = require("./story.js"), { charts } = require("./charts.js"), { cards } = require("./card.js");
+const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js");
+const { figures } = require("./figures.js"), { lanes } = require("./lanes.js"), { story } = require("./story.js"), { charts } = require("./charts.js"), { cards } = require("./card.js");
 const { EPS, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, figuresAt, firstRejection, newReader, read, shownLanes, atEnd } = RUN;
-const { BLOCK, h, chip, clamp, fixed, duration, size, pick, words, freshId } = SHARED;
+const { h, chip, clamp, duration, words, freshId, write, attribute } = SHARED;
 
 const SPEEDS = [[1, "1×"], [10, "1/10"], [100, "1/100"], [400, "1/400"]];
-const HOLD = 7000; // how long the first rejection may be read before the replay goes on by itself
-const FRAME = 30; // ms at least between two drawings: a page that draws more takes a core from the engine beside it
+const SETTLE = 1500, READ = 2600, HOLD = 5500; // ms: the verdicts of a first cycle move, its sentence is read, the first rejection stands
+const FRAME = 30, TEXT = 120; // ms at least between two drawings, and between two changes of a clock: the engine beside it needs the core
 
-function mount(element, props, watch) {
+function mount(element, props, watch, trigger) {
   const W = props.words, root = element.querySelector(".sd-player"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const S = { run: null, t: 0, room: { gantt: 0, bars: 0, alpha: 0, curve: 0 }, playing: false, slow: 100, zoom: "close", zoomChosen: false, hold: "armed", timer: 0, touched: false, last: 0 };
-  const reader = newReader(), clipId = freshId("clip");
-  const text = lanes(W, part, S), card = cards(W, root, part, S), drawing = charts(W, part, S, { clipId, term }), told = story(W, S, numbersOf);
+  const S = { run: null, t: 0, room: { gantt: 0, bars: 0, alpha: 0, curve: 0 }, playing: false, slow: 100, zoom: "close", zoomChosen: false, hold: "armed", timer: 0, touched: false, last: 0, guided: true, settle: 1, seen: true, below: false };
+  const reader = newReader();
+  const picture = flow(part.flow, W), ending = finish(part.flow, W, { copied, link: () => (root.linkOf ? root.linkOf() : "") });
+  const text = lanes(W, part, S), card = cards(W, root, part, S), about = figures(W, root, part, S), drawing = charts(W, part, S, about.term), told = story(W, S, numbersOf);
   let drawn = null;
 
   /* -- taking in the log -- */
@@ -50,6 +52,7 @@ function mount(element, props, watch) {
     Object.assign(reader, newReader());
     S.run = null;
     pull();
+    if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) }); // the rail tells of it, too
   }
 
   function empty() {
@@ -61,12 +64,14 @@ function mount(element, props, watch) {
     clearTimeout(S.timer);
     card.hide();
     const live = S.run.header.source === "live";
-    Object.assign(S, { t: 0, zoom: S.zoomChosen ? S.zoom : "close", hold: live || S.touched ? "spent" : "armed", playing: false });
+    Object.assign(S, { t: 0, zoom: S.zoomChosen ? S.zoom : "close", hold: live || S.touched ? "spent" : "armed", playing: false, settle: 1 });
+    if (S.guided) S.slow = live ? 100 : pace(S.run, S.t);
     part.peer.hidden = !peerOf(S.run);
     text.clear();
+    part.rows.replaceChildren(...[W.lane.speculative, peerOf(S.run) && W.lane.peer, W.lane.plain].filter(Boolean).map((name) => h("span", {}, name)));
     if (drawn !== null && innerWidth <= 1040) part.stage.scrollIntoView({ behavior: calm ? "auto" : "smooth" }); // the button is far below
     drawn = null;
-    heading();
+    about.heading();
     if (!calm) S.timer = setTimeout(() => play(true), live ? 0 : 400);
     else if (!live) whenCalm();
   }
@@ -79,35 +84,13 @@ function mount(element, props, watch) {
     S.t = stop ? stop.at : horizon(S.run);
   }
 
-  /* -- words that stand still during a run -- */
-
-  function heading() {
-    const head = S.run.header, started = speculative(S.run).started || { drafter: "other", k: "K" }, models = head.models || {}, machine = head.machine || {};
-    const source = head.source === "live" ? "live" : "recorded";
-    part.source.textContent = W.source[source];
-    root.dataset.source = source;
-    const total = models.target && size(models.target.parameters), target = total && models.family === "tuned" ? words(W.meta.tuned, { target: total }) : total;
-    const drafting = /^draft_model/.test(started.drafter) && Object.hasOwn(models, started.drafter) && models[started.drafter], draft = drafting && size(drafting.parameters);
-    const pair = target && draft ? words(W.meta.pair, { target, draft }) : target ? words(W.meta.target_only, { target }) : "";
-    const device = (/^cuda/.test(models.device) && machine.gpu) || (machine.cores ? (machine.cores === 1 ? W.meta.one_core : words(W.meta.cores, { n: machine.cores })) : "");
-    const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(S.run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
-    part.meta.textContent = [W.kind[head.kind || ""] || head.kind, pair, device, pace].filter(Boolean).join(" · ");
-    root.toggleAttribute("data-lossy", started.lossless === false);
-    root.toggleAttribute("data-peer", Boolean(peerOf(S.run)));
-    if (peerOf(S.run)) part.sub2.textContent = peerWords(peerOf(S.run), machine.transformers);
-    part.legend.late.data = W.status[started.rule === BLOCK ? "late" : "dis"];
-    part.sub0.textContent = words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : "");
-  }
-
-  function peerWords(lane, version) {
-    return words(pick(W.peer, lane.started ? lane.started.drafter : "other"), { k: lane.started ? lane.started.k : "K", version: version || "" });
-  }
-
   function furniture() {
-    const named = { name0: W.lane.speculative, name1: W.lane.plain, name2: W.lane.peer, sub1: W.lane.plain_sub, time: W.time.title, timesub: W.time.sub, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
+    const named = { name0: W.lane.speculative, name1: W.lane.plain, name2: W.lane.peer, sub1: W.lane.plain_sub, time: W.time.title, own: W.own, door: W.door, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
     for (const [name, words] of Object.entries(named)) part[name].textContent = words;
-    part.card.id = clipId + "-card";
+    part.card.id = freshId("card");
     part.stage.setAttribute("aria-label", W.transport.stage);
+    part.zoom.setAttribute("role", "group");
+    part.zoom.setAttribute("aria-label", W.time.zoom);
     part.back.setAttribute("aria-label", W.transport.back);
     part.next.setAttribute("aria-label", W.transport.next);
     part.scrub.setAttribute("aria-label", W.transport.position);
@@ -130,28 +113,55 @@ function mount(element, props, watch) {
   /* -- drawing one moment -- */
 
   function draw() {
-    if (!S.run) return;
-    const F = figuresAt(S.run, S.t), end = horizon(S.run), over = isOver(S.run), key = [F.a.k, F.b.k, over, end, S.slow].join(), changed = key !== drawn;
+    if (!S.run || !S.seen) return;
+    const F = figuresAt(S.run, S.t), end = horizon(S.run), over = isOver(S.run), key = [F.a.k, F.b.k, over, end, S.slow, atEnd(S)].join(), changed = key !== drawn;
     text.paint();
     if (changed) {
       drawn = key;
-      heading();
-      paintFigures(F, end);
+      about.heading();
+      about.paintFigures(F);
       part.say.replaceChildren(...told.sentence(F));
       part.foot.replaceChildren(told.footnote());
-      drawing.drawBars(F);
-      drawing.drawAlpha(F);
-      drawing.paintAccount(F);
+      S.stale = true;
     }
+    drawPicture(F, over);
+    if (S.stale && (S.below || !S.playing)) drawBelow(F, end);
     paintTransport(F, end);
     drawing.drawGantt(end);
-    drawing.drawCurve(F, end);
-    root.dataset.state = stateName(end, over);
+    write(root.dataset, "state", stateName(end, over));
     if (changed) text.keepTall(); // last: what is read here is laid out once a frame
   }
 
+  /* The charts below the lanes follow the cycles, and only while somebody may see them. */
+  function drawBelow(F, end) {
+    S.stale = false;
+    drawing.drawBars(F);
+    drawing.drawAlpha(F);
+    drawing.drawCurve(F, end);
+    drawing.paintAccount(F);
+  }
+
+  /* One cycle as token flow; at the end both lanes as bars. While cycles pass too fast to be seen, only their ends show. */
+  function drawPicture(F, over) {
+    const cycles = speculative(S.run).cycles, done = over && atEnd(S) && F.a.k > 0 && F.b.k > 0 && !wasStopped(S.run);
+    if (done !== Boolean(S.done) || (done && S.done !== S.run)) {
+      S.done = done ? S.run : null;
+      part.flow.replaceChildren();
+      if (done) ending.draw(S.run);
+      else picture.resized();
+    }
+    if (done || !cycles.length) return;
+    const last = F.a.last, next = cycles[F.a.k], between = next && last && S.t < next.start + EPS, early = S.t > (last ? last.at : 0) + EPS;
+    const moving = next && early && !between && (!S.playing || slow());
+    if (moving) picture.draw(next, progressAt(next, S.t));
+    else picture.draw(last || next, last ? progressAt(last, S.t, calm ? 1 : S.settle) : 0);
+  }
+
+  const slow = () => S.slow >= 200;
+
   function resized() {
     text.letGo();
+    picture.resized();
     drawn = null;
     draw();
   }
@@ -170,46 +180,20 @@ function mount(element, props, watch) {
     return S.playing ? "playing" : "paused";
   }
 
-  function term(name, label) {
-    const node = h("button", { type: "button", class: "sd-term" }, label);
-    node.definition = W.define[name];
-    return node;
-  }
-
-  function paintFigures(F, end) {
-    const final = isOver(S.run) && atEnd(S) && !wasStopped(S.run), U = W.figures;
-    const rows = [
-      ["speedup", final ? U.speedup : U.so_far, F.speedup ? fixed(F.speedup) + "×" : "–", "", "sd-hero"],
-      ["speculative", U.speculative, F.a.rate ? fixed(F.a.rate, 0) : "–", U.rate_unit],
-      ["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit],
-      ...(F.peer ? [["peer", U.peer, F.peer.rate ? fixed(F.peer.rate, 0) : "–", F.against ? words(U.against, { times: fixed(F.against) }) : U.rate_unit]] : []),
-      ["alpha", U.alpha, F.alpha == null ? "–" : fixed(F.alpha), F.a.judged ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged }) : ""],
-      ["tau", U.tau, F.tau == null ? "–" : fixed(F.tau), U.tau_unit],
-    ];
-    if (part.figures.children.length !== rows.length) part.figures.replaceChildren(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label), cls ? h("span", { class: "sd-tag" }, W.lossy) : null), h("dd", {}))));
-    rows.forEach(([, label, value, unit], i) => {
-      const [dt, dd] = part.figures.children[i].children;
-      dt.firstChild.textContent = label;
-      dd.replaceChildren(value, ...(unit ? [h("small", {}, unit)] : []));
-    });
-    const clock = (lane, n) => [h("b", {}, n === 1 ? W.lane.one_token : words(W.lane.clock, { tokens: n })), h("span", {}, "")];
-    part.clock0.replaceChildren(...clock(speculative(S.run), F.a.written));
-    part.clock1.replaceChildren(...clock(plain(S.run), F.b.written));
-    if (F.peer) part.clock2.replaceChildren(...clock(peerOf(S.run), F.peer.written));
-  }
-
   function paintTransport(F, end) {
-    const label = S.playing ? "❚❚ " + W.transport.pause : "▶ " + W.transport.play;
-    if (part.play.textContent !== label) part.play.textContent = label;
-    part.scrub.max = Math.max(end, EPS);
+    const label = S.playing ? "❚❚" : "▶", now = performance.now();
+    if (part.play.label !== label) part.play.replaceChildren((part.play.label = label), h("span", {}, " " + (S.playing ? W.transport.pause : W.transport.play)));
+    write(part.scrub, "max", String(Math.max(end, EPS)));
+    if (S.playing && now - S.told < TEXT) return;
+    S.told = now;
     part.scrub.value = S.t;
-    part.scrub.setAttribute("aria-valuetext", words(W.transport.tokens, { n: F.a.written }));
+    attribute(part.scrub, "aria-valuetext", words(W.transport.tokens, { n: F.a.written }));
     shownLanes(S.run).forEach((lane, l) => {
       const span = part["clock" + l].lastChild;
-      if (span) span.textContent = " · " + duration(lane.finished || S.run.closed ? Math.min(S.t, lane.end) : S.t);
+      if (span) write(span, "textContent", " · " + duration(lane.finished || S.run.closed ? Math.min(S.t, lane.end) : S.t));
     });
-    for (const b of part.speed.children) b.setAttribute("aria-pressed", String(+b.dataset.slow === S.slow));
-    for (const b of part.zoom.children) b.setAttribute("aria-pressed", String(b.dataset.zoom === S.zoom));
+    for (const b of part.speed.children) attribute(b, "aria-pressed", String(+b.dataset.slow === S.slow));
+    for (const b of part.zoom.children) attribute(b, "aria-pressed", String(b.dataset.zoom === S.zoom));
   }
 
   function numbersOf(draft) {
@@ -239,17 +223,40 @@ function mount(element, props, watch) {
 
   function frame(now) {
     if (!S.playing || !S.run) return;
-    if (now - S.last < (isOver(S.run) ? FRAME : 2 * FRAME)) return requestAnimationFrame(frame);
-    const end = horizon(S.run), next = S.t + Math.min(now - S.last, 250) / S.slow, stop = S.hold === "armed" ? firstRejection(S.run) : null;
+    S.frame = requestAnimationFrame(frame);
+    if (!S.seen) return void (S.last = now); // in a tab that is not shown, time stands still
+    if (now - S.last < (isOver(S.run) ? FRAME : 2 * FRAME)) return;
+    const elapsed = Math.min(now - S.last, 250);
     S.last = now;
-    if (stop && next >= stop.at) return holdAt(stop.at);
-    S.t = clamp(next, 0, end);
-    if (S.t >= end - EPS && isOver(S.run)) finish();
+    if (S.pause > 0) return stand(elapsed);
+    const end = horizon(S.run), cycles = speculative(S.run).cycles, k = doneBy(cycles, S.t), next = cycles[k], to = S.t + elapsed / S.slow;
+    if (next && to >= next.at && tellsSlowly(k)) return commitSlowly(next);
+    const stop = S.hold === "armed" ? firstRejection(S.run) : null;
+    if (stop && to >= stop.at) return holdAt(stop.at);
+    S.t = clamp(to, 0, end);
+    if (S.guided && isOver(S.run) && S.run.header.source !== "live") S.slow = pace(S.run, S.t);
+    if (S.t >= end - EPS && isOver(S.run)) over();
     draw();
-    if (S.playing) requestAnimationFrame(frame);
   }
 
-  function finish() {
+  const tellsSlowly = (k) => S.guided && !calm && k < FIRST && S.slow >= 200;
+
+  /* The verdicts of a cycle move while its time stands still, and its sentence may be read. */
+  function commitSlowly(cycle) {
+    Object.assign(S, { t: cycle.at, settle: 0, pause: SETTLE + (S.hold === "armed" && firstRejection(S.run) === cycle ? 0 : READ) });
+    draw();
+  }
+
+  function stand(elapsed) {
+    S.pause -= elapsed;
+    const settle = Math.min(1, S.settle + elapsed / SETTLE), moved = settle !== S.settle;
+    S.settle = settle;
+    const stop = S.hold === "armed" ? firstRejection(S.run) : null;
+    if (S.pause <= 0 && stop && Math.abs(stop.at - S.t) < EPS) return holdAt(stop.at);
+    if (moved) draw();
+  }
+
+  function over() {
     S.playing = false;
     if (!S.zoomChosen) S.zoom = "run";
   }
@@ -262,15 +269,17 @@ function mount(element, props, watch) {
       S.t = 0;
       if (!S.zoomChosen) S.zoom = "close";
     }
-    S.playing = on;
-    S.last = performance.now();
+    if (S.playing === on) return draw();
+    Object.assign(S, { playing: on, last: performance.now(), pause: 0, settle: 1, told: 0 });
+    if (on && S.guided && S.run.header.source !== "live") S.slow = pace(S.run, S.t);
     draw();
-    if (on) requestAnimationFrame(frame);
+    cancelAnimationFrame(S.frame);
+    if (on) S.frame = requestAnimationFrame(frame);
   }
 
   /* The first view stops once, where there is something to understand, and goes on if nobody takes over. */
   function holdAt(t) {
-    Object.assign(S, { t, playing: false, hold: "holding" });
+    Object.assign(S, { t, playing: false, hold: "holding", settle: 1, pause: 0 });
     draw();
     if (!S.touched) S.timer = setTimeout(() => S.hold === "holding" && play(true), HOLD);
   }
@@ -284,7 +293,7 @@ function mount(element, props, watch) {
   function takeOver(t) {
     if (!S.run) return;
     touch();
-    Object.assign(S, { playing: false, hold: "spent" });
+    Object.assign(S, { playing: false, hold: "spent", settle: 1, pause: 0 });
     seek(t);
   }
 
@@ -302,7 +311,7 @@ function mount(element, props, watch) {
   const announce = () => { part.announce.textContent = part.say.textContent; };
 
   function setSpeed(slow) {
-    S.slow = slow;
+    Object.assign(S, { slow, guided: false, told: 0 });
     draw();
   }
 
@@ -325,6 +334,11 @@ function mount(element, props, watch) {
     if (!S.playing) announce();
   }
 
+  function copied(button, text) {
+    const before = button.textContent, tell = (word) => { button.textContent = word; setTimeout(() => { button.textContent = before; }, 2000); };
+    navigator.clipboard ? navigator.clipboard.writeText(text).then(() => tell(W.finish.copied), () => tell(W.finish.refused)) : tell(W.finish.refused);
+  }
+
   function download() {
     const url = URL.createObjectURL(new Blob([props.value || ""], { type: "application/x-ndjson" }));
     h("a", { href: url, download: "specdec-" + String((S.run && S.run.header.run) || "run").replace(/[^\w-]/g, "").slice(0, 40) + ".jsonl" }).click();
@@ -340,7 +354,17 @@ function mount(element, props, watch) {
     part.download.onclick = download;
     part.scrub.oninput = () => takeOver(+part.scrub.value);
     part.scrub.onchange = announce;
-    part.speed.onclick = (event) => event.target.dataset.slow && setSpeed(+event.target.dataset.slow);
+    part.speed.onclick = (event) => {
+      const slow = +event.target.dataset.slow, at = SPEEDS.findIndex(([one]) => one === slow), alone = event.currentTarget.clientWidth < 80; // on a phone one button stands for all
+      if (slow) setSpeed(alone ? SPEEDS[(at + 1) % SPEEDS.length][0] : slow);
+    };
+    part.own.hidden = part.door.hidden = !trigger; // a page of its own has neither
+    part.own.onclick = () => {
+      const prompt = document.querySelector("#prompt textarea");
+      if (!prompt) return;
+      prompt.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+      prompt.focus({ preventScroll: true });
+    };
     part.zoom.onclick = (event) => {
       if (!event.target.dataset.zoom) return;
       Object.assign(S, { zoom: event.target.dataset.zoom, zoomChosen: true });
@@ -357,6 +381,8 @@ function mount(element, props, watch) {
     root.addEventListener("click", (event) => { const node = target(event); if (node) { touch(); card.pinned() && card.anchor() === node ? card.hide() : open(node, true); } });
     document.addEventListener("pointerdown", (event) => { if (card.pinned() && !target(event) && !event.target.closest(".sd-inline")) card.hide(); });
     document.addEventListener("keydown", (event) => event.key === "Escape" && card.hide()); // wherever the focus is
+    new IntersectionObserver(([seen]) => { S.seen = seen.isIntersecting; S.last = performance.now(); draw(); }).observe(root);
+    new IntersectionObserver(([below]) => { S.below = below.isIntersecting; draw(); }).observe(root.querySelector(".sd-two"));
     new ResizeObserver(() => { if (S.run && measure()) resized(); }).observe(root);
   }
 
@@ -370,4 +396,4 @@ function mount(element, props, watch) {
 
 const KIT = { ...RUN, ...SHARED }; // for the other views of a run
 if (typeof element === "undefined") module.exports = KIT;
-else mount(element, props, watch);
+else mount(element, props, watch, typeof trigger === "undefined" ? null : trigger);

@@ -2,7 +2,7 @@
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
 const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf } = require("./run.js");
-const { BLOCK, NOISE, h, fixed, chance, duration, shown, pick, fill, words, sentences } = require("./kit.js");
+const { BLOCK, NOISE, h, fixed, chance, apart, duration, shown, pick, fill, words, sentences } = require("./kit.js");
 
 /* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers. */
 function story(W, S, numbersOf) {
@@ -26,7 +26,8 @@ function story(W, S, numbersOf) {
     const i = cycle.drafts.findIndex((draft) => draft.state === "rej"), own = tinted(cycle.own.state, cycle.own.piece);
     if (i < 0) return fill(n === 1 ? Y.bonus_one : Y.bonus, { ...about, bonus: own });
     const { piece, p, q, u, h: reach } = cycle.drafts[i], left = n - i - 1, greedy = started && started.params && started.params.temperature === 0;
-    const told = { draft: tinted("rej", piece), p: chance(p), q: chance(q), chance: chance(Math.min(1, p / q)), h: chance(reach), u: u == null ? "–" : chance(u), verdict: h("b", {}, Y.rejected_word), n: left };
+    const [coin, stay] = u == null ? ["–", chance(Math.min(1, p / q))] : apart(u, Math.min(1, p / q)), [, limit] = u == null || reach == null ? [0, chance(reach)] : apart(u, reach);
+    const told = { draft: tinted("rej", piece), p: chance(p), q: chance(q), chance: stay, h: limit, u: coin, verdict: h("b", {}, Y.rejected_word), n: left };
     const rule = started ? started.rule : "", copied = started && started.drafter === "prompt_lookup";
     const why = greedy ? Y.rejected_greedy : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected), block = rule === BLOCK && !greedy;
     const then = fill(left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none, { n: left, own });

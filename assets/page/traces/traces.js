@@ -25,6 +25,7 @@ function mount(element, props, server) {
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const player = document.querySelector(".sd-player"), { h, shown, visible, fill, sentences, isOver } = player.kit;
   const base = location.origin + location.pathname;
+  player.linkOf = () => linkOf(player.run(), base, props.rules); // the end of a race offers it, too
   let asked = 0, deed = null, about = player.run();
 
   /* -- what is told -- */

@@ -10,13 +10,13 @@ from typing import Any
 
 import gradio as gr
 
-from ...methods import RULES
-from .. import menu, session
+from ...methods import EMBEDDED, RULES
+from .. import link, menu, session
 from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
 from ..components.traces import traces
 from ..request import check, InputError, MAX_K, MAX_NEW, MAX_TEMPERATURE
-from ..text import ENGLISH, language, of_drafters, paragraph, prompts, strings
+from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
 # No limit of Gradio's: whoever waits in its line is told nothing. `session` has a line of its own.
@@ -28,49 +28,55 @@ def build() -> tuple[dict[str, Any], gr.HTML]:
     """The settings by name, and the player."""
     with gr.Row(elem_classes="sd-cols"):
         with gr.Column(elem_classes="sd-main"):
-            screen = player(session.first_recorded())
+            screen = player(shown := session.first_recorded())
             with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
                 gr.Markdown(paragraph("reading"))
         with gr.Column(elem_classes="sd-rail", min_width=240):
-            fields, run_button, stop_button, line = rail(screen)
+            fields, run_button, stop_button, line = rail(screen, settings_of(shown))
     connect(screen, line, fields, run_button, stop_button)
     gr.api(run, api_name="run" if language() == ENGLISH else f"run_{language()}", **ENGINE)
     return dict(zip(inspect.signature(check).parameters, fields, strict=True)), screen
 
 
-def rail(screen: gr.HTML) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
-    """The settings, in the order of `check`'s arguments."""
+def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
+    """The settings, in the order of `check`'s arguments; those of the run on show to begin with."""
+    usual: dict[str, Any] = {
+        "prompt": prompts()["story"][0],
+        "k": 3,
+        "temperature": 0.8,
+        "seed": 7,
+        "max_tokens": 64,
+    } | shown
     words = strings("page")["settings"]
     with gr.Column(elem_classes="sd-box"):
         prompt = gr.Textbox(
-            prompts()["story"][0], label=words["prompt"], placeholder=words["prompt_placeholder"],
-            info=words["prompt_note"] or None, lines=3, max_lines=8,
+            shown.get("prompt", prompts()["story"][0]), label=words["prompt"], placeholder=words["prompt_placeholder"],
+            info=words["prompt_note"] or None, lines=2, max_lines=8, elem_id="prompt",
         )  # fmt: skip
-        with gr.Row(elem_classes="sd-pills"):
-            for kind, label in words["examples"].items():
-                pill = gr.Button(label, size="sm", elem_classes="sd-pill")
-                pill.click(None, prompt, prompt, js=next_example(prompts()[kind]), **PRIVATE)
-    drafter = dropdown("drafter", menu.drafters(), menu.drafter_lines("rejection"))
-    k = gr.Slider(0, MAX_K, value=3, step=1, label=words["k"], buttons=[])
-    temperature = gr.Slider(0, MAX_TEMPERATURE, value=0.8, step=0.1, label=words["temperature"], buttons=[])
-    seed = gr.Number(7, label=words["seed"], precision=None, elem_classes="sd-inline-number")
+        pills = gr.Row(elem_classes="sd-pills")
     with gr.Row(elem_classes="sd-go"):
         run_button = gr.Button(words["run"], variant="primary", elem_id="run")
         stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
     line = notice()
+    drafter = dropdown("drafter", menu.drafters(), menu.drafter_lines("rejection"))
+    k = gr.Slider(0, MAX_K, value=usual["k"], step=1, label=words["k"], buttons=[])
+    temperature = gr.Slider(
+        0, MAX_TEMPERATURE, value=usual["temperature"], step=0.1, label=words["temperature"], buttons=[]
+    )
+    seed = gr.Number(usual["seed"], label=words["seed"], precision=None, elem_classes="sd-inline-number")
     with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
         family = dropdown("target", menu.families(), words["target_lines"], visible=len(menu.families()) > 1)
         rule = dropdown("rule", RULES, words["rule_lines"])
         peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
-        max_tokens = gr.Slider(1, MAX_NEW, value=64, step=1, label=words["max_tokens"], buttons=[])
+        max_tokens = gr.Slider(1, MAX_NEW, value=usual["max_tokens"], step=1, label=words["max_tokens"], buttons=[])
         top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
         top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
         stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
-    recordings(screen, line, drafter)
     traces()
     explain(drafter, rule, family, peer)
     family.change(switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
     fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings, rule, family, peer]
+    recordings(screen, line, pills, list(inspect.signature(check).parameters), fields)
     return fields, run_button, stop_button, line
 
 
@@ -116,18 +122,73 @@ def filled_in(names: Sequence[str], settings: dict[str, Any]) -> list[Any]:
     return [updates.get(name, gr.skip()) for name in names]
 
 
-def recordings(screen: gr.HTML, line: gr.HTML, drafter: gr.Dropdown) -> None:
-    names = session.recorded_names()
-    if not names:
-        return
-    words = strings("page")["settings"]
-    with gr.Row(elem_classes="sd-pills sd-recorded"):
-        gr.HTML(f'<span class="sd-sub">{words["recorded"]}</span>', elem_classes="sd-label")
-        for name in names:
-            button = gr.Button(words["examples"].get(name, name.capitalize()), size="sm", elem_classes="sd-pill")
-            button.click(
-                lambda drafter, name=name: play_recorded(name, drafter), drafter, [screen, line], queue=False, **PRIVATE
-            )
+def recordings(screen: gr.HTML, line: gr.HTML, pills: gr.Row, names: Sequence[str], fields: list[Any]) -> None:
+    """One row of examples: a press plays its recording. The rail always tells the settings of the run on show."""
+    prompt, drafter = fields[:2]
+    places = [screen, line, *fields]
+    with pills:
+        for kind, label in strings("page")["settings"]["examples"].items():
+            pill = gr.Button(label, size="sm", elem_classes="sd-pill")
+            pill.click(
+                lambda prompt, drafter, kind=kind: show(names, kind, prompt, drafter),
+                [prompt, drafter], places, queue=False, **PRIVATE,
+            )  # fmt: skip
+
+    def opened(event: gr.EventData) -> list[Any]:
+        return filled_in(names, choosable(settings_of(str(getattr(event, "head", "")))))
+
+    drafter.input(
+        lambda prompt, drafter: show_drafter(names, prompt, drafter), fields[:2], places, queue=False, **PRIVATE
+    )
+    screen.opened(opened, None, fields, queue=False, **PRIVATE)
+
+
+def show(names: Sequence[str], kind: str, prompt: str, drafter: str) -> list[Any]:
+    """The recording of this kind; where there is none, or its prompt stands there already, the next example."""
+    examples, words = prompts()[kind], strings("page")["notice"]
+    if kind not in session.recorded_names() or prompt == examples[0]:
+        chosen = examples[(examples.index(prompt) + 1) % len(examples) if prompt in examples else 0]
+        return [gr.skip(), tell(words["not_recorded"]), *filled_in(names, {"prompt": chosen})]
+    return played(names, kind, drafter)
+
+
+def show_drafter(names: Sequence[str], prompt: str, drafter: str) -> list[Any]:
+    """Another drafter on a recorded prompt plays its own recording; a prompt of one's own stays as it is."""
+    kind = kind_of(prompt)
+    if kind not in session.recorded_names() or prompt != prompts()[kind][0]:
+        return [gr.skip()] * (2 + len(names))
+    return played(names, kind, drafter)
+
+
+def choosable(settings: dict[str, Any]) -> dict[str, Any]:
+    """Those that can be chosen here: a run of the visitor's own may come from anywhere."""
+    return link.settings(
+        {name: str(value).lower() if name == "peer" else str(value) for name, value in settings.items()}
+    )[0]
+
+
+def played(names: Sequence[str], kind: str, drafter: str) -> list[Any]:
+    log, line = play_recorded(kind, drafter)
+    return [log, line, *filled_in(names, settings_of(log) if isinstance(log, str) else {})]
+
+
+def settings_of(log: str) -> dict[str, Any]:
+    """What the rail says of a run: its header and its first lane's settings."""
+    try:
+        header, started = (json.loads(text) for text in log.split("\n", 2)[:2])
+        params, rules = started["params"], {name: key for key, name in menu.RULE_NAMES.items()}
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return {
+        "prompt": header["prompt"],
+        "family": header.get("models", {}).get("family", EMBEDDED),
+        "drafter": started["drafter"],
+        "k": started["k"],
+        "rule": rules.get(started["rule"], RULES[0]),
+        "peer": len(header["lanes"]) > 2,
+        **{name: params[name] for name in ("temperature", "top_p", "top_k", "max_tokens", "seed")},
+        "stop": "\n".join(params["stop"]),
+    }
 
 
 def play_recorded(name: str, drafter: str) -> tuple[Any, Any]:
@@ -140,11 +201,6 @@ def play_recorded(name: str, drafter: str) -> tuple[Any, Any]:
         told = "" if drafter == default else words["notice"]["other_trace"].format(drafter=named)
         return pack(log), tell(told)
     return gr.skip(), tell(words["notice"]["no_trace"], wrong=True)
-
-
-def next_example(examples: list[str]) -> str:
-    """Each press gives the next example of its kind, in the browser."""
-    return f"(now) => {{ const all = {json.dumps(examples)}; return all[(all.indexOf(now) + 1) % all.length]; }}"
 
 
 def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Button, stop_button: gr.Button) -> None:

@@ -100,7 +100,7 @@ def test_a_token_and_a_figure_explain_themselves_by_mouse_and_by_keyboard(open_p
 
 
 def play_recorded(page, name):
-    page.locator(".sd-recorded .sd-pill", has_text=name).click()
+    page.locator(".sd-pills .sd-pill", has_text=name).click()
     expect(part(page, "sub0")).to_contain_text("tree")
     page.focus("[data-part=stage]")
     page.keyboard.press("Home")
@@ -154,7 +154,7 @@ def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
 def test_a_peer_has_its_lane_its_figure_and_its_time(open_page, width):
     page = open_page(width, reduced_motion="reduce")
     assert part(page, "peer").is_hidden() and page.locator("[data-part=figures] > div").count() == 5
-    page.locator(".sd-recorded .sd-pill", has_text="Repetitive").click()
+    page.locator(".sd-pills .sd-pill", has_text="Repetitive").click()
     expect(part(page, "peer")).to_be_visible()
     page.focus("[data-part=stage]")
     page.keyboard.press("End")
@@ -168,7 +168,7 @@ def test_a_peer_has_its_lane_its_figure_and_its_time(open_page, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.locator("[data-part=lane2] .sd-rej:not(.sd-fut)").first.click()
     expect(part(page, "card")).to_contain_text("not told")
-    page.locator(".sd-recorded .sd-pill", has_text="Story").click()
+    page.locator(".sd-pills .sd-pill", has_text="Story").click()
     expect(part(page, "peer")).to_be_hidden()
 
 
@@ -528,10 +528,54 @@ def test_bad_input_is_explained_and_loses_nothing(open_page):
 
 def test_example_prompts_and_recorded_runs_are_one_press_away(open_page):
     page = open_page(reduced_motion="reduce")
-    page.locator(".sd-box .sd-pill", has_text="Facts").click()
-    expect(page.locator("textarea").first).to_have_value(re.compile("^Q: "))
-    page.locator(".sd-recorded .sd-pill", has_text="Facts").click()
+    toy = toyrun.tree_trace()
+    page.locator(".sd-pills .sd-pill", has_text="Surprising").click()
+    expect(page.locator("#prompt textarea")).to_have_value(re.compile("^The parrot "))
+    page.locator(".sd-pills .sd-pill", has_text="Facts").click()
     expect(part(page, "sub0")).to_contain_text("tree")
+    expect(page.locator("#prompt textarea")).to_have_value(toy.header.prompt)  # the rail tells of the run on show
+
+
+def test_the_story_fits_the_first_screen(open_page):
+    for width, height in [(1280, 800), (1280, 900), (375, 812)]:
+        page = open_page(width=width, height=height, reduced_motion="reduce")
+        wait_for(page, "paused")
+        for name in ("say", "flow", "gantt", "play", "lane0"):
+            box = part(page, name).bounding_box()
+            assert box and box["y"] >= 0 and box["y"] + min(box["height"], 30) <= height, (name, width)
+        assert page.locator("[data-part=flow] .sd-res").count() == 1  # what came instead of the rejected draft
+        assert page.evaluate("getComputedStyle(document.querySelector('.sd-transport')).position") == "static"
+        if width == 375:
+            page.locator("[data-part=own]").click()
+            expect(page.locator("#prompt textarea")).to_be_focused()
+
+
+def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.press("[data-part=stage]", "End")
+    wait_for(page, "done")
+    assert "passes instead of" in page.inner_text(".sd-finish")
+    with page.expect_download() as saved:
+        page.click(".sd-finacts button >> nth=0")
+    assert Path(saved.value.path()).read_bytes()[:4] == b"\x89PNG"
+    page.evaluate("log => document.querySelector('.sd-player').load(log)", long_prompt().dumps())
+    assert part(page, "lane0").bounding_box()["height"] < 300
+
+
+def long_prompt():
+    trace = toyrun.trace()
+    return replace(trace, header=replace(trace.header, prompt="line\n" * 300))
+
+
+def test_a_player_that_nobody_sees_stands_still(open_page):
+    page = open_page()
+    wait_for(page, "playing")
+    page.get_by_role("tab", name="Theory").click()
+    expect(page.locator("#theory")).to_be_visible()
+    page.wait_for_timeout(200)
+    before = page.evaluate("document.querySelector('[data-part=scrub]').value")
+    page.wait_for_timeout(800)
+    assert page.evaluate("document.querySelector('[data-part=scrub]').value") == before
 
 
 class SlowEngine:

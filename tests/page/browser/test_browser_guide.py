@@ -78,7 +78,7 @@ def test_the_tour_waits_for_the_visitors_own_deed_and_tidies_up(open_page):
 
 def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page):
     page = open_page(reduced_motion="reduce")
-    page.locator(".sd-recorded .sd-pill", has_text="Repetitive").click()
+    page.locator(".sd-pills .sd-pill", has_text="Repetitive").click()
     page.wait_for_selector("[data-part=peer]:visible")
     start_tour(page)
     page.wait_for_selector("[data-part=peer]", state="hidden")  # the recorded run is on the stage

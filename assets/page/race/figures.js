@@ -1,0 +1,61 @@
+// @ts-check
+/* What a run is, and its figures so far: the line of the badge, and the figures below it. */
+
+const { speculative, plain, peerOf, isOver, wasStopped, atEnd } = require("./run.js");
+const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js");
+
+function figures(W, root, part, S) {
+  function heading() {
+    const head = S.run.header, started = speculative(S.run).started || { drafter: "other", k: "K" }, models = head.models || {}, machine = head.machine || {};
+    const source = head.source === "live" ? "live" : "recorded";
+    write(part.source, "textContent", W.source[source]);
+    write(root.dataset, "source", source);
+    const total = models.target && size(models.target.parameters), target = total && models.family === "tuned" ? words(W.meta.tuned, { target: total }) : total;
+    const drafting = /^draft_model/.test(started.drafter) && Object.hasOwn(models, started.drafter) && models[started.drafter], draft = drafting && size(drafting.parameters);
+    const pair = target && draft ? words(W.meta.pair, { target, draft }) : target ? words(W.meta.target_only, { target }) : "";
+    const device = (/^cuda/.test(models.device) && machine.gpu) || (machine.cores ? (machine.cores === 1 ? W.meta.one_core : words(W.meta.cores, { n: machine.cores })) : "");
+    const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(S.run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
+    write(part.meta, "textContent", [W.kind[head.kind || ""] || head.kind, pair, device, pace].filter(Boolean).join(" · "));
+    root.toggleAttribute("data-lossy", started.lossless === false);
+    root.toggleAttribute("data-peer", Boolean(peerOf(S.run)));
+    if (peerOf(S.run)) part.sub2.textContent = peerWords(peerOf(S.run), machine.transformers);
+    part.legend.late.data = W.status[started.rule === BLOCK ? "late" : "dis"];
+    part.sub0.textContent = words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : "");
+  }
+
+  function peerWords(lane, version) {
+    return words(pick(W.peer, lane.started ? lane.started.drafter : "other"), { k: lane.started ? lane.started.k : "K", version: version || "" });
+  }
+
+  function term(name, label) {
+    const node = h("button", { type: "button", class: "sd-term" }, label);
+    node.definition = W.define[name];
+    return node;
+  }
+
+  function paintFigures(F) {
+    const final = isOver(S.run) && atEnd(S) && !wasStopped(S.run), U = W.figures;
+    const rows = [
+      ["speedup", final ? U.speedup : U.so_far, F.speedup ? fixed(F.speedup) + "×" : "–", "", "sd-hero"],
+      ["speculative", U.speculative, F.a.rate ? fixed(F.a.rate, 0) : "–", U.rate_unit],
+      ["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit],
+      ...(F.peer ? [["peer", U.peer, F.peer.rate ? fixed(F.peer.rate, 0) : "–", F.against ? words(U.against, { times: fixed(F.against) }) : U.rate_unit]] : []),
+      ["alpha", U.alpha, F.alpha == null ? "–" : fixed(F.alpha), F.a.judged ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged }) : ""],
+      ["tau", U.tau, F.tau == null ? "–" : fixed(F.tau), U.tau_unit],
+    ];
+    if (part.figures.children.length !== rows.length) part.figures.replaceChildren(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label), cls ? h("span", { class: "sd-tag" }, W.lossy) : null), h("dd", {}))));
+    rows.forEach(([, label, value, unit], i) => {
+      const [dt, dd] = part.figures.children[i].children;
+      write(dt.firstChild, "textContent", label);
+      if (dd.told !== (dd.told = value + unit)) dd.replaceChildren(value, ...(unit ? [h("small", {}, unit)] : []));
+    });
+    const clock = (lane, n) => [h("b", {}, n === 1 ? W.lane.one_token : words(W.lane.clock, { tokens: n })), h("span", {}, "")];
+    part.clock0.replaceChildren(...clock(speculative(S.run), F.a.written));
+    part.clock1.replaceChildren(...clock(plain(S.run), F.b.written));
+    if (F.peer) part.clock2.replaceChildren(...clock(peerOf(S.run), F.peer.written));
+  }
+
+  return { heading, term, paintFigures };
+}
+
+module.exports = { figures };

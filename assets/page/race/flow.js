@@ -1,0 +1,106 @@
+// @ts-check
+/* Token flow: one cycle as a picture. Dashed chips slide from a small draft box onto one wide bar, a pass of the target;
+ * all verdicts fall at once; what was rejected drops out, and the target's own token drops in.
+ *
+ * `flow(box, W).draw(cycle, progress)` draws a cycle of a run at a progress from 0 to 1: a pure function of both, so it
+ * can be scrubbed. Until DRAFTED chips arrive, until PASSED the pass runs, after that the verdicts move. Only transform
+ * and opacity change between two moments of one cycle. It tells nothing that the sentence does not, so it is hidden
+ * from screen readers. */
+
+const { tipOf } = require("./run.js");
+const { h, words, clamp, chip } = require("./kit.js");
+
+const DRAFTED = 0.4, PASSED = 0.7, FLASHED = 0.76;
+const MOST = 8; // drafts that are drawn: of a large tree the judged ones first
+const GAP = 6, FALL = 62, DRAFT_BOX = 74;
+const GONE = ["rej", "dis", "cut"];
+
+/* 0 before `from`, 1 after `to`, smooth between. */
+function ease(progress, from, to) {
+  const x = clamp((progress - from) / (to - from), 0, 1);
+  return x * x * (3 - 2 * x);
+}
+
+/* Where in a cycle the moment t is: drafting and checking take the shares above, whatever they took in time. At its
+ * commit the verdicts begin to move: `settled`, from 0 to 1, is how far they have. */
+function progressAt(cycle, t, settled = 1) {
+  if (t >= cycle.at) return PASSED + (1 - PASSED) * settled;
+  const part = (from, to) => (to > from ? clamp((t - from) / (to - from), 0, 1) : 1);
+  if (cycle.draft && t < cycle.draft.end) return DRAFTED * part(cycle.draft.start, cycle.draft.end);
+  return DRAFTED + (PASSED - DRAFTED) * (cycle.check ? part(cycle.check.start, cycle.check.end) : 1);
+}
+
+function flow(box, W) {
+  const stage = h("div", { class: "sd-flow", "aria-hidden": "true" });
+  let shown = null, wide = 0, items = [], pass = null, fill = null, gain = null;
+
+  /* The cycle's chips at their last places; `draw` moves them there. */
+  function build(cycle) {
+    const judged = cycle.drafts.filter((draft) => !["dis", "cut"].includes(draft.state)), rest = cycle.drafts.filter((draft) => !judged.includes(draft));
+    const chosen = cycle.drafts.length > MOST ? [...judged, ...rest].slice(0, MOST) : cycle.drafts, tip = tipOf(cycle);
+    items = chosen.map((draft, i) => ({ draft, state: draft.state, node: chip(W, draft.piece, draft.state, "span"), i }));
+    if (cycle.own) items.push({ state: cycle.own.state, node: chip(W, cycle.own.piece, cycle.own.state, "span"), own: true, i: chosen.length });
+    const n = cycle.drafts.length;
+    pass = h("div", { class: "sd-flowpass" }, (fill = h("i", {})), h("span", {}, words(n ? W.flow.pass : W.flow.alone, { n })));
+    gain = h("div", { class: "sd-flowgain" }, words(cycle.gained === 1 ? W.flow.gain_one : W.flow.gain, { n: cycle.gained }));
+    stage.replaceChildren(h("div", { class: "sd-flowdraft" }, h("i", {}), h("span", {}, W.flow.draft)), pass, gain, ...items.map((item) => item.node));
+    if (box.firstChild !== stage) box.replaceChildren(stage);
+    place(tip, cycle);
+  }
+
+  /* One reading of the widths for a cycle. The target's own token stands where the first rejected draft stood. */
+  function place(tip, cycle) {
+    wide = stage.clientWidth;
+    const widths = items.map((item) => item.node.offsetWidth), left = DRAFT_BOX + 22;
+    const total = widths.reduce((sum, width) => sum + width + GAP, 0), scale = Math.min(1, (wide - left - GAP) / Math.max(total, 1));
+    let x = left + GAP, hole = null;
+    items.forEach((item, i) => {
+      item.x = x;
+      item.scale = scale;
+      if (hole === null && GONE.includes(item.state)) hole = x;
+      if (item.own && hole !== null) item.x = hole;
+      x += (widths[i] + GAP) * scale;
+    });
+  }
+
+  const move = (node, x, y, scale, turn, opacity) => {
+    node.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px) scale(${scale.toFixed(3)}) rotate(${turn.toFixed(1)}deg)`;
+    node.style.opacity = opacity.toFixed(2);
+  };
+
+  function draw(cycle, progress) {
+    if (shown !== cycle || (stage.clientWidth && !wide)) {
+      shown = cycle;
+      build(cycle);
+    }
+    const n = items.filter((item) => !item.own).length || 1, open = progress >= PASSED, flash = ease(progress, PASSED, FLASHED) - ease(progress, FLASHED, 0.84);
+    fill.style.transform = `scaleX(${ease(progress, DRAFTED, PASSED).toFixed(3)})`;
+    pass.classList.toggle("sd-full", progress > (DRAFTED + PASSED) / 2);
+    pass.style.opacity = progress > DRAFTED - 0.05 ? "1" : "0.45";
+    gain.style.opacity = ease(progress, 0.9, 1).toFixed(2);
+    for (const item of items) {
+      const now = open ? item.state : "pen";
+      if (item.now !== now) {
+        item.now = now;
+        item.node.className = `sd-tok sd-${now}` + (now === "pen" ? " sd-unmarked" : "");
+      }
+      if (item.own) {
+        const down = ease(progress, 0.82, 0.95);
+        move(item.node, item.x, -26 * (1 - down), item.scale, 0, down);
+        continue;
+      }
+      const share = DRAFTED / n, came = ease(progress, item.i * share, (item.i + 0.9) * share), gone = GONE.includes(item.state) ? ease(progress, 0.78, 0.95) : 0;
+      const side = item.state === "rej" ? 1 : 0.6;
+      move(item.node, 14 + (item.x - 14) * came, FALL * gone, item.scale * (1 + 0.1 * flash), 5 * gone * side, came === 0 ? 0 : gone ? 1 - gone * (1 - side * 0.85) : 1);
+    }
+  }
+
+  function resized() {
+    wide = 0;
+    if (shown) build(shown);
+  }
+
+  return { draw, resized };
+}
+
+module.exports = { flow, progressAt, DRAFTED, PASSED };

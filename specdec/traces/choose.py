@@ -1,0 +1,73 @@
+"""Which run the first screen shows: many honest ones, measured by what a first look needs.
+
+A candidate is what the engine gave for a prompt and a seed at the page's settings; nothing is changed in it. Kept are
+those that show the idea early: a cycle that keeps drafts, then within three cycles a clear rejection (the draft was
+fairly sure, the target was not, and the coin was nowhere near the line), with a draft after it that is never judged.
+Of these the ones whose block efficiency τ is nearest to the median of all candidates come first, so the run is neither
+a lucky nor an unlucky one; τ and not the clock, because it is the same on every machine. A person picks among the
+first by how the words read.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ..events import Committed, Event, Position, Verified
+from ..families.zoo import Family
+from ..gpu.lane import generate
+from ..lanes.race import SPECULATIVE, tasks
+from ..types import SamplingParams
+
+EARLY = 3  # cycles within which the first rejection must come
+SURE, DOUBTFUL, CLEAR = (0.3, 0.7), (0.02, 0.15), 0.15  # q, p, and the least distance between the coin and p / q
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A run of the speculative lane. `cycle` is that of its first rejection, from 1, and `rejected` the draft."""
+
+    prompt: str
+    seed: int
+    text: str
+    tau: float  # tokens per cycle
+    cycle: int = 0
+    rejected: Position | None = None
+    clear: bool = False
+
+
+def choose(
+    family: Family, prompts: Iterable[str], drafter: str, k: int, params: SamplingParams, seeds: Sequence[int]
+) -> tuple[list[Candidate], float]:
+    """The clear candidates, nearest to the median first, and that median: the τ of all candidates."""
+    every = []
+    for prompt in prompts:
+        for seed in seeds:
+            task = tasks(family, prompt, drafter, k, replace(params, seed=seed), details=False)[SPECULATIVE]
+            every.append(measured(prompt, seed, generate(task)))
+    middle = statistics.median(one.tau for one in every)
+    return sorted((one for one in every if one.clear), key=lambda one: abs(one.tau - middle)), middle
+
+
+def measured(prompt: str, seed: int, events: Iterable[Event]) -> Candidate:
+    """Reads one lane's events to their end. Cycle 0, the prompt's own pass, gives the first token and no verdict."""
+    told = list(events)
+    commits = [event for event in told if isinstance(event, Committed)]
+    cycles = [event for event in told if isinstance(event, Verified) and event.cycle > 0]
+    tau = sum(len(event.tokens) for event in commits[1:]) / max(len(cycles), 1)
+    plain = Candidate(prompt, seed, "".join(event.text for event in commits), tau)
+    for verified in cycles:
+        rejected = next((one for one in verified.positions if one.status == "rejected"), None)
+        if rejected is not None:
+            kept = any(one.status == "accepted" for one in cycles[0].positions)
+            shows = verified.cycle <= EARLY and kept and verified.positions[-1].status == "discarded"
+            return replace(plain, cycle=verified.cycle, rejected=rejected, clear=shows and gap(rejected))
+    return plain
+
+
+def gap(one: Position) -> bool:
+    """Whether a rejection explains itself: q well above p, and the coin far from the line between them."""
+    if one.u is None or one.q is None or not (SURE[0] <= one.q <= SURE[1] and DOUBTFUL[0] <= one.p <= DOUBTFUL[1]):
+        return False
+    return one.u - one.p / one.q >= CLEAR

@@ -1,0 +1,35 @@
+// Token flow and tempo: pure functions of a cycle and a moment. TRACE names a run as NDJSON.
+const test = require("node:test");
+const assert = require("node:assert");
+const fs = require("node:fs");
+const path = require("node:path");
+const RACE = path.join(__dirname, "..", "..", "..", "assets", "page", "race");
+const { fold, speculative } = require(path.join(RACE, "run.js"));
+const { progressAt, DRAFTED, PASSED } = require(path.join(RACE, "flow.js"));
+const { pace } = require(path.join(RACE, "tempo.js"));
+
+const run = fold(fs.readFileSync(process.env.TRACE, "utf8").trim().split("\n").map((line) => JSON.parse(line)));
+const cycle = speculative(run).cycles[1];
+
+test("a cycle's progress goes from its draft over its pass to its verdicts", () => {
+  assert.equal(progressAt(cycle, cycle.draft.start), 0);
+  assert.ok(Math.abs(progressAt(cycle, cycle.draft.end) - DRAFTED) < 1e-9);
+  assert.ok(progressAt(cycle, (cycle.check.start + cycle.check.end) / 2) < PASSED);
+  assert.equal(progressAt(cycle, cycle.at, 0), PASSED);
+  assert.equal(progressAt(cycle, cycle.at), 1);
+});
+
+test("progress never goes back", () => {
+  let last = 0;
+  for (let t = cycle.draft.start; t <= cycle.at; t += 0.05) {
+    const now = progressAt(cycle, t);
+    assert.ok(now >= last && now <= 1);
+    last = now;
+  }
+});
+
+test("the first cycles are told more slowly than the others, and each pace is a round number", () => {
+  const { cycles } = speculative(run);
+  const paces = [0, cycles[2].at, cycles[cycles.length - 1].at].map((t) => pace(run, t));
+  assert.ok(paces[0] >= paces[1] && paces.every((one) => [1, 2, 5, 4, 8, 16, 32].includes(Number(String(one).replace(/0+$/, "")))));
+});
