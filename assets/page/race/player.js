@@ -157,7 +157,7 @@ function mount(element, props, watch, trigger) {
     else picture.draw(last || next, last ? progressAt(last, S.t, calm ? 1 : S.settle) : 0);
   }
 
-  const slow = () => S.slow >= 200;
+  const slow = () => S.slow >= 200 || tellsSlowly(doneBy(speculative(S.run).cycles, S.t));
 
   function resized() {
     text.letGo();
@@ -239,7 +239,7 @@ function mount(element, props, watch, trigger) {
     draw();
   }
 
-  const tellsSlowly = (k) => S.guided && !calm && k < FIRST && S.slow >= 200;
+  const tellsSlowly = (k) => S.guided && !calm && k < FIRST && S.run.header.source !== "live";
 
   /* The verdicts of a cycle move while its time stands still, and its sentence may be read. */
   function commitSlowly(cycle) {
