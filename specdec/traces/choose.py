@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 
 from ..events import Committed, Event, Position, Verified
 from ..families.zoo import Family
-from ..gpu.lane import generate
-from ..lanes.race import SPECULATIVE, tasks
+from ..lanes.race import race, SPECULATIVE
 from ..types import SamplingParams
 
 EARLY = 3  # cycles within which the first rejection must come
@@ -44,8 +43,8 @@ def choose(
     every = []
     for prompt in prompts:
         for seed in seeds:
-            task = tasks(family, prompt, drafter, k, replace(params, seed=seed), details=False)[SPECULATIVE]
-            every.append(measured(prompt, seed, generate(task)))
+            events = race(family, prompt, drafter, k, replace(params, seed=seed), details=False)
+            every.append(measured(prompt, seed, (event for event in events if event.lane == SPECULATIVE)))
     middle = statistics.median(one.tau for one in every)
     return sorted((one for one in every if one.clear), key=lambda one: abs(one.tau - middle)), middle
 
