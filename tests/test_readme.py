@@ -1,25 +1,102 @@
-"""The README tells what the reports say, and names what exists."""
+"""README and docs tell what the reports say, and name what exists: files, commands and their options."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import shlex
 from pathlib import Path
 
-from specdec.bench import readme
+import pytest
+from PIL import Image
 
-ROOT = readme.ROOT
+from specdec.bench import tables
+from specdec.cli import group
+
+ROOT = tables.ROOT
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PICTURES = ROOT / "docs" / "pictures"
+COMMANDS = group().commands
+named = {"argnames": "page", "argvalues": PAGES, "ids": lambda page: page.name}
 
 
-def test_figures_are_those_of_the_reports() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme.filled(text, ROOT) == text
+def commands(text: str) -> list[list[str]]:
+    """Every command of ours in the code of a Markdown text, as its words after `python -m` or `$`."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
+    rest = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    lines = [line for block in blocks for line in block.splitlines()] + re.findall(r"`([^`]+)`", rest)
+    split = [shlex.split(line.rpartition("&& ")[2].replace("…", "text"), comments=True) for line in lines if ok(line)]
+    return [words[2:] if words[:2] == ["python", "-m"] else words for words in split]
 
 
-def test_the_files_that_it_names_exist() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    named = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
-    assert named
-    assert all((ROOT / Path(name)).exists() for name in named)
+def ok(line: str) -> bool:
+    return re.match(r"(pip install .* && )?(python (-m specdec|app\.py)|specdec )", line.replace("\n", " ")) is not None
+
+
+def wrong(words: list[str]) -> str:
+    """What a command names that is not there, "" if nothing."""
+    first, *rest = words
+    if first in ("python", "app.py"):
+        name, rest = "app", rest[rest[:1] == ["app.py"] :]
+    elif first in ("specdec.bench", "specdec.train"):
+        name = first.partition(".")[2]
+    elif first != "specdec":
+        return "" if importlib.util.find_spec(first) else f"there is no module {first}"
+    elif rest[0] in COMMANDS:
+        name, rest = rest[0], rest[1:]
+    else:  # a prompt has spaces in it; a single word is a subcommand that is gone
+        if not rest[0].startswith("-") and " " not in rest[0] and rest[0] != "text":
+            return f"there is no subcommand {rest[0]}"
+        name = "run"
+    options = {flag for option in COMMANDS[name].params for flag in (*option.opts, *option.secondary_opts)}
+    unknown = {word for word in rest if re.match("--?[a-z]", word)} - options - {"--version", "--help"}
+    return f"{name} has no {', '.join(sorted(unknown))}" if unknown else ""
+
+
+@pytest.mark.parametrize("page", tables.PAGES)
+def test_figures_are_those_of_the_reports(page: str) -> None:
+    text, made = (ROOT / page).read_text(encoding="utf-8"), tables.blocks(ROOT)
+    assert tables.filled(text, {name: made[name] for name in tables.PAGES[page]}) == text
+
+
+def test_every_place_for_figures_is_filled_by_a_report() -> None:
+    for page in PAGES:
+        places = re.findall(r"<!-- (\w+) -->", page.read_text(encoding="utf-8"))
+        assert sorted(places) == sorted(tables.PAGES.get(str(page.relative_to(ROOT)), []))
+
+
+@pytest.mark.parametrize(**named)
+def test_the_files_that_it_names_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text) + re.findall(r"(?:src|srcset)=\"([^\"]+)\"", text)
+    assert [link for link in links if not (page.parent / link).exists()] == []
+    paths = re.findall(r"`((?:specdec|tests|assets|docs)/[\w/.-]+)`", text)
+    assert [path for path in paths if not (ROOT / path).exists() and "NAME" not in path] == []
+
+
+@pytest.mark.parametrize(**named)
+def test_the_commands_that_it_names_exist(page: Path) -> None:
+    assert [(words, wrong(words)) for words in commands(page.read_text(encoding="utf-8")) if wrong(words)] == []
+
+
+def test_a_command_that_is_gone_is_noticed() -> None:
+    text = "`python -m specdec.readme`, `specdec audit run.jsonl` and\n\n```sh\npython -m specdec bench --fast\n```\n"
+    gone = ["bench has no --fast", "there is no module specdec.readme", "there is no subcommand audit"]
+    assert [wrong(words) for words in commands(text)] == gone
+    assert len(commands((ROOT / "README.md").read_text(encoding="utf-8"))) >= 8
+
+
+def test_a_newcomer_reads_150_lines() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_pictures_are_light_and_the_race_moves() -> None:
+    sizes = {path.name: path.stat().st_size for path in PICTURES.iterdir()}
+    assert sum(sizes.values()) <= 4_000_000
+    assert sizes["race-light.webp"] + sizes["race-dark.webp"] <= 3_000_000
+    for theme in ("light", "dark"):
+        with Image.open(PICTURES / f"race-{theme}.webp") as film:
+            assert film.n_frames > 20
 
 
 def test_a_line_a_drafter() -> None:
@@ -31,7 +108,7 @@ def test_a_line_a_drafter() -> None:
         "alpha": 0.8,
         "tau": None,
     }
-    table = readme.methods({"rows": [{**row, "domain": "code", "temperature": 0.8}, row]})
+    table = tables.methods({"rows": [{**row, "domain": "code", "temperature": 0.8}, row]})
     assert table.splitlines()[0] == "| drafter | story, T = 0 | code, T = 0.8 |"
     assert table.splitlines()[2] == "| `eagle3` | 1.50× · 0.80 · – | 1.50× · 0.80 · – |"
 
@@ -40,7 +117,7 @@ def test_depths_stand_in_the_order_of_their_size() -> None:
     row = {"drafter": "eagle3", "temperature": 0.0, "domain": "story", "tau_by_k": {"10": 3.5, "2": 2.25}}
     sampled = row | {"temperature": 0.8, "tau_by_k": {"10": 3.0, "2": 2.0}}
     alone = row | {"drafter": "adaptive", "tau_by_k": {"8": 3.0}}
-    table = readme.at_equal_depth({"rows": [sampled, row, alone]}).splitlines()
+    table = tables.at_equal_depth({"rows": [sampled, row, alone]}).splitlines()
     assert table[0] == "| τ at K = 2 · 10 | story, T = 0 | story, T = 0.8 |"
     assert table[2:] == ["| `eagle3` | 2.25 · 3.50 | 2.00 · 3.00 |"]
 
@@ -49,9 +126,9 @@ def test_a_tuned_targets_drafts_stand_beside_the_general_one() -> None:
     def report(**drafts: tuple[float, float]) -> dict[str, list[dict[str, object]]]:
         places = [(name, t, tau) for name, taus in drafts.items() for t, tau in zip((0.0, 0.8), taus, strict=True)]
         rows = [(name.replace("__", ":"), "code", t, {"1": 1.5, "3": tau}) for name, t, tau in places]
-        return {"rows": [dict(zip((*readme.NAMES, "tau_by_k"), row, strict=True)) for row in rows]}
+        return {"rows": [dict(zip((*tables.NAMES, "tau_by_k"), row, strict=True)) for row in rows]}
 
     general, special = report(draft_model=(2.5, 2.1)), report(draft_model=(1.7, 1.9), draft_model__tuned=(2.0, 2.05))
     general["rows"].insert(0, general["rows"][0] | {"domain": "story", "tau_by_k": {"3": 3.0}})
-    table = readme.tuned(general, special).splitlines()
+    table = tables.tuned(general, special).splitlines()
     assert table[2:] == ["| greedy | 2.50 | 1.70 | 2.00 |", "| T = 0.8 | 2.10 | 1.90 | 2.05 |"]

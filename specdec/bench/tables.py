@@ -1,4 +1,4 @@
-"""`python -m specdec.bench.readme`: write the measured figures into README.md, so that nobody types one by hand."""
+"""`python -m specdec.bench.tables`: write the measured figures into the README and docs/; nobody types one by hand."""
 
 from __future__ import annotations
 
@@ -15,28 +15,42 @@ COLUMNS = {
 NAMES = ("drafter", "domain", "temperature")
 
 
+PAGES = {
+    "README.md": ["headline"],
+    "docs/results.md": ["headline", "measured", "methods", "equal", "serving", "tuned"],
+    "docs/methods.md": ["models"],
+}
+
+
 def main() -> None:
-    readme = ROOT / "README.md"
-    readme.write_text(filled(readme.read_text(encoding="utf-8"), ROOT), encoding="utf-8")
+    made = blocks(ROOT)
+    for page, names in PAGES.items():
+        path = ROOT / page
+        path.write_text(filled(path.read_text(encoding="utf-8"), {name: made[name] for name in names}), "utf-8")
 
 
-def filled(text: str, root: Path) -> str:
-    """`text` with what stands between <!-- name --> and <!-- /name --> made anew from the files below `root`."""
+def blocks(root: Path) -> dict[str, str]:
+    """What the reports below `root` say, as Markdown, by the name of its place."""
     results = root / "assets" / "results"
-    every = read(results / "methods.json")
-    blocks = {
-        "measured": measured(read(results / "embedded.json")),
+    embedded, every = read(results / "embedded.json"), read(results / "methods.json")
+    return {
+        "headline": headline(embedded),
+        "measured": measured(embedded),
         "methods": methods(every),
         "equal": at_equal_depth(every),
         "tuned": tuned(every, read(results / "families" / "tuned.json")),
         "serving": serving(read(results / "serving.json")),
         "models": models(read(root / "assets" / "family" / "provenance.json")),
     }
+
+
+def filled(text: str, blocks: dict[str, str]) -> str:
+    """`text` with what stands between <!-- name --> and <!-- /name --> made anew; ValueError without such a place."""
     for name, block in blocks.items():
         before, opening, rest = text.partition(f"<!-- {name} -->\n")
         _, closing, after = rest.partition(f"<!-- /{name} -->\n")
         if not closing:
-            raise ValueError(f"README.md has no place <!-- {name} --> … <!-- /{name} -->")
+            raise ValueError(f"there is no place <!-- {name} --> … <!-- /{name} -->")
         text = f"{before}{opening}{block}\n{closing}{after}"
     return text
 
@@ -46,16 +60,18 @@ def read(path: Path) -> Any:
 
 
 def measured(report: Any) -> str:
-    rows, rivals = report["rows"], report["peers"]
-    table = [line(COLUMNS.values()), line("---" for _ in COLUMNS)]
-    table += [line(cell(name, row[name]) for name in COLUMNS) for row in rows]
-    same = all(row["identical_to_plain"] for row in rows if row["temperature"] == 0)
+    rows = [line(cell(name, row[name]) for name in COLUMNS) for row in report["rows"]]
+    return "\n".join([line(COLUMNS.values()), line("---" for _ in COLUMNS), *rows])
+
+
+def headline(report: Any) -> str:
+    """Three lines: the measured speed-ups, whether greedy text stayed the same, and transformers beside us."""
+    rivals = report["peers"]
+    same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
     plain, speculative = rivals["plain_beside_them"], rivals["speculative_beside_them"]
     generate, assisted = rivals["transformers_generate"], rivals["transformers_assisted"]
     return "\n".join(
         [
-            *table,
-            "",
             f"- Speculative over plain, best drafter of each domain: greedy {best(report, 'greedy', 0.0)}; "
             f"T = 0.8 {best(report, 'sampled', 0.8)}.",
             f"- Greedy text identical to plain decoding's in every run: {'yes' if same else 'NO'}.",
