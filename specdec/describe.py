@@ -16,7 +16,7 @@ TOP = 8  # of each law; the page shows five of them, an auditor wants more
 
 
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
-    """Discarded is what was drafted but never judged: behind a rejection, or beside an accepted sibling."""
+    """Discarded is what was drafted but never judged: after a rejection, or beside an accepted sibling."""
     judged: dict[int, Status] = {t.node: "accepted" if t.accepted else "rejected" for t in verdict.trials}
     reached = {-1, *verdict.path}
     return [judged.get(node, "discarded") if up in reached else "discarded" for node, up in enumerate(proposal.parents)]
@@ -56,11 +56,11 @@ def positions(
             if noise is not None:
                 level, shown = proposal.depth(node) - 1, {*likeliest(p), *likeliest(q), token}
                 own = {verdict.token} if status == "rejected" else set()
-                told |= beside_elders(proposal, rows, node, told["p"])
+                told |= around_siblings(proposal, rows, node, told["p"])
                 told |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
                 told["target"] = drawn(law(p, piece, shown | own), p, piece, noise, level)
                 told["draft"] = law(q, piece, shown | own)
-                if tossed and weight > 0.0:  # behind a block that cannot stay, nothing is drawn
+                if tossed and weight > 0.0:  # after a block that cannot be kept, nothing is drawn
                     left = residual(weight * p, q, token)
                     told["residual"] = drawn(law(left, piece, {*likeliest(left)} | own), left, piece, noise, level)
         if trial is not None and trial.h is not None:
@@ -91,13 +91,13 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
     return p
 
 
-def beside_elders(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
-    """Of a drawn sibling: the target's p of it before its elders were tried and behind them all, if that is not `p`."""
+def around_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
+    """Of a drawn sibling: the target's p of it before and after removing earlier siblings, if that is not `p`."""
     parent, token = proposal.parents[node], proposal.tokens[node]
-    elders = {sibling for sibling in proposal.children(parent) if sibling < node}
-    if not elders or proposal.probs is None:
+    earlier = {sibling for sibling in proposal.children(parent) if sibling < node}
+    if not earlier or proposal.probs is None:
         return {}
-    both = {"row": rows[parent + 1], "behind": row_under_test(proposal, rows, node, elders)}
+    both = {"row": rows[parent + 1], "behind": row_under_test(proposal, rows, node, earlier)}
     return {name: float(law[token]) for name, law in both.items() if float(law[token]) != p}
 
 
@@ -116,6 +116,6 @@ def law(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> La
 
 
 def drawn(law: Law, probs: Tensor, piece: Callable[[int], str], noise: Chooser, level: int) -> Law:
-    """The same, with what the noise draws from `probs` behind `level` drafted tokens."""
+    """The same, with what the noise draws from `probs` after `level` drafted tokens."""
     token = noise.categorical(probs, ("own", level - 1))
     return replace(law, sample=Candidate(token, piece(token), round(float(probs[token]), 7)))

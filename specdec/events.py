@@ -50,7 +50,7 @@ class Position:
     """One drafted token and its judgement. `u` is None where no coin was tossed, or the token was never judged.
 
     `h` is the chance of block verification to keep the block up to here, once no longer one was kept.
-    `p` and `q` are the exact probabilities in the test: in a tree, those behind the rejected siblings.
+    `p` and `q` are the exact probabilities in the test: in a tree, those after the rejected siblings.
     `target` and `draft` list the same tokens, except those that have no probability at all.
     """
 
@@ -67,8 +67,8 @@ class Position:
     residual: Law | None = None
     h: float | None = None
     block: float | None = None  # what h would be, where another rule judged a chain
-    row: float | None = None  # of a drawn sibling: the target's p of it before its elders were tried, if not p
-    behind: float | None = None  # and behind the rejection of them all, if not p
+    row: float | None = None  # of a drawn sibling: the target's p of it before earlier siblings were tried, if not p
+    behind: float | None = None  # and after all of them were rejected, if not p
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Verified:
     end: float
     law: Law | None = None  # what the target's own token was drawn from
     p: float | None = None  # the target's own token under the target, before any rejection
-    bonus: Law | None = None  # the target's row behind the whole chain, whether or not it was reached
+    bonus: Law | None = None  # the target's row after the whole chain, whether or not it was reached
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class BlockVerification(Rule):
     """Judges the draft as one block: never fewer tokens kept in expectation than token by token.
 
     Sun et al. 2024 (arXiv 2403.10444), for chains. A prefix of i tokens has weight w_0 = 1,
-    w_i = min(1, w_{i-1} p/q), and is long enough with probability h_i; the longest such prefix is kept. Behind it
+    w_i = min(1, w_{i-1} p/q), and is long enough with probability h_i; the longest such prefix is kept. After it
     the target draws from max(0, w_i p - q), normalised.
     """
 
@@ -66,7 +66,7 @@ class BlockVerification(Rule):
         for p_x, q_x in zip(p, q, strict=True):
             weights.append(self.weight(weights[-1], p_x, q_x))
         h = [self.enough(weights[i], rows[i], laws[i]) for i in range(1, n)] + weights[n:]
-        # The longest that passes its coin is kept, so the coins are tossed from the end, and none behind a success.
+        # The longest that passes its coin is kept, so coins are tossed from the end until one succeeds.
         kept, coins = n, dict[int, float]()
         while kept > 0:
             passed, coins[kept - 1] = chooser.accept(h[kept - 1], 1.0, ("accept", kept - 1))

@@ -19,8 +19,8 @@ COLDEST = 1e-30  # below it logits would overflow; from here on the law is one-h
 class Chooser(Protocol):
     """Where randomness enters. `key` says what is decided, for choosers that tie noise to a place.
 
-    Its number is a level of the draft, on a chain the same as a node: ("draft", 0) is drafted right behind the
-    text, ("own", 0) is the target's own behind that, ("own", -1) the target's own right behind the text.
+    Its number is a level of the draft, on a chain the same as a node: ("draft", 0) is drafted right after the
+    text, ("own", 0) is the target's own after that, ("own", -1) the target's own right after the text.
     """
 
     def at(self, length: int) -> None:
@@ -32,7 +32,7 @@ class Chooser(Protocol):
         ...
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
-        """True with probability min(1, p/q), and the coin u behind it: accepted if u·q < p."""
+        """True with probability min(1, p/q), and the coin u that decided: accepted if u·q < p."""
         ...
 
 
@@ -58,7 +58,7 @@ class RandomChooser(Chooser):
 class SharedNoiseChooser(Chooser):
     """Gumbel-max: argmax of log p + g, whose noise g depends on the seed and the place in the text alone.
 
-    Whoever draws at a place draws with the same noise, so laws that are alike give the same token more often
+    Draft and target draw at a place with the same noise, so laws that are alike give the same token more often
     than not (Daliri, Musco, Suresh 2024, arXiv 2408.07978).
     """
 
@@ -84,7 +84,7 @@ class SharedNoiseChooser(Chooser):
         return -torch.log(-torch.log(uniform))
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
-        # A coin beside shared noise would bias the text: what is drawn behind a rejection depends on the draft.
+        # A coin beside shared noise would bias the text: what is drawn after a rejection depends on the draft.
         raise ValueError("Shared noise tosses no coins: use it with the rule of that name only.")
 
 
@@ -141,7 +141,7 @@ def residual(p: Tensor, q: Tensor | None, token: int) -> Tensor:
 
 
 def block_chance(weight: float, p: Tensor, q: Tensor) -> float:
-    """h of block verification behind a prefix of this weight: m / (m + 1 - w), where m = Σ max(0, w p - q)."""
+    """h of block verification after a prefix of this weight: m / (m + 1 - w), where m = Σ max(0, w p - q)."""
     mass = float((weight * p - q).clamp(min=0.0).sum())
     return mass / (mass + 1.0 - weight) if weight < 1.0 else 1.0
 

@@ -14,7 +14,7 @@ SENTENCEPIECE_SPACE = "▁"
 
 
 class Pieces:
-    """The bytes behind every token id, from a tokenizer.json (byte-level BPE or SentencePiece with byte tokens)."""
+    """The bytes of every token id, from a tokenizer.json (byte-level BPE or SentencePiece with byte tokens)."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer

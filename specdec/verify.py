@@ -19,7 +19,7 @@ from .types import Kind, Proposal, Trial, Verdict
 
 
 class Rule(Protocol):
-    """Decides a cycle. Row i + 1 of `rows` [n + 1, V] is the target's law behind node i, row 0 behind the text."""
+    """Decides a cycle. Row i + 1 of `rows` [n + 1, V] is the target's law after node i, row 0 after the text."""
 
     name: str
     lossless: bool
@@ -38,7 +38,7 @@ class RejectionSampling(Rule):
 
     name = "rejection sampling"
     lossless = True
-    description = "Keep each token with probability min(1, p/q); behind a rejection draw from max(0, p − q)."
+    description = "Keep each token with probability min(1, p/q); after a rejection draw from max(0, p − q)."
 
     def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
         node, path, trials = -1, [], []

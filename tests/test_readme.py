@@ -42,6 +42,8 @@ def wrong(words: list[str]) -> str:
         name = first.partition(".")[2]
     elif first != "specdec":
         return "" if importlib.util.find_spec(first) else f"there is no module {first}"
+    elif not rest:
+        return ""
     elif rest[0] in COMMANDS:
         name, rest = rest[0], rest[1:]
     else:  # a prompt has spaces in it; a single word is a subcommand that is gone

@@ -20,19 +20,21 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from PIL import Image
+from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "pictures"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 TABS = ("race", "step", "lossless", "methods", "theory", "guide")
-SCREEN, FILM = {"width": 1280, "height": 800}, {"width": 960, "height": 900}  # pixels of the window
-FRAME, LENGTH, LAST = 100, 24_000, 2_500  # ms: one frame of the film, all of it, how long the last frame stays
+SCREEN, FILM = {"width": 1280, "height": 800}, {"width": 1280, "height": 1000}  # pixels of the window
+FRAME, LENGTH, LAST = 120, 24_000, 2_500  # ms: one frame of the film, all of it, how long the last frame stays
 LONGEST = 2_500  # ms: a still moment of the page is no longer than this in the film
 QUALITY = 62  # of lossy WebP, 0 to 100
 PATIENCE = 120_000  # ms
 STILL = "*, *::before, *::after { transition: none !important; animation: none !important; caret-color: transparent }"
 # What is filmed: the picture of the cycle and the timeline if the page has them apart, else the whole stage.
 BOX = """() => {
+  document.querySelector(".sd-player").scrollIntoView();
   const found = document.querySelector("#flow")
     ? [...document.querySelectorAll(".sd-scene, .sd-time")] : [document.querySelector(".sd-stage")];
   const boxes = found.map((node) => node.getBoundingClientRect());
@@ -106,14 +108,14 @@ def film(browser: Any, address: str) -> tuple[list[Image.Image], list[int]]:
     page = opened(browser, address, FILM, film=True)
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
     page.evaluate(AGAIN)
+    page.clock.run_for(FRAME)
+    box = page.evaluate(BOX)
     frames: list[Image.Image] = []
     times: list[int] = []
-    shown, tall = b"", 0
-    for _ in range(0, LENGTH, FRAME):
+    shown = b""
+    for _ in tqdm(range(0, LENGTH, FRAME), desc="filming", unit="frame"):
         page.clock.run_for(FRAME)
-        box = page.evaluate(BOX)
-        tall = tall or box["height"]
-        png = page.screenshot(clip=box | {"height": tall}, full_page=True)
+        png = page.screenshot(clip=box)
         if png == shown:
             times[-1] = min(times[-1] + FRAME, LONGEST)
             continue

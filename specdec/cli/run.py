@@ -134,7 +134,7 @@ def render(event: Event, before: Sequence[Event], colour: bool) -> str:
     for position in verified.positions:
         left -= position.status == "accepted"
         if left < 0 or (left == 0 and len(event.tokens) == event.accepted and position.status != "accepted"):
-            break  # behind the end of the text
+            break  # after the end of the text
         shown += styled(position.piece, position.status, colour)
     if len(event.tokens) > event.accepted:
         drafted = bool(verified.positions)

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..sampling import Chooser, favourites, probabilities
 from ..types import Proposal, SamplingParams
 
-# Asked behind each drafted token, with the draft's confidence in it and its place from 0: is that enough?
+# Asked after each drafted token, with the draft's confidence in it and its place from 0: is that enough?
 Enough = Callable[[float, int], bool]
 
 
@@ -22,7 +22,7 @@ class Drafter(Protocol):
     name: str
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        """A draft of at most `k` tokens depth behind `tokens`. Fewer, or none, is always allowed.
+        """A draft of at most `k` tokens depth after `tokens`. Fewer, or none, is always allowed.
 
         With `k` 0, at the prefill, nothing is wanted: a drafter may read the prompt then.
 
@@ -47,7 +47,7 @@ class ChainDrafter:
     enough: Enough | None = None
 
     def step(self, pending: list[int]) -> Tensor:
-        """Read the tokens not read yet; logits behind the last of them.  # [1, V]"""
+        """Read the tokens not read yet; logits after the last of them.  # [1, V]"""
         raise NotImplementedError
 
     def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor | None]:
@@ -61,7 +61,7 @@ class ChainDrafter:
         return chooser.categorical(law, ("draft", index)), law
 
     def chain(self, pending: list[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        """Up to `k` tokens. `enough` may end the draft, behind a token that stays in it."""
+        """Up to `k` tokens. `enough` may end the draft, after a token that stays in it."""
         drafted: list[int] = []
         laws: list[Tensor] = []
         seconds: list[float] = []

@@ -129,7 +129,7 @@ class Eagle3Head:
     def read(
         self, features: Tensor, tokens: Sequence[int], cache: StaticCache, parents: Sequence[int] = ()
     ) -> Tensor:  # [n, hidden], n ids -> [n, hidden]
-        """Append pairs of a feature and the token behind it to the cache; what comes out of the layer.
+        """Append pairs of a feature and the token after it to the cache; the output of the layer.
 
         That is the next feature, as far as the head can tell. `parents` makes the last pairs a tree.
         """
@@ -147,7 +147,7 @@ class Eagle3Head:
         return known.new_full((len(known), self.vocabulary), float("-inf")).index_copy_(1, self.ids, known)
 
     def candidates(self, states: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
-        """The `count` likeliest tokens behind each state: log-probabilities, ids.  # [n, hidden] -> n lists each"""
+        """The `count` likeliest tokens after each state: log-probabilities, ids.  # [n, hidden] -> n lists each"""
         best = self.decoder.logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
         return best.values.tolist(), self.ids[best.indices].tolist()
 
@@ -214,7 +214,7 @@ class Reader:
         return list(tokens[start + 1 : known + 1])
 
     def read(self, pending: list[int]) -> Tensor:
-        """Read pairs; the state behind the last of them takes the place of the next feature.  # [1, hidden]"""
+        """Read pairs; the state after the last of them takes the place of the next feature.  # [1, hidden]"""
         self._features = self.head.read(self._features, pending, self._cache)[-1:]
         self._true = min(self._cache.length, self.view.cache.length)
         return self._features
@@ -296,7 +296,7 @@ class Eagle3TreeDrafter(Reader):
                 ]
             best = sorted(range(len(nodes)), key=lambda i: -nodes[i].score)[:NODES]
             times.append(time.perf_counter())
-            # No child of a node outside the best can come to be among them.
+            # The children of a node that is not among the best cannot be among them either.
             frontier = [i for i in best if nodes[i].level == level][:WIDTH]
             if not frontier:
                 break
@@ -307,11 +307,11 @@ class Eagle3TreeDrafter(Reader):
             tuple(nodes[i].token for i in kept),
             tuple(place[nodes[i].parent] for i in kept),
             None,
-            tuple(spent.pop(nodes[i].level, 0.0) for i in kept),  # the first of a level bears its time
+            tuple(spent.pop(nodes[i].level, 0.0) for i in kept),  # the first node of a level carries its time
         )
 
     def _reopened(self, root: Tensor, token: int, nodes: list[Node], places: list[int]) -> Tensor:
-        """The states behind `nodes`, read as a tree behind the text's last pair.  # [nodes, hidden]"""
+        """The states after `nodes`, read as a tree that follows the text's last pair.  # [nodes, hidden]"""
         self._cache.keep(self.view.cache.length - 1)
         features = torch.cat([root, torch.stack([node.feature for node in nodes])])
         parents = [-1 if node.parent < 0 else places.index(node.parent) for node in nodes]

@@ -1,7 +1,7 @@
 """Medusa: heads on the target's last state guess several tokens ahead, all at once (Cai et al. 2024, arXiv 2401.10774).
 
-The output matrix guesses the next token; head i, one residual block, the token i + 1 behind that. The heads do not
-hear of each other's guesses, so a chain goes wrong soon; a tree of their second and third choices catches some of it.
+The output matrix guesses the next token; head i, one residual block, the token i + 1 places after that. The heads do
+not know each other's guesses, so a chain soon goes wrong; a tree of their second and third choices catches some of it.
 Whatever is drafted is verified like any draft: the paper's *typical acceptance* is a rule, and not used here.
 """
 
@@ -24,7 +24,7 @@ from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter, siblings
 
-Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice of head 1 behind the best of head 0
+Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice of head 1 after the best of head 0
 
 # Where a checkpoint brings no tree of its own: the chain, and a second choice for its first token. Every row of a pass
 # costs; a second choice further on, or a third, is kept too seldom to earn its own.
@@ -84,9 +84,9 @@ class MedusaHeads:
             return cls(read_weights(folder), target, chosen_tree(config), eight_bit)
 
     def logits(self, state: Tensor, count: int) -> Tensor:
-        """Of the first `count` heads, from the state behind the last layer that gave the text's last token.
+        """Of the first `count` heads, from the state after the last layer that gave the text's last token.
 
-        Head 0 says what comes behind that token.  # [1, hidden] -> [count, V]
+        Head 0 says what comes after that token.  # [1, hidden] -> [count, V]
         """
         x = self.target.normed(state).expand(count, 1, -1)
         for weight, bias in self.blocks:
@@ -123,7 +123,7 @@ def check_tree(tree: Tree, heads: int, vocabulary: int) -> None:
 
 
 def last_state(view: TargetView) -> Tensor:
-    """Behind the last layer, at the last token that the target has read.  # [1, hidden]"""
+    """The state after the last layer, at the last token that the target has read.  # [1, hidden]"""
     cache = view.cache
     return cache.states[len(view.model.layers)][cache.length - 1 : cache.length]
 

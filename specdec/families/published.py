@@ -72,7 +72,7 @@ def load_drafter(folder: Path, target: Transformer, tokenizer: Tokenizer, pickle
 
 
 def read_tensors(folder: Path, pickles: bool) -> Weights:
-    """All tensors of a folder: safetensors, else (if `pickles`) what torch.save wrote, with no object among them."""
+    """All tensors of a folder: safetensors, else (if `pickles`) what torch.save wrote, and no other objects."""
     files = sorted(file for pattern in PICKLES for file in folder.glob(pattern))
     if any(folder.glob("*.safetensors")) or not files:
         return read_weights(folder)
@@ -122,7 +122,7 @@ def kind_of(weights: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 
 
 def eagle3(weights: Weights, config: Mapping[str, Any], target: Transformer) -> Eagle3Head:
-    """A head under the authors' names (github.com/SafeAILab/EAGLE, cnets.py), whoever wrote it."""
+    """A head under the authors' names (github.com/SafeAILab/EAGLE, cnets.py), in any author's file."""
     weights = {re.sub(r"^layers\.0\.", "midlayer.", name.removeprefix("model.")): w for name, w in weights.items()}
     # Copies of the target's own parts, and tables that are computed anew.
     weights = {name: w for name, w in weights.items() if not re.search(r"^verifier_|inv_freq$", name)}
@@ -254,7 +254,7 @@ def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
 
 
 def shared_vocabulary(target: Transformer, tokenizer: Tokenizer) -> int:
-    """How many ids have a token. Vocabularies are padded behind them, each model's in its own way."""
+    """How many ids have a token. Vocabularies are padded after them, each model's in its own way."""
     return min(target.vocabulary, 1 + max(tokenizer.get_vocab(with_added_tokens=True).values()))
 
 

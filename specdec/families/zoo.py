@@ -179,7 +179,7 @@ def load_pair(
 
     Folders, or names on the Hub. `exit_layer` offers early exit there: LayerSkip's files do not say where their models
     were trained to exit. `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter
-    of a kind bears its source's last name. ValueError, with one reason, for what cannot be loaded.
+    of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
     """
     check_device(device)
     folder = published.find(target)

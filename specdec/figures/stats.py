@@ -234,7 +234,7 @@ def account(runs: Sequence[Comparison]) -> float | None:
 def passing_rates(lanes: Sequence[LaneStats]) -> list[float]:
     """By level over all runs: of the drafts that passed the level before (at first: of all), the share that passed it.
 
-    Lower than α where drafts differ in depth: whoever passed one level may find no further one.
+    Lower than α where drafts differ in depth: a path that passed one level may have no further one.
     """
     before, level, rates = sum(lane.drafting_cycles for lane in lanes), 0, list[float]()
     while before:

@@ -2,7 +2,7 @@
 
 Its specification is the plain walk (`verify.RejectionSampling`): for the same random numbers it keeps the same drafts
 and draws the same token; a test holds the two equal. Greedy decoding is the case of one-hot rows, a point mass the
-case without laws, plain decoding the case K = 0. Trees, other rules and models are not its business.
+case without laws, plain decoding the case K = 0. Trees, other rules and models are not supported here.
 
 An index that is a tensor of no dimensions, `x[i]`, would make torch read it on the host: indices here have one.
 """

@@ -1,7 +1,7 @@
 """One cycle on the device: draft, verify, accept, grow the text, and tell the host once.
 
 Two steps, each a CUDA graph where there is one (`models/graphs.py`): the whole draft loop (`captured.py`), and one pass
-of the target with the accept step (`fused.py`) behind it. Text, length, random numbers and all caches stay on the
+of the target followed by the accept step (`accept.py`). Text, length, random numbers and all caches stay on the
 device; the invariant is the loop's: *the target's cache holds every committed token except the last.* Plain decoding
 is K = 0.
 """
@@ -66,7 +66,7 @@ class Cycle:
 
     @torch.inference_mode()
     def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
-        """Read the prompt, whose text shall have `end` tokens at most, and draw the first token."""
+        """Read the prompt, whose text will have at most `end` tokens, and draw the first token."""
         if not 0 < len(prompt) < end <= self.capacity:
             raise ValueError(f"{len(prompt)} tokens growing to {end} do not fit {self.capacity}")
         start = self._mark()
@@ -148,7 +148,7 @@ class Cycle:
         self._judge(logits, self.drafted, self.laws if self.drawn else None)
 
     def _judge(self, logits: Tensor, drafted: Tensor, laws: Tensor | None) -> None:
-        """Accept, and grow the text. Behind what was accepted stands the own token, and behind that nothing counts."""
+        """Accept, and grow the text. After the accepted tokens comes the own token; what follows is ignored."""
         k = len(drafted)
         rows, row = probabilities(logits, self.params), self.numbers.index_select(0, self.length)[0]
         outcome = accept(rows, drafted, laws, row[1 : 1 + k], row[:1], self.limit, self.test)

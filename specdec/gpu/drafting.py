@@ -29,7 +29,7 @@ class Text:
 
     tokens: Tensor  # [capacity + K + 1]
     length: Tensor  # [1], two at least where there is a draft
-    drafted: Tensor  # [K], behind the text
+    drafted: Tensor  # [K], after the text
     target: StaticDecoder
 
 
@@ -61,10 +61,10 @@ class Steps:
         self.text, self.k = text, len(text.drafted)
 
     def prefill(self, prompt: Sequence[int]) -> None:
-        """Read the prompt, behind the target."""
+        """Read the prompt, after the target has read it."""
 
     def logits(self, bucket: int) -> Iterator[Tensor]:
-        """Behind the text, then behind one draft after another: each stands in `drafted` by then.  # K times [1, V]"""
+        """Logits after the text, then after each draft, which is in `drafted` by then.  # K times [1, V]"""
         raise NotImplementedError
 
 

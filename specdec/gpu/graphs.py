@@ -46,7 +46,7 @@ class StaticDecoder:
             kept.zero_()
 
     def prefill(self, tokens: Sequence[int]) -> Tensor:
-        """Read a text from its start; logits behind its last token.  # [1, V]"""
+        """Read a text from its start; logits after its last token.  # [1, V]"""
         self.clear()
         return self.model.forward(tokens, self.cache)
 
@@ -55,7 +55,7 @@ class StaticDecoder:
         return start + self._places[:count]
 
     def forward(self, ids: Tensor, start: Tensor, bucket: int, begun: int = 0) -> Tensor:
-        """Logits behind each of `ids` [n], which stand from `start` [1] on; start + n <= bucket.  # [n, V]
+        """Logits after each of `ids` [n], which stand from `start` [1] on; start + n <= bucket.  # [n, V]
 
         What the cache holds from there on is overwritten, or out of sight: to roll back is to start further left.
         The first `begun` of them have passed the layers below the exit, and go on from there.
@@ -127,7 +127,7 @@ class Graphs:
         self._captured: dict[Hashable, torch.cuda.CUDAGraph] = {}
 
     def prepare(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
-        """Capture `step`, unless that was done or cannot be. `state` is what it counts on with: it stays as it is."""
+        """Capture `step`, unless that was done or cannot be. Its counters, `state`, are restored after warm-up."""
         if key in self.keys:
             return
         self.keys.append(key)

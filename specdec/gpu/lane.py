@@ -92,7 +92,7 @@ def capacity(task: Task) -> int:
 
 @contextlib.contextmanager
 def leased(task: Task) -> Iterator[Cycle]:
-    """A cycle of an earlier run of this kind, if one waits; nobody else has it meanwhile. A broken run's is dropped."""
+    """A cycle of an earlier run of this kind, if one is free, for this run alone. A broken run's is dropped."""
     target, draft, params = target_of(task), draft_of(task), task.params
     assert isinstance(target, Transformer)
     warps = params.temperature, params.top_k, params.top_p

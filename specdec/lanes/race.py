@@ -1,6 +1,6 @@
 """Lanes on one device: speculative and plain decoding of one prompt, perhaps a peer, each with its own clock.
 
-The lane whose clock is behind runs next, so all advance in the same time and a reader of the events sees the
+The lane whose clock shows the least time runs next, so all advance in the same time and a reader of the events sees the
 true speed-up grow. No lane ever waits for another on its own clock.
 """
 
@@ -79,7 +79,7 @@ def race(
 
 
 def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Event, None, None]:
-    """A whole cycle at a time, of the lane whose clock (from the first token on) is behind."""
+    """A whole cycle at a time, of the lane whose clock (from the first token on) shows less."""
     clocks, first = dict.fromkeys(lanes, 0.0), dict.fromkeys(lanes, 0.0)
     running = list(lanes)
     with contextlib.ExitStack() as stack:

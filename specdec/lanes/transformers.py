@@ -248,7 +248,7 @@ class Ended(Exception):
 
 
 class Stopped(BaseException):
-    """Nobody waits for the next event any more."""
+    """The caller no longer waits for the next event."""
 
 
 def in_turns(body: Callable[[Tell], None]) -> Generator[Event, None, None]:
@@ -266,7 +266,7 @@ def in_turns(body: Callable[[Tell], None]) -> Generator[Event, None, None]:
             body(tell)
         except Stopped:
             pass
-        except BaseException as error:  # whoever waits must learn of it
+        except BaseException as error:  # the waiting caller must learn of it
             told.put(error)
         told.put(None)
 

@@ -53,13 +53,13 @@ Answers = queue.SimpleQueue[tuple[bool, "Exception | None", Any]]  # whether the
 class Process:
     """The engine's process and two threads: one reads its answers, one ends it if it is silent for too long.
 
-    So whoever waits for an answer may leave at any time, and nobody is held up by what nobody reads.
+    So a caller may stop waiting at any time, and answers that are not read hold up no other call.
     """
 
     def __init__(self) -> None:
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
         self.families: dict[tuple[str, str], RemoteFamily] = {}
-        self.turn = threading.Lock()  # held by a call from its request to its last answer, though nobody may read it
+        self.turn = threading.Lock()  # held by a call from its request to its last answer, even if it is not read
         self._number, self._answers = 0, Answers()
         self._heard, self._patience = time.monotonic(), FIRST_ANSWER
         self._ended, self._lock = False, threading.Lock()
@@ -228,9 +228,9 @@ CALLS: dict[str, Callable[..., Iterator[Any]]] = {"load": load, "race": race, "c
 
 
 def serve() -> None:
-    """Answer calls until whoever asks is gone."""
+    """Answer calls until the caller is gone."""
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints shall not be taken for an answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # printed text must not be taken for an answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the page
     calls: queue.SimpleQueue[tuple[int, str, tuple[Any, ...], dict[str, Any]]] = queue.SimpleQueue()
     stopped = 0
@@ -249,8 +249,8 @@ def serve() -> None:
 
     threading.Thread(target=listen, daemon=True).start()
     from ..families import zoo
-    from ..proof import certify  # noqa: F401 -- while nobody waits for it
-    from . import race  # noqa: F401 -- while nobody waits for it
+    from ..proof import certify  # noqa: F401 -- before the first call needs it
+    from . import race  # noqa: F401 -- before the first call needs it
 
     zoo.spared_cores = 1  # for the page, and perhaps its browser
     while True:

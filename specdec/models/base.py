@@ -15,7 +15,7 @@ class Cache(Protocol):
     def length(self) -> int: ...
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:
-        """Keep the first `length` entries and, behind them, those at `length + i` for i in `path` (ascending)."""
+        """Keep the first `length` entries and, after them, those at `length + i` for i in `path` (ascending)."""
         ...
 
 

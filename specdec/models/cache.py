@@ -11,7 +11,7 @@ from torch import Tensor
 class StaticCache:
     """`data` is [layers, entries, capacity, head_dim]; the entries are keys of all heads, then values.
 
-    `states[i]` is [capacity, hidden], the input of layer i at every position (behind the last layer: its output),
+    `states[i]` is [capacity, hidden], the input of layer i at every position (the last: its output),
     for those i that a drafter asked for.
     """
 
@@ -20,7 +20,7 @@ class StaticCache:
         hidden: int = 0, taps: Sequence[int] = (), exit_layer: int = 0,
     ) -> None:  # fmt: skip
         self.capacity, self.length, self.exit_layer = capacity, 0, exit_layer
-        self.begun: list[int] = []  # tokens behind `length` that have passed the layers below `exit_layer`
+        self.begun: list[int] = []  # tokens after `length` that have passed the layers below `exit_layer`
         self.data = torch.zeros(layers, entries, capacity, head_dim, dtype=dtype, device=device)
         wanted = {*taps, exit_layer} - {0} if exit_layer else set(taps)
         self.states: dict[int, Tensor] = {
@@ -28,7 +28,7 @@ class StaticCache:
         }
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:
-        """Keep the first `length` positions and, moved up behind them, those at `length + i` for i in `path`."""
+        """Keep the first `length` positions and, moved up after them, those at `length + i` for i in `path`."""
         if any(node != place for place, node in enumerate(path)):
             chosen = torch.tensor([length + node for node in path], device=self.data.device)
             self.data[:, :, length : length + len(path)] = self.data[:, :, chosen]

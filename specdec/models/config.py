@@ -21,7 +21,7 @@ from .checkpoint import brief, check_quantisation, read_json
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "smollm3")
 NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")  # no default would be right
 COUNTS = (*NEEDED, "intermediate_size", "num_key_value_heads", "head_dim", "max_position_embeddings")
-MOST = {"num_hidden_layers": 2**12, "max_position_embeddings": 2**21}  # whoever says more has written nonsense
+MOST = {"num_hidden_layers": 2**12, "max_position_embeddings": 2**21}  # larger values are mistakes
 COMPLETE = (*COUNTS, "hidden_act", "rms_norm_eps", "tie_word_embeddings", "attention_bias", "mlp_bias")
 SCALINGS = {  # kinds of rotary positions, and the numbers that a file must give with each
     "default": (),

@@ -56,7 +56,7 @@ class Layer:
     """The weights of one block, arranged for few and flat operations.
 
     Matrices are stored input-first. Query, key and value are one matrix, gate and up another. The weights of the
-    norms and the scale of the attention scores are multiplied into the matrices behind them.
+    norms and the scale of the attention scores are multiplied into the matrices that follow.
     """
 
     qkv: Matrix  # [hidden, (heads + 2 kv_heads) · head_dim]
@@ -211,16 +211,16 @@ class Transformer:
         return self.logits(x[len(tokens) - 1 : len(tokens)])
 
     def rms_normalise(self, x: Tensor) -> Tensor:
-        """States divided by their length: an RMSNorm whose weight lies in the matrix behind it."""
+        """States divided by their length: an RMSNorm whose weight is part of the next matrix."""
         return rms_normalise(x, self._floor)
 
     def normed(self, x: Tensor) -> Tensor:
-        """States behind the last layer, behind the final norm.  # [n, hidden] -> [n, hidden]"""
+        """States after the last layer, passed through the final norm.  # [n, hidden] -> [n, hidden]"""
         normed: Tensor = self.rms_normalise(x) * self.norm
         return normed
 
     def logits(self, x: Tensor) -> Tensor:
-        """Of states behind the last layer.  # [n, hidden] -> [n, V]"""
+        """Logits of states after the last layer.  # [n, hidden] -> [n, V]"""
         x = self.rms_normalise(x)
         if len(x) == 1 and self.pad_single_rows:  # the output matrix, too, wants two rows
             return linear(x.expand(2, -1), self.head)[:1]
@@ -288,7 +288,7 @@ class Transformer:
         return qkv
 
     def attention_out_and_mlp(self, x: Tensor, y: Tensor, layer: Layer) -> Tensor:
-        """The stream behind a block whose attention found `y` [heads, n, head_dim].  # [n, hidden]"""
+        """The residual stream after a block whose attention gave `y` [heads, n, head_dim].  # [n, hidden]"""
         bias = x if layer.out_bias is None else x + layer.out_bias
         x = linear(y.transpose(0, 1).reshape(len(x), -1), layer.out, bias)
         gate, up = linear(rms_normalise(x, self._floor), layer.gate_up).chunk(2, -1)

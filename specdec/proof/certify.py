@@ -29,7 +29,7 @@ from .sample import sample
 
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # where a sample is looked at
 NEWS = 0.25  # seconds between two reports of a growing sample
-LONGEST = 120.0  # seconds for a recorded sample that is red: texts that the target excludes ask for ever new rows
+LONGEST = 120.0  # seconds for a recorded sample that is red: each text that the target excludes needs a new row
 RECORDED, PROMPTS = ASSETS / "certificates.json", ASSETS / "prompts.json"
 
 

@@ -192,7 +192,7 @@ def wrong_law(cycle: AuditedCycle, verified: Verified, rule: str) -> Iterator[Sa
         return
     # Matching a copied draft against the target's choice needs no coin and no residual: a peer does so.
     if last.u is not None or not agree(law, row):
-        yield Said("the token behind the rejection was not drawn from the residual")
+        yield Said("the token after the rejection was not drawn from the residual")
 
 
 def the_sample(cycle: AuditedCycle) -> int | None:

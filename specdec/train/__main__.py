@@ -80,7 +80,7 @@ class Workshop:
 
     @property
     def lessons(self) -> lessons.Lessons:
-        """What the target says of texts, its own among them; computed at first use."""
+        """The target's states on texts, also on those that it wrote; computed at first use."""
         options = self.options
         tokens = {name: int(share * options.lesson_tokens) for name, share in data.MIXTURE.items()}
         return lessons.prepare(

@@ -123,7 +123,7 @@ def build(teacher: LlamaForCausalLM, taps: tuple[int, ...], ids: Tensor, seed: i
     config.num_hidden_layers, config.num_key_value_heads = 1, config.num_attention_heads
     # Files that name an architecture count the outputs of layers in `eagle_config`; this one counts inputs.
     config.architectures, config.tie_word_embeddings = None, False
-    config.name_or_path = ""  # the teacher's folder is nobody's business
+    config.name_or_path = ""  # the path of the teacher's folder is private
     config.draft_vocab_size = len(ids)
     config.eagle_config = {"eagle_aux_hidden_state_layer_ids": list(taps), "use_aux_hidden_state": True}
     return config, Eagle3(config, teacher, ids).bfloat16()

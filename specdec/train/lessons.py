@@ -1,4 +1,4 @@
-"""Texts with the target's own states at every token, computed once and read from disk ever after.
+"""Texts with the target's own states at every token, computed once, then read from disk.
 
 All drafters that imitate the target learn from the same lessons, for many rounds: the target's passes, the
 dearest part of distillation, are paid for once. The last state times the output matrix gives its logits.
@@ -26,7 +26,7 @@ TEMPERATURES = (0.3, 0.6, 0.8, 1.0)  # of that writing
 class Part:
     """One domain: `ids` [rows, length] and, for each tap, the target's states [rows, length, hidden] in bf16.
 
-    The tap `last` is the state behind the final norm, an int i the input of layer i.
+    The tap `last` is the state after the final norm, an int i the input of layer i.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,7 +38,7 @@ class Part:
 
 
 class Lessons:
-    """Parts by domain, "own" among them; a batch comes from one of them, chosen in the shares of `mixture`."""
+    """Parts by domain, with "own"; each batch comes from one part, chosen in the shares of `mixture`."""
 
     def __init__(self, folder: Path, seed: int = 0) -> None:
         self.parts = {path.parent.name: Part(path.parent) for path in sorted(folder.glob("*/ids.npy"))}
@@ -66,7 +66,7 @@ def prepare(
 ) -> Lessons:  # fmt: skip
     """`tokens` of every domain and, under "own", of the target's own writing.
 
-    Parts that are there are kept; if all are, nobody asks for the `streams`.
+    Existing parts are kept; if all exist, `streams` is not called.
     """
     for name, count in tokens.items():
         part = folder / name

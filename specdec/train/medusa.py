@@ -60,7 +60,7 @@ class MedusaLoss:
         self.run = torch.compile(self.forward, dynamic=False) if compiled else self.forward
 
     def __call__(self, batch: tuple[Tensor, ...], step: int) -> Tensor:
-        _, last = batch  # [rows, length, hidden], behind the final norm
+        _, last = batch  # [rows, length, hidden], after the final norm
         return self.run(last)
 
     def forward(self, last: Tensor) -> Tensor:

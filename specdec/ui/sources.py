@@ -1,6 +1,6 @@
 """What can go stale, in one file: `assets/sources.json`, each entry with its sources and the day it was checked.
 
-`python -m specdec.ui.sources 30` lists the entries that nobody has checked for more than 30 days, oldest first.
+`python -m specdec.ui.sources 30` lists the entries not checked for more than 30 days, oldest first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A run as one HTML file that plays anywhere, in slides too, and asks nobody for anything.
+"""A run as one HTML file that plays anywhere, in slides too, and makes no network requests.
 
 It is the page's own player and its cycle view with the run beside them as data. Only the template is searched for
 places to fill, and nothing in data or words can be markup (`pack`): a token may be `</script>`.

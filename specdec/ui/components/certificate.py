@@ -17,7 +17,7 @@ from .player import pack
 
 
 def certificate(recorded: Callable[[Any], dict[str, Any]], text: str) -> gr.HTML:
-    """`text` is what the embedded pair is certified behind unless the visitor writes another."""
+    """`text` is the text after which the embedded pair is certified, unless the visitor writes another."""
     return drawn(
         "lossless/lossless",
         elem_id="certificate",
