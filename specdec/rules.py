@@ -1,6 +1,6 @@
 """Every way to judge a draft, by name: rejection sampling (`verify.py`), and three others on the same draft.
 
-Greedy decoding is no rule of its own: where p is one-hot, each of them keeps exactly the target's favourites.
+Greedy decoding needs no rule: where p is one-hot, each rule keeps exactly the target's likeliest tokens.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Logits to probabilities to tokens. Pure: every random number comes from the chooser that is passed in.
 
-Greedy decoding is no second path: at temperature 0 the law is one-hot, and everything else stays as it is.
+Greedy decoding is not a second code path: at temperature 0 the law is one-hot, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .types import SamplingParams
 
-COLDEST = 1e-30  # below it logits would overflow; from here on the law is one-hot but for exact ties
+COLDEST = 1e-30  # below it logits would overflow; from here on the law is one-hot except for exact ties
 
 
 class Chooser(Protocol):
@@ -37,7 +37,7 @@ class Chooser(Protocol):
 
 
 class RandomChooser(Chooser):
-    """The real one: an own generator per run, so that runs neither disturb each other nor the process."""
+    """The real one. Each run has its own generator, so runs do not disturb each other or the process."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)

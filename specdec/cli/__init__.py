@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None, obj: Any = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         tell("stopped")
         return STOPPED
-    except BrokenPipeError:  # the reader, `head` say, has seen enough
+    except BrokenPipeError:  # the reader, `head` for example, has seen enough
         hush()
         return 0
     except OSError as error:

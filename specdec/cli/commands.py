@@ -129,7 +129,7 @@ def train(
     ],
     corpus: Annotated[Path, Option(help="a folder of .txt files: the stories")],
     out: Annotated[Path, Option(help="the family's folder")],
-    minutes: Annotated[float | None, Option(help="stop after about so many minutes (55 % for the target)")] = None,
+    minutes: Annotated[float | None, Option(help="stop after about this many minutes (55 % for the target)")] = None,
     tokens: Annotated[int, Option(help="tokens the target sees")] = 40_000_000,
     draft_tokens: Annotated[int, Option(help="tokens a draft sees")] = 60_000_000,
     medusa_tokens: Annotated[int, Option(help="tokens the Medusa heads see")] = 8_000_000,
@@ -146,7 +146,7 @@ def train(
     device: Annotated[Device | None, Option(help="[default: cuda where there is one]")] = None,
     compile: Annotated[bool, Option("--compile/--no-compile", help="torch.compile; needs a C++ compiler")] = True,
 ) -> int:
-    """The embedded family from plain text files. A stage whose checkpoint exists goes on where it stopped."""
+    """The embedded family from plain text files. A stage whose checkpoint exists continues where it stopped."""
     import torch
 
     from ..train.__main__ import build

@@ -1,4 +1,4 @@
-"""Any drafter, as deep as pays: K chosen anew every cycle, and none where plain decoding is faster.
+"""Any drafter, as deep as pays: K is chosen in every cycle, and 0 where plain decoding is faster.
 
 One more draft token is worth its cost while the chance that it is kept exceeds the tokens that the same time
 would give otherwise: survival > rate · marginal cost. (The rule of optimal stopping for a ratio of means; SpecDec++,
@@ -79,7 +79,7 @@ class AdaptiveDrafter:
         return max(1.0 / self.costs.passes[0], self.tokens / self.spent if self.spent else 0.0)
 
     def _depth(self, k: int) -> int:
-        """The depth of the best expected rate; 0 where plain decoding is ahead, but for a try now and then."""
+        """The depth of the best expected rate; 0 where plain decoding is faster, except for a trial now and then."""
         alpha = self.acceptance.optimistic
         expected, survival, best, depth = 1.0, 1.0, 1.0 / self.costs.passes[0], 0
         for deeper in range(1, k + 1):

@@ -42,7 +42,7 @@ class NoDrafter:
 
 
 class ChainDrafter:
-    """The loop of drafters that draft token by token; a subclass says how one step is computed."""
+    """The loop of drafters that draft token by token; a subclass computes one step."""
 
     enough: Enough | None = None
 

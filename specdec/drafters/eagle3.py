@@ -1,7 +1,7 @@
 """EAGLE-3: one decoder layer on the target's own features drafts (Li et al. 2025, arXiv 2503.01840).
 
 It reads pairs: what the target thought at token i (states of a low, a middle and a high layer, fused by one matrix)
-beside the embedding of token i + 1, and says token i + 2. Further tokens follow from its own output in the place of
+beside the embedding of token i + 1, and predicts token i + 2. Further tokens follow from its own output in place of
 the features; training has prepared it for that. After verification the pairs of accepted tokens are read again with
 the target's true features.
 """
@@ -140,7 +140,7 @@ class Eagle3Head:
         return states
 
     def logits(self, states: Tensor) -> Tensor:
-        """Over the target's whole vocabulary, -inf where the head knows no word.  # [n, hidden] -> [n, V]"""
+        """Over the target's whole vocabulary, -inf where the head has no token.  # [n, hidden] -> [n, V]"""
         known = self.decoder.logits(states)
         if known.shape[1] == self.vocabulary:
             return known
@@ -286,7 +286,7 @@ class Eagle3TreeDrafter(Reader):
         root = self._features[-1:]
         states = self.read(pending)
         for level in range(min(k, DEPTH)):
-            if level:  # what is open is read anew with its children: a few rows more cost less than a mask of their own
+            if level:  # open nodes are read again with their children: a few more rows cost less than a mask for them
                 opened += frontier
                 states = self._reopened(root, pending[-1], [nodes[i] for i in opened], opened)[-len(frontier) :]
             for parent, state, scores, ids in zip(frontier, states, *self.head.candidates(states, WIDTH), strict=True):

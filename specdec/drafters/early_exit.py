@@ -1,6 +1,6 @@
 """The target's own first layers draft (LayerSkip, Elhoushi et al. 2024, arXiv 2404.16710).
 
-No further weights, no further cache: the draft's keys and values are the target's, and verification goes on from
+No extra weights, no extra cache: the draft's keys and values are the target's, and verification goes on from
 where the draft stopped, so the first layers never run twice.
 """
 

@@ -86,7 +86,7 @@ class MedusaHeads:
     def logits(self, state: Tensor, count: int) -> Tensor:
         """Of the first `count` heads, from the state after the last layer that gave the text's last token.
 
-        Head 0 says what comes after that token.  # [1, hidden] -> [count, V]
+        Head 0 predicts what comes after that token.  # [1, hidden] -> [count, V]
         """
         x = self.target.normed(state).expand(count, 1, -1)
         for weight, bias in self.blocks:

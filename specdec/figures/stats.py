@@ -31,7 +31,7 @@ class LaneStats:
     drafting_cycles: int = 0
     accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft
     judged_at: list[int] = field(default_factory=list)
-    accepted_of: dict[str, int] = field(default_factory=dict)  # by the kind of token that came to stand there
+    accepted_of: dict[str, int] = field(default_factory=dict)  # by the kind of token that was committed there
     judged_of: dict[str, int] = field(default_factory=dict)
     prefill_seconds: float = 0.0
     draft_seconds: float = 0.0
@@ -265,7 +265,7 @@ def pooled_alpha_by_kind(lanes: Sequence[LaneStats]) -> dict[str, float]:
 def token_kind(piece: str, before: str = "") -> str:
     """One of TOKEN_KINDS, by the token's first visible character; `before` is the token in front of it.
 
-    A letter goes on with a word if a letter, a digit or an apostrophe (’) stands right in front of it.
+    A letter goes on with a word if a letter, a digit or an apostrophe (’) comes directly before it.
     """
     visible = piece.lstrip()
     if not visible:
@@ -281,7 +281,7 @@ def token_kind(piece: str, before: str = "") -> str:
 def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
     """Several races in figures: acceptance pooled over all cycles, medians of costs, rates and speed-ups.
 
-    Rates are tokens per second after the first token, whose time stands apart; a figure that cannot be had is None.
+    Rates are tokens per second after the first token, whose time is separate; an unknown figure is None.
     """
     lanes = [run.speculative for run in runs]
     accepted = sum(lane.accepted for lane in lanes)
@@ -312,7 +312,7 @@ def middle(values: Iterable[float | None]) -> float | None:
 def interval(values: Iterable[float | None]) -> list[float] | None:
     """The 95 % interval of the median by order statistics; of fewer than six values their range, which covers less."""
     known = sorted(value for value in values if value is not None)
-    n, outside, beyond = len(known), 0.0, 0  # the chance that the median lies below the value at `beyond`
+    n, outside, beyond = len(known), 0.0, 0  # the chance that the median is below the value at `beyond`
     while (outside := outside + math.comb(n, beyond) / 2**n) <= 0.025:
         beyond += 1
     beyond = max(0, beyond - 1)

@@ -135,7 +135,7 @@ class Model:
 
 
 def weights_read(model: Model, rows: float) -> float:
-    """Parameters that a pass over so many rows reads: all but the input table, of which a few rows are read.
+    """Parameters that a pass over `rows` rows reads: all but the input table, of which a few rows are read.
 
     Of the experts it wakes the share 1 - (1 - chosen / experts)^rows, if each row chooses evenly and on its own.
     """
@@ -148,7 +148,7 @@ def weights_read(model: Model, rows: float) -> float:
 
 
 def cache_bytes(model: Model, tokens: float) -> float:
-    """Keys and values of so many tokens."""
+    """Keys and values of that many tokens."""
     return 2.0 * model.layers * model.kv_heads * model.head_dim * CACHE_BYTES * tokens
 
 

@@ -126,7 +126,7 @@ class MedusaSteps(Steps):
 
 
 class Eagle3Steps(Steps):
-    """The first step reads the last K + 1 pairs of the text: so many the last cycle may have added.
+    """The first step reads the last K + 1 pairs of the text: the last cycle may have added that many.
 
     Of a shorter text it reads all, and pairs beyond its end: out of sight of the others, and overwritten in time.
     """

@@ -100,7 +100,7 @@ class StaticDecoder:
         self, x: Tensor, layer: Layer, stored: Tensor, places: Tensor, angles: Tensor, mask: Tensor,
         read: Tensor | None,
     ) -> Tensor:  # fmt: skip
-        """As the model's own, but for where keys and values go; heads that share them are rows of one product."""
+        """As the model's own, except where keys and values go; heads that share them are rows of one product."""
         model, n, bucket = self.model, len(x), mask.shape[1]
         heads, kv_heads = model.heads, model.kv_heads
         qkv = model.project_qkv(model.rms_normalise(x) if read is None else read, layer, angles)
@@ -148,7 +148,7 @@ class Graphs:
             step()
 
     def _capture(self, step: Callable[[], None], state: Tensor) -> torch.cuda.CUDAGraph:
-        """Libraries set themselves up at the first calls, which may not be captured; capturing itself runs nothing."""
+        """Libraries set themselves up in the first calls, which cannot be captured; capturing itself runs nothing."""
         before, current, stream = state.clone(), torch.cuda.current_stream(), torch.cuda.Stream()
         stream.wait_stream(current)
         try:

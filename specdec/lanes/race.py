@@ -27,9 +27,9 @@ def tasks(
     family: Family, prompt: str, drafter: str, k: int, params: SamplingParams, details: bool, rule: str = "rejection",
     peer: bool = False,
 ) -> dict[str, Task]:  # fmt: skip
-    """One task a lane, alike but for the drafter. The rule decides the noise, too, so plain decoding has the same.
+    """One task a lane; they differ in the drafter only. The rule decides the noise, too, for plain decoding as well.
 
-    Only a lossy rule is not the plain lane's: without a draft nothing is lossy. The peer knows one rule.
+    The plain lane never takes a lossy rule: without a draft nothing is lossy. The peer knows one rule.
     """
     if not prompt.strip():
         raise PromptError(Said("The prompt is empty. Type a few words to start from."))

@@ -69,7 +69,7 @@ def checkpoint(model: object) -> tuple[Transformer, Path]:
 
 
 def read(folder: Path, dtype: torch.dtype, device: str) -> Any:
-    """The same files once more, as the library reads them; packed ones are unpacked for it."""
+    """The same files, read by the library; packed ones are unpacked for it."""
     from transformers import AutoConfig, AutoModelForCausalLM
     from transformers.utils import logging
 

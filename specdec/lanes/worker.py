@@ -27,7 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds. Models load, and costs are probed, before a call's first answer; afterwards an answer comes every cycle.
 FIRST_ANSWER, NEXT_ANSWER = 180.0, 30.0
-LOOK = 0.25  # seconds between two looks of who waits
+LOOK = 0.25  # seconds between two looks of a waiting caller
 log = logging.getLogger(__name__)
 
 
@@ -167,7 +167,7 @@ class Worker:
         """What one of `CALLS` yields over there. ValueError as it raises it; RuntimeError for others, or if it dies.
 
         With `pulse` it yields None wherever it has waited `LOOK` seconds, so that its reader can do something else, or
-        leave. Closing the iterator never waits for the engine: what it still says is dropped.
+        leave. Closing the iterator never waits for the engine: what it still sends is dropped.
         """
         while not (process := self.start()).turn.acquire(timeout=LOOK):  # the call before is ending, or hangs
             if pulse:
@@ -263,7 +263,7 @@ def serve() -> None:
                     if stopped == number:
                         break
         except ValueError as refusal:
-            error = ValueError(*refusal.args)  # errors of other classes may not survive the way
+            error = ValueError(*refusal.args)  # errors of other classes may not survive pickling
         except Exception as broken:
             log.exception("a call of the engine broke off")
             error = RuntimeError(f"{type(broken).__name__}: {broken}")

@@ -27,7 +27,7 @@ QUANTISED = re.compile(
 )
 PLAIN = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 TABLES = (torch.int64, torch.int32, torch.bool)  # maps between vocabularies
-UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints keep these; they are computed anew
+UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints keep these; they are computed again
 
 
 @contextmanager

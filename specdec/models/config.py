@@ -1,6 +1,6 @@
 """A Hub model's config.json, refused where we would compute it wrongly.
 
-What a file leaves out has the default of transformers' class for its model type, and so have we: such a file is read
+What a file leaves out has the default of transformers' class for its model type, here too: such a file is read
 by that class first. Ours are complete, and load without importing transformers.
 """
 

@@ -1,7 +1,7 @@
 """Weights packed for a repository that stays light: matrices in 8 bits, or a checkpoint as its difference from another.
 
 One file, `packed.safetensors`, in the place of a folder's other weights. Beside a matrix NAME stand its scales,
-`NAME.scale`; whatever has no scales is stored as it is.
+`NAME.scale`; tensors without scales are stored unchanged.
 
 - `rows`: int8 [out, in] and one bfloat16 scale a row, absmax / 127.
 - `difference`: two 4-bit numbers a byte, the first in the low half: uint8 [out, in / 2], and a float16 scale for every

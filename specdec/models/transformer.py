@@ -24,7 +24,7 @@ from .cache import StaticCache
 from .checkpoint import check_tensors, naming, read_weights, Weights
 from .config import Config
 
-LANES = 32  # torch's kernel for 8 bits reads so many inputs at once, beyond the end of others
+LANES = 32  # torch's kernel for 8 bits reads this many inputs at once, even past the end of a row
 
 
 class EightBit(NamedTuple):

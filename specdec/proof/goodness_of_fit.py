@@ -58,7 +58,7 @@ def divergence(cells: Sequence[tuple[float, float]]) -> float:
 
 
 def false_alarm(statistic: float, cells: int, draws: float) -> float:
-    """A bound on P(G >= statistic) for `draws` draws from a law of so many cells, whatever the law.
+    """A bound on P(G >= statistic) for `draws` draws from any law of `cells` cells.
 
     Counts of n draws are independent Poisson variables under the condition that they sum to n, so that
     P(G >= g) <= P(Σ d >= g) / P(Poisson(n) = n), d = 2 (x ln(x / e) - x + e) for each cell. Stirling:
@@ -160,7 +160,7 @@ def draws_needed(wrong: JointLaw, right: JointLaw) -> int | None:
 
 
 def draws_beyond(draws: int, distances: Sequence[Sequence[float | None]]) -> int | None:
-    """A sample that is not red: a mistake that it hides would take at least so many draws. None where it has one cell.
+    """A sample that is not red: a mistake that it hides takes at least this many draws. None where it has one cell.
 
     G hides no growth beyond (G - df + 3 √(2 df)) / draws.
     """

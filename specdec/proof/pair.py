@@ -157,7 +157,7 @@ class Given(Chooser):
 
 
 def brief(value: float | Tensor) -> float | None:
-    """Four digits; None for what is no number, which JSON cannot say."""
+    """Four digits; None for what is not a number, since JSON has no NaN."""
     return float(f"{float(value):.4g}") if math.isfinite(float(value)) else None
 
 

@@ -186,7 +186,7 @@ class Case:
 
 
 def run_loop(task_of: Callable[[], Task]) -> Callable[[Chooser], tuple[int, ...]]:
-    """The shipped loop as a function of its randomness alone. Drafters are made anew for every path."""
+    """The shipped loop as a function of its randomness alone. Drafters are made again for every path."""
 
     def run(chooser: Chooser) -> tuple[int, ...]:
         tokens: list[int] = []

@@ -100,7 +100,7 @@ class Trace:
 def live_header(
     prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False, here: dict[str, Any] | None = None
 ) -> Header:
-    """The header of a run that starts now, on this machine: `here` tells of it what this process does not know."""
+    """The header of a run that starts now, on this machine; `here` adds facts that this process does not know."""
     lanes = ("speculative", "transformers", "plain") if peer else ("speculative", "plain")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return Header(

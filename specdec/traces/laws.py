@@ -13,7 +13,7 @@ from ..types import Said
 from .cycle import AuditedCycle, MAX_SAID, named, NOTHING
 from .rulings import BLOCK, JUDGES, REJECTION
 
-LIKELIEST = 6  # tokens that every law lists, if it has so many
+LIKELIEST = 6  # tokens that every law lists, unless it has fewer
 ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
 ENTROPY_ROUNDING = 1e-3  # nats, over a large vocabulary
 VOCABULARY = 2**20  # tokens; none is larger

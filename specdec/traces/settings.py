@@ -39,7 +39,7 @@ def is_point(law: Law) -> bool:
 
 
 def held(law: Law) -> int:
-    """At least so many tokens have mass."""
+    """A lower bound on how many tokens have mass."""
     return sum(candidate.prob > 0.0 for candidate in law.top) + (law.rest > len(law.top) * ROUNDING)
 
 

@@ -2,7 +2,7 @@
 
 Stages: tokenizer, target (early_exit is another name of it: its loss trains the exits), draft, its controls
 draft:scratch, draft:story and draft:large, medusa, eagle3, tuned (the target trained further on code, and a draft
-distilled anew from it), report. A stage whose checkpoint exists goes on where it stopped. `pack`, which is no part of
+distilled anew from it), report. A stage whose checkpoint exists continues where it stopped. `pack`, which is no part of
 `all`, makes the finished family's files small; no stage can go on from those.
 """
 
@@ -260,7 +260,7 @@ def train_eagle3(shop: Workshop) -> None:
 
 
 def train_tuned(shop: Workshop) -> None:
-    """The target goes on with code alone; then the draft that it had is distilled anew from what it has become."""
+    """Train the target further on code alone; then distil its draft again from the result."""
     options, model = shop.options, shop.saved("target")
     loss, code = target.TargetLoss(model, options.compile), shop.streams.only("code")
     result = shop.fit(model, loss, code, options.tuned_tokens, 0.02, "tuned_target", rate=target.TUNING_RATE)
@@ -276,7 +276,7 @@ def train_tuned(shop: Workshop) -> None:
 
 
 def write_report(shop: Workshop) -> None:
-    """Samples of what the target says, and a search for words that it must not say."""
+    """Samples of what the target writes, and a search for words that it must not say."""
     model = LlamaForCausalLM.from_pretrained(
         shop.out / "target", dtype=torch.float32, attn_implementation="eager"
     ).to(shop.options.device)  # fmt: skip

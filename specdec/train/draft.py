@@ -1,4 +1,4 @@
-"""The draft model: one layer, distilled from the target, so that it learns what the target would say; its controls."""
+"""The draft model: one layer, distilled from the target to predict what the target would write; its controls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def shape(width: int) -> dict[str, int]:
 def inherit(student: LlamaForCausalLM, teacher: LlamaForCausalLM) -> None:
     """Start from the target's embedding: its principal directions, where the student is narrower.
 
-    What a wider student has beside them stays as it was drawn.
+    The other weights of a wider student keep their random start.
     """
     with torch.no_grad():
         words = teacher.model.embed_tokens.weight.float()

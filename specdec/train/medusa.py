@@ -1,4 +1,4 @@
-"""Medusa heads on the frozen target: head i learns what the target will say i + 1 tokens further on.
+"""Medusa heads on the frozen target: head i learns to predict the target's token i + 1 places ahead.
 
 Cai et al. 2024 (arXiv 2401.10774): Medusa-1, with the target's law for a label instead of one token of it. Each head
 has an output matrix of its own, which begins as the target's: with that one, frozen, for all, a head guessed the token
@@ -20,7 +20,7 @@ RANKS = 6  # choices of a head whose accuracy is told
 
 
 class ResBlock(nn.Module):
-    """x + SiLU(W x + b), at first without effect: the head then says what the target does."""
+    """x + SiLU(W x + b), at first without effect: the head then predicts what the target does."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a trained target says: samples to read, and a search for words that a classroom demo must not say."""
+"""What a trained target writes: samples to read, and a search for words that a classroom demo must not say."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ AXIS = {"fixedrange": True, "showgrid": False, "zeroline": False, "showline": Fa
 
 
 def layout(height: int, lines: int, below: int = 4) -> dict[str, Any]:
-    """For a drawing of that height under so many lines of words."""
+    """For a drawing of that height below this many lines of words."""
     above = GAP + LINE_OF_HEAD * lines
     clear = "rgba(0, 0, 0, 0)"
     font = {"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 12}

@@ -52,6 +52,6 @@ def weight(part: str) -> float:
 
 
 def known(tag: str) -> str:
-    """`zh` of `zh-CN`; "" for a language that the page does not speak."""
+    """`zh` of `zh-CN`; "" for a language that the page does not have."""
     language = tag.strip().lower().partition("-")[0]
     return language if language in LANGUAGES else ""

@@ -15,7 +15,7 @@ from ..traces.rulings import BLOCK, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, sentences, strings
 
 FAMILY = ASSETS / "family"
-# The families that share this folder: the general target, and the one tuned on code with what can draft for it.
+# The families that share this folder: the general target, and the one tuned on code, each with its drafters.
 TARGETS = {EMBEDDED: "target", TUNED: "tuned/target"}
 RULE_NAMES = dict(zip(RULES, (REJECTION, NOISE, BLOCK, TYPICAL), strict=True))  # as a trace calls them
 MAX_HEADER = 1_000_000  # bytes

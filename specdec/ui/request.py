@@ -98,7 +98,7 @@ def known_family(name: Any) -> str:
 
 
 def known_drafter(name: Any, family: str) -> str:
-    """One of the menu, or `adaptive:NAME`: that one, with a depth chosen anew every cycle."""
+    """One of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
     names = drafters(family)
     fixed = [name for name in names if name not in (ADAPTIVE, "none")]
     if not isinstance(name, str) or name not in [*names, *(f"{ADAPTIVE}:{one}" for one in fixed)]:

@@ -91,7 +91,7 @@ def fastest(rows: list[dict[str, Any]], place: tuple[str, float], name: str = "m
 
 
 def findings(rows: list[dict[str, Any]]) -> list[str]:
-    """The speed-ups in sentences: who is fastest where, who is slower than plain decoding, and whether α decides."""
+    """The speed-ups in sentences: what is fastest where, what is slower than plain decoding, and whether α decides."""
     words = strings("methods")["chart"]
     told = []
     for temperature in dict.fromkeys(place[1] for place in places(rows)):

@@ -1,8 +1,8 @@
 """The page's only door to the engine and to recorded runs.
 
 The engine has a process of its own (`worker.py`): the page itself needs no torch. One run at a time has the machine,
-whoever asks, because two would spoil each other's clocks. The line for it is ours (`turns.py`), not Gradio's: who waits
-in it is told so, and can leave.
+because two would spoil each other's clocks. The queue for it is ours (`turns.py`), not Gradio's: a visitor in it
+sees the place, and can leave.
 
 Every generator here yields something at least every half second, empty lines if there is nothing to tell: Gradio closes
 a generator between two steps only, and no step may hold up the site.
@@ -154,7 +154,7 @@ def _alone(kind: str, work: Iterator[Told]) -> Iterator[News | Told]:
 
 
 def _patiently(work: Callable[[], Done]) -> Generator[News, None, Done]:
-    """What `work` returns or raises. It has a thread of its own, which carries on if nobody waits any more."""
+    """What `work` returns or raises. It has a thread of its own, which carries on if the caller stops waiting."""
     done: futures.Future[Done] = futures.Future()
 
     def run() -> None:

@@ -32,7 +32,7 @@ def entries() -> Iterator[tuple[str, date, list[str]]]:
 
 
 def stale(days: int = DAYS, today: date | None = None) -> list[str]:
-    """A line for each entry whose last check lies more than `days` days before `today`."""
+    """A line for each entry whose last check was more than `days` days before `today`."""
     now = today or date.today()
     old = [(checked, name, links) for name, checked, links in entries() if (now - checked).days > days]
     return [f"{checked}  {name}  {' '.join(links)}" for checked, name, links in sorted(old)]

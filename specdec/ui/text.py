@@ -1,6 +1,6 @@
 """Every word on the page, read from `assets/text/<language>`: strings in JSON, paragraphs in Markdown.
 
-Which language is spoken belongs to who asks, never to the process: `speaking` sets it for what runs inside, `bound`
+The language belongs to the request, never to the process: `speaking` sets it for what runs inside, `bound`
 for whatever is called later. What is not translated yet is there in English, a whole file at a time.
 """
 
@@ -75,7 +75,7 @@ def of_drafters(field: str) -> dict[str, Any]:
 
 
 def translated(sentence: str) -> str:
-    """What the engine says, in the language of now; `engine.json` goes by templates. English if it is not `Said`."""
+    """What the engine says, in the current language; `engine.json` goes by templates. English if it is not `Said`."""
     if not isinstance(sentence, Said) or language() == ENGLISH:
         return sentence
     template = strings("engine").get(sentence.template, sentence.template)
@@ -103,7 +103,7 @@ def _file(name: str, language: str) -> Path:
 
 @functools.cache
 def prompts() -> dict[str, list[str]]:
-    """Example prompts by kind. In English always: the embedded models speak nothing else."""
+    """Example prompts by kind. Always in English: the embedded models know no other language."""
     return json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
 
 

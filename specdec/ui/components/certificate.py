@@ -1,4 +1,4 @@
-"""The certificate: three checks, the mistakes that break them, and the wish to sample anew. See `lossless.js`.
+"""The certificate: three checks, the mistakes that break them, and the request to sample again. See `lossless.js`.
 
 Its value is the live certificate as JSON. Those that need no model it fetches when they are first looked at, by pair:
 `recorded` answers. It asks for a live one by the event `submit`, with the request as data, and ends it by `stop`.

@@ -29,7 +29,7 @@ INSIDE = '<p class="sd-notice" role="status"></p><progress max="1" hidden></prog
 
 
 def progress(text: str, stopped: str) -> gr.HTML:
-    """`stopped` is what it says where the end finds a measurement halfway."""
+    """`stopped` is shown if the measurement was stopped halfway."""
     return gr.HTML(
         text,
         html_template=f'<div class="sd-progress">{INSIDE}</div>',

@@ -1,4 +1,4 @@
-"""The tab Theory: what the formulas say, and how far the run of the tab Race bears them out."""
+"""The tab Theory: what the formulas say, and how well the run of the tab Race agrees with them."""
 
 from __future__ import annotations
 
