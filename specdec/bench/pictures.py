@@ -29,7 +29,7 @@ TABS = ("race", "step", "lossless", "methods", "theory", "guide")
 SCREEN, FILM = {"width": 1280, "height": 800}, {"width": 1280, "height": 1000}  # pixels of the window
 FRAME, LENGTH, LAST = 120, 24_000, 2_500  # ms: one frame of the film, all of it, how long the last frame stays
 LONGEST = 2_500  # ms: a still moment of the page is no longer than this in the film
-QUALITY = 62  # of lossy WebP, 0 to 100
+MOST, QUALITIES = 1_450_000, (62, 50, 40, 30, 20)  # bytes of one film; of lossy WebP, the best that fits is taken
 PATIENCE = 120_000  # ms
 STILL = "*, *::before, *::after { transition: none !important; animation: none !important; caret-color: transparent }"
 # What is filmed: the picture of the cycle and the timeline if the page has them apart, else the whole stage.
@@ -128,8 +128,17 @@ def film(browser: Any, address: str) -> tuple[list[Image.Image], list[int]]:
 
 
 def save(path: Path, frames: list[Image.Image], times: list[int]) -> None:
+    """RuntimeError if the film is too large at any quality."""
     first, *rest = frames
-    first.save(path, save_all=True, append_images=rest, duration=times, loop=0, quality=QUALITY, minimize_size=True)
+    for quality in QUALITIES:
+        film = io.BytesIO()
+        first.save(
+            film, "webp", save_all=True, append_images=rest, duration=times, loop=0, quality=quality, minimize_size=True
+        )  # fmt: skip
+        if film.tell() <= MOST:
+            path.write_bytes(film.getvalue())
+            return
+    raise RuntimeError(f"{path.name} has {film.tell()} bytes at the lowest quality: film less")
 
 
 def picture(browser: Any, address: str, path: Path) -> None:
