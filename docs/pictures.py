@@ -1,4 +1,4 @@
-"""`python -m specdec.bench.pictures`: film the page and take one picture of each tab, into docs/pictures.
+"""`python docs/pictures.py`: film the page and take one picture of each tab, into docs/pictures.
 
 It starts the page, opens it in a headless Chromium, and lets the landing run play on a clock that stands still between
 two pictures. So a slow machine gets the same film as a fast one. Needs playwright (requirements-dev.txt) and Chromium.
@@ -22,7 +22,7 @@ from urllib.request import urlopen
 from PIL import Image
 from tqdm import tqdm
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "pictures"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 TABS = ("race", "step", "lossless", "methods", "theory", "guide")
