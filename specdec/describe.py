@@ -25,7 +25,7 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 def verification(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Chooser | None
 ) -> dict[str, Any]:
-    """What `Verified` tells beside its times; the laws only if there is noise to draw examples with."""
+    """The fields of `Verified` except its times; the laws only if there is noise to draw examples with."""
     told: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
@@ -80,7 +80,7 @@ def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
 
 
 def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]) -> Tensor:
-    """The target's law as it stood when `node` was tried: less its elder siblings that were judged before."""
+    """The target's law as it stood when `node` was tried: without the earlier siblings that were judged before it."""
     p = rows[proposal.parents[node] + 1]
     for sibling in proposal.children(proposal.parents[node]):
         if sibling >= node:
@@ -102,13 +102,13 @@ def around_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> di
 
 
 def likeliest(probs: Tensor) -> list[int]:
-    """Those of no probability are not likely, even where nothing else is left."""
+    """Without tokens of probability 0, even if fewer remain."""
     values, tokens = probs.topk(min(TOP, len(probs)))
     return tokens[values > 0.0].tolist()
 
 
 def law(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> Law:
-    """What it gives each of `tokens`, the likeliest first, and all others together."""
+    """The probability of each of `tokens`, the likeliest first, and of all others together."""
     shown = list(tokens)
     pairs = sorted(zip((-probs[shown]).tolist(), shown, strict=True))
     top = tuple(Candidate(token, piece(token), round(-value, 7)) for value, token in pairs if value < 0.0)

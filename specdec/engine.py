@@ -192,7 +192,7 @@ def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwat
         cycle = transcript.cycle
         chooser.at(len(tokens))
         noise.at(len(tokens))
-        # Draft: never more than is still wanted, less the token that the target adds itself.
+        # Draft: at most what is still wanted, minus the token that the target adds.
         k = min(task.k, transcript.wanted - 1) if cycle else 0
         with watch, torch.inference_mode():
             start = watch.now()
@@ -222,7 +222,7 @@ def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwat
             verdict = task.rule.verify(proposal, rows, chooser)
             cache.keep(len(tokens), verdict.path)
         transcript.spend("verify", verified - start)
-        # Describe first, off the clock: what cannot be told does not join the text.
+        # Describe first, off the clock: if that fails, nothing joins the text.
         details = describe.verification(proposal, rows, verdict, task.piece, noise if task.details else None)
         emitted = verdict.emitted(proposal)
         pieces = tuple(map(task.piece, emitted))
@@ -243,7 +243,7 @@ def draft(drafter: Drafter, tokens: Sequence[int], k: int, task: Task, chooser: 
 
 
 def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
-    """DraftError where a proposal would corrupt the text: nothing in it is taken on trust."""
+    """DraftError where a proposal would corrupt the text: everything in it is checked."""
     n = len(proposal.tokens)
     if n == 0:
         return

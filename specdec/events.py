@@ -1,7 +1,7 @@
 """What happened, told in order: plain frozen facts that any page, file or test can read.
 
 A lane's run is `Started`, then per cycle `Drafted` (if anything was drafted), `Verified`, `Committed`, and at
-the end `Finished`; `Failed` may stand anywhere between. Cycle 0 is the prefill: the prompt's own pass gives
+the end `Finished`; `Failed` may come anywhere between. Cycle 0 is the prefill: the prompt's own pass gives
 the first token. Times are seconds on the lane's clock, which runs only while the lane works.
 
 Events hold no tensors and serialise to one JSON object each (`to_dict`, `from_dict`).
@@ -49,7 +49,7 @@ class Law:
 class Position:
     """One drafted token and its judgement. `u` is None where no coin was tossed, or the token was never judged.
 
-    `h` is the chance of block verification to keep the block up to here, once no longer one was kept.
+    `h` is the chance that block verification keeps the block up to here, if no longer one was kept.
     `p` and `q` are the exact probabilities in the test: in a tree, those after the rejected siblings.
     `target` and `draft` list the same tokens, except those that have no probability at all.
     """
@@ -185,7 +185,7 @@ def _plain(value: Any) -> Any:
 
 
 def _names(kind: type) -> tuple[str, ...]:
-    """Of a dataclass' fields: asking for them costs more than reading them."""
+    """Names of a dataclass' fields, cached: `fields()` is slow."""
     if kind not in _NAMES:
         _NAMES[kind] = tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
     return _NAMES[kind]
@@ -199,7 +199,7 @@ Reader = Callable[[Any, str], Any]  # a value of a file and its name; ValueError
 
 @cache
 def _reader(hint: Any) -> Reader:
-    """Reads what `hint` names. Files come from anywhere, so nothing is taken on trust."""
+    """Reads what `hint` names. Files come from anywhere, so everything is checked."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return _optional(_reader(next(part for part in inner if part is not type(None))))

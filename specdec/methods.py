@@ -1,7 +1,8 @@
 """Every way of drafting, once: menus, families, GPU lanes, bench, cards and tests read this table.
 
 It is data, and to import it loads no drafter: a class is named by its place below the package and imported when a run
-needs it, for the page does without torch.
+needs it, because the page must not
+import torch.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Chooser(Protocol):
     """
 
     def at(self, length: int) -> None:
-        """Told before every cycle: how many tokens the text has."""
+        """Called before every cycle with the number of tokens in the text."""
         return
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
@@ -64,7 +64,7 @@ class SharedNoiseChooser(Chooser):
 
     def __init__(self, seed: int) -> None:
         self.seed, self._length = seed, 0
-        self._noise: dict[int, Tensor] = {}  # what one side drew with, the other will
+        self._noise: dict[int, Tensor] = {}  # both models draw with the same noise
 
     def at(self, length: int) -> None:
         self._length = length
@@ -101,7 +101,7 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
     if params.temperature != 1.0:
         logits = logits / max(params.temperature, COLDEST)
     if 0 < params.top_k < logits.shape[-1]:
-        # An exact count: equal logits at the border must not let a further token in.
+        # An exact count: equal logits at the border must not let an extra token in.
         keep = logits.topk(params.top_k, dim=-1).indices
         logits = torch.full_like(logits, float("-inf")).scatter(-1, keep, logits.gather(-1, keep))
     probs = logits.softmax(dim=-1)
@@ -125,7 +125,7 @@ def favourites(logits: Tensor) -> Tensor:
 
 
 def residual(p: Tensor, q: Tensor | None, token: int) -> Tensor:
-    """What the target still wants after a rejection: max(0, p - q), normalised.  # [V]
+    """The residual, drawn from after a rejection: max(0, p - q), normalised.  # [V]
 
     Leviathan et al. 2022 (arXiv 2211.17192), Algorithm 1. `q` None is a point mass on `token`. Where p and q
     agree so closely that nothing is left, a rejection was a rounding accident and p itself is the answer (normalised

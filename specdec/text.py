@@ -28,7 +28,7 @@ class Pieces:
         return self._known[token]
 
     def piece(self, token: int) -> str:
-        """For people: the token's text, or its bytes as <0xF0> where they are no text by themselves."""
+        """For people: the token's text, or its bytes as <0xF0> where they are not text by themselves."""
         if token in self._special:
             return str(self._tokenizer.id_to_token(token))
         data = self.bytes(token)

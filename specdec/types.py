@@ -18,12 +18,12 @@ TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (
 
 
 def has_half_characters(text: str) -> bool:
-    """Whether it holds a lone surrogate, which no tokenizer reads and no file holds."""
+    """Whether it holds a lone surrogate, which no tokenizer reads and no file can store."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
 class Said(str):
-    """An English sentence for people that remembers how it was made, so that it can be said in another language."""
+    """An English sentence for people that keeps its template and values, so that it can be translated."""
 
     template: str
     values: dict[str, Any]
@@ -75,7 +75,7 @@ def is_chain(parents: Sequence[int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Who follows whom in a draft: `parents[i]` is the node that node i follows, -1 for the last token of the text.
+    """The tree of a draft: `parents[i]` is the node that node i follows, -1 for the last token of the text.
 
     Parents come before their children, so every walk up ends at -1. ValueError if they do not.
     """
@@ -191,7 +191,7 @@ class Costs:
 class Trial:
     """One accept or reject test: kept if u·q < p; in block verification, where h is given, if u < h.
 
-    `u` is None where no coin was needed: by rules that toss none, or because a longer block was kept.
+    `u` is None where no coin was needed: with rules that use none, or because a longer block was kept.
     """
 
     node: int

@@ -34,7 +34,7 @@ class Rule(Protocol):
 
 
 class RejectionSampling(Rule):
-    """The lossless rule of the papers. Its four small methods are the seams where mistakes happen."""
+    """The lossless rule of the papers. Its four small methods are the places where mistakes happen."""
 
     name = "rejection sampling"
     lossless = True

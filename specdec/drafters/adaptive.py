@@ -18,7 +18,7 @@ from .base import ChainDrafter, Drafter
 
 
 class Share:
-    """A running share with a prior; old outcomes fade, because texts change their mind."""
+    """A running share with a prior; old outcomes fade, because texts change."""
 
     def __init__(self, prior: float, weight: float = 3.0, memory: float = 0.97) -> None:
         self.kept, self.seen, self.memory = prior * weight, weight, memory
@@ -33,7 +33,7 @@ class Share:
 
     @property
     def optimistic(self) -> float:
-        """One standard error above: a doubt is cheaper to settle by trying than by resting."""
+        """One standard error above the mean: if in doubt, trying is cheaper than not drafting."""
         return min(1.0, self.value + math.sqrt(self.value * (1.0 - self.value) / self.seen))
 
 
@@ -48,7 +48,7 @@ class AdaptiveDrafter:
         self.acceptance = Share(0.6)  # of any drafted token
         # A distilled draft is kept more often than it is sure, a greedy one far more often.
         self.by_confidence = [Share(((i + 0.5) / self.BINS) ** (1 / 3), 2.0) for i in range(self.BINS)]
-        self.tokens = self.spent = 0.0  # of late, with and without drafts: the rate that a draft must beat
+        self.tokens = self.spent = 0.0  # recently, with and without drafts: the rate that a draft must beat
         self.resting = self.rest = 0
         self._before: tuple[int, Proposal, list[int]] | None = None  # length of the text, draft, bins
         self._bins: list[int] = []
@@ -75,7 +75,7 @@ class AdaptiveDrafter:
 
     @property
     def _rate(self) -> float:
-        """Tokens per plain step, as cycles went of late; plain decoding's own rate at least."""
+        """Tokens per plain step, of recent cycles; plain decoding's own rate at least."""
         return max(1.0 / self.costs.passes[0], self.tokens / self.spent if self.spent else 0.0)
 
     def _depth(self, k: int) -> int:
@@ -89,7 +89,7 @@ class AdaptiveDrafter:
                 best, depth = expected / self.costs.cycle(deeper), deeper
         if depth:
             self.rest = 8
-            # Confident tokens may carry on beyond the average depth; `enough` stops the others.
+            # Confident tokens may go beyond the average depth; `enough` stops the others.
             return k if isinstance(self.inner, ChainDrafter) else depth
         self.resting += 1
         if self.resting <= self.rest:
@@ -98,7 +98,7 @@ class AdaptiveDrafter:
         return min(k, 1)
 
     def _learn(self, tokens: Sequence[int]) -> None:
-        """What became of the last draft: the text after it tells."""
+        """Learn what was kept of the last draft, from the text."""
         if self._before is None:
             return
         length, proposal, bins = self._before

@@ -17,14 +17,14 @@ Enough = Callable[[float, int], bool]
 
 
 class Drafter(Protocol):
-    """One instance serves one run: it may keep caches, and finds out by itself what was kept of its drafts."""
+    """One instance serves one run: it may keep caches, and works out from the text what was kept of its drafts."""
 
     name: str
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
         """A draft of at most `k` tokens depth after `tokens`. Fewer, or none, is always allowed.
 
-        With `k` 0, at the prefill, nothing is wanted: a drafter may read the prompt then.
+        With `k` 0, at the prefill, no draft is wanted: a drafter may read the prompt then.
 
         The length of a draft may depend on tokens that stay in it. A token that ends a draft is never
         dropped: that would change the law of what is left.
@@ -82,9 +82,9 @@ class ChainDrafter:
 
 
 def siblings(law: Tensor, count: int, chooser: Chooser, level: int) -> Iterator[tuple[int, Tensor]]:
-    """Up to `count` different tokens, each with the law that it was drawn from: what its elder siblings left.  # [V]
+    """Up to `count` different tokens, each with the law that it was drawn from, without the earlier siblings.  # [V]
 
-    So the walk keeps the first as often as it keeps a chain's token, and has another try (SpecInfer, arXiv 2305.09781).
+    So the walk keeps the first as often as it keeps a chain's token, and tries again (SpecInfer, arXiv 2305.09781).
     """
     for _ in range(count):
         token = chooser.categorical(law, ("draft", level))

@@ -1,4 +1,4 @@
-"""Prompt lookup: guess that what followed the last words before will follow them again.
+"""Prompt lookup: guess that what followed these words earlier follows them again.
 
 Needs no model. Wins on text that repeats itself (quotations, code edits, summaries).
 Apoorv Saxena 2023, github.com/apoorvumang/prompt-lookup-decoding.
@@ -16,7 +16,7 @@ class PromptLookupDrafter:
     """The longest suffix of 3, 2 or 1 tokens that occurred before; of its occurrences the latest.
 
     With text `a b c d a b` the suffix `a b` matches at the start, so the draft is `c d a b …`.
-    A copy is no draw, so each token is a point mass.
+    A copy is not a draw, so each token is a point mass.
     """
 
     name = "prompt_lookup"

@@ -1,4 +1,4 @@
-"""Drafters as others publish them: told by the names of their tensors, brought under the names that ours read.
+"""Drafters as others publish them: recognised by the names of their tensors, which are renamed to ours.
 
 EAGLE-3 (SafeAILab, AngelSlim, TensorRT Model Optimizer: `midlayer.*`; `speculators`, NeMo and SGLang: `layers.0.*`,
 perhaps below `model.`), Medusa 1 and plain draft models. No code from a checkpoint is ever run. What fits no drafter
@@ -124,7 +124,7 @@ def kind_of(weights: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 def eagle3(weights: Weights, config: Mapping[str, Any], target: Transformer) -> Eagle3Head:
     """A head under the authors' names (github.com/SafeAILab/EAGLE, cnets.py), in any author's file."""
     weights = {re.sub(r"^layers\.0\.", "midlayer.", name.removeprefix("model.")): w for name, w in weights.items()}
-    # Copies of the target's own parts, and tables that are computed anew.
+    # Copies of the target's own parts, and tables that are computed again.
     weights = {name: w for name, w in weights.items() if not re.search(r"^verifier_|inv_freq$", name)}
     for option in ("norm_before_fc", "fc_norm", "norm_output"):
         if config.get(option):
@@ -147,7 +147,7 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Transformer) -> 
             )
         weights["lm_head.weight"] = head[: target.vocabulary]  # the rest only pads
     speculators = "speculators_model_type" in config
-    if speculators and "norm_before_residual" not in config:  # its readers differ in what they take for granted
+    if speculators and "norm_before_residual" not in config:  # readers of this format differ in their defaults
         raise ValueError("the speculator's config.json does not say norm_before_residual")
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
     return Eagle3Head(layer, weights, target, taps, bool(config.get("norm_before_residual")))
@@ -206,7 +206,7 @@ def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
 def end_tokens(folder: Path) -> frozenset[int]:
     """The tokens that end a text."""
     ends: Any = None
-    for name in ("config.json", "generation_config.json"):  # the second knows more, where there is one
+    for name in ("config.json", "generation_config.json"):  # the second has more, where there is one
         if (folder / name).exists():
             ends = read_json(folder / name).get("eos_token_id", ends)
     found = ends if isinstance(ends, list) else [] if ends is None else [ends]
@@ -222,14 +222,14 @@ def find(name: str | Path, pickles: bool = False) -> Path:
     from huggingface_hub import snapshot_download
 
     patterns = ["*.json", "*.safetensors", *(PICKLES if pickles else ())]
-    try:  # folders within and the authors' own layout hold the same weights once more
+    try:  # folders within and the authors' own layout hold the same weights again
         return Path(snapshot_download(str(name), allow_patterns=patterns, ignore_patterns=["*/*", "consolidated*"]))
     except Exception as error:  # no such name, no network, no permission: each has its own class
         raise ValueError(f"{name} is no folder here, and could not be had from the Hub") from error
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """The folder's tokenizer.json. What it says of cutting and padding texts is for batches in training: left out."""
+    """The folder's tokenizer.json. Its settings for cutting and padding texts are for batches in training: left out."""
     path = folder / "tokenizer.json"
     if not path.exists():
         raise ValueError("there is no tokenizer.json")

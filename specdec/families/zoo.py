@@ -54,9 +54,9 @@ class Fitted:
 
 
 class Family:
-    """A target, its tokenizer, and the ways of drafting for it. Drafters are made anew for every run.
+    """A target, its tokenizer, and the ways of drafting for it. Every run gets a new drafter.
 
-    `adaptive:NAME` is the drafter of that name with a depth chosen anew every cycle.
+    `adaptive:NAME` is the drafter of that name with a depth chosen in every cycle.
     """
 
     def __init__(self, name: str, target: Transformer, tokenizer: Tokenizer, drafts: dict[str, Transformer]) -> None:
@@ -154,7 +154,7 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
 def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
     """Draft models by name: `draft_model`, and `draft_model:NAME` for every folder draft_model_NAME.
 
-    Beside a tuned target `draft_model` is the one from before, and what was distilled anew is called after the folder.
+    Beside a tuned target `draft_model` is the general one; that of the tuned target is named after the folder.
     """
     if tuned:
         found = {DEFAULT: folder.parent / DEFAULT, f"{DEFAULT}:{folder.name}": folder / DEFAULT}
@@ -175,7 +175,7 @@ def load_pair(
     target: str | Path, *drafts: str | Path, exit_layer: int = 0, dtype: torch.dtype | None = None,
     pickles: bool = False, device: str = "cpu",
 ) -> Family:  # fmt: skip
-    """A target in the Hub's layout and any number of drafters for it, each told by its tensors.
+    """A target in the Hub's layout and any number of drafters for it, each recognised by its tensors.
 
     Folders, or names on the Hub. `exit_layer` offers early exit there: LayerSkip's files do not say where their models
     were trained to exit. `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter

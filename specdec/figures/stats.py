@@ -82,7 +82,7 @@ class LaneStats:
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...], before: str) -> None:
         """Count levels of the draft: reached if one of its nodes was judged, passed if one was accepted.
 
-        What stands after the end of the text was judged, but is no part of it: it does not count.
+        Tokens after the end of the text were judged, but do not count.
         """
         passed: list[bool] = []
         depths = Tree(parents).depths()
@@ -205,7 +205,7 @@ class Comparison:
 
     @property
     def accounted_speedup(self) -> float | None:
-        """Does the account close? From this run's own acceptance by position, costs and overhead."""
+        """Whether the account closes, from this run's own acceptance by position, costs and overhead."""
         return account([self])
 
 
@@ -263,9 +263,9 @@ def pooled_alpha_by_kind(lanes: Sequence[LaneStats]) -> dict[str, float]:
 
 
 def token_kind(piece: str, before: str = "") -> str:
-    """One of TOKEN_KINDS, by the token's first visible character; `before` is the token in front of it.
+    """One of TOKEN_KINDS, by the token's first visible character; `before` is the previous token.
 
-    A letter goes on with a word if a letter, a digit or an apostrophe (’) comes directly before it.
+    A letter continues a word if a letter, a digit or an apostrophe (’) comes directly before it.
     """
     visible = piece.lstrip()
     if not visible:

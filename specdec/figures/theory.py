@@ -137,7 +137,7 @@ class Model:
 def weights_read(model: Model, rows: float) -> float:
     """Parameters that a pass over `rows` rows reads: all but the input table, of which a few rows are read.
 
-    Of the experts it wakes the share 1 - (1 - chosen / experts)^rows, if each row chooses evenly and on its own.
+    Of the experts it uses the share 1 - (1 - chosen / experts)^rows, if each row chooses evenly and on its own.
     """
     read = model.parameters - model.embedding
     if model.experts == model.chosen:
@@ -198,7 +198,7 @@ def batch_speedup(
 
 
 def crossings(speedups: Sequence[float]) -> list[int]:
-    """Where a curve of speed-ups changes sides of 1: each index from which it is on the other side.
+    """Where a curve of speed-ups crosses 1: each index from which it is on the other side.
 
     Against the batch size it may do so twice: with experts or a long context it first loses and wins later.
     """

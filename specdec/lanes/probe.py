@@ -17,11 +17,11 @@ DEPTHS, TOKENS, ROUNDS = (1, 3, 7), 25, 3
 def probe(family: Family, name: str) -> Costs:
     """Costs of drafting with `name`, in plain steps. Measured once, then frozen for this family.
 
-    Medians of single cycles: one hiccup of the machine must not make a depth look permanently expensive.
+    Medians of single cycles: one pause of the machine must not make a depth look permanently expensive.
     ValueError where it drafts nothing.
     """
     if name not in family.costs:
-        compare(family, name, max(DEPTHS))  # first calls are slow ones
+        compare(family, name, max(DEPTHS))  # first calls are slow
         seen: dict[int, list[Run]] = {depth: [] for depth in DEPTHS}
         for _ in range(ROUNDS):
             for depth, runs in seen.items():
@@ -58,7 +58,7 @@ class Run(NamedTuple):
 
 
 def compare(family: Family, name: str, k: int) -> Run:
-    """One short speculative run of fixed depth, and a plain one beside it."""
+    """One short speculative run of fixed depth, and a plain one for comparison."""
     prompt = family.encode("\n")
     lanes = []
     for drafter_name, depth in (("none", 0), (name, k)):

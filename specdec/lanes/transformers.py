@@ -1,4 +1,4 @@
-"""A peer in the race: transformers' own assisted generation on the same weights, told as the same events.
+"""A peer in the race: transformers' own assisted generation on the same weights, reported as the same events.
 
 Its `generate` returns when the text is done, so it runs in a thread of its own, which works only while the race
 waits for its next event. Cycles are seen where its candidate generator is called: before and after a draft, and
@@ -192,7 +192,7 @@ class Run:
         self.tell(transcript.committed(committed, pieces, readable, verdict, at))
 
     def judgement(self, tokens: list[int], emitted: list[int], logits: Tensor) -> tuple[Proposal, Tensor, Verdict]:
-        """What the library decided, read off the text: a rejected token never comes back in its own place.
+        """What the library decided, as the text shows: a rejected token never comes back in its own place.
 
         (The residual excludes it; and where drafts are matched against the target's choice, that choice differs.)
         """
@@ -214,7 +214,7 @@ class Run:
 
 
 class Clock(Stopwatch):
-    """The lane's clock. While it runs, the process's random numbers are the lane's, too: the library has no others."""
+    """The lane's clock. While it runs, the process's random numbers are the lane's, too: it draws globally."""
 
     def __init__(self, seed: int, device: str) -> None:
         super().__init__()
@@ -244,7 +244,7 @@ class Clock(Stopwatch):
 
 
 class Ended(Exception):
-    """The text is complete; `generate` need not find out by itself."""
+    """The text is complete; `generate` need not check by itself."""
 
 
 class Stopped(BaseException):
@@ -252,7 +252,7 @@ class Stopped(BaseException):
 
 
 def in_turns(body: Callable[[Tell], None]) -> Generator[Event, None, None]:
-    """What `body` tells, event by event. It has a thread of its own, which runs only while an event is awaited."""
+    """The events of `body`, one by one. It has a thread of its own, which runs only while an event is awaited."""
     turns: SimpleQueue[bool] = SimpleQueue()
     told: SimpleQueue[Event | BaseException | None] = SimpleQueue()
 

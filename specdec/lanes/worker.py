@@ -1,6 +1,6 @@
 """The engine in a process of its own, for a page that must not slow it down.
 
-In one process page and engine would take turns at the interpreter's lock: serving a run's events cost the run a tenth
+In one process, page and engine would share the interpreter's lock: serving a run's events cost the run a tenth
 of its speed. Calls go down the process' standard input as pickles, what they yield comes back up its output. One call
 at a time. A process that dies, or is silent for too long and is ended, breaks its call only: the next call starts
 another.
@@ -37,7 +37,7 @@ class WorkerDied(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class RemoteFamily:
-    """A family that is loaded over there."""
+    """A family that is loaded in the engine's process."""
 
     name: str
     device: str
@@ -96,7 +96,7 @@ class Process:
 
     def _send(self, message: Any) -> None:
         assert self._popen.stdin is not None
-        with contextlib.suppress(OSError):  # of a process that died, the thread that reads tells
+        with contextlib.suppress(OSError):  # if the process died, the reading thread reports it
             send(self._popen.stdin, message)
 
     def _read(self) -> None:
@@ -127,7 +127,7 @@ class Process:
 
 
 class Worker:
-    """This side. Calls may come from any thread; they take turns."""
+    """The page's side. Calls may come from any thread; they take turns."""
 
     def __init__(self) -> None:
         self.machine: dict[str, Any] | None = None  # as the engine sees it, once a family is loaded

@@ -1,6 +1,6 @@
-"""Weights packed for a repository that stays light: matrices in 8 bits, or a checkpoint as its difference from another.
+"""Weights packed to keep the repository small: matrices in 8 bits, or a checkpoint as its difference from another.
 
-One file, `packed.safetensors`, in the place of a folder's other weights. Beside a matrix NAME stand its scales,
+One file, `packed.safetensors`, instead of a folder's other weights. A matrix NAME has its scales beside it,
 `NAME.scale`; tensors without scales are stored unchanged.
 
 - `rows`: int8 [out, in] and one bfloat16 scale a row, absmax / 127.

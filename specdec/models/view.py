@@ -13,7 +13,7 @@ from .transformer import Transformer
 class TargetView:
     """A `LanguageModel` for one run, whose cache keeps the states at `taps` and knows an `exit_layer`.
 
-    Drafters that work on the target's own states (early exit, Medusa, EAGLE) hold it, too. Rolling back the text
+    Drafters that work on the target's own states (early exit, Medusa, EAGLE) use it, too. Rolling back the text
     rolls back what they see.
     """
 

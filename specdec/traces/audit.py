@@ -1,6 +1,6 @@
-"""Is a trace true to itself? Every decision and every draw of a run, done again from what its events tell.
+"""Is a trace true to itself? Every decision and every draw of a run, recomputed from its events.
 
-A decision is done again exactly: p, q and u stand in the trace to the last bit (`rulings.py`). A law stands in it by
+A decision is recomputed exactly: p, q and u are in the trace to the last bit (`rulings.py`). A law stands in it by
 its likeliest tokens and the mass of all others: what hangs on it is held against bounds (`laws.py`). Settings, text and
 coins must fit what was done (`settings.py`, `words.py`, `coins.py`). What a trace does not tell, because it is older,
 lighter or cut, is counted as unchecked and never as good.
@@ -28,7 +28,7 @@ SUMS = 1e-6  # seconds, of many
 
 
 def shown(name: str) -> str:
-    """A name from a trace, on one line and without what a terminal obeys."""
+    """A name from a trace, on one line and without control characters."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name[:MAX_SAID])
 
 
@@ -164,7 +164,7 @@ class LaneReader:
         self.coins.take(cycle, self.account.rule == BLOCK)
 
     def close(self) -> None:
-        """No more of it will come."""
+        """The lane is complete."""
         if not self.begun:
             self.untold("lanes of which the trace holds nothing")
             return
@@ -226,7 +226,7 @@ class LaneReader:
             if ruling.status != position.status:
                 told = {"draft": named(position), "status": Said(position.status), "why": ruling.why}
                 yield Said("{draft} was {status}, but {why}", **told)
-                return  # what follows follows from it
+                return  # later errors follow from it
 
     def wrong_draw(self, cycle: AuditedCycle) -> Iterator[Said]:
         own, verified = cycle.own, cycle.verified

@@ -25,7 +25,7 @@ class Coins:
         self.most += 3 * len(cycle.positions) + 8
 
     def foreign(self, seed: int) -> list[tuple[int, float]] | None:
-        """The coins that the seed does not give there; None where most are not its coins, but another source's."""
+        """The coins that the seed does not give there; None where most come from another source."""
         source = Random(seed)
         place = {source.random(): number for number in range(self.most)}
         found = [(coin, place.get(coin[1])) for coin in self.tossed]

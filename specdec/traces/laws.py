@@ -46,7 +46,7 @@ def lists_what_was_chosen(events: Iterable[Event]) -> bool:
 
 
 def unsound_laws(cycle: AuditedCycle, lists: bool) -> Iterator[Said]:
-    """Each law is one, p and q are in it, and the overlap and the residual are what they make.
+    """Each law sums to one, p and q are in it, and the overlap and the residual are what they make.
 
     `lists`: whether every law names its drafted token (`lists_what_was_chosen`).
     """
@@ -173,7 +173,7 @@ def wrong_chances(cycle: AuditedCycle) -> Iterator[Said]:
 
 
 def wrong_law(cycle: AuditedCycle, verified: Verified, rule: str) -> Iterator[Said]:
-    """Is the law of the target's own token the one that the verdict leaves?"""
+    """Whether the law of the target's own token is the one that the verdict leaves."""
     law, own, tried = verified.law, cycle.own, [cycle.positions[node] for node in cycle.children(cycle.tip)]
     if law is None or own is None:
         return

@@ -11,7 +11,7 @@ MAX_NODES = 256  # of one draft; the engine stays far below
 
 
 class Shape:
-    """Takes the events of a file in their order. ValueError where they are no run, before anything costs time."""
+    """Takes the events of a file in their order. ValueError where they are no run, before anything slow starts."""
 
     def __init__(self) -> None:
         self.drafted: Counter[str] = Counter()  # nodes that wait for their check, by lane

@@ -16,7 +16,7 @@ MAX_WAYS = 64  # to read the same text
 
 
 class Pieces:
-    """What most of a trace calls each id."""
+    """The piece that each id has most often in a trace."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         seen: dict[int, Counter[str]] = {}
