@@ -7,6 +7,7 @@ import os
 import pytest
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # each of xdist's processes has a core
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 

@@ -639,17 +639,15 @@ def test_a_live_run_of_the_real_models_finishes(open_page):
     assert float(page.inner_text(".sd-hero dd").rstrip("×")) > 0
 
 
-def test_the_app_prints_its_address_within_seconds(tmp_path):
+def test_the_app_prints_its_address(tmp_path):
     import subprocess
     import sys
 
     app = Path(__file__).resolve().parents[3] / "app.py"
-    began = time.monotonic()
     process = subprocess.Popen([sys.executable, "-u", str(app)], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         assert any("http://" in line for line in process.stdout)
-        assert time.monotonic() - began < 30  # six on an idle machine
     finally:
         process.terminate()
         process.wait(10)
