@@ -134,3 +134,11 @@ def test_a_tuned_targets_drafts_stand_beside_the_general_one() -> None:
     general["rows"].insert(0, general["rows"][0] | {"domain": "story", "tau_by_k": {"3": 3.0}})
     table = tables.tuned(general, special).splitlines()
     assert table[2:] == ["| greedy | 2.50 | 1.70 | 2.00 |", "| T = 0.8 | 2.10 | 1.90 | 2.05 |"]
+
+
+def test_a_space_can_read_its_settings() -> None:
+    """Hugging Face reads YAML between two lines of dashes at the top."""
+    opening, settings, text = (ROOT / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    keys = dict(line.split(": ", 1) for line in settings.splitlines())
+    assert opening == "" and text.lstrip().startswith("# ")
+    assert keys["sdk"] == "gradio" and (ROOT / keys["app_file"]).is_file()
