@@ -109,13 +109,22 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["bench", "-k", "-3"], "-k"),
         (["bench", "--suite", "magic"], "there is no suite"),
         (["app", "--port", "99999"], "--port"),
-        (["app", "--host", "nonsense."], "no address of this machine"),
+        (["app", "--host", "nonsense"], "no address of this machine"),
     ],
 )
 def test_bad_input_gets_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], advice: str) -> None:
     assert terminal.main(arguments) == 2
     error = capsys.readouterr().err
     assert advice in error and error.count("\n") == 1
+
+
+def test_the_traceback_is_shown_to_who_asks(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECDEC_DEBUG", "1")
+    assert terminal.main(["x", "--temperature", "-1"]) == 2
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("Traceback") and last.startswith("specdec: ") and "temperature must lie between" in last
 
 
 def test_the_bench_prints_a_table_and_one_line_of_json(

@@ -37,7 +37,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Pair:
+class Neighbours:
     """Two neighbouring runs of one prompt."""
 
     prompt: int
@@ -55,13 +55,13 @@ def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
 def pairs(
     family: Family, prompts: tuple[str, ...], settings: list[Setting], tokens: int, repeats: int,
     tick: Callable[[], object] = lambda: None, seed: int = 0,
-) -> dict[Setting, list[Pair]]:  # fmt: skip
+) -> dict[Setting, list[Neighbours]]:  # fmt: skip
     """Every setting against plain decoding; all settings of a prompt follow each other before the next repeat.
 
     A plain run stands on either side of each speculative one; the faster of the two is its baseline. The rounds take
     the seeds from `seed` on, the one that warms up included.
     """
-    collected: dict[Setting, list[Pair]] = {setting: [] for setting in settings}
+    collected: dict[Setting, list[Neighbours]] = {setting: [] for setting in settings}
     for repeat in range(repeats + 1):  # the first round warms up and is thrown away
         for index, prompt in enumerate(prompts):
             gc.collect()
@@ -73,7 +73,7 @@ def pairs(
                 after = plain(family, prompt, setting.temperature, tokens, seed + repeat)
                 faster = min(before, after, key=lambda stats: stats.decode_seconds)
                 if repeat:
-                    collected[setting].append(Pair(index, Comparison(speculative, faster)))
+                    collected[setting].append(Neighbours(index, Comparison(speculative, faster)))
                 before = after
                 tick()
     return collected
@@ -129,7 +129,7 @@ def host_syncs(family: Family, setting: Setting, prompt: str, tokens: int) -> fl
     return round(reads / (lane.cycles + 1) + in_graphs, 2)
 
 
-def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
+def row(setting: Setting, measured: list[Neighbours], extra_parameters: int) -> Row:
     """One line: medians over all pairs; acceptance pooled over all cycles."""
     comparisons = [pair.comparison for pair in measured]
     by_prompt: dict[int, list[float | None]] = {}
@@ -155,6 +155,6 @@ def row(setting: Setting, measured: list[Pair], extra_parameters: int) -> Row:
     }
 
 
-def predicted(measured: list[Pair], prompt: int) -> float | None:
+def predicted(measured: list[Neighbours], prompt: int) -> float | None:
     """What the other prompts' acceptance and costs predict for this one (leave one prompt out)."""
     return account([pair.comparison for pair in measured if pair.prompt != prompt])

@@ -103,7 +103,7 @@ class NoDevice(ValueError):
 
 
 @dataclass
-class Setting:
+class Case:
     """One lane, and what was measured of it."""
 
     pair: str
@@ -182,32 +182,32 @@ def measured(
 ) -> list[dict[str, Any]]:  # fmt: skip
     prompt = random_prompt(context, target.vocabulary)
     params = SamplingParams(temperature=1.0, max_tokens=options.tokens, ignore_end=True)
-    settings = []
+    cases = []
     for drafter, k, alpha in plan:
         start = time.perf_counter()
         test = ratio if alpha is None else synthetic(alpha)
         cycle = Cycle(target, drafts[drafter], k, context + options.tokens, params, test)
-        settings.append(Setting(name, drafter, k, alpha, context, cycle, time.perf_counter() - start))
+        cases.append(Case(name, drafter, k, alpha, context, cycle, time.perf_counter() - start))
     for repeat in tqdm(range(-1, options.repeats), desc=f"{name}, {context} tokens", unit="round"):
-        for setting in settings:
-            task = task_of(setting, drafts[setting.drafter], target, prompt, params, repeat)
+        for case in cases:
+            task = task_of(case, drafts[case.drafter], target, prompt, params, repeat)
             if repeat < 0:  # warms up, captures, and counts where the host waits
-                waits = host_reads(lambda: list(lane.on_device(task, setting.cycle)))  # noqa: B023
-                cycles = setting.cycle.syncs
-                setting.syncs = (waits + cycles) / cycles
-                setting.setup += setting.cycle.graphs.seconds
+                waits = host_reads(lambda: list(lane.on_device(task, case.cycle)))  # noqa: B023
+                cycles = case.cycle.syncs
+                case.syncs = (waits + cycles) / cycles
+                case.setup += case.cycle.graphs.seconds
                 continue
             start = time.perf_counter()
-            events = list(lane.on_device(task, setting.cycle))
+            events = list(lane.on_device(task, case.cycle))
             wall = time.perf_counter() - start
             end = events[-1]
             if not isinstance(end, Finished) or end.tokens != options.tokens:
                 raise RuntimeError(f"a run of {options.tokens} tokens ended otherwise: {end}")
-            setting.runs.append(LaneStats.of(events, task.lane))
-            setting.other.append(end.other / (end.at - end.prefill))
-            setting.events.append(1.0 - end.at / wall)
-    plain = settings[0]
-    return [row(setting, plain, drafts[setting.drafter], target) for setting in settings]
+            case.runs.append(LaneStats.of(events, task.lane))
+            case.other.append(end.other / (end.at - end.prefill))
+            case.events.append(1.0 - end.at / wall)
+    plain = cases[0]
+    return [row(case, plain, drafts[case.drafter], target) for case in cases]
 
 
 def against_library(name: str, rows: list[dict[str, Any]], options: Options) -> dict[str, Any]:
@@ -234,17 +234,17 @@ def random_prompt(context: int, vocabulary: int) -> list[int]:
 
 
 def task_of(
-    setting: Setting, draft: Draft, target: Transformer, prompt: list[int], params: SamplingParams, repeat: int
+    case: Case, draft: Draft, target: Transformer, prompt: list[int], params: SamplingParams, repeat: int
 ) -> Task:
     seeded = replace(params, seed=repeat + 1)
     # It tells the lane's events whose drafts they are; the cycle makes them.
-    drafter = METHODS[setting.drafter].make(TargetView(target, getattr(draft, "taps", ())), draft, 1)
-    return Task(target, prompt, seeded, drafter, setting.k, details=False)
+    drafter = METHODS[case.drafter].make(TargetView(target, getattr(draft, "taps", ())), draft, 1)
+    return Task(target, prompt, seeded, drafter, case.k, details=False)
 
 
-def row(setting: Setting, plain: Setting, draft: Draft, target: Transformer) -> dict[str, Any]:
+def row(case: Case, plain: Case, draft: Draft, target: Transformer) -> dict[str, Any]:
     """Medians over the runs; the ratio to plain decoding with its 95 % interval, from the runs side by side."""
-    runs, step = setting.runs, median(run.seconds_per_token or math.inf for run in plain.runs)
+    runs, step = case.runs, median(run.seconds_per_token or math.inf for run in plain.runs)
     ratios = [
         (a.seconds_per_token or math.inf) / (b.seconds_per_token or math.inf)
         for a, b in zip(plain.runs, runs, strict=True)
@@ -252,15 +252,15 @@ def row(setting: Setting, plain: Setting, draft: Draft, target: Transformer) -> 
     tau = sum(run.tokens - run.first for run in runs) / sum(run.cycles for run in runs)
     drafted, judged = sum(run.drafted for run in runs), sum(run.judged for run in runs)
     passes = [seconds for run in runs for seconds in (run.verify_seconds or run.step_seconds)]
-    roof = roofline(draft, target, setting.k, setting.context)
+    roof = roofline(draft, target, case.k, case.context)
     token = median(run.seconds_per_token or math.inf for run in runs)
     return {
-        "pair": setting.pair,
-        "drafter": setting.drafter,
+        "pair": case.pair,
+        "drafter": case.drafter,
         "synthetic": True,
-        "context": setting.context,
-        "k": setting.k,
-        "synthetic_alpha": setting.alpha,
+        "context": case.context,
+        "k": case.k,
+        "synthetic_alpha": case.alpha,
         "alpha": middle([sum(run.accepted for run in runs) / judged]) if judged else None,
         "tau": round(tau, 4),
         "seconds_per_token": token,
@@ -272,11 +272,11 @@ def row(setting: Setting, plain: Setting, draft: Draft, target: Transformer) -> 
         "verify_cost": round(median(passes) / step, 4),
         "roofline_seconds_per_token": roof / tau if roof else None,
         "roofline_share": round(roof / tau / token, 4) if roof else None,
-        "host_syncs_per_cycle": round(setting.syncs, 4),
-        "engine_overhead_share": round(median(setting.other), 4),
-        "event_overhead_share": round(median(setting.events), 4),
-        "setup_seconds": round(setting.setup, 4),
-        "eager_because": setting.cycle.graphs.reason,
+        "host_syncs_per_cycle": round(case.syncs, 4),
+        "engine_overhead_share": round(median(case.other), 4),
+        "event_overhead_share": round(median(case.events), 4),
+        "setup_seconds": round(case.setup, 4),
+        "eager_because": case.cycle.graphs.reason,
     }
 
 

@@ -1,7 +1,8 @@
 """The command `specdec`: `run`, `app`, `trace`, `certify`, `prove`, `record`, `bench`, `train`.
 
 A first word that is none of these is a prompt for `run`. Whatever cannot be done is told in one sentence, with exit
-code 2 if the command was wrong and 1 if it failed.
+code 2 if the command was wrong and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, Python's traceback
+stands before the sentence.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -110,6 +112,8 @@ def completed(words: Sequence[str]) -> list[str]:
 
 def tell(sentence: str) -> None:
     if sys.stderr is not None:
+        if os.environ.get("SPECDEC_DEBUG") and sys.exc_info()[0]:
+            traceback.print_exc()
         print("specdec:", " ".join(sentence.split()), file=sys.stderr)
 
 

@@ -31,7 +31,7 @@ from ..models.checkpoint import read_weights
 from ..models.packed import is_packed
 from ..models.transformer import Transformer
 from ..models.view import TargetView
-from ..sampling import probabilities, residual, SharedNoiseChooser
+from ..sampling import COLDEST, probabilities, residual, SharedNoiseChooser
 from ..types import Kind, Proposal, Trial, Verdict
 
 Tell = Callable[[Event], None]
@@ -125,7 +125,7 @@ class Run:
         task, params = self.task, self.task.params
         model, folder = checkpoint(task.target)
         target = copy.copy(load(folder, model.dtype, model.device))
-        sampling = {"temperature": params.temperature, "top_k": params.top_k, "top_p": params.top_p}
+        sampling = {"temperature": max(params.temperature, COLDEST), "top_k": params.top_k, "top_p": params.top_p}
         ends = [] if params.ignore_end else sorted(task.end_tokens)
         settings = GenerationConfig(
             do_sample=params.temperature > 0,

@@ -1,8 +1,9 @@
-"""The page's table of contents: the head, then one line a tab; and what a link to it may ask for."""
+"""The page: the head, then the tabs; and what a link to it may ask for."""
 
 from __future__ import annotations
 
 import html
+from importlib import import_module
 from typing import Any
 
 import gradio as gr
@@ -12,7 +13,7 @@ from .components.drawn import drawn
 from .components.guide import tour
 from .components.keep import keep
 from .components.notice import notice, tell
-from .tabs import guide, lossless, methods, race, step, theory
+from .tabs import labels, race, TABS
 from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
 
 # The way to another language keeps what the address holds: the settings, and the tab that is open.
@@ -43,29 +44,22 @@ def build() -> gr.Blocks:
 
 def page(demo: gr.Blocks) -> None:
     words = strings("page")
+    built: dict[str, Any] = {}
     with demo:
         drawn("shared/access", words=words["skip"], elem_id="access")
         head(words)
         told = notice("link-notice")  # beside every tab: a link may open any of them
         with gr.Tabs(elem_classes="sd-tabs") as tabs:
-            with gr.Tab(words["tabs"]["race"], id="race", elem_id="race"):
-                fields, screen = race.build()
-            with gr.Tab(words["tabs"]["step"], id="step", elem_id="step"):
-                step.build()
-            with gr.Tab(words["tabs"]["lossless"], id="lossless", elem_id="lossless"):
-                lossless.build()
-            with gr.Tab(words["tabs"]["methods"], id="methods", elem_id="methods") as tab:
-                methods.build(tab)
-            with gr.Tab(words["tabs"]["theory"], id="theory", elem_id="theory"):
-                theory.build()
-            with gr.Tab(words["tabs"]["guide"], id="guide", elem_id="guide"):
-                guide.build()
+            for name, label in labels().items():
+                with gr.Tab(label, id=name, elem_id=name) as tab:
+                    built[name] = import_module(f".tabs.{name}", __package__).build(tab)
         tour()
         gr.HTML(
             html_template=f'<footer class="sd-end"><a href="?view=api">{html.escape(words["api"])}</a></footer>',
             apply_default_css=False,
         )
-        keep(demo, fields, screen, list(words["tabs"]), race.PRIVATE)
+        fields, screen = built["race"]
+        keep(demo, fields, screen, TABS, race.PRIVATE)
         follow_links(demo, tabs, fields, told)
 
 
@@ -74,7 +68,7 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], told: g
 
     def follow(request: gr.Request) -> list[Any]:
         session.warm()
-        opened, no_tab = link.tab(request.query_params, list(strings("page")["tabs"]))
+        opened, no_tab = link.tab(request.query_params, TABS)
         settings, trouble = link.settings(request.query_params)
         wrong = tell(sentences(no_tab, trouble), wrong=True) if no_tab or trouble else gr.skip()
         return [gr.update(selected=opened) if opened else gr.skip(), wrong, *race.filled_in(list(fields), settings)]

@@ -21,9 +21,11 @@ from ..types import Said
 
 PAGE = ASSETS / "page"
 TEXT = ASSETS / "text"
-LANGUAGES = {"en": "English", "zh": "中文"}  # each by its own name; the first is that of the terminal and of the API
-TAGS = {"en": "en", "zh": "zh-CN"}  # as browsers call them
-ENGLISH = next(iter(LANGUAGES))
+ENGLISH = "en"  # the language of the terminal and of the API
+_own = {file.parent.name: json.loads(file.read_text(encoding="utf-8")) for file in TEXT.glob("*/language.json")}
+_order = sorted(_own, key=lambda language: (language != ENGLISH, language))
+LANGUAGES = {language: _own[language]["name"] for language in _order}  # each by its own name, English first
+TAGS = {language: _own[language]["tag"] for language in _order}  # as browsers call them
 
 _language: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
@@ -78,7 +80,7 @@ def translated(sentence: str) -> str:
     """What the engine says, in the current language; `engine.json` goes by templates. English if it is not `Said`."""
     if not isinstance(sentence, Said) or language() == ENGLISH:
         return sentence
-    template = strings("engine").get(sentence.template, sentence.template)
+    template = _engine(language()).get(sentence.template, sentence.template)
     return template.format(**{name: translated(value) for name, value in sentence.values.items()})
 
 
@@ -94,6 +96,13 @@ def paragraph(name: str) -> str:
 @functools.cache
 def _strings(name: str, language: str) -> dict[str, Any]:
     return json.loads(_file(f"{name}.json", language).read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _engine(language: str) -> dict[str, str]:
+    """The engine's sentences by their English templates; none where they are not translated."""
+    file = TEXT / language / "engine.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 def _file(name: str, language: str) -> Path:

@@ -9,12 +9,13 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from .language import Greeter
+from .tabs import TABS
 from .text import PAGE
 
 CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"]
 STYLES = (
     "shared/style",
-    *(f"{tab}/{tab}" for tab in ("traces", "step", "lossless", "methods", "theory", "guide")),
+    *(f"{name}/{name}" for name in ("traces", *TABS) if (PAGE / f"{name}/{name}.css").exists()),
     "shared/access",
 )
 LIGHT = {

@@ -114,6 +114,15 @@ def test_it_samples_from_the_law_of_the_other_lanes(family, params):
 
 
 @needs_family
+def test_the_coldest_temperature_is_greedy(family):
+    """As in the other lanes: logits that are divided by still less would overflow."""
+    params = SamplingParams(1e-40, max_tokens=12)
+    events = list(race(family, PROMPT, "draft_model", K, params, peer=True))
+    assert not events_of(events, PEER, Failed)
+    assert ids(events, PEER) == ids(events, PLAIN)
+
+
+@needs_family
 def test_a_seed_gives_one_text_and_leaves_the_processs_random_numbers_alone(family):
     state = torch.get_rng_state()
     one, two = (ids(list(race(family, PROMPT, "draft_model", K, WARM, peer=True)), PEER) for _ in range(2))

@@ -23,11 +23,12 @@ from specdec.ui.components.traces import audit_trace, open_trace
 from specdec.ui.language import Greeter, PATHS, preferred
 from specdec.ui.request import check, InputError, RunRequest
 from specdec.ui.standalone import standalone
-from specdec.ui.text import bound, speaking, strings, translated
+from specdec.ui.text import bound, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
 
 CODE = Path(text.__file__).parents[1]
-PENDING = {"guide.json"}  # shown in English until it is translated
+WHOLE = ("zh",)  # languages that have every file; of others, what is missing is shown in English
 ENGINE = "engine.json"  # keys are the engine's own English sentences
+OTHERS = [language for language in LANGUAGES if language != ENGLISH]
 NAMES = set("specdec transformers Medusa EAGLE- Top-k Leviathan Chen dflash vLLM DeepSpec openvino.genai".split())
 NAMES |= set("min max norm token TTFT TPOT arXiv issue".split())
 HAN = re.compile("[\u4e00-\u9fff]")
@@ -60,17 +61,29 @@ def places(template: str) -> set[str]:
 # ---- words ----
 
 
-def test_every_file_is_translated() -> None:
-    assert files("en") ^ files("zh") <= {ENGINE, *PENDING} and ENGINE in files("zh")
-    assert files("en", "md") == files("zh", "md")
+def test_a_language_is_a_folder_with_its_own_name() -> None:
+    assert set(LANGUAGES) == {file.name for file in text.TEXT.iterdir()} and next(iter(LANGUAGES)) == ENGLISH
+    assert LANGUAGES["zh"] == "中文" and TAGS["zh"] == "zh-CN"
+    for language in LANGUAGES:
+        assert read(language, "language.json").keys() == {".name", ".tag"}
+        assert language == TAGS[language].lower().partition("-")[0]  # as the browser's wish is read
 
 
-@pytest.mark.parametrize("name", sorted(files("en") & files("zh")))
-def test_both_languages_say_the_same_things(name: str) -> None:
-    english, chinese = read("en", name), read("zh", name)
-    assert english.keys() == chinese.keys()
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_file_is_one_that_the_page_reads(language: str) -> None:
+    for kind, more in (("json", {ENGINE}), ("md", set())):
+        assert files(language, kind) <= files("en", kind) | more
+        assert language not in WHOLE or files(language, kind) == files("en", kind) | more
+
+
+@pytest.mark.parametrize(
+    ("language", "name"), [(one, name) for one in OTHERS for name in sorted(files(one) - {ENGINE})]
+)
+def test_all_languages_say_the_same_things(language: str, name: str) -> None:
+    english, other = read("en", name), read(language, name)
+    assert english.keys() == other.keys()
     for path, told in english.items():
-        assert places(told) == places(chinese[path]), path
+        assert places(told) == places(other[path]), path
         assert re.findall("<[^>]*>", told) == [] or name == "methods.json", path
 
 
@@ -95,10 +108,19 @@ def test_what_the_engine_says_has_its_translation() -> None:
             ):  # fmt: skip
                 sentences = [one.value for one in node.args if isinstance(one, ast.Constant)]
                 said |= {one for one in sentences if isinstance(one, str) and one}
-    chinese = json.loads((text.TEXT / "zh" / ENGINE).read_text(encoding="utf-8"))
-    assert said == chinese.keys()
-    for english, told in chinese.items():
-        assert places(english) == places(told), english
+    for file in text.TEXT.glob(f"*/{ENGINE}"):
+        templates = json.loads(file.read_text(encoding="utf-8"))
+        assert said == templates.keys()
+        for english, told in templates.items():
+            assert places(english) == places(told), english
+
+
+def test_a_language_without_the_engines_sentences_tells_them_in_english(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "TEXT", tmp_path)
+    with speaking("xx"):
+        assert translated(types.Said("The prompt has {n} tokens.", n="9")) == "The prompt has 9 tokens."
 
 
 def test_a_missing_file_is_there_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +263,7 @@ def test_a_standalone_page_speaks_the_language_of_the_page_it_came_from() -> Non
         ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
         ("en-US,en;q=0.9,zh;q=0.8", "en"),
         ("en;q=0.3, zh-Hans-CN;q=0.7", "zh"),
-        ("fr-FR,fr;q=0.9,zh-TW;q=0.5", "zh"),
+        ("qaa,qab;q=0.9,zh-TW;q=0.5", "zh"),
         ("zh;q=0, en", "en"),
         ("fr, de", "en"),
         ("*", "en"),

@@ -14,6 +14,7 @@ from specdec.traces.file import MAX_BYTES, Trace
 from specdec.ui import link
 from specdec.ui.components import traces
 from specdec.ui.standalone import standalone
+from specdec.ui.tabs import TABS
 from specdec.ui.text import ASSETS, PAGE, strings
 
 STORY, FACTS = (ASSETS / "traces" / f"{name}.jsonl" for name in ("story", "facts"))
@@ -56,9 +57,8 @@ def test_a_bad_setting_of_a_link_gets_one_sentence(name, value):
 
 
 def test_a_tab_that_is_not_there_is_named():
-    tabs = list(strings("page")["tabs"])
-    assert link.tab({"tab": "step"}, tabs) == ("step", "") and link.tab({}, tabs) == ("", "")
-    opened, told = link.tab({"tab": "<b>"}, tabs)
+    assert link.tab({"tab": "step"}, TABS) == ("step", "") and link.tab({}, TABS) == ("", "")
+    opened, told = link.tab({"tab": "<b>"}, TABS)
     assert opened == "" and "step" in told and "<b>" not in told
 
 

@@ -6,6 +6,7 @@ import gradio as gr
 
 from ..request import MAX_SEED
 from ..sources import sources
+from ..tabs import labels
 from ..text import prompts, strings
 from .drawn import drawn
 
@@ -18,12 +19,12 @@ def tour() -> gr.HTML:
 
 def guide() -> gr.HTML:
     """`settings` are those of the link that gives a class the same run."""
-    words = {name: told for name, told in strings("guide").items() if name != "tour"}
+    words = {name: told for name, told in strings("guide").items() if name not in ("tab", "tour")}
     return drawn(
         "guide/guide",
         words=words,
         elem_id="guide-page",
-        tabs=strings("page")["tabs"],
+        tabs=labels(),
         sources=sources(),
         settings={"prompt": prompts()["story"][0], "drafter": "draft_model", "k": 3, "temperature": 0.8},
         seed=CLASS_SEED,

@@ -23,6 +23,7 @@ from ...traces.audit import audit, shown
 from ...traces.file import MAX_BYTES, Trace, TraceError
 from .. import menu
 from ..standalone import standalone
+from ..tabs import labels
 from ..text import bound, sentences, strings, translated
 from .drawn import drawn
 from .player import pack
@@ -38,7 +39,7 @@ def traces() -> gr.HTML:
         "traces/traces",
         elem_id="traces",
         server_functions=[bound(answer) for answer in (open_trace, audit_trace, compare_traces, make_page)],
-        tabs=strings("page")["tabs"],
+        tabs=labels(),
         rules={name: key for key, name in menu.RULE_NAMES.items()},
         limit=MAX_BYTES,
     )

@@ -1,0 +1,12 @@
+"""The tabs in their order. The module of that name builds one; its words are in `assets/text/<language>/NAME.json`."""
+
+from __future__ import annotations
+
+from ..text import strings
+
+TABS = ("race", "step", "lossless", "methods", "theory", "guide")
+
+
+def labels() -> dict[str, str]:
+    """What stands on each tab, in the language of now."""
+    return {name: strings(name)["tab"] for name in TABS}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gradio as gr
+
 from ..components.guide import guide
 
 
-def build() -> None:
+def build(tab: gr.Tab) -> None:
     guide()

@@ -15,7 +15,7 @@ from ..text import prompts
 from .race import ENGINE, PRIVATE
 
 
-def build() -> None:
+def build(tab: gr.Tab) -> None:
     screen = certificate(session.recorded_certificates, prompts()["story"][0])
     running = screen.submit(start, None, screen, **ENGINE, **PRIVATE)
     running.then(ended, None, screen, queue=False, **PRIVATE)

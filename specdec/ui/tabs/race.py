@@ -24,7 +24,7 @@ ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
-def build() -> tuple[dict[str, Any], gr.HTML]:
+def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.HTML]:
     """The settings by name, and the player."""
     with gr.Row(elem_classes="sd-cols"):
         with gr.Column(elem_classes="sd-main"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gradio as gr
+
 from ..components.stepper import stepper
 
 
-def build() -> None:
+def build(tab: gr.Tab) -> None:
     stepper()

@@ -7,11 +7,11 @@ from contextlib import suppress
 import pytest
 from chrome import expect, pages, part, playwright, pytestmark  # noqa: F401
 
-from specdec.ui.text import strings
+from specdec.ui.tabs import labels
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
 
-TABS = strings("page")["tabs"]
+TABS = labels()
 WIDTHS = (1280, 768, 375, 360)
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 16, 32)"}
 DRAWN = {"methods": "#kind-chart .heatmaplayer image"}  # what comes late on a tab

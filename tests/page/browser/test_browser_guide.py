@@ -8,6 +8,7 @@ from chrome import pytestmark  # noqa: F401
 
 from specdec.traces.file import Trace
 from specdec.ui import session
+from specdec.ui.tabs import labels
 from specdec.ui.text import strings
 
 STEPS = strings("guide")["tour"]["steps"]
@@ -158,6 +159,6 @@ def test_the_guide_needs_no_sideways_scrolling_and_all_tabs_are_in_sight(open_pa
     open_guide(page)
     assert page.locator(".sd-gd-body section h2").all_inner_texts() == list(strings("guide")["sections"].values())
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for name in strings("page")["tabs"].values():
+    for name in labels().values():
         box = page.get_by_role("tab", name=name, exact=True).bounding_box()
         assert box and box["x"] >= 0 and box["x"] + box["width"] <= width
