@@ -105,7 +105,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--seed", "many"], "valid integer"),
         (["x", "--nonsense"], "No such option"),
         (["prove", "--paths", "0"], "--paths"),
-        (["prove", "/nowhere.py"], "no such file"),
+        (["prove", "/nowhere.py"], "cannot read /nowhere.py"),
         (["bench", "-k", "-3"], "-k"),
         (["bench", "--suite", "magic"], "there is no suite"),
         (["app", "--port", "99999"], "--port"),

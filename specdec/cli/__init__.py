@@ -67,6 +67,8 @@ def main(arguments: Sequence[str] | None = None, obj: Any = None) -> int:
             completed(sys.argv[1:] if arguments is None else arguments), "specdec", standalone_mode=False, obj=obj
         )
         sys.stdout.flush()
+        if code == STOPPED:  # Typer's own answer to Ctrl-C, of which it says nothing
+            tell("stopped")
         return code or 0
     except TyperException as error:
         tell(error.format_message())

@@ -129,16 +129,16 @@ def render(event: Event, before: Sequence[Event], colour: bool) -> str:
         return f"\n[{event.where}: {event.reason}]\n"
     if not isinstance(event, Committed):
         return ""
-    verified = next(e for e in reversed(before) if isinstance(e, Verified) and e.lane == event.lane)
+    judged = (e.positions for e in reversed(before) if isinstance(e, Verified) and e.lane == event.lane)
+    positions = next(judged, ())  # none in a run whose prompt was read without a draft
     shown, left = "", event.accepted
-    for position in verified.positions:
+    for position in positions:
         left -= position.status == "accepted"
         if left < 0 or (left == 0 and len(event.tokens) == event.accepted and position.status != "accepted"):
             break  # after the end of the text
         shown += styled(position.piece, position.status, colour)
     if len(event.tokens) > event.accepted:
-        drafted = bool(verified.positions)
-        shown += styled(event.pieces[-1], event.kind, colour) if drafted else event.pieces[-1]
+        shown += styled(event.pieces[-1], event.kind, colour) if positions else event.pieces[-1]
     return shown
 
 
