@@ -3,7 +3,8 @@
 *embedded* has the drafters that need nothing but a second model, *methods* every way of drafting, *hub* a pair from the
 Hub or from folders (`--target`, `--draft`) in the same way. *shapes* runs models of known shapes with random weights
 and synthetic acceptance (`shapes.py`); *gpu* does so on a GPU, beside transformers, and runs *methods* there, too: the
-report has it under `embedded`. *serving* is what a reader of the page's stream costs a run.
+report has it under `embedded`. *serving* is what a reader of the page's stream costs a run, and *page* what the
+page costs its reader: bytes, waiting, the browser's main thread.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..families.zoo import Family, load, load_pair
 from ..figures import machine
 from ..figures.stats import middle
 from ..methods import adapted, ADAPTIVE, DEFAULT, METHODS
-from . import peers, serving, shapes
+from . import page, peers, serving, shapes
 from .measure import host_syncs, pairs, Row, row, Setting, telling
 from .options import Options
 from .prompts import PROMPTS
@@ -150,6 +151,8 @@ def report(options: Options) -> int:
     """Measure, print and perhaps write; ValueError for models that cannot be loaded or have no such machine."""
     if options.suite == "serving":
         return write(serving.report(options), options)
+    if options.suite == "page":
+        return write(page.report(options), options)
     if options.suite in ("shapes", "gpu"):
         found = shapes.report(options)
         if options.suite == "gpu":

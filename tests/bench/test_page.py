@@ -1,0 +1,51 @@
+"""The bench of the page runs: a browser opens the real app, and every figure is told. No figure is judged here."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import shutil
+from typing import Any
+
+import pytest
+
+from specdec.bench import __main__ as bench
+from specdec.bench import page
+
+FIGURES = {
+    "first_paint_ms", "first_token_ms", "longest_task_ms", "dom_nodes", "fonts_that_hide_text",
+    "html_kb", "html_raw_kb", "other_kb",
+    "first_cycles_share", "playing_share", "idle_share", "other_tab_share",
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not (shutil.which("chromium") or shutil.which("chromium-browser")), reason="no chromium")
+def test_the_suite_measures_a_visit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("playwright.sync_api")
+    monkeypatch.setattr(page, "WINDOW", 300)
+    assert bench.main(["--suite", "page", "--repeats", "1"]) == 0
+    *table, last = capsys.readouterr().out.splitlines()
+    report = json.loads(last)
+    assert report["suite"] == "page" and report["browser"].startswith("Chromium ")
+    figures = report["figures"]
+    assert set(figures) == FIGURES and report["visits"] == [figures]
+    assert all(any(line.startswith(name) for line in table) for name in FIGURES)
+    assert None not in figures.values()
+    assert 0 < figures["html_kb"] < figures["html_raw_kb"], "the page is sent compressed"
+    assert figures["first_paint_ms"] > 0 and figures["first_token_ms"] > 0
+    assert figures["fonts_that_hide_text"] == 0
+
+
+def test_without_playwright_there_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = builtins.__import__
+
+    def missing(name: str, *rest: Any) -> Any:
+        if name.startswith("playwright"):
+            raise ImportError(name)
+        return there(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    assert bench.main(["--suite", "page"]) != 0
+    assert "requirements-dev.txt" in capsys.readouterr().err
