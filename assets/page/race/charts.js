@@ -2,7 +2,7 @@
 /* The timeline, the three charts and the table below them. Every chart takes its width from the page, so that its text stays 12 px. */
 
 const { EPS, speculative, isOver, atEnd, horizon, written, shownLanes } = require("./run.js");
-const { MARK, h, s, text, line, svg, bundle, hatch, clamp, fixed, duration, words, niceStep, tick, widthOf } = require("./kit.js");
+const { MARK, h, s, text, line, svg, bundle, hatch, clamp, fixed, duration, words, niceStep, tick, widthOf, write } = require("./kit.js");
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
 function charts(W, part, S, term) {
@@ -217,7 +217,7 @@ function charts(W, part, S, term) {
       part.account.replaceChildren(h("thead", {}, h("tr", {}, h("td"), heads.map((head) => h("th", { scope: "col" }, head)))),
         h("tbody", {}, rows.map(([name]) => h("tr", {}, h("th", { scope: "row" }, term(name, U[name])), heads.map(() => h("td"))))));
     }
-    rows.forEach(([, ...values], i) => values.forEach((value, j) => { part.account.tBodies[0].rows[i].cells[j + 1].textContent = value; }));
+    rows.forEach(([, ...values], i) => values.forEach((value, j) => write(part.account.tBodies[0].rows[i].cells[j + 1], "textContent", value)));
   }
 
   return { drawGantt, drawBars, drawAlpha, drawCurve, paintAccount };

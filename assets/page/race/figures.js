@@ -18,9 +18,9 @@ function figures(W, root, part, S) {
     write(part.meta, "textContent", [W.kind[head.kind || ""] || head.kind, pair, device, pace].filter(Boolean).join(" · "));
     root.toggleAttribute("data-lossy", started.lossless === false);
     root.toggleAttribute("data-peer", Boolean(peerOf(S.run)));
-    if (peerOf(S.run)) part.sub2.textContent = peerWords(peerOf(S.run), machine.transformers);
-    part.legend.late.data = W.status[started.rule === BLOCK ? "late" : "dis"];
-    part.sub0.textContent = words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : "");
+    if (peerOf(S.run)) write(part.sub2, "textContent", peerWords(peerOf(S.run), machine.transformers));
+    write(part.legend.late, "data", W.status[started.rule === BLOCK ? "late" : "dis"]);
+    write(part.sub0, "textContent", words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""));
   }
 
   function peerWords(lane, version) {

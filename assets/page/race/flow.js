@@ -69,7 +69,7 @@ function flow(box, W) {
   };
 
   function draw(cycle, progress) {
-    if (shown !== cycle || (stage.clientWidth && !wide)) {
+    if (shown !== cycle || (!wide && stage.clientWidth)) { // a width is read only while there is none: reading it lays the page out
       shown = cycle;
       build(cycle);
     }

@@ -94,19 +94,21 @@ function lanes(W, part, S) {
     }
   }
 
-  /* Lanes grow, never shrink: the scrubber stays under the finger. */
-  function keepTall() {
-    const heights = laneBoxes().map((box) => box.offsetHeight);
-    laneBoxes().forEach((box, i) => {
-      if (heights[i] <= box.tall) return;
-      box.tall = heights[i];
-      box.style.minHeight = box.tall + "px";
+  /* Lanes grow, never shrink: the scrubber stays under the finger. Heights are told after a layout, so none is forced. */
+  const tall = new ResizeObserver((entries) => {
+    const heights = entries.map(({ target }) => target.offsetHeight);
+    entries.forEach(({ target }, i) => {
+      if (heights[i] <= target.tall) return;
+      target.tall = heights[i];
+      target.style.minHeight = target.tall + "px";
     });
-  }
+  });
 
   function letGo(box) {
     box.style.minHeight = "";
     box.tall = 0;
+    tall.unobserve(box); // observed anew, its height is told again
+    tall.observe(box);
   }
 
   const find = (draft) => chips.find((one) => one.draft === draft);
@@ -116,7 +118,7 @@ function lanes(W, part, S) {
     paintTrees();
   }
 
-  return { clear, build, paint, keepTall, letGo: () => laneBoxes().forEach(letGo), find };
+  return { clear, build, paint, letGo: () => laneBoxes().forEach(letGo), find };
 }
 
 module.exports = { lanes };

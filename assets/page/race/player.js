@@ -129,7 +129,6 @@ function mount(element, props, watch, trigger) {
     paintTransport(F, end);
     drawing.drawGantt(end);
     write(root.dataset, "state", stateName(end, over));
-    if (changed) text.keepTall(); // last: what is read here is laid out once a frame
   }
 
   /* The charts below the lanes follow the cycles, and only while somebody may see them. */
