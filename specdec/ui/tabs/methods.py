@@ -24,7 +24,7 @@ from .race import ENGINE, over, PRIVATE
 
 TEMPERATURES = (0.0, 0.8)
 TOKENS, WARM_UP, MOST_TEXTS = 48, 8, 3
-UPDATES_PER_SECOND = 8
+UPDATES_PER_SECOND = 2  # each costs the browser a look at all outputs, and the sentence changes once a race
 Rows = list[dict[str, Any]]
 
 
