@@ -1,5 +1,5 @@
 // @ts-check
-/* What Gradio's page lacks for the keyboard: a way straight to "Run live", and arrow keys on the tabs. */
+/* What Gradio's page lacks for the keyboard: a way straight to the button that runs live, and arrow keys on the tabs. */
 
 const skip = element.querySelector("a");
 skip.textContent = props.words;

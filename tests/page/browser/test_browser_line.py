@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from test_browser import (  # noqa: F401
-    address,
-    browser,
-    certificate,
-    expect,
-    open_page,
-    pytestmark,
-    SlowEngine,
-    tokens,
-    until_free,
-)
+from chrome import expect, pytestmark, tokens, until_free  # noqa: F401
+from test_browser import certificate, SlowEngine
 
 from specdec.ui import session
-
-# ruff: noqa: F811
 
 
 @pytest.fixture
