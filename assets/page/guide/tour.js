@@ -42,7 +42,7 @@ const CARD = ".sd-player .sd-card:not([hidden])", VERDICT = ".sd-proof .sd-verdi
    it is done, `then` is what it points at from there on, and `tidy` undoes it on going. */
 const STEPS = [
   { id: "race", tab: "race", at: PLAYER + "play]", act: (page) => page.seek(0), show: (page) => page.press(PLAYER + "play]"), done: (page) => page.value(PLAYER + "scrub]") > 0 },
-  { id: "rejection", tab: "race", at: PLAYER + "lane0] .sd-rej:not(.sd-fut)", act: (page) => page.seek(page.rejection().at), show: (page) => page.press(PLAYER + "lane0] .sd-rej:not(.sd-fut)"), done: (page) => page.has(CARD), then: CARD },
+  { id: "rejection", tab: "race", at: PLAYER + "lane0] .sd-rej:not(.sd-fut)", act: (page) => page.seek(page.rejection().at), show: (page) => page.press(PLAYER + "lane0] .sd-rej:not(.sd-fut)"), done: (page) => page.has(PLAYER + "lane0] .sd-rej.sd-on"), then: CARD },
   { id: "speed", tab: "race", at: ".sd-player .sd-hero", act: (page) => page.seek(Infinity) },
   { id: "check", tab: "step", at: STEP + "next]", act: (page) => page.apart("draft"), show: (page) => page.press(STEP + "next]"), done: (page) => !page.has(STEP + "rail] li:first-child[aria-current]"), then: STEP + "grid]" },
   { id: "coin", tab: "step", at: STEP + "right]", act: (page) => page.apart(page.rejected()) },

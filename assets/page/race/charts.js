@@ -154,16 +154,16 @@ function charts(W, part, S, term) {
     for (let n = 0; n <= most + EPS; n += step) g.append(line(left, y(n), width, y(n), "sd-grid"), text(left - 6, y(n) + 4, String(n), "", "end"));
     axis(g, 0, last, x, width, height - 8, null);
     for (const [lane, cls] of [[B, "sd-line-b"], [P, "sd-line-c"], [A, "sd-line-a"]]) if (lane) g.append(s("path", { d: stairs(lane, last, x, y), class: "sd-ghost-line" }), s("path", { d: stairs(lane, S.t, x, y), class: cls }));
-    if (P) curveKey(g, width - 112, height - bottom - 56);
-    else if (isOver(S.run) && atEnd(S)) finishLabels(g, F, A, B, x, y, width);
-    else if (F.a.tokens + F.b.tokens) nowLabels(g, F, x, y, width);
+    curveKey(g, width - 112, height - bottom - 6, P);
+    if (isOver(S.run) && atEnd(S)) finishLabel(g, F, A, B, x, y, width);
+    else if (!P && F.a.tokens + F.b.tokens) nowLabels(g, F, x, y, width);
     box.replaceChildren(g);
   }
 
-  /* Three lines are told apart by a key: names beside them would run into each other. */
-  function curveKey(g, x, y) {
-    const rows = [["sd-line-a", W.charts.speculative], ["sd-line-c", W.charts.peer], ["sd-line-b", W.charts.plain]];
-    rows.forEach(([cls, name], i) => g.append(line(x, y + 10 + i * 17, x + 24, y + 10 + i * 17, cls), text(x + 31, y + 14 + i * 17, name)));
+  /* The lines are told apart by a key, below them at the right: names beside them would run into the lines. */
+  function curveKey(g, x, bottom, peer) {
+    const rows = [["sd-line-a", W.charts.speculative], peer && ["sd-line-c", W.charts.peer], ["sd-line-b", W.charts.plain]].filter(Boolean);
+    rows.forEach(([cls, name], i) => { const y = bottom - (rows.length - i) * 17 + 9; g.append(line(x, y, x + 24, y, cls), text(x + 31, y + 4, name)); });
   }
 
   function stairs(lane, until, x, y) {
@@ -178,24 +178,18 @@ function charts(W, part, S, term) {
   }
 
   function nowLabels(g, F, x, y, width) {
-    const at = x(S.t), flip = at > width - 110, side = flip ? -9 : 9, anchor = flip ? "end" : "start", ya = y(F.a.written), yb = y(F.b.written), apart = Math.abs(ya - yb) < 14 ? 8 : 0, first = F.a.written >= F.b.written ? -1 : 1;
+    const at = x(S.t), flip = at > width - 40, side = flip ? -9 : 9, anchor = flip ? "end" : "start", ya = y(F.a.written), yb = y(F.b.written), apart = Math.abs(ya - yb) < 14 ? 8 : 0, first = F.a.written >= F.b.written ? -1 : 1;
     g.append(line(at, ya, at, yb, "sd-mean"), s("circle", { cx: at, cy: ya, r: 3.5, class: "sd-dot-a" }), s("circle", { cx: at, cy: yb, r: 3.5, class: "sd-dot-b" }));
-    g.append(text(at + side, ya + 4 + first * apart, W.charts.speculative + " " + F.a.written, "sd-b", anchor), text(at + side, yb + 4 - first * apart, W.charts.plain + " " + F.b.written, "", anchor));
+    g.append(text(at + side, ya + 4 + first * apart, String(F.a.written), "sd-b", anchor), text(at + side, yb + 4 - first * apart, String(F.b.written), "", anchor));
   }
 
-  function finishLabels(g, F, A, B, x, y, width) {
+  /* Above all lines: the distance between the two ends. */
+  function finishLabel(g, F, A, B, x, y, width) {
     if (A.cycles.length && B.cycles.length && F.speedup) {
       const top = y(Math.max(F.a.written, F.b.written)), xa = x(A.end), xb = x(B.end);
       const label = words(W.charts.against, { a: duration(B.end), b: duration(A.end) }) + (F.a.written === F.b.written ? " = " + fixed(F.speedup) + "×" : ""), room = label.length * 6.4;
       if (F.a.written === F.b.written) g.append(line(xa, top, xb, top, "sd-mean"), line(xa, top - 4, xa, top + 4, "sd-mean"), line(xb, top - 4, xb, top + 4, "sd-mean"));
       g.append(text(clamp((xa + xb) / 2, room / 2 + 4, width - room / 2), top - 7, label, "sd-b", "middle"));
-      // the faster lane's name stands between the lines where there is room, else above them; the slower one's below
-      const name = (lane, n, upper, label, cls) => {
-        const above = upper && Math.abs(Math.log(F.speedup)) < 0.35;
-        g.append(text(x(lane.end * 0.5) + (above ? -10 : upper ? 10 : 16), y(n * 0.5) + (above ? -12 : upper ? 10 : 22), label, cls, above ? "end" : "start"));
-      };
-      name(A, F.a.written, F.speedup >= 1, W.charts.speculative, "sd-k");
-      name(B, F.b.written, F.speedup < 1, W.charts.plain, "");
     }
   }
 

@@ -11,7 +11,7 @@ const { tipOf } = require("./run.js");
 const { h, words, clamp, chip } = require("./kit.js");
 
 const DRAFTED = 0.4, PASSED = 0.7, FLASHED = 0.76;
-const MOST = 8; // drafts that are drawn: of a large tree the judged ones first
+const MOST = 7; // drafts that are drawn: the last ones that were judged, then the others
 const GAP = 6, FALL = 62, DRAFT_BOX = 74;
 const GONE = ["rej", "dis", "cut"];
 
@@ -37,7 +37,7 @@ function flow(box, W) {
   /* The cycle's chips at their last places; `draw` moves them there. */
   function build(cycle) {
     const judged = cycle.drafts.filter((draft) => !["dis", "cut"].includes(draft.state)), rest = cycle.drafts.filter((draft) => !judged.includes(draft));
-    const chosen = cycle.drafts.length > MOST ? [...judged, ...rest].slice(0, MOST) : cycle.drafts, tip = tipOf(cycle);
+    const chosen = cycle.drafts.length > MOST ? [...judged.slice(-MOST), ...rest].slice(0, MOST) : cycle.drafts, tip = tipOf(cycle);
     items = chosen.map((draft, i) => ({ draft, state: draft.state, node: chip(W, draft.piece, draft.state, "span"), i }));
     if (cycle.own) items.push({ state: cycle.own.state, node: chip(W, cycle.own.piece, cycle.own.state, "span"), own: true, i: chosen.length });
     const n = cycle.drafts.length;

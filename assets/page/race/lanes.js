@@ -4,6 +4,8 @@
 const { EPS, tipOf, beginning, speculative, doneBy, shownLanes, depthOf } = require("./run.js");
 const { visible, words, dress, h, chip, statusOf } = require("./kit.js");
 
+const NEAR = 60; // px: two lines from its end a lane still follows
+
 /* S: the run on show and the moment S.t. */
 function lanes(W, part, S) {
   let chips = [], trees = [], built = [];
@@ -106,9 +108,18 @@ function lanes(W, part, S) {
 
   function letGo(box) {
     box.style.minHeight = "";
-    box.tall = 0;
+    box.tall = box.full = 0;
     tall.unobserve(box); // observed anew, its height is told again
     tall.observe(box);
+  }
+
+  /* A full lane follows its newest words, unless the visitor has scrolled up. Asked after a frame, when it is laid out. */
+  function follow() {
+    for (const box of laneBoxes()) {
+      const { clientHeight: height, scrollHeight: full, scrollTop: top } = box;
+      if (full > height && top + height > Math.min(box.full, full) - NEAR) box.scrollTop = full;
+      box.full = full;
+    }
   }
 
   const find = (draft) => chips.find((one) => one.draft === draft);
@@ -118,7 +129,7 @@ function lanes(W, part, S) {
     paintTrees();
   }
 
-  return { clear, build, paint, letGo: () => laneBoxes().forEach(letGo), find };
+  return { clear, build, paint, follow, letGo: () => laneBoxes().forEach(letGo), find };
 }
 
 module.exports = { lanes };

@@ -85,7 +85,7 @@ function mount(element, props, watch, trigger) {
   }
 
   function furniture() {
-    const named = { name0: W.lane.speculative, name1: W.lane.plain, name2: W.lane.peer, sub1: W.lane.plain_sub, time: W.time.title, own: W.own, door: W.door, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
+    const named = { name0: W.lane.speculative, name1: W.lane.plain, name2: W.lane.peer, sub1: W.lane.plain_sub, time: W.time.title, own: W.own, how: W.how, door: W.door, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
     for (const [name, words] of Object.entries(named)) part[name].textContent = words;
     part.card.id = freshId("card");
     part.stage.setAttribute("aria-label", W.transport.stage);
@@ -123,6 +123,7 @@ function mount(element, props, watch, trigger) {
       part.say.replaceChildren(...told.sentence(F));
       part.foot.replaceChildren(told.footnote());
       S.stale = true;
+      setTimeout(text.follow);
     }
     drawPicture(F, over);
     if (S.stale && (S.below || !S.playing)) drawBelow(F, end);
@@ -344,6 +345,13 @@ function mount(element, props, watch, trigger) {
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   }
 
+  /* Leads to another part of the page, below the player or beside it. */
+  function lead(to) {
+    if (!to) return;
+    to.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+    to.focus({ preventScroll: true });
+  }
+
   /* -- listening -- */
 
   function listen() {
@@ -357,12 +365,12 @@ function mount(element, props, watch, trigger) {
       const slow = +event.target.dataset.slow, at = SPEEDS.findIndex(([one]) => one === slow), alone = event.currentTarget.clientWidth < 80; // on a phone one button stands for all
       if (slow) setSpeed(alone ? SPEEDS[(at + 1) % SPEEDS.length][0] : slow);
     };
-    part.own.hidden = part.door.hidden = !trigger; // a page of its own has neither
-    part.own.onclick = () => {
-      const prompt = document.querySelector("#prompt textarea");
-      if (!prompt) return;
-      prompt.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
-      prompt.focus({ preventScroll: true });
+    part.own.hidden = part.how.hidden = part.door.hidden = !trigger; // a page of its own has none
+    part.own.onclick = () => lead(document.querySelector("#prompt textarea"));
+    part.how.onclick = () => {
+      const heading = document.querySelector(".sd-reading .label-wrap");
+      if (heading && !heading.classList.contains("open")) heading.click();
+      lead(heading);
     };
     part.zoom.onclick = (event) => {
       if (!event.target.dataset.zoom) return;

@@ -14,6 +14,7 @@ function mount(element, props) {
   const W = props.words, player = document.querySelector(".sd-player"), PW = player.words, root = element.querySelector(".sd-step"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const S = { cycle: 0, step: "draft", choice: {}, coin: null, notation: "plain", pace: 2500, playing: false, timer: 0 };
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   let run = null, built = 0, spans = [], now = null, quiet = 0;
   const view = pictures(W, () => ({ ...now, notation: S.notation }));
   const questions = whatIf(W, part, S, { now: () => now, rule: () => rule(), focus, play, draw });
@@ -65,6 +66,9 @@ function mount(element, props) {
     paintRail();
     part.say.replaceChildren(...(now.touched ? [h("b", {}, W.what_if.mark), " "] : []), ...sentence());
     paintGrid();
+    const moment = [S.cycle, S.step].join();
+    if (S.moment !== moment) moveIn();
+    S.moment = moment;
     paintEvidence();
     questions.paint();
     paintTransport();
@@ -267,6 +271,16 @@ function mount(element, props) {
       ...nodes.map((node) => cell("sd-bottom" + hot(node), ...verdictCell(node, passed))), cell("", ...(ownNow ? [ownChip("span"), h("span", {}, PW.status[own.state])] : [])));
     const place = part.grid.querySelector(".sd-hot");
     if (place) part.grid.scrollLeft = Math.max(0, place.offsetLeft - part.grid.clientWidth / 2);
+  }
+
+  /* Token flow: what a sub-step adds moves to its place in the grid. Drafts come one by one from the left, the pass fills
+   * its bar, a verdict drops out of it. Without motion the grid simply stands there. */
+  function moveIn() {
+    if (calm) return;
+    const all = (selector) => [...part.grid.querySelectorAll(selector)], flow = (node, from, delay = 0, duration = 420) => node.animate([from, {}], { duration, delay, fill: "backwards", easing: "cubic-bezier(.3, 0, .2, 1)" });
+    if (S.step === "draft") all(".sd-top > *").forEach((node, i) => flow(node, { transform: `translateX(${-node.offsetLeft}px)`, opacity: 0 }, 160 * (i >> 1)));
+    else if (S.step === "check") flow(all(".sd-pass")[0], { clipPath: "inset(0 100% 0 0)" }, 0, 700);
+    else if (S.step !== "commit") all({ own: ".sd-cell:last-child .sd-tok", late: ".sd-bottom .sd-dis" }[S.step] || ".sd-bottom.sd-hot .sd-tok").forEach((node) => flow(node, { transform: "translateY(-52px) rotate(4deg)", opacity: 0 }));
   }
 
   function verdictCell(node, passed) {

@@ -89,14 +89,22 @@ def test_a_token_and_a_figure_explain_themselves_by_mouse_and_by_keyboard(open_p
     page.keyboard.press("Escape")  # the mouse stays, the focus is elsewhere
     expect(card).to_be_hidden()
     page.mouse.move(5, 5)
-    page.focus("[data-part=stage]")
-    for _ in range(3):  # past the two links of the sentence
-        page.keyboard.press("Tab")
+    tab_to_a_token(page)
     expect(card).to_be_visible()
     page.keyboard.press("Escape")
     expect(card).to_be_hidden()
     page.locator(".sd-term", has_text="Block efficiency").click()
     expect(card).to_contain_text("K + 1")
+
+
+def tab_to_a_token(page):
+    """From the stage past its links, the timeline's and the transport's buttons."""
+    page.focus("[data-part=stage]")
+    for _ in range(18):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('.sd-lane .sd-tok')"):
+            return
+    raise AssertionError("no token has a place in the tab order")
 
 
 def play_recorded(page, name):
@@ -122,8 +130,7 @@ def test_a_tree_hangs_its_siblings_below_each_other_and_leaves_its_path_when_pas
     assert "follows a draft" in card.inner_text()
     page.mouse.move(5, 5)
     expect(card).to_be_hidden()
-    page.focus("[data-part=stage]")
-    page.keyboard.press("Tab")
+    tab_to_a_token(page)
     expect(card).to_contain_text("level 1 of 3")
     assert page.locator("[data-part=lane0] .sd-tok:focus").get_attribute("aria-label") == "space t0, rejected, level 1"
     page.keyboard.press("ArrowRight")
@@ -272,6 +279,38 @@ def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
     assert page.locator(".sd-part.sd-grey").count() == 0
     assert page.locator(".sd-step option:disabled").count() == 2  # no draws of the target's, and no h
     assert "too old for shared noise" in page.inner_text(".sd-step [data-part=ruleanswer]")
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_what_a_sub_step_adds_moves_to_its_place_and_stands_there_at_once_without_motion(open_page, motion):
+    page = open_page(1280, 800, reduced_motion=motion)
+    open_step(page)
+    page.locator(".sd-steps button", has_text="Commit").click()
+    press = """name => {
+        [...document.querySelectorAll(".sd-steps button")].find((one) => one.textContent === name).click();
+        return document.querySelector(".sd-grid3").getAnimations({ subtree: true }).length;
+    }"""
+    for name, moving in {"Draft": 6, "Check all": 1, "Judge 1": 1, "Replace": 1, "Commit": 0}.items():
+        assert page.evaluate(press, name) == (moving if motion == "no-preference" else 0), name
+    grid = page.locator(".sd-grid3").bounding_box()
+    assert grid["y"] >= 0 and grid["y"] + grid["height"] <= 800
+
+
+def test_a_draft_of_sixteen_keeps_its_rejection_in_the_picture_and_its_labels_whole(open_page):
+    page = open_page(1280, 800, reduced_motion="reduce")
+    log = Trace(toyrun.header(), [*toyrun.speculative(3, 16), *toyrun.plain(40)]).dumps()
+    page.evaluate("log => document.querySelector('.sd-player').load(log)", log)
+    expect(part(page, "flow").locator(".sd-rej")).to_have_count(1)
+    chip = part(page, "flow").locator(".sd-acc").first.bounding_box()
+    assert chip and chip["height"] > 12  # px: it can be read
+    open_step(page)
+    stands_at(page, "Cycle 2 of 3", "Judge 16")
+    covered = """() => [...document.querySelectorAll(".sd-grid3 .sd-rl")].every((label, i) => {
+        const row = document.querySelectorAll(".sd-grid3 .sd-hot, .sd-grid3 .sd-pass")[i];
+        const box = label.getBoundingClientRect(), next = row.getBoundingClientRect();
+        return box.top <= next.top + 4 && box.bottom >= next.bottom - 4;
+    })"""
+    assert page.evaluate(covered)  # nothing shows above or below the label of a row that is scrolled
 
 
 def test_keys_and_words_lead_from_decision_to_decision(open_page):
@@ -560,6 +599,54 @@ def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page
     assert Path(saved.value.path()).read_bytes()[:4] == b"\x89PNG"
     page.evaluate("log => document.querySelector('.sd-player').load(log)", long_prompt().dumps())
     assert part(page, "lane0").bounding_box()["height"] < 300
+
+
+def test_a_full_lane_follows_its_newest_words_unless_the_visitor_reads_further_up(open_page):
+    page = open_page(reduced_motion="reduce")
+    long = Trace(toyrun.header(), toyrun.events(cycles=120, tokens=300)).dumps()
+    page.evaluate("log => document.querySelector('.sd-player').load(log)", long)
+    page.press("[data-part=stage]", "End")
+    wait_for(page, "done")
+    below = """() => {
+        const box = document.querySelector("[data-part=lane0]");
+        return box.scrollHeight - box.scrollTop - box.clientHeight;
+    }"""
+    assert page.evaluate("document.querySelector('[data-part=lane0]').scrollTop") > 100 and page.evaluate(below) < 2
+    page.press("[data-part=stage]", "ArrowLeft")
+    page.press("[data-part=stage]", "ArrowRight")
+    assert page.evaluate(below) < 2
+    page.evaluate("document.querySelector('[data-part=lane0]').scrollTop = 0")
+    page.press("[data-part=stage]", "ArrowLeft")
+    assert page.evaluate("document.querySelector('[data-part=lane0]').scrollTop") == 0
+
+
+def test_lines_are_named_by_a_key_below_them(open_page):
+    page = open_page(reduced_motion="reduce")
+    for moment in ("Home", "ArrowRight", "End"):
+        page.press("[data-part=stage]", moment)
+        named = part(page, "curve").locator("text", has_text=re.compile("^(speculative|plain)$"))
+        expect(named).to_have_count(2)
+        floor = part(page, "curve").locator("svg").bounding_box()
+        assert all(
+            box["y"] > floor["y"] + floor["height"] / 2 for box in map(lambda one: one.bounding_box(), named.all())
+        )
+
+
+def test_how_to_read_the_page_is_one_press_away_and_the_footer_leads_to_the_api(open_page):
+    page = open_page(reduced_motion="reduce")
+    assert part(page, "how").bounding_box()["y"] < 500
+    part(page, "how").click()
+    expect(page.locator(".sd-reading")).to_contain_text("min(1, p/q)")
+    expect(page.locator(".sd-reading strong").first).to_be_in_viewport()
+    page.locator(".sd-end a").click()
+    expect(page.locator(".api-docs")).to_contain_text("/run")
+
+
+def test_the_way_to_ones_own_prompt_covers_no_last_line_on_a_phone(open_page):
+    page = open_page(375, 812, reduced_motion="reduce")
+    page.evaluate("scrollTo(0, 1e6)")
+    last, own = page.locator(".sd-end a").bounding_box(), part(page, "own").bounding_box()
+    assert last["y"] + last["height"] <= own["y"]
 
 
 def long_prompt():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import toyrun
 from chrome import pytestmark  # noqa: F401
@@ -75,6 +77,21 @@ def test_the_tour_waits_for_the_visitors_own_deed_and_tidies_up(open_page):
     part(page, "next").click()
     page.get_by_role("tab", name="Lossless?").click()
     assert switch.get_attribute("aria-checked") == "false"
+
+
+def test_the_tour_dims_nothing_and_is_not_content_with_another_token(open_page):
+    page = open_page(reduced_motion="reduce", query="?tour")
+    page.wait_for_selector(".sd-tour:visible")
+    part(page, "next").click()
+    page.wait_for_function(NO_OVERLAP)
+    page.locator("[data-part=lane0] .sd-acc:not(.sd-fut)").first.hover()
+    page.wait_for_selector(".sd-card:visible")
+    page.wait_for_timeout(100)  # some frames, in each of which it looks
+    assert "Your turn" in part(page, "task").inner_text()
+    page.locator("[data-part=lane0] .sd-rej:not(.sd-fut)").first.hover()
+    page.wait_for_selector(".sd-task.sd-done")
+    shadow = page.evaluate("getComputedStyle(document.querySelector('.sd-ring')).boxShadow")
+    assert max(float(one) for one in re.findall(r"([\d.]+)px", shadow)) < 20, shadow
 
 
 def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page):
