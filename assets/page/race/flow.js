@@ -95,10 +95,7 @@ function flow(box, W) {
     }
   }
 
-  function resized() {
-    wide = 0;
-    if (shown) build(shown);
-  }
+  const resized = () => { shown = null; }; // the next drawing builds anew; until then the box may hold the end
 
   return { draw, resized };
 }

@@ -218,6 +218,7 @@ function mount(element, props, watch, trigger) {
 
   function seek(t) {
     S.t = clamp(t, 0, horizon(S.run));
+    if (!S.zoomChosen) S.zoom = isOver(S.run) && atEnd(S) ? "run" : "close";
     draw();
   }
 

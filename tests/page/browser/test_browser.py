@@ -594,6 +594,11 @@ def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page
     page.press("[data-part=stage]", "End")
     wait_for(page, "done")
     assert "passes instead of" in page.inner_text(".sd-finish")
+    expect(page.locator("[data-zoom=run]")).to_have_attribute("aria-pressed", "true")  # both lanes are in sight
+    before = part(page, "gantt").bounding_box()["width"]
+    page.set_viewport_size({"width": 1200, "height": 900})
+    page.wait_for_function("before => document.querySelector('[data-part=gantt] svg').clientWidth < before", arg=before)
+    assert page.locator(".sd-finish").is_visible() and page.locator(".sd-flow").count() == 0
     with page.expect_download() as saved:
         page.click(".sd-finacts button >> nth=0")
     assert Path(saved.value.path()).read_bytes()[:4] == b"\x89PNG"
