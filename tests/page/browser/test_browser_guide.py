@@ -162,7 +162,8 @@ def test_the_worksheet_prints_alone(open_page):
     page.get_by_role("button", name="Print the worksheet").click()
     assert page.evaluate("window.printed")
     page.emulate_media(media="print")
-    assert page.locator(".sd-gd-paper").is_visible() and page.locator(".sd-gd-paper li").count() == 10
+    assert page.locator(".sd-gd-paper").is_visible()
+    assert page.locator(".sd-gd-paper li").count() == len(strings("guide")["quiz"]["list"]) >= 10
     for hidden in (".sd-head", ".tab-wrapper", "footer", "[data-section=glossary]", ".sd-gd-nav"):
         assert not page.locator(hidden).first.is_visible(), hidden
     page.emulate_media(media="screen")
