@@ -620,10 +620,11 @@ def test_a_full_lane_follows_its_newest_words_unless_the_visitor_reads_further_u
         const box = document.querySelector("[data-part=lane0]");
         return box.scrollHeight - box.scrollTop - box.clientHeight;
     }"""
-    assert page.evaluate("document.querySelector('[data-part=lane0]').scrollTop") > 100 and page.evaluate(below) < 2
+    page.wait_for_function(f"({below})() < 2")
+    assert page.evaluate("document.querySelector('[data-part=lane0]').scrollTop") > 100
     page.press("[data-part=stage]", "ArrowLeft")
     page.press("[data-part=stage]", "ArrowRight")
-    assert page.evaluate(below) < 2
+    page.wait_for_function(f"({below})() < 2")
     page.evaluate("document.querySelector('[data-part=lane0]').scrollTop = 0")
     page.press("[data-part=stage]", "ArrowLeft")
     assert page.evaluate("document.querySelector('[data-part=lane0]').scrollTop") == 0
