@@ -4,7 +4,7 @@
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
 const RUN = require("./run.js"), SHARED = require("./kit.js");
-const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js");
+const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js"), { ways } = require("./ways.js");
 const { figures } = require("./figures.js"), { lanes } = require("./lanes.js"), { story } = require("./story.js"), { charts } = require("./charts.js"), { cards } = require("./card.js");
 const { EPS, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, figuresAt, firstRejection, newReader, read, shownLanes, atEnd } = RUN;
 const { h, chip, clamp, duration, words, freshId, write, attribute } = SHARED;
@@ -346,13 +346,6 @@ function mount(element, props, watch, trigger) {
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   }
 
-  /* Leads to another part of the page, below the player or beside it. */
-  function lead(to) {
-    if (!to) return;
-    to.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
-    to.focus({ preventScroll: true });
-  }
-
   /* -- listening -- */
 
   function listen() {
@@ -366,13 +359,7 @@ function mount(element, props, watch, trigger) {
       const slow = +event.target.dataset.slow, at = SPEEDS.findIndex(([one]) => one === slow), alone = event.currentTarget.clientWidth < 80; // on a phone one button stands for all
       if (slow) setSpeed(alone ? SPEEDS[(at + 1) % SPEEDS.length][0] : slow);
     };
-    part.own.hidden = part.how.hidden = part.door.hidden = !trigger; // a page of its own has none
-    part.own.onclick = () => lead(document.querySelector("#prompt textarea"));
-    part.how.onclick = () => {
-      const heading = document.querySelector(".sd-reading .label-wrap");
-      if (heading && !heading.classList.contains("open")) heading.click();
-      lead(heading);
-    };
+    ways(part, Boolean(trigger), calm);
     part.zoom.onclick = (event) => {
       if (!event.target.dataset.zoom) return;
       Object.assign(S, { zoom: event.target.dataset.zoom, zoomChosen: true });

@@ -5,7 +5,7 @@
 
 const KIT = require("../race/player.js");
 const { BLOCK, NOISE, FIRST, TYPICAL, REJECTION, judge, recorded, statesOf, ownOf, stepsOf, lawsOf, headOf } = require("./judge.js");
-const { pictures, apart, figure, key, mark, note, title } = require("./pictures.js"), { whatIf } = require("./questions.js");
+const { pictures, apart, figure, key, mark, note, title } = require("./pictures.js"), { whatIf } = require("./questions.js"), { moveIn } = require("./moves.js");
 
 const PACES = [["slow", 5000], ["steady", 2500], ["quick", 900]];
 
@@ -14,7 +14,6 @@ function mount(element, props) {
   const W = props.words, player = document.querySelector(".sd-player"), PW = player.words, root = element.querySelector(".sd-step"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const S = { cycle: 0, step: "draft", choice: {}, coin: null, notation: "plain", pace: 2500, playing: false, timer: 0 };
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   let run = null, built = 0, spans = [], now = null, quiet = 0;
   const view = pictures(W, () => ({ ...now, notation: S.notation }));
   const questions = whatIf(W, part, S, { now: () => now, rule: () => rule(), focus, play, draw });
@@ -66,9 +65,7 @@ function mount(element, props) {
     paintRail();
     part.say.replaceChildren(...(now.touched ? [h("b", {}, W.what_if.mark), " "] : []), ...sentence());
     paintGrid();
-    const moment = [S.cycle, S.step].join();
-    if (S.moment !== moment) moveIn();
-    S.moment = moment;
+    moveIn(part.grid, S.step, [S.cycle, S.step].join());
     paintEvidence();
     questions.paint();
     paintTransport();
@@ -273,16 +270,6 @@ function mount(element, props) {
     if (place) part.grid.scrollLeft = Math.max(0, place.offsetLeft - part.grid.clientWidth / 2);
   }
 
-  /* Token flow: what a sub-step adds moves to its place in the grid. Drafts come one by one from the left, the pass fills
-   * its bar, a verdict drops out of it. Without motion the grid simply stands there. */
-  function moveIn() {
-    if (calm) return;
-    const all = (selector) => [...part.grid.querySelectorAll(selector)], flow = (node, from, delay = 0, duration = 420) => node.animate([from, {}], { duration, delay, fill: "backwards", easing: "cubic-bezier(.3, 0, .2, 1)" });
-    if (S.step === "draft") all(".sd-top > *").forEach((node, i) => flow(node, { transform: `translateX(${-node.offsetLeft}px)`, opacity: 0 }, 160 * (i >> 1)));
-    else if (S.step === "check") flow(all(".sd-pass")[0], { clipPath: "inset(0 100% 0 0)" }, 0, 700);
-    else if (S.step !== "commit") all({ own: ".sd-cell:last-child .sd-tok", late: ".sd-bottom .sd-dis" }[S.step] || ".sd-bottom.sd-hot .sd-tok").forEach((node) => flow(node, { transform: "translateY(-52px) rotate(4deg)", opacity: 0 }));
-  }
-
   function verdictCell(node, passed) {
     const { states, verdict, cycle } = now, trial = verdict.trials[node], N = W.notation[S.notation];
     if (!revealed(node)) return [h("span", {}, passed ? N.p_short + " " + chance(cycle.drafts[node].p) : "–")];
@@ -339,8 +326,7 @@ function mount(element, props) {
     part.play.textContent = S.playing ? "❚❚ " + W.transport.pause : "▶ " + W.transport.play;
     part.back.disabled = S.cycle === 0 && now.at === 0;
     part.next.disabled = S.cycle === cycles().length - 1 && now.at === now.steps.length - 1;
-    part.scrub.max = cycles().length;
-    part.scrub.value = S.cycle + now.at / now.steps.length;
+    Object.assign(part.scrub, { max: cycles().length, value: S.cycle + now.at / now.steps.length });
     part.scrub.setAttribute("aria-valuetext", words(W.title, { cycle: S.cycle + 1, cycles: cycles().length }));
     for (const node of part.pace.children) node.setAttribute("aria-pressed", String(+node.dataset.pace === S.pace));
   }
