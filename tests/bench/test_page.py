@@ -13,9 +13,9 @@ from specdec.bench import __main__ as bench
 from specdec.bench import page
 
 FIGURES = {
-    "first_paint_ms", "first_token_ms", "longest_task_ms", "dom_nodes", "fonts_that_hide_text",
+    "first_paint_ms", "first_token_ms", "first_token_cpu_ms", "longest_task_ms", "dom_nodes", "fonts_that_hide_text",
     "html_kb", "html_raw_kb", "other_kb",
-    "first_cycles_share", "playing_share", "idle_share", "other_tab_share",
+    "first_cycles_share", "playing_share", "playing_per_s", "idle_share", "other_tab_share",
 }  # fmt: skip
 
 
