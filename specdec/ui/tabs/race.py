@@ -138,7 +138,11 @@ def recordings(screen: gr.HTML, line: gr.HTML, pills: gr.Row, names: Sequence[st
         return filled_in(names, choosable(settings_of(str(getattr(event, "head", "")))))
 
     drafter.input(
-        lambda prompt, drafter: show_drafter(names, prompt, drafter), fields[:2], places, queue=False, **PRIVATE
+        lambda prompt, drafter, family: show_drafter(names, prompt, drafter, family),
+        [prompt, drafter, fields[names.index("family")]],
+        places,
+        queue=False,
+        **PRIVATE,
     )
     screen.opened(opened, None, fields, queue=False, **PRIVATE)
 
@@ -152,10 +156,12 @@ def show(names: Sequence[str], kind: str, prompt: str, drafter: str) -> list[Any
     return played(names, kind, drafter)
 
 
-def show_drafter(names: Sequence[str], prompt: str, drafter: str) -> list[Any]:
-    """Another drafter on a recorded prompt plays its own recording; a prompt of one's own stays as it is."""
+def show_drafter(names: Sequence[str], prompt: str, drafter: str, family: str) -> list[Any]:
+    """Another drafter on a recorded prompt plays its own recording; without one, or on a prompt of one's own, nothing
+    changes: the rail keeps what was chosen."""
     kind = kind_of(prompt)
-    if kind not in session.recorded_names() or prompt != prompts()[kind][0]:
+    known = kind in session.recorded_names() and prompt == prompts()[kind][0] and family == EMBEDDED
+    if not known or (drafter != menu.drafters()[0] and not session.recorded(kind, drafter)):
         return [gr.skip()] * (2 + len(names))
     return played(names, kind, drafter)
 

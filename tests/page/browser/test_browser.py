@@ -409,7 +409,7 @@ def test_the_memory_wall_and_the_claims_are_worked_out(open_page):
     claims = part("claims").inner_text()
     assert "2.40× if c is the cost of one" in claims and "3.06×" in claims and "2.86×" in claims and "141 GB" in claims
     page.get_by_role("button", name="Set the machine").click()
-    expect(part("wallsay")).to_contain_text("reads 141 GB")
+    expect(part("wallsay")).to_contain_text("reads 139 GB")
     assert "costs as much as one" in part("wallsay").inner_text()
     assert "Too much for one H200" in part("memory").inner_text()
     part("batch").fill("9")
@@ -791,7 +791,7 @@ def test_the_real_models_certificates_are_recorded_too(open_page, monkeypatch):
     certificate(page)
     page.get_by_role("button", name="Real models").click()
     place, badge = page.locator(".sd-proof [data-part=place]"), page.locator(".sd-proof [data-part=badge]")
-    expect(place).to_contain_text("behind “The old lighthouse")
+    expect(place).to_contain_text("after “The old lighthouse")
     expect(badge).to_have_text("Recorded")
     expect(verdict(page).locator("h2")).to_have_text("Lossless")
     break_it(page, "one_coin")
