@@ -27,7 +27,7 @@ function finish(box, W, { copied, link }) {
     const bars = rows.map((row) => h("div", { class: "sd-finrow" }, h("span", {}, row.name),
       h("div", { class: "sd-fintrack" }, h("i", { class: "sd-fin-" + row.kind, style: `width:${(100 * row.time) / longest}%` }), h("b", {}, row.label))));
     const button = (name, act) => { const node = h("button", { type: "button", class: "sd-link" }, W.finish[name]); node.onclick = () => act(node); return node; };
-    box.replaceChildren(h("div", { class: "sd-finish" }, h("h3", {}, title), bars, h("p", { class: "sd-finacts" },
+    box.replaceChildren(h("div", { class: "sd-finish" }, h("h2", {}, title), bars, h("p", { class: "sd-finacts" },
       button("picture", () => picture(W, run)), link() ? button("link", (node) => copied(node, link())) : null, button("text", (node) => copied(node, textOf(run))))));
   }
 
