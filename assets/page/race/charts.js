@@ -22,7 +22,8 @@ function charts(W, part, S, term) {
     }
     const from = G.close ? clamp(S.t - G.span * 0.72, 0, Math.max(0, length - G.span)) : 0, x = (S.t - from) * G.scale;
     strip.style.transform = `translateX(${(-from * G.scale).toFixed(1)}px)`;
-    now.style.transform = veil.style.transform = `translateX(${x.toFixed(1)}px)`;
+    now.style.transform = `translateX(${x.toFixed(1)}px)`;
+    veil.style.transform = `scaleX(${clamp(1 - x / width, 0, 1).toFixed(4)})`; // from the right edge, so it never lies outside
     while (G.told < G.labels.length && G.labels[G.told].at <= S.t + EPS) G.labels[G.told++].node.style.visibility = "visible";
     while (G.told > 0 && G.labels[G.told - 1].at > S.t + EPS) G.labels[--G.told].node.style.visibility = "hidden";
   }

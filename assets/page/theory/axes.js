@@ -13,7 +13,8 @@ const dot = (x, y, r, cls) => s("circle", { cx: x, cy: y, r, class: cls });
 
 const headRow = (heads, ...more) => h("thead", {}, h("tr", {}, Object.values(heads).map((head) => h("th", { scope: "col" }, head)), more));
 const barCell = (share, strong) => h("td", { class: "sd-th-bar" }, h("i", { style: `width:${(clamp(share, 0, 1) * 100).toFixed(1)}%`, class: strong ? "sd-th-strong" : null }));
-const plainTable = (heads, rows) => h("table", { class: "sd-th-table" }, headRow(heads), h("tbody", {}, rows));
+/* Wider than a phone: it scrolls by itself, by keyboard too. */
+const plainTable = (heads, rows) => h("div", { class: "sd-th-scroll", tabindex: "0" }, h("table", { class: "sd-th-table" }, headRow(heads), h("tbody", {}, rows)));
 
 function axes(W, room) {
   function frame(name, height, label, { left = 34, right = 14, top = 14, bottom = 44 } = {}) {
