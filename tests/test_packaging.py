@@ -40,7 +40,8 @@ def test_every_import_is_declared() -> None:
             modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
             for module in {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - {"specdec"}:
                 brought = {home.lower().replace("-", "_") for home in homes.get(module, [module])}
-                assert brought & names, f"{path} imports {module}"
+                optional = path.parent.name == "bench" and module == "playwright"  # the bench says how to get it
+                assert optional or brought & names, f"{path} imports {module}"
 
 
 def test_the_package_gives_its_main_names_and_loads_no_torch() -> None:

@@ -28,6 +28,14 @@ for (const link of element.querySelectorAll("a")) link.addEventListener("click",
 });
 """
 
+# Gradio's own button is hidden, for it speaks the browser's language and not the page's.
+API = """
+element.querySelector("a").addEventListener("click", (event) => {
+  const button = document.querySelector("button.show-api");
+  if (button) { event.preventDefault(); button.click(); }
+});
+"""
+
 
 def build() -> gr.Blocks:
     """A page for each language, at the paths of `language.PATHS`. Whatever a page asks is answered in its language."""
@@ -56,6 +64,7 @@ def page(demo: gr.Blocks) -> None:
         tour()
         gr.HTML(
             html_template=f'<footer class="sd-end"><a href="?view=api">{html.escape(words["api"])}</a></footer>',
+            js_on_load=API,
             apply_default_css=False,
         )
         fields, screen = built["race"]

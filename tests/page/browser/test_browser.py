@@ -794,7 +794,7 @@ def test_the_real_models_certificates_are_recorded_too(open_page, monkeypatch):
     expect(place).to_contain_text("after “The old lighthouse")
     expect(badge).to_have_text("Recorded")
     expect(verdict(page).locator("h2")).to_have_text("Lossless")
-    break_it(page, "one_coin")
+    break_it(page, "from_target")
     expect(verdict(page).locator("h2")).to_have_text("Not lossless")
     page.locator(".sd-proof [data-part=text]").fill("Another text")
     expect(place).to_contain_text("Nobody has sampled this yet")

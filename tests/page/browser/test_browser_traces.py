@@ -107,8 +107,9 @@ def test_a_run_is_downloaded_and_opened_again(open_page, tmp_path):
     choose(page, "Open a trace", tmp_path / "junk.jsonl")
     until_said(page, "not taken")
     assert page.inner_text("[data-part=lane0]") == before and page.locator(".sd-faults:visible").count() == 0
-    page.locator(".sd-pills .sd-pill", has_text="Story").click()
-    page.wait_for_function("document.querySelector('[data-part=lane0]').textContent.includes('<script>')")
+    lane = page.locator("[data-part=lane0]").text_content()
+    page.locator(".sd-pills .sd-pill", has_text="Facts").click()
+    page.wait_for_function("lane => document.querySelector('[data-part=lane0]').textContent !== lane", arg=lane)
     assert said(page) == ""  # what was told of one run is not said of the next
 
 
