@@ -13,7 +13,7 @@ from torch import nn, Tensor
 from tqdm import tqdm
 
 WARM_UP, DECAY_FROM, FINAL_RATE = 0.02, 0.45, 0.03
-SAVE_EVERY_SECONDS = 180
+SAVE_EVERY_SECONDS, TELL_EVERY_STEPS = 180, 50
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def fit(
         write_back(parameters, masters)
         tokens, step = tokens + seen, step + 1
         bar.update(seen)
-        if step % 50 == 0:
+        if step % TELL_EVERY_STEPS == 0:
             losses.append((tokens, round(sum(recent) / len(recent), 4)))
             bar.set_postfix(loss=losses[-1][1])
             recent.clear()

@@ -10,6 +10,7 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from .corpus import blocked_words
 
+SAMPLE_TOKENS, STORY_TOKENS = 100, 120
 BEGINNINGS = {
     "story": ("Once upon a time", "The old captain", "“What is that?” said the girl."),
     "code": ("def read(path):\n", "class Queue:\n", "import os\n"),
@@ -40,7 +41,9 @@ def sample(
 
 
 def examine(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, stories: int, seed: int) -> dict[str, Any]:
-    samples = {name: sample(model, tokenizer, list(prompts), 100, seed) for name, prompts in BEGINNINGS.items()}
+    samples = {
+        name: sample(model, tokenizer, list(prompts), SAMPLE_TOKENS, seed) for name, prompts in BEGINNINGS.items()
+    }
     blocked, found = blocked_words(), []
     for text in tqdm(many_stories(model, tokenizer, stories, seed), total=stories, desc="reading", unit="story"):
         found += [match.group() for match in blocked.finditer(text)]
@@ -48,9 +51,7 @@ def examine(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, stories
 
 
 @torch.inference_mode()
-def many_stories(
-    model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, count: int, seed: int, tokens: int = 120
-) -> list[str]:
+def many_stories(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, count: int, seed: int) -> list[str]:
     """Stories from the bare beginning of a text, in batches."""
     torch.manual_seed(seed + 1)
     prompts = [tokenizer.encode(text, add_special_tokens=False) for text in BEGINNINGS["story"]]
@@ -61,7 +62,7 @@ def many_stories(
         start = torch.tensor([[tokenizer.bos_token_id, *ids]] * rows, device=model.device)
         out = model.generate(
             start, attention_mask=torch.ones_like(start), do_sample=True, temperature=0.8, top_k=0,
-            max_new_tokens=tokens, pad_token_id=0,
+            max_new_tokens=STORY_TOKENS, pad_token_id=0,
         )  # fmt: skip
         texts += tokenizer.batch_decode(out[:, 1:], skip_special_tokens=True)
     return texts
