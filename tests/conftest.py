@@ -11,6 +11,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # each of xdist's processes has a
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def one_thread_a_process() -> None:
+    """Families would take as many threads as the machine has cores, and each of xdist's processes has one."""
+    from specdec.families import zoo
+    from specdec.figures import machine
+
+    zoo.spared_cores = machine.cores() - 1
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("passed", []):
         for name, figure in getattr(report, "user_properties", ()):

@@ -26,6 +26,7 @@ from .enumeration import output_law, TooManyPaths, total_variation
 from .toys import Case, cases, cycle_law, deep_cases, largest_error, PARAMS, run_loop, shipped_error
 
 EXACT = 1e-12  # float64 arithmetic over a few thousand paths stays below it
+LOOPS = ((3, 1, 1), (3, 2, 2), (3, 2, 3), (2, 3, 3), (2, 3, 4))  # V, K and length of what judges a user's verifier
 
 
 class HiddenCoin:
@@ -88,8 +89,7 @@ def judge(path: Path) -> int:
     print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
     # Greedy and top-k laws hold zeros. The loop shows what several cycles do, one cycle what deep drafts do.
     warps = (PARAMS[0], PARAMS[1], PARAMS[4], PARAMS[5])
-    shapes = ((3, 1, 1), (3, 2, 2), (3, 2, 3), (2, 3, 3), (2, 3, 4))
-    loops = [Case(*shape, params, seed=seed) for seed, (shape, params) in enumerate(product(shapes, warps))]
+    loops = [Case(*shape, params, seed=seed) for seed, (shape, params) in enumerate(product(LOOPS, warps))]
     for case in [*loops, *deep_cases()]:
         try:
             law, count = output_law(run_loop(partial(case.task, rule))) if case in loops else cycle_law(case, rule)

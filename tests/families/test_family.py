@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -282,6 +283,20 @@ def test_a_folder_without_a_target_or_a_tokenizer_is_refused(tmp_path: Path) -> 
     (tmp_path / "family" / "target").mkdir(parents=True)
     with pytest.raises(ValueError, match=r"tokenizer: there is no tokenizer\.json"):
         zoo.read(tmp_path / "family", "family", torch.float32)
+
+
+def test_the_number_of_threads_is_tried_out(exact: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = torch.get_num_threads()
+    monkeypatch.setattr(zoo, "spared_cores", 0)
+    monkeypatch.setattr(zoo.machine, "cores", lambda: 2)
+    ticks = itertools.count()  # each pass takes longer than the one before, so those with more threads do
+    monkeypatch.setattr(zoo, "time", SimpleNamespace(perf_counter=lambda: next(ticks) ** 2))
+    try:
+        assert zoo.tune_threads(exact, 1) == torch.get_num_threads() == 1
+        zoo.time.perf_counter = lambda: -(next(ticks) ** 2)
+        assert zoo.tune_threads(exact, 1) == torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_run_has_the_threads_of_its_family_whichever_was_loaded_last() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,7 @@ def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "my_verify.py: lossless" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("loops", [prove.LOOPS[:2], pytest.param(prove.LOOPS, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
@@ -51,8 +53,10 @@ def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixt
     ],
 )
 def test_a_wrong_verifier_is_found_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], right: str, wrong: str
-) -> None:
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, loops: Any, right: str,
+    wrong: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(prove, "LOOPS", loops)
     assert right in RIGHT
     assert judge(tmp_path, RIGHT.replace(right, wrong)) == 1
     assert "NOT lossless" in capsys.readouterr().out
@@ -93,7 +97,11 @@ def test_a_missing_file_says_so(tmp_path: Path) -> None:
         prove.judge(tmp_path / "none.py")
 
 
-def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.long)])
+def test_the_shipped_loop_proves_itself(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    monkeypatch.setattr(prove, "cases", lambda rule: toys.cases(rule)[::every])
     assert prove.prove_rule(paths=12) == 0
     assert "largest error" in capsys.readouterr().out
 
