@@ -20,6 +20,14 @@ def one_thread_a_process() -> None:
     zoo.spared_cores = machine.cores() - 1
 
 
+@pytest.fixture(scope="session")
+def shallow(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a small family, see shallow.py."""
+    from shallow import write
+
+    return str(write(tmp_path_factory.mktemp("families") / "shallow"))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("passed", []):
         for name, figure in getattr(report, "user_properties", ()):

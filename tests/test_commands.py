@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -66,9 +67,9 @@ def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(
     assert not list(tmp_path.iterdir()) and not list(tmp_path.parent.glob(f"{tmp_path.name}.*"))
 
 
-def test_the_terminal_races_a_peer(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    saved = tmp_path / "run.jsonl"
-    assert terminal.main(["Once", "--peer", "transformers", "--max-tokens", "8", "--save", str(saved)]) == 0
+def test_the_terminal_races_a_peer(capsys: pytest.CaptureFixture[str], tmp_path: Path, shallow: str) -> None:
+    saved, family = tmp_path / "run.jsonl", ["--family", shallow]
+    assert terminal.main(["Once", *family, "--peer", "transformers", "--max-tokens", "8", "--save", str(saved)]) == 0
     out = capsys.readouterr().out
     assert "transformers, assisted" in out and "against plain decoding" in out and "failed" not in out
     assert Trace.load(saved).header.lanes == ("speculative", "transformers", "plain")
@@ -128,10 +129,11 @@ def test_the_traceback_is_shown_to_who_asks(
 
 
 def test_the_bench_prints_a_table_and_one_line_of_json(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shallow: str
 ) -> None:
     monkeypatch.setattr(bench, "PROMPTS", {name: texts[:2] for name, texts in prompts.PROMPTS.items()})
-    arguments = ["--suite", "embedded", "--tokens", "16", "--repeats", "1", "-k", "2", "3", "--no-peers"]
+    monkeypatch.setattr(measure, "gc", SimpleNamespace(collect=lambda: None))  # this process has much to look through
+    arguments = ["--family", shallow, "--tokens", "8", "--repeats", "1", "-k", "2", "3", "--no-peers"]
     assert bench.main([*arguments, "--json", str(tmp_path / "report.json")]) == 0
     *table, last = capsys.readouterr().out.splitlines()
     report = json.loads(last)
@@ -155,14 +157,14 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
 
 
 def test_the_bench_measures_a_pair_from_folders(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shallow: str
 ) -> None:
     """In the Hub's layout, each model with its tokenizer; transformers reads the same files."""
     one = {"story": prompts.PROMPTS["story"][:1]}
     monkeypatch.setattr(bench, "PROMPTS", one)
     monkeypatch.setattr(peers, "PROMPTS", one)
     for name in ("target", "draft_model"):
-        shutil.copytree(EMBEDDED / name, tmp_path / name)
+        shutil.copytree(Path(shallow, name), tmp_path / name)
         shutil.copytree(EMBEDDED / "tokenizer", tmp_path / name, dirs_exist_ok=True)
     pair = ["--target", str(tmp_path / "target"), "--draft", str(tmp_path / "draft_model")]
     assert bench.main(["--suite", "hub", *pair, "--tokens", "8", "--repeats", "1", "-k", "2"]) == 0
@@ -171,6 +173,7 @@ def test_the_bench_measures_a_pair_from_folders(
     assert report["peers"]["prompts_with_identical_text"] == "1 of 1"
 
 
+@pytest.mark.long
 def test_the_bench_measures_what_a_reader_costs(capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.main(["--suite", "serving", "--tokens", "8", "--repeats", "2"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -269,7 +272,9 @@ def test_headlines_leave_looping_rows_out() -> None:
     assert bench.headline(rows[2:], 0.0)["speedup"] is None
 
 
-def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(
+    monkeypatch: pytest.MonkeyPatch, shallow: str
+) -> None:
     seeds: list[set[int]] = []
 
     def pairs(*given: Any) -> Any:
@@ -287,7 +292,7 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: py
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
     monkeypatch.setattr(bench, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
     options = Options(suite="embedded", tokens=4, repeats=3, k=(2,))
-    bench.measure(load("embedded"), options)
+    bench.measure(load(shallow), options)
     choosing, reporting = seeds
     assert len(choosing) == bench.CHOOSING + 1 and len(reporting) == 4
     assert not choosing & reporting

@@ -22,6 +22,7 @@ FIGURES = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (shutil.which("chromium") or shutil.which("chromium-browser")), reason="no chromium")
 def test_the_suite_measures_a_visit() -> None:
     """In a process of its own: the tests of the page have a playwright in this one."""

@@ -56,18 +56,18 @@ def test_the_suite_measures_every_lane(
 
 
 def test_the_gpu_suite_has_the_embedded_pair_beside_the_shapes(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shallow: str
 ) -> None:
-    """Put together as on a GPU; here the pair runs on the CPU."""
+    """Put together as on a GPU; here a small pair runs on the CPU."""
     asked = []
     monkeypatch.setattr(shapes, "report", lambda options: {"rows": [], "models": {"tiny": shapes.PAIRS["tiny"]}})
-    monkeypatch.setattr(bench, "load", lambda name, device: asked.append(device) or zoo.load(name))
+    monkeypatch.setattr(bench, "load", lambda name, device: asked.append((name, device)) or zoo.load(shallow))
     monkeypatch.setattr(bench, "PROMPTS", {"facts": prompts.PROMPTS["facts"][:1]})
     monkeypatch.setattr(bench, "TEMPERATURES", (0.0,))
     assert bench.main(["--suite", "gpu", "--tokens", "8", "--repeats", "1", "-k", "2", "--no-peers"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     embedded = report["embedded"]
-    assert asked == ["cuda"] and {row["drafter"] for row in embedded["rows"]} >= {"medusa", "eagle3", "early_exit"}
+    assert asked == [("embedded", "cuda")] and {row["drafter"] for row in embedded["rows"]} >= {"medusa", "eagle3", "early_exit"}
     assert all(row["measured_speedup"] > 0.0 and row["eager_because"] is None for row in embedded["rows"])
     assert set(report["provenance"]["models"]) == {"tiny", "embedded"} and "models" not in embedded
 
