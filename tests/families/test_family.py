@@ -109,10 +109,10 @@ def test_greedy_text_is_plain_text_for_every_drafter(exact: Family, domain: int)
 @pytest.mark.long
 @pytest.mark.parametrize("prompt", [prompts[1] for prompts in PROMPTS.values()], ids=PROMPTS)
 def test_greedy_text_is_plain_text_for_every_drafter_and_k(exact: Family, prompt: str) -> None:
-    plain = greedy_ids(exact, prompt, "none", 0)
+    plain = greedy_ids(exact, prompt, "none", 0, 24)
     for drafter in drafting(exact):
         for k in (0, 1, 2, 3, 5, 8):
-            assert greedy_ids(exact, prompt, drafter, k) == plain, (drafter, k)
+            assert greedy_ids(exact, prompt, drafter, k, 24) == plain, (drafter, k)
 
 
 def every_prompt() -> list[str]:
@@ -136,7 +136,7 @@ def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family) -> Non
     compared = 0
     for i, prompt in enumerate([prompts[2] for prompts in PROMPTS.values()]):
         for temperature, top_p in ((0.7, 0.95), (1.1, 1.0)):
-            params = SamplingParams(temperature, top_p=top_p, max_tokens=32, seed=i, ignore_end=True)
+            params = SamplingParams(temperature, top_p=top_p, max_tokens=24, seed=i, ignore_end=True)
             plain, *others = (
                 ids(list(generate(tasks(exact, prompt, drafter, k, params, False, "shared_noise")["speculative"])))
                 for drafter, k in [("none", 0), *itertools.product(drafting(exact), (1, 3, 5, 8))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -136,17 +136,25 @@ def repetitive(seed: int) -> list[int]:
     return [1, *phrase, rng.randrange(97), *phrase[:3], rng.randrange(97), *phrase]
 
 
-@pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("k", [1, 4, 7])
+def grid() -> Iterator[Any]:
+    """Every kind greedily and sampled, each time with one of the depths; the others are long."""
+    depths = (1, 4, 7)
+    for i, kind in enumerate(KINDS):
+        for j, name in enumerate(("greedy", "sampled")):
+            for k in depths:
+                marks = [] if k == depths[(i + j) % 3] else [pytest.mark.long]
+                yield pytest.param(kind, k, WARM if j else GREEDY, marks=marks, id=f"{kind}-{k}-{name}")
+
+
+@pytest.mark.parametrize(("kind", "k", "params"), grid())
 def test_a_run_is_the_plain_loops(kind: str, k: int, params: SamplingParams) -> None:
     """Token by token, cycle by cycle: drafts, kept ones, p, q and coins, through several buckets, to the last token.
 
     Behind prompts of one token and of fewer than K, too.
     """
     accepted = drafted = 0
-    for prompt in (prompt_of(kind, k), [5], [3, 1]):
-        cycle, records = same_runs(kind, k, params, prompt)
+    for prompt, tokens in ((prompt_of(kind, k), 40), ([5], 20), ([3, 1], 20)):
+        cycle, records = same_runs(kind, k, replace(params, max_tokens=tokens), prompt)
         accepted += sum(record.accepted for record in records)
         drafted += sum(len(record.drafted) for record in records)
         assert cycle.syncs == len(records)
