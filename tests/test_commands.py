@@ -272,9 +272,7 @@ def test_headlines_leave_looping_rows_out() -> None:
     assert bench.headline(rows[2:], 0.0)["speedup"] is None
 
 
-def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(
-    monkeypatch: pytest.MonkeyPatch, shallow: str
-) -> None:
+def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: pytest.MonkeyPatch, shallow: str) -> None:
     seeds: list[set[int]] = []
 
     def pairs(*given: Any) -> Any:

@@ -67,7 +67,11 @@ def test_the_gpu_suite_has_the_embedded_pair_beside_the_shapes(
     assert bench.main(["--suite", "gpu", "--tokens", "8", "--repeats", "1", "-k", "2", "--no-peers"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     embedded = report["embedded"]
-    assert asked == [("embedded", "cuda")] and {row["drafter"] for row in embedded["rows"]} >= {"medusa", "eagle3", "early_exit"}
+    assert asked == [("embedded", "cuda")] and {row["drafter"] for row in embedded["rows"]} >= {
+        "medusa",
+        "eagle3",
+        "early_exit",
+    }
     assert all(row["measured_speedup"] > 0.0 and row["eager_because"] is None for row in embedded["rows"])
     assert set(report["provenance"]["models"]) == {"tiny", "embedded"} and "models" not in embedded
 
