@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import builtins
 import codecs
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-SENTENCEPIECE_SPACE = "▁"
+SENTENCEPIECE_SPACE, BYTE_TOKEN = "▁", re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 class Pieces:
@@ -43,8 +44,8 @@ class Pieces:
             return b""
         if self._byte_level:
             return b"".join(builtins.bytes([BYTE_OF[c]]) if c in BYTE_OF else c.encode() for c in content)
-        if len(content) == 6 and content.startswith("<0x"):
-            return builtins.bytes([int(content[3:5], 16)])
+        if byte := BYTE_TOKEN.fullmatch(content):
+            return builtins.bytes([int(byte[1], 16)])
         return content.replace(SENTENCEPIECE_SPACE, " ").encode()
 
 

@@ -84,3 +84,9 @@ def test_sentencepiece_tokens() -> None:
     tokenizer = Tokenizer(models.BPE({"▁the": 0, "<0xF0>": 1, "x": 2}, [], byte_fallback=True))
     pieces = Pieces(tokenizer)
     assert [pieces.bytes(i) for i in range(3)] == [b" the", b"\xf0", b"x"]
+
+
+def test_what_only_looks_like_a_byte_token_is_text() -> None:
+    words = ["<0xZZ>", "<0x+1>", "<0x41x"]
+    pieces = Pieces(Tokenizer(models.BPE({word: i for i, word in enumerate(words)}, [])))
+    assert [pieces.bytes(i) for i in range(3)] == [word.encode() for word in words]
