@@ -16,7 +16,7 @@ from ..drafters import AdaptiveDrafter, Drafter
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, of_part
 from ..models.base import LanguageModel
-from ..models.checkpoint import naming
+from ..models.checkpoint import naming, weight_files
 from ..models.transformer import EightBit, Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -226,7 +226,9 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
     """
     if device != "cpu":
         return torch.bfloat16
-    stored = sum(shard.stat().st_size for shard in folder.glob("*.safetensors"))
+    with naming(folder):
+        files = weight_files(folder) if any(folder.glob("*.safetensors")) else {}
+    stored = sum((folder / file).stat().st_size for file in files if (folder / file).is_file())
     supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
     return torch.bfloat16 if stored > SMALL and supported() else torch.float32
 

@@ -234,6 +234,19 @@ def test_an_unknown_drafter_is_refused_with_the_choices(exact: Family) -> None:
         race(exact, PROMPT, drafter="telepathy")
 
 
+def test_only_the_files_that_are_read_count_as_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large model runs in bfloat16 on a CPU that multiplies it; copies beside a small one make it no larger."""
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True, raising=False)
+    monkeypatch.setattr(zoo, "SMALL", 100)
+    for name, size in (("model-1-of-2", 40), ("model-2-of-2", 50), ("consolidated", 900)):
+        (tmp_path / f"{name}.safetensors").write_bytes(bytes(size))
+    index = {"weight_map": {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert zoo.fastest_dtype(tmp_path) == torch.float32
+    (tmp_path / "model-2-of-2.safetensors").write_bytes(bytes(70))
+    assert zoo.fastest_dtype(tmp_path) == torch.bfloat16
+
+
 @pytest.fixture
 def crowded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The embedded family with further drafts and a tuned target, all of the same weights."""
