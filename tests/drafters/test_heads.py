@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from naiveheads import naive_eagle3, naive_medusa
 from safetensors.torch import save_file
 from torch import Tensor
 from toyheads import (
@@ -48,59 +49,6 @@ from specdec.sampling import probabilities
 from specdec.train import eagle3 as train_eagle3
 from specdec.train import medusa as train_medusa
 from specdec.types import Proposal, SamplingParams
-
-
-@torch.no_grad()
-def naive_medusa(weights: dict[str, Tensor], text: list[int], count: int, blocks: int = 1) -> Tensor:
-    """Logits of the heads behind `text`, from the state of its last token but one.  # [count, V]"""
-    state = MODEL.model(torch.tensor([text[:-1]])).last_hidden_state[0, -1]
-    rows = []
-    for head in range(count):
-        x = state
-        for block in range(blocks):
-            part = f"{head}.{block}.linear"
-            x = x + F.silu(F.linear(x, weights[f"{part}.weight"], weights[f"{part}.bias"]))
-        rows.append(F.linear(x, weights.get(f"{head}.{blocks}.weight", MODEL.lm_head.weight)))
-    return torch.stack(rows)
-
-
-@torch.no_grad()
-def naive_eagle3(weights: dict[str, Tensor], text: list[int], drafted: list[int]) -> Tensor:
-    """Logits of one token more behind `text` and `drafted`, over the draft vocabulary.  # [draft V]"""
-    states = MODEL(torch.tensor([text[:-1]]), output_hidden_states=True).hidden_states
-    stream = F.linear(torch.cat([states[tap][0] for tap in TAPS], -1), weights["fc.weight"])
-    for count in range(len(drafted) + 1):
-        stream = torch.cat([stream, naive_layer(weights, text[1:] + drafted[:count], stream)[-1:]])
-    return F.linear(norm(stream[-1], weights["norm.weight"]), weights["lm_head.weight"])
-
-
-def naive_layer(weights: dict[str, Tensor], tokens: list[int], stream: Tensor) -> Tensor:
-    def part(name: str) -> Tensor:
-        return weights[f"midlayer.{name}.weight"]
-
-    n = len(stream)
-    words = MODEL.model.embed_tokens.weight[torch.tensor(tokens)]
-    x = torch.cat([norm(words, part("input_layernorm")), norm(stream, part("hidden_norm"))], -1)
-    q, k, v = (F.linear(x, part(f"self_attn.{name}_proj")).view(n, HEADS, -1) for name in "qkv")
-    q, k = turned(q), turned(k)
-    seen = torch.full((n, n), float("-inf")).triu(1)
-    shares = (torch.einsum("ihd,jhd->hij", q, k) * q.shape[-1] ** -0.5 + seen).softmax(-1)
-    y = torch.einsum("hij,jhd->ihd", shares, v).reshape(n, WIDTH)
-    stream = stream + F.linear(y, part("self_attn.o_proj"))
-    x = norm(stream, part("post_attention_layernorm"))
-    x = F.silu(F.linear(x, part("mlp.gate_proj"))) * F.linear(x, part("mlp.up_proj"))
-    return stream + F.linear(x, part("mlp.down_proj"))
-
-
-def norm(x: Tensor, weight: Tensor) -> Tensor:
-    return x * (x.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt() * weight
-
-
-def turned(x: Tensor) -> Tensor:  # [n, heads, dim]
-    n, _, dim = x.shape
-    angles = torch.arange(n)[:, None, None] / 10000.0 ** (torch.arange(0, dim, 2) / dim)
-    a, b = x.chunk(2, -1)
-    return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
 
 
 class Watched(Run):

@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from naiveheads import naive_eagle3, naive_medusa, Weights
 from safetensors.torch import save_file
-from test_heads import cycles, norm, turned, Watched
+from test_heads import cycles, Watched
 from tokenizers import models, pre_tokenizers, processors, Tokenizer
-from torch import Tensor
 from toyheads import (
     decoder,
     DRAFT_IDS,
     eagle3_config,
     eagle3_weights,
-    HEADS,
     medusa_weights,
     MODEL,
     shape,
@@ -39,8 +38,6 @@ from specdec.models.transformer import Transformer
 from specdec.proof.enumeration import output_law
 from specdec.proof.toys import run_loop
 from specdec.types import SamplingParams
-
-Weights = dict[str, Tensor]
 
 
 def words(count: int, **changes: str) -> Tokenizer:
@@ -78,33 +75,6 @@ def model_folder(folder: Path, model: Any, tokenizer: Tokenizer) -> Path:
     model.save_pretrained(folder)
     tokenizer.save(str(folder / "tokenizer.json"))
     return folder
-
-
-@torch.no_grad()
-def naive_eagle3(weights: Weights, text: list[int], drafted: list[int], before_residual: bool, taps: Any) -> Tensor:
-    """As in tests/drafters/test_heads.py, with both kinds of residual and any features.  # [draft V]"""
-    states = MODEL(torch.tensor([text[:-1]]), output_hidden_states=True).hidden_states
-    stream = F.linear(torch.cat([states[tap][0] for tap in taps], -1), weights["fc.weight"])
-    for count in range(len(drafted) + 1):
-        stream = torch.cat([stream, naive_layer(weights, text[1:] + drafted[:count], stream, before_residual)[-1:]])
-    return F.linear(norm(stream[-1], weights["norm.weight"]), weights["lm_head.weight"])
-
-
-def naive_layer(weights: Weights, tokens: list[int], stream: Tensor, before_residual: bool) -> Tensor:
-    def part(name: str) -> Tensor:
-        return weights[f"midlayer.{name}.weight"]
-
-    n = len(stream)
-    own = weights.get("embed_tokens.weight", MODEL.model.embed_tokens.weight)
-    normed = norm(stream, part("hidden_norm"))
-    x = torch.cat([norm(own[torch.tensor(tokens)], part("input_layernorm")), normed], -1)
-    q, k, v = (F.linear(x, part(f"self_attn.{name}_proj")).view(n, HEADS, -1).transpose(0, 1) for name in "qkv")
-    q, k = (turned(y.transpose(0, 1)).transpose(0, 1) for y in (q, k))
-    y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(0, 1).reshape(n, WIDTH)
-    stream = (normed if before_residual else stream) + F.linear(y, part("self_attn.o_proj"))
-    x = norm(stream, part("post_attention_layernorm"))
-    x = F.silu(F.linear(x, part("mlp.gate_proj"))) * F.linear(x, part("mlp.up_proj"))
-    return stream + F.linear(x, part("mlp.down_proj"))
 
 
 def renamed(weights: Weights, layer: str, prefix: str = "", bare: Iterable[str] = ()) -> Weights:
@@ -200,19 +170,6 @@ class EagleRun(Watched):
         super().__init__(make)
 
 
-@torch.no_grad()
-def naive_medusa(weights: Weights, text: list[int], layers: int) -> Tensor:
-    """Logits of four heads of any depth behind `text`, as in tests/drafters/test_heads.py.  # [4, V]"""
-    state = MODEL.model(torch.tensor([text[:-1]])).last_hidden_state[0, -1]
-    rows = []
-    for head in range(4):
-        x = state
-        for i in range(layers):
-            x = x + F.silu(F.linear(x, weights[f"{head}.{i}.linear.weight"], weights[f"{head}.{i}.linear.bias"]))
-        rows.append(F.linear(x, weights.get(f"{head}.{layers}.weight", MODEL.lm_head.weight)))
-    return torch.stack(rows)
-
-
 def deep_medusa() -> Weights:
     """Two blocks a head, and an output matrix of its own."""
     second = {name.replace(".0.", ".1."): w for name, w in medusa_weights(seed=9).items()}
@@ -240,7 +197,7 @@ def test_medusa_heads_say_what_the_naive_ones_say(
     run = Watched(lambda view: MedusaDrafter(view, heads))
     for i, (text, _) in enumerate(cycles(run, 3, 4, seed=0)):
         rows = torch.stack(run.logits[4 * i : 4 * i + 4])
-        assert torch.allclose(rows, naive_medusa(weights, text, layers)[:, :23], atol=1e-4)
+        assert torch.allclose(rows, naive_medusa(weights, text, blocks=layers)[:, :23], atol=1e-4)
 
 
 def without(weights: Weights, *names: str) -> Weights:

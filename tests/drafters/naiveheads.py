@@ -1,0 +1,70 @@
+"""Naive second implementations of heads: transformers' target, the whole text anew, no cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from toyheads import HEADS, MODEL, TAPS, WIDTH
+
+Weights = dict[str, Tensor]
+
+
+@torch.no_grad()
+def naive_medusa(weights: Weights, text: list[int], count: int = 4, blocks: int = 1) -> Tensor:
+    """Logits of the heads behind `text`, from the state of its last token but one.  # [count, V]"""
+    state = MODEL.model(torch.tensor([text[:-1]])).last_hidden_state[0, -1]
+    rows = []
+    for head in range(count):
+        x = state
+        for block in range(blocks):
+            part = f"{head}.{block}.linear"
+            x = x + F.silu(F.linear(x, weights[f"{part}.weight"], weights[f"{part}.bias"]))
+        rows.append(F.linear(x, weights.get(f"{head}.{blocks}.weight", MODEL.lm_head.weight)))
+    return torch.stack(rows)
+
+
+@torch.no_grad()
+def naive_eagle3(
+    weights: Weights, text: list[int], drafted: list[int], before_residual: bool = False, taps: Sequence[int] = TAPS
+) -> Tensor:
+    """Logits of one token more behind `text` and `drafted`, over the draft vocabulary.  # [draft V]"""
+    states = MODEL(torch.tensor([text[:-1]]), output_hidden_states=True).hidden_states
+    stream = F.linear(torch.cat([states[tap][0] for tap in taps], -1), weights["fc.weight"])
+    for count in range(len(drafted) + 1):
+        stream = torch.cat([stream, naive_layer(weights, text[1:] + drafted[:count], stream, before_residual)[-1:]])
+    return F.linear(norm(stream[-1], weights["norm.weight"]), weights["lm_head.weight"])
+
+
+def naive_layer(weights: Weights, tokens: list[int], stream: Tensor, before_residual: bool) -> Tensor:
+    """With the target's words or the head's own; the residual is the stream, or the stream behind its norm."""
+
+    def part(name: str) -> Tensor:
+        return weights[f"midlayer.{name}.weight"]
+
+    n = len(stream)
+    words = weights.get("embed_tokens.weight", MODEL.model.embed_tokens.weight)[torch.tensor(tokens)]
+    normed = norm(stream, part("hidden_norm"))
+    x = torch.cat([norm(words, part("input_layernorm")), normed], -1)
+    q, k, v = (F.linear(x, part(f"self_attn.{name}_proj")).view(n, HEADS, -1) for name in "qkv")
+    q, k = turned(q), turned(k)
+    seen = torch.full((n, n), float("-inf")).triu(1)
+    shares = (torch.einsum("ihd,jhd->hij", q, k) * q.shape[-1] ** -0.5 + seen).softmax(-1)
+    y = torch.einsum("hij,jhd->ihd", shares, v).reshape(n, WIDTH)
+    stream = (normed if before_residual else stream) + F.linear(y, part("self_attn.o_proj"))
+    x = norm(stream, part("post_attention_layernorm"))
+    x = F.silu(F.linear(x, part("mlp.gate_proj"))) * F.linear(x, part("mlp.up_proj"))
+    return stream + F.linear(x, part("mlp.down_proj"))
+
+
+def norm(x: Tensor, weight: Tensor) -> Tensor:
+    return x * (x.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt() * weight
+
+
+def turned(x: Tensor) -> Tensor:  # [n, heads, dim]
+    n, _, dim = x.shape
+    angles = torch.arange(n)[:, None, None] / 10000.0 ** (torch.arange(0, dim, 2) / dim)
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
