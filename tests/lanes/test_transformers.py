@@ -29,8 +29,8 @@ WARM = SamplingParams(0.8, top_k=20, top_p=0.9, max_tokens=24, seed=3)
 
 
 @pytest.fixture(scope="module")
-def family() -> zoo.Family:
-    return zoo.load("embedded", torch.float32)
+def family(shallow: str) -> zoo.Family:
+    return zoo.load(shallow, torch.float32)
 
 
 def events_of(events: Sequence[Event], lane: str, kind: type) -> list:
@@ -83,10 +83,27 @@ def test_its_cycles_are_told_as_every_lanes_are(family, drafter, params):
     assert threads() == []
 
 
+QUESTION = "Q: What is the capital of Italy?\nA:"
+
+
 @needs_family
-@pytest.mark.parametrize("prompt", [PROMPT, "Q: What is the capital of Italy?\nA:", "def add(a, b):\n"])
-@pytest.mark.parametrize("drafter", ["draft_model", "prompt_lookup"])
-def test_greedy_text_is_that_of_plain_decoding(family, drafter, prompt):
+@pytest.mark.parametrize(
+    ("drafter", "prompt"),
+    [
+        ("draft_model", PROMPT),
+        ("prompt_lookup", QUESTION),
+        *(
+            pytest.param(*pair, marks=pytest.mark.long)
+            for pair in (
+                ("draft_model", QUESTION), ("draft_model", "def add(a, b):\n"),
+                ("prompt_lookup", PROMPT), ("prompt_lookup", "def add(a, b):\n"),
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_greedy_text_is_that_of_plain_decoding(drafter, prompt):
+    """The whole family's."""
+    family = zoo.load("embedded", torch.float32)
     events = list(race(family, prompt, drafter, 4, SamplingParams(max_tokens=40), peer=True))
     assert ids(events, PEER) == ids(events, PLAIN)
 

@@ -56,11 +56,11 @@ def test_a_run_over_there_is_a_run_here(worker: Worker) -> None:
 
 def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(worker: Worker) -> None:
     family = worker.load("embedded", "cpu")
-    whole = list(worker.race(family, PROMPT, "none", 0, LONG))
+    whole = list(worker.race(family, PROMPT, "none", 0, PARAMS))
     running = worker.race(family, PROMPT, "none", 0, LONG)
     told = list(islice(running, 5))
     running.close()
-    events = list(worker.race(family, PROMPT, "none", 0, LONG))
+    events = list(worker.race(family, PROMPT, "none", 0, PARAMS))
     assert len(told) == 5 and len(events) == len(whole)
     never_begun = worker.race(family, PROMPT, "none", 0, LONG)
     never_begun.close()
