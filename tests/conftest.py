@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -18,6 +19,7 @@ def one_thread_a_process() -> None:
     from specdec.figures import machine
 
     zoo.spared_cores = machine.cores() - 1
+    gc.freeze()  # what was imported stays: no collection needs to look through it
 
 
 @pytest.fixture(scope="session")

@@ -323,8 +323,8 @@ def test_of_a_tree_typical_acceptance_keeps_the_longest_plausible_path() -> None
 
 
 @pytest.fixture(scope="module")
-def family() -> Family:
-    return zoo.load("embedded", torch.float32)
+def family(shallow: str) -> Family:
+    return zoo.load(shallow, torch.float32)
 
 
 @pytest.mark.parametrize("drafter", ["draft_model", "prompt_lookup"])

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import sysconfig
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,7 @@ def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     patch.setattr(eagle3, "VOCABULARY", 448)
     patch.setattr(loop, "TELL_EVERY_STEPS", 1)
     patch.setattr(lessons, "LENGTH", 64)
+    patch.setattr(data, "bits_per_byte", partial(data.bits_per_byte, length=64))
     patch.setattr(report, "SAMPLE_TOKENS", 8)
     patch.setattr(report, "STORY_TOKENS", 8)
     assert train.main(arguments("all", books, out)) == 0
