@@ -46,9 +46,12 @@ _warming = threading.Event()
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One thing to tell the page: lines of the run, or a notice beside the button; `cut` is why lines are missing."""
+    """One thing to tell the page: lines of the run, or a notice beside the button; `cut` is why lines are missing.
 
-    kind: Literal["lines", "notice", "waiting", "cut", "error"]
+    `done`, `cut` and `error` come last.
+    """
+
+    kind: Literal["lines", "notice", "waiting", "done", "cut", "error"]
     text: str
 
 
@@ -198,7 +201,7 @@ def _live(request: RunRequest, family: Any, race: Any) -> Iterator[News]:
             if time.monotonic() - started > DEADLINE:
                 yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
                 return
-    yield News("notice", _notice("done"))
+    yield News("done", _notice("done"))
 
 
 def _certify(request: CertificateRequest) -> Iterator[News]:
@@ -211,7 +214,7 @@ def _certify(request: CertificateRequest) -> Iterator[News]:
             if time.monotonic() - started > DEADLINE:
                 yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
                 return
-    yield News("notice", _notice("certified"))
+    yield News("done", _notice("certified"))
 
 
 def _certificate(request: CertificateRequest) -> Any:

@@ -480,7 +480,7 @@ def test_who_stops_waiting_gives_up_the_place(engine, monkeypatch):
     second.close()
     assert next(third).text.startswith("1 before you")
     first.close()
-    assert list(third)[-1].kind == "notice" and not session._machine.locked()
+    assert list(third)[-1].kind == "done" and not session._machine.locked()
 
 
 def test_a_line_that_is_full_says_so_at_once(engine, monkeypatch):
@@ -490,7 +490,7 @@ def test_a_line_that_is_full_says_so_at_once(engine, monkeypatch):
     (refused,) = session.run(request.check("Hi"))
     assert refused == session.News("error", text.strings("page")["notice"]["full"])
     second.close(), first.close()
-    assert list(session.run(request.check("Hi")))[-1].kind == "notice"
+    assert list(session.run(request.check("Hi")))[-1].kind == "done"
 
 
 def test_a_wait_is_estimated_from_the_turns_before(monkeypatch):

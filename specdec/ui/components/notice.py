@@ -12,6 +12,8 @@ const line = element.querySelector(".sd-notice");
 const show = () => { line.textContent = props.value || ""; line.classList.toggle("sd-wrong", props.wrong === true); };
 show();
 watch(["value", "wrong"], show);
+// Not an update of its own: the last word of the work that was stopped could overtake it.
+watch("ended", () => { if (props.stopped) line.textContent = props.stopped; });
 """
 
 
@@ -23,12 +25,13 @@ def notice(name: str = "notice") -> gr.HTML:
         apply_default_css=False,
         elem_id=name,
         wrong=False,
+        stopped="",
     )
 
 
-def tell(words: str, wrong: bool = False) -> Any:
-    """An update of the line."""
-    return gr.update(value=words, wrong=wrong)
+def tell(words: str, wrong: bool = False, stopped: str = "") -> Any:
+    """An update of the line. `stopped` takes the place of `words` if the work ends before it says another one."""
+    return gr.update(value=words, wrong=wrong, stopped=stopped)
 
 
 def ended() -> Any:

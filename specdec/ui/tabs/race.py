@@ -211,8 +211,9 @@ def play_recorded(name: str, drafter: str) -> tuple[Any, Any]:
 
 def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Button, stop_button: gr.Button) -> None:
     running = run_button.click(start, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
-    running.then(over, None, [screen, run_button, stop_button], queue=False, **PRIVATE)
-    stop_button.click(stopped, None, [line], cancels=running, queue=False, **PRIVATE)
+    running.then(ended, None, screen, queue=False, **PRIVATE)
+    running.then(over, None, [line, run_button, stop_button], queue=False, **PRIVATE)
+    stop_button.click(None, None, None, cancels=running, queue=False, **PRIVATE)
 
 
 def start(*fields: Any) -> Iterator[tuple[Any, ...]]:
@@ -223,13 +224,14 @@ def start(*fields: Any) -> Iterator[tuple[Any, ...]]:
         yield gr.skip(), tell(str(error), wrong=True), gr.skip(), gr.skip()
         return
     yield gr.skip(), tell(""), gr.update(interactive=False), gr.update(interactive=True)
-    log = ""
+    log, words = "", strings("page")["notice"]
+    stopped = {"waiting": words["left"], "notice": words["stopped"]}
     for news in batches(session.run(request)):
         if news.kind == "lines":
             log += pack(news.text)
             yield log, gr.skip(), gr.skip(), gr.skip()
         else:
-            yield gr.skip(), tell(news.text, wrong=news.kind == "error"), gr.skip(), gr.skip()
+            yield gr.skip(), tell(news.text, news.kind == "error", stopped.get(news.kind, "")), gr.skip(), gr.skip()
 
 
 def batches(news: Iterator[session.News]) -> Iterator[session.News]:
@@ -255,10 +257,6 @@ def batches(news: Iterator[session.News]) -> Iterator[session.News]:
 def over() -> tuple[Any, ...]:
     """However it ended: the page learns that no more will come, and Run is there again."""
     return ended(), gr.update(interactive=True), gr.update(interactive=False)
-
-
-def stopped() -> Any:
-    return tell(strings("page")["notice"]["stopped"])
 
 
 def run(

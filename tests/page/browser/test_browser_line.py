@@ -36,7 +36,7 @@ def test_who_waits_sees_the_place_and_leaves_by_stop(open_page, busy):
     expect(other.locator("#notice")).to_contain_text("2 before you: about")
     page.click("#stop")
     page.wait_for_selector("#run:enabled")
-    expect(page.locator("#notice")).to_contain_text("Stopped")
+    expect(page.locator("#notice")).to_contain_text("You left the line")
     expect(other.locator("#notice")).to_contain_text("1 before you: about")
     busy()
     other.wait_for_selector("[data-source=live]")
