@@ -8,7 +8,9 @@ import gradio as gr
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
+from .kept import Kept
 from .language import Greeter
+from .preload import Preload
 from .tabs import TABS
 from .text import PAGE
 
@@ -123,6 +125,11 @@ def launch_settings() -> dict[str, Any]:
         "max_threads": 64,  # more than can wait in `session`, or the page would not answer meanwhile
         "footer_links": ["api"],
         "app_kwargs": {
-            "middleware": [Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6), Middleware(Greeter)]
+            "middleware": [
+                Middleware(Greeter),
+                Middleware(Kept),
+                Middleware(Preload),
+                Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6),
+            ]
         },
     }

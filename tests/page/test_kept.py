@@ -1,0 +1,90 @@
+"""What every visitor is sent: answered from memory the second time, and only where everybody gets the same."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from specdec.ui import kept, preload
+
+
+@pytest.fixture
+def visit():
+    """Ask the little app; its answer counts how often it was really asked."""
+    asked = []
+
+    def answer(request):
+        asked.append(request.url)
+        status = 404 if "none" in request.url.path else 200
+        return PlainTextResponse(f"{len(asked)} " + "x" * 3000, status)
+
+    app = Starlette(
+        routes=[Route("/{path:path}", answer, methods=["GET", "POST"])],
+        middleware=[Middleware(kept.Kept), Middleware(preload.Preload), Middleware(GZipMiddleware, minimum_size=100)],
+    )
+    client = TestClient(app)
+
+    def get(path="/", method="GET", **headers):
+        return client.request(method, path, headers=headers)
+
+    return get
+
+
+def test_the_second_visitor_is_sent_what_the_first_one_was(visit):
+    first, second = visit(), visit()
+    assert first.text == second.text and first.text.startswith("1 ")
+    assert second.headers == first.headers and second.headers["content-encoding"] == "gzip"
+    assert visit("/zh").text.startswith("2 ") and visit("/assets/a.js").text.startswith("3 ")
+    assert visit("/?k=5").text.startswith("1 ")  # the settings of a link are read by the page itself
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/", {"host": "elsewhere.org"}),
+        ("/", {"accept-encoding": "identity"}),
+        ("/", {"x-forwarded-host": "elsewhere.org"}),
+        ("/?deep_link=a", {}),
+        ("/", {"cookie": "access-token-unsecure-x=1"}),
+        ("/", {"range": "bytes=0-9"}),
+        ("/gradio_api/info", {}),
+    ],
+)
+def test_what_may_differ_is_asked_again(visit, path, headers):
+    visit("/")
+    visit("/gradio_api/info")
+    assert not visit(path, **headers).text.startswith("1 ")
+
+
+def test_a_failure_is_not_kept_and_a_post_is_no_visit(visit):
+    assert [visit("/assets/none.js").text[:2] for _ in range(2)] == ["1 ", "2 "]
+    assert [visit(method="POST").text[:2] for _ in range(2)] == ["3 ", "4 "]
+
+
+def test_memory_is_bounded(visit, monkeypatch):
+    monkeypatch.setattr(kept, "MOST", 10)
+    assert [visit().text[:2] for _ in range(2)] == ["1 ", "2 "]
+
+
+def test_the_page_names_gradios_scripts_and_they_are_there(visit):
+    names = preload.scripts()
+    assert {name.partition("-")[0] for name in names} >= {"index", "core", "Blocks", "HTML"}
+    assert all((preload.FRONTEND / "assets" / name).is_file() for name in names)
+    links = visit().headers["link"].split(", ")
+    assert links == [f"<assets/{name}>; rel=modulepreload" for name in names]
+    assert "link" not in visit("/assets/a.js").headers
+
+
+def test_another_build_of_gradio_has_no_such_header_and_works(tmp_path, monkeypatch):
+    (tmp_path / "index.html").write_text("<script src='main.js'></script>")
+    monkeypatch.setattr(preload, "FRONTEND", tmp_path)
+    preload.scripts.cache_clear()
+    try:
+        assert preload.scripts() == []
+    finally:
+        preload.scripts.cache_clear()
