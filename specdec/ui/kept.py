@@ -50,7 +50,7 @@ class Kept:
 
 def copied(message: Message) -> Message:
     """A middleware around this one may write into the headers."""
-    return {**message, "headers": [*message["headers"]]} if "headers" in message else message.copy()
+    return {**message, "headers": [*message.get("headers", ())]}
 
 
 def is_common(scope: Scope) -> bool:

@@ -95,4 +95,4 @@ def test_a_full_line_leaves_the_page_awake_and_refuses_with_a_sentence(address, 
     for job in jobs:
         job.cancel()
     until(lambda: in_line() == 0)
-    assert engine.running == 0 and engine.begun == ["hello"]
+    assert (engine.running, engine.most) == (0, 1)  # the second may begin as the first is gone, before it leaves
