@@ -42,6 +42,7 @@ def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_pag
     assert "so far" not in page.inner_text(".sd-hero")
 
 
+@pytest.mark.long
 def test_who_steps_in_keeps_the_wheel(open_page):
     page = open_page()
     wait_for(page, "first-rejection")
@@ -80,6 +81,7 @@ def test_keys_step_by_cycle_and_set_the_speed(open_page):
     wait_for(page, "done")
 
 
+@pytest.mark.long
 def test_a_token_and_a_figure_explain_themselves_by_mouse_and_by_keyboard(open_page):
     page = open_page(reduced_motion="reduce")
     card = part(page, "card")
@@ -157,6 +159,7 @@ def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
     assert "Lossy" in card.inner_text() and "Coin u" not in card.inner_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [375, 1280])
 def test_a_peer_has_its_lane_its_figure_and_its_time(open_page, width):
     page = open_page(width, reduced_motion="reduce")
@@ -179,6 +182,7 @@ def test_a_peer_has_its_lane_its_figure_and_its_time(open_page, width):
     expect(part(page, "peer")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_a_menus_line_follows_the_choice(open_page):
     page = open_page(reduced_motion="reduce")
     page.get_by_role("button", name="Advanced").click()
@@ -211,6 +215,7 @@ def page_with_a_choice(browser, tmp_path, monkeypatch):
     demo.close()
 
 
+@pytest.mark.long
 def test_another_target_brings_its_own_drafters(page_with_a_choice, monkeypatch):
     page, asked = page_with_a_choice, []
 
@@ -281,6 +286,7 @@ def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
     assert "too old for shared noise" in page.inner_text(".sd-step [data-part=ruleanswer]")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])
 def test_what_a_sub_step_adds_moves_to_its_place_and_stands_there_at_once_without_motion(open_page, motion):
     page = open_page(1280, 800, reduced_motion=motion)
@@ -296,6 +302,7 @@ def test_what_a_sub_step_adds_moves_to_its_place_and_stands_there_at_once_withou
     assert grid["y"] >= 0 and grid["y"] + grid["height"] <= 800
 
 
+@pytest.mark.long
 def test_a_draft_of_sixteen_keeps_its_rejection_in_the_picture_and_its_labels_whole(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
     log = Trace(toyrun.header(), [*toyrun.speculative(3, 16), *toyrun.plain(40)]).dumps()
@@ -313,6 +320,7 @@ def test_a_draft_of_sixteen_keeps_its_rejection_in_the_picture_and_its_labels_wh
     assert page.evaluate(covered)  # nothing shows above or below the label of a row that is scrolled
 
 
+@pytest.mark.long
 def test_keys_and_words_lead_from_decision_to_decision(open_page):
     page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
     open_step(page)
@@ -334,6 +342,7 @@ def test_keys_and_words_lead_from_decision_to_decision(open_page):
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
+@pytest.mark.long
 def test_a_tree_is_taken_apart_sibling_by_sibling(open_page):
     page = open_page(reduced_motion="reduce")
     play_recorded(page, "Facts")
@@ -403,6 +412,7 @@ def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_pag
     assert "you are here" in part("curves").inner_text()
 
 
+@pytest.mark.long
 def test_the_memory_wall_and_the_claims_are_worked_out(open_page):
     page = open_page(reduced_motion="reduce")
     part = open_theory(page)
@@ -423,6 +433,7 @@ def test_the_memory_wall_and_the_claims_are_worked_out(open_page):
     assert part("vvalue").inner_text() == "1.25"
 
 
+@pytest.mark.long
 def test_a_slider_of_the_formulas_moves_within_a_frame(open_page):
     page = open_page(reduced_motion="reduce")
     open_theory(page)
@@ -441,6 +452,7 @@ SCRUB = """async (times) => {
 }"""
 
 
+@pytest.mark.long
 def test_a_run_of_five_hundred_cycles_is_scrubbed_within_a_frame(open_page):
     page = open_page(reduced_motion="reduce")
     run = Trace(toyrun.header(), tuple(toyrun.events(cycles=500, tokens=1250)))
@@ -451,6 +463,7 @@ def test_a_run_of_five_hundred_cycles_is_scrubbed_within_a_frame(open_page):
     assert 0 < spent() / 30 < 0.05
 
 
+@pytest.mark.long
 def test_a_tab_that_was_open_before_comes_back_within_a_frame(open_page):
     page = open_page(reduced_motion="reduce")
     names = ["step", "lossless", "methods", "theory", "guide", "race"]
@@ -496,6 +509,7 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     assert page.locator("#cards section").count() == 6 and page.locator("#cards svg[role=img]").count() == 6
 
 
+@pytest.mark.long
 def test_the_table_is_sorted_by_mouse_and_by_keyboard_and_saved_as_a_file(open_page):
     page = open_page(reduced_motion="reduce")
     open_methods(page)
@@ -522,6 +536,7 @@ def test_the_table_is_sorted_by_mouse_and_by_keyboard_and_saved_as_a_file(open_p
     assert len(lines) == 13 and lines[0].startswith("drafter,domain,temperature,k,measured_speedup")
 
 
+@pytest.mark.long
 def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_page, monkeypatch):
     races = []
 
@@ -551,6 +566,7 @@ def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_pa
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
+@pytest.mark.long
 def test_reduced_motion_opens_at_the_first_rejection_and_stands_still(open_page):
     page = open_page(reduced_motion="reduce")
     expect(says(page)).to_contain_text("first rejection")
@@ -569,6 +585,7 @@ def test_bad_input_is_explained_and_loses_nothing(open_page):
     expect(page.locator("#run")).to_be_enabled()
 
 
+@pytest.mark.long
 def test_example_prompts_and_recorded_runs_are_one_press_away(open_page):
     page = open_page(reduced_motion="reduce")
     toy = toyrun.tree_trace()
@@ -593,6 +610,7 @@ def test_the_story_fits_the_first_screen(open_page):
             expect(page.locator("#prompt textarea")).to_be_focused()
 
 
+@pytest.mark.long
 def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page):
     page = open_page(reduced_motion="reduce")
     page.press("[data-part=stage]", "End")
@@ -610,6 +628,7 @@ def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page
     assert part(page, "lane0").bounding_box()["height"] < 300
 
 
+@pytest.mark.long
 def test_a_full_lane_follows_its_newest_words_unless_the_visitor_reads_further_up(open_page):
     page = open_page(reduced_motion="reduce")
     long = Trace(toyrun.header(), toyrun.events(cycles=120, tokens=300)).dumps()
@@ -630,6 +649,7 @@ def test_a_full_lane_follows_its_newest_words_unless_the_visitor_reads_further_u
     assert page.evaluate("document.querySelector('[data-part=lane0]').scrollTop") == 0
 
 
+@pytest.mark.long
 def test_lines_are_named_by_a_key_below_them(open_page):
     page = open_page(reduced_motion="reduce")
     for moment in ("Home", "ArrowRight", "End"):
@@ -648,6 +668,7 @@ SHOWS_API = """document.querySelector("button.show-api").addEventListener("click
 }, true)"""
 
 
+@pytest.mark.long
 def test_how_to_read_the_page_is_one_press_away_and_the_footer_leads_to_the_api(open_page):
     page = open_page(reduced_motion="reduce")
     assert part(page, "how").bounding_box()["y"] < 500
@@ -659,6 +680,7 @@ def test_how_to_read_the_page_is_one_press_away_and_the_footer_leads_to_the_api(
     page.wait_for_function("window.shown === true")
 
 
+@pytest.mark.long
 def test_the_way_to_ones_own_prompt_covers_no_last_line_on_a_phone(open_page):
     page = open_page(375, 812, reduced_motion="reduce")
     page.evaluate("scrollTo(0, 1e6)")
@@ -743,6 +765,7 @@ def test_a_live_run_of_the_real_models_finishes(open_page):
     assert float(page.inner_text(".sd-hero dd").rstrip("×")) > 0
 
 
+@pytest.mark.long
 def test_the_app_prints_its_address(tmp_path):
     import subprocess
     import sys
@@ -792,6 +815,7 @@ def test_the_certificate_is_green_until_it_is_broken(open_page):
     expect(title).to_have_text("Lossless")
 
 
+@pytest.mark.long
 def test_the_real_models_certificates_are_recorded_too(open_page, monkeypatch):
     monkeypatch.setattr(session, "_certificate", no_engine)
     page = open_page(reduced_motion="reduce")
@@ -807,6 +831,7 @@ def test_the_real_models_certificates_are_recorded_too(open_page, monkeypatch):
     expect(place).to_contain_text("Nobody has sampled this yet")
 
 
+@pytest.mark.long
 def test_fewer_draws_show_less(open_page):
     page = open_page(reduced_motion="reduce")
     certificate(page)
@@ -817,6 +842,7 @@ def test_fewer_draws_show_less(open_page):
     assert page.locator(".sd-cross").count() == 0
 
 
+@pytest.mark.long
 def test_a_guess_is_compared_with_what_the_next_token_shows(open_page):
     page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
     certificate(page)
@@ -853,6 +879,7 @@ def slow_certificate(request):
         time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_a_certificate_can_be_stopped(open_page, monkeypatch):
     monkeypatch.setattr(session, "_certificate", slow_certificate)
     page = open_page(reduced_motion="reduce")

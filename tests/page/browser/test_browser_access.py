@@ -23,7 +23,7 @@ UNFOLD = """() => {
 }"""
 
 
-@pytest.fixture(scope="module", params=list(GROUND))
+@pytest.fixture(scope="module", params=["light", pytest.param("dark", marks=pytest.mark.long)])
 def page(request, browser, address):
     """One page a theme, for all tabs."""
     with pages(browser, address) as open_page:
@@ -57,7 +57,7 @@ def told(violations):
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("width", [WIDTHS[0], WIDTHS[-1]])
+@pytest.mark.parametrize("width", [WIDTHS[0], pytest.param(WIDTHS[-1], marks=pytest.mark.long)])
 def test_axe_finds_nothing(page, tab, width):
     page.set_viewport_size({"width": width, "height": 900})
     violations = axe.Axe().run(page).response["violations"]
@@ -148,6 +148,7 @@ SMALL = """() => [...document.querySelectorAll("button, a, summary, select, inpu
 }).map((node) => node.outerHTML.slice(0, 140))"""
 
 
+@pytest.mark.long
 def test_every_target_is_large_enough_for_a_finger(open_page):
     page = open_page(375, 812, reduced_motion="reduce")
     for name in TABS:
@@ -184,6 +185,7 @@ def test_forced_colours_tell_on_from_off(open_page):
         assert page.locator(place).first.evaluate(ground) != page.locator("body").evaluate(ground), place
 
 
+@pytest.mark.long
 def test_a_ticked_guess_is_seen(open_page):
     page = open_page(reduced_motion="reduce")
     page.locator("#lossless-button").click()
@@ -196,6 +198,7 @@ def test_a_ticked_guess_is_seen(open_page):
     assert after != before and box.evaluate("(node) => getComputedStyle(node).appearance") == "auto"
 
 
+@pytest.mark.long
 def test_the_sentence_of_step_stands_beside_its_evidence_and_once(open_page):
     page = open_page(1280, 900, reduced_motion="reduce")
     page.locator("#step-button").click()

@@ -46,7 +46,7 @@ def part(page, name):
     return page.locator(f".sd-tour [data-part={name}]")
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (375, 740)])
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), pytest.param(375, 740, marks=pytest.mark.long)])
 def test_the_tour_shows_every_step_and_covers_none_of_them(open_page, width, height):
     page = open_page(width, height, reduced_motion="reduce")
     start_tour(page)
@@ -65,6 +65,7 @@ def test_the_tour_shows_every_step_and_covers_none_of_them(open_page, width, hei
     assert page.get_by_role("tab", name="Race").get_attribute("aria-selected") == "true"
 
 
+@pytest.mark.long
 def test_the_tour_waits_for_the_visitors_own_deed_and_tidies_up(open_page):
     page = open_page(reduced_motion="reduce")
     start_tour(page)
@@ -79,6 +80,7 @@ def test_the_tour_waits_for_the_visitors_own_deed_and_tidies_up(open_page):
     assert switch.get_attribute("aria-checked") == "false"
 
 
+@pytest.mark.long
 def test_the_tour_dims_nothing_and_is_not_content_with_another_token(open_page):
     page = open_page(reduced_motion="reduce", query="?tour")
     page.wait_for_selector(".sd-tour:visible")
@@ -94,6 +96,7 @@ def test_the_tour_dims_nothing_and_is_not_content_with_another_token(open_page):
     assert max(float(one) for one in re.findall(r"([\d.]+)px", shadow)) < 20, shadow
 
 
+@pytest.mark.long
 def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page):
     page = open_page(reduced_motion="reduce")
     page.locator(".sd-pills .sd-pill", has_text="Repetitive").click()
@@ -112,6 +115,7 @@ def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page):
     assert Trace.loads(page.evaluate("document.querySelector('.sd-player').log()")).header == toyrun.peer_trace().header
 
 
+@pytest.mark.long
 def test_the_tour_leaves_a_run_alone_that_is_going_on(open_page):
     page = open_page(reduced_motion="reduce")
     going = Trace(toyrun.header("live"), toyrun.trace().events[:6]).dumps()
@@ -145,6 +149,7 @@ def test_a_question_is_answered_after_a_guess_and_leads_to_its_tab(open_page):
     assert page.get_by_role("tab", name="Race").get_attribute("aria-selected") == "true"
 
 
+@pytest.mark.long
 def test_a_class_gets_the_same_settings_by_its_link(open_page, address):
     page = open_page(reduced_motion="reduce")
     open_guide(page)
@@ -155,6 +160,7 @@ def test_a_class_gets_the_same_settings_by_its_link(open_page, address):
     other.wait_for_function("() => document.querySelector('.sd-inline-number input').value === '1234'")
 
 
+@pytest.mark.long
 def test_the_worksheet_prints_alone(open_page):
     page = open_page(reduced_motion="reduce")
     open_guide(page)
@@ -171,6 +177,7 @@ def test_the_worksheet_prints_alone(open_page):
     assert not page.locator(".sd-gd-paper").is_visible()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_guide_needs_no_sideways_scrolling_and_all_tabs_are_in_sight(open_page, width):
     page = open_page(width, reduced_motion="reduce")

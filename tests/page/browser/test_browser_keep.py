@@ -6,6 +6,7 @@ import gzip
 import urllib.request
 
 import nodejs
+import pytest
 import toyrun
 from chrome import expect, part, pytestmark, wait_for  # noqa: F401
 
@@ -56,6 +57,7 @@ def test_another_language_keeps_the_prompt_the_settings_and_the_run(open_page, m
     assert "lang=zh" in page.url
 
 
+@pytest.mark.long
 def test_a_prompt_too_long_for_an_address_outlives_a_reload(open_page):
     page, words = open_page(reduced_motion="reduce"), "Über das Meer. " * 250
     page.locator(".sd-rail textarea").first.fill(words)
@@ -80,6 +82,7 @@ def test_back_and_forward_walk_through_the_tabs(open_page):
     page.get_by_role("tab", name="Theory", selected=True).wait_for()
 
 
+@pytest.mark.long
 def test_what_is_wrong_with_a_link_shows_on_the_tab_that_it_opens(open_page):
     page = open_page(query="?tab=theory&k=-5&temperature=9", reduced_motion="reduce")
     told = page.locator("#link-notice .sd-wrong")

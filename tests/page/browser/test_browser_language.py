@@ -31,6 +31,7 @@ def left_in_english(page):
     return set(page.evaluate(ENGLISH)) - NAMES
 
 
+@pytest.mark.long
 def test_the_whole_page_is_chinese(open_page):
     page = open_page(query="?lang=zh", locale="zh-CN", reduced_motion="reduce")
     assert page.title() == "specdec · 亲眼看推测解码"
@@ -49,6 +50,7 @@ def test_the_whole_page_is_chinese(open_page):
     assert left_in_english(page) == set()
 
 
+@pytest.mark.long
 def test_what_is_told_live_is_chinese_too(open_page, monkeypatch):
     class Family:
         def describe(self):
@@ -86,6 +88,7 @@ def test_there_and_back_and_a_reload_stays(open_page):
     assert page.evaluate("document.documentElement.lang") == "en"
 
 
+@pytest.mark.long
 def test_the_browsers_language_comes_first_and_the_visitors_choice_stays(open_page):
     page = open_page(query="?k=5", locale="zh-CN")
     assert page.url.endswith("/zh?k=5")
@@ -97,6 +100,7 @@ def test_the_browsers_language_comes_first_and_the_visitors_choice_stays(open_pa
     assert "lang=en" in page.url and "k=5" in page.url
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [360, 1280])
 def test_chinese_fits(open_page, width):
     page = open_page(width=width, query="?lang=zh")

@@ -46,6 +46,7 @@ def test_who_waits_sees_the_place_and_leaves_by_stop(open_page, busy):
     until_free()
 
 
+@pytest.mark.long
 def test_a_certificate_and_a_measurement_wait_in_the_same_line(open_page, busy):
     page, other = open_page(reduced_motion="reduce"), open_page(reduced_motion="reduce")
     certificate(page)
@@ -64,6 +65,7 @@ def test_a_certificate_and_a_measurement_wait_in_the_same_line(open_page, busy):
     until_free()
 
 
+@pytest.mark.long
 def test_a_visitor_who_closes_the_page_frees_the_place(open_page, busy):
     page, other = open_page(reduced_motion="reduce"), open_page(reduced_motion="reduce")
     page.click("#run")

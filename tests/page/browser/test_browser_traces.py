@@ -60,6 +60,7 @@ def test_a_standalone_page_plays_from_its_file(alone):
     assert Trace.load(Path(saved.value.path())) == toyrun.trace()
 
 
+@pytest.mark.long
 def test_a_run_that_was_stopped_plays_alone_to_where_it_was(alone):
     whole = toyrun.trace()
     page = alone(replace(whole, events=whole.events[:14]))
@@ -124,6 +125,7 @@ DROP = """([name, text]) => {
 }"""
 
 
+@pytest.mark.long
 def test_a_dropped_file_opens_and_two_runs_are_compared(open_page):
     page = open_page(375, reduced_motion="reduce")
     page.evaluate(DROP, ["facts.jsonl", FACTS.read_text(encoding="utf-8")])
@@ -139,6 +141,7 @@ def test_a_dropped_file_opens_and_two_runs_are_compared(open_page):
     assert page.locator(".sd-version:visible").count() == 0
 
 
+@pytest.mark.long
 def test_a_file_that_is_too_large_is_not_even_sent(open_page, tmp_path):
     page = open_page(reduced_motion="reduce")
     (tmp_path / "large.jsonl").write_bytes(b"x" * (MAX_BYTES + 1))
@@ -146,6 +149,7 @@ def test_a_file_that_is_too_large_is_not_even_sent(open_page, tmp_path):
     until_said(page, "larger than 16 MB")
 
 
+@pytest.mark.long
 def test_a_standalone_page_is_saved_from_the_page(open_page):
     page = open_page(reduced_motion="reduce")
     with page.expect_download() as saved:
@@ -155,6 +159,7 @@ def test_a_standalone_page_is_saved_from_the_page(open_page):
     until_said(page, "without a network")
 
 
+@pytest.mark.long
 def test_a_link_brings_the_settings_back(open_page, address):
     page = open_page(reduced_motion="reduce")
     page.locator(".sd-traces button", has_text="Copy link").click()
@@ -197,6 +202,7 @@ def test_a_link_opens_a_tab_and_a_frame_shows_it(open_page):
     expect(nowhere.locator("#link-notice .sd-wrong")).to_contain_text("not there")
 
 
+@pytest.mark.long
 def test_nothing_opens_over_a_live_run(open_page, monkeypatch):
     class Engine:
         def describe(self):
