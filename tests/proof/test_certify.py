@@ -227,7 +227,7 @@ def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> No
     states = [json.loads(one.text) for one in news if one.kind == "lines" and one.text]
     assert states[0]["sampled"] == [] and states[0]["closed"]["error"] > 0.01
     assert states[-1]["sampled"][-1][0] == 100 and states[-1]["mistake"] == "from_target"
-    assert news[-1] == session.News("notice", strings("page")["notice"]["certified"])
+    assert news[-1] == session.News("done", strings("page")["notice"]["certified"])
     growing: Any = session.certify(request.check_certificate("toy", "", 20_000, 1))
     assert sum(one.kind == "lines" for one in islice(growing, 6)) >= 2
     growing.close()
