@@ -6,6 +6,7 @@ import itertools
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from specdec.families.zoo import EMBEDDED, Family
 from specdec.figures.stats import Comparison
 from specdec.lanes.race import race, tasks
 from specdec.models.transformer import Transformer
+from specdec.proof.toys import TableModel
 from specdec.traces.file import Trace
 from specdec.types import Costs, SamplingParams
 from specdec.ui.text import prompts as page_prompts
@@ -300,16 +302,16 @@ def test_a_folder_without_a_target_or_a_tokenizer_is_refused(tmp_path: Path) -> 
         zoo.read(tmp_path / "family", "family", torch.float32)
 
 
-def test_the_number_of_threads_is_tried_out(exact: Family, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = torch.get_num_threads()
+def test_the_number_of_threads_is_tried_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, toy = torch.get_num_threads(), cast(Family, SimpleNamespace(target=TableModel(4, seed=1)))
     monkeypatch.setattr(zoo, "spared_cores", 0)
     monkeypatch.setattr(zoo.machine, "cores", lambda: 2)
     ticks = itertools.count()  # each pass takes longer than the one before, so those with more threads do
     monkeypatch.setattr(zoo, "time", SimpleNamespace(perf_counter=lambda: next(ticks) ** 2))
     try:
-        assert zoo.tune_threads(exact, 1) == torch.get_num_threads() == 1
+        assert zoo.tune_threads(toy, 1) == torch.get_num_threads() == 1
         zoo.time.perf_counter = lambda: -(next(ticks) ** 2)
-        assert zoo.tune_threads(exact, 1) == torch.get_num_threads() == 2
+        assert zoo.tune_threads(toy, 1) == torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
 

@@ -50,8 +50,15 @@ def nearly(value: float) -> Any:
     return pytest.approx(value, abs=2e-4)
 
 
-@pytest.mark.parametrize("details", [True, False])
-@pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
+@pytest.mark.parametrize(
+    ("params", "details"),
+    [
+        pytest.param(GREEDY, True, id="greedy"),
+        pytest.param(WARM, True, id="sampled"),
+        pytest.param(GREEDY, False, id="greedy, light", marks=pytest.mark.long),
+        pytest.param(WARM, False, id="sampled, light"),
+    ],
+)
 @pytest.mark.parametrize("kind", ["none", "like", "lookup", *DRAFTS])
 def test_events_are_the_plain_loops(kind: str, params: Any, details: bool) -> None:
     one = task(kind, params=params, details=details)

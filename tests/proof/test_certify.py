@@ -111,7 +111,7 @@ def test_as_many_draws_as_it_says_turn_it_red(key: str) -> None:
 
 def test_a_sample_that_is_not_red_says_how_many_draws_a_mistake_that_it_hides_would_take() -> None:
     """`ratio_epsilon` needs millions of draws; the bound from a small sample lies below, and grows with it."""
-    needed = enumerated(toy(), MISTAKES["ratio_epsilon"])["needed"]
+    needed = RECORDED["toy"]["ratio_epsilon"]["exact"]["needed"]
     few, many = (draws_beyond(draws, sampled(toy(), MISTAKES["ratio_epsilon"], draws)) for draws in (1_000, 100_000))
     assert few is not None and many is not None
     assert 1_000 < few < many < needed
