@@ -41,7 +41,8 @@ class Kept:
 
             await self.app(scope, receive, listen)
             size = sum(len(message.get("body", b"")) for message in told)
-            if told[0].get("status") == 200 and self.size + size <= MOST:
+            whole = told[-1]["type"] == "http.response.body" and not told[-1].get("more_body")
+            if told[0].get("status") == 200 and whole and self.size + size <= MOST:
                 self.answers[key], self.size = told, self.size + size
             return
         for message in self.answers[key]:
@@ -50,7 +51,7 @@ class Kept:
 
 def copied(message: Message) -> Message:
     """A middleware around this one may write into the headers."""
-    return {**message, "headers": [*message.get("headers", ())]}
+    return {**message, "headers": [*message["headers"]]} if "headers" in message else {**message}
 
 
 def is_common(scope: Scope) -> bool:

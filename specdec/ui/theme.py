@@ -10,7 +10,6 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from .kept import Kept
 from .language import Greeter
-from .preload import Preload
 from .tabs import TABS
 from .text import PAGE
 
@@ -128,7 +127,6 @@ def launch_settings() -> dict[str, Any]:
             "middleware": [
                 Middleware(Greeter),
                 Middleware(Kept),
-                Middleware(Preload),
                 Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6),
             ]
         },
