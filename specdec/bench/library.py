@@ -1,8 +1,8 @@
 """transformers' own generation at a published shape, with random weights: what `shapes.py` is held against.
 
 Eager, with a static cache (which that library compiles on a GPU), and with prompt lookup. Assisted generation has no
-synthetic acceptance: its cost per cycle is measured, at a constant K, and a row's own tokens per cycle turn that into a
-time per token.
+synthetic acceptance: its cost per cycle is measured at a constant K; with our tokens per cycle that gives a time per
+token.
 """
 
 from __future__ import annotations

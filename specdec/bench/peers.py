@@ -40,7 +40,7 @@ class Peer:
         return self._write(prompt, tokens)
 
     def assisted(self, k: int | None, prompt: str, tokens: int) -> list[int]:
-        """Assisted generation with `k` draft tokens, or as the library comes."""
+        """Assisted generation with `k` draft tokens, or with the library's defaults."""
         settings = copy.deepcopy(self.default)
         if k is not None:
             settings.num_assistant_tokens = k

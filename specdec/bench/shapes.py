@@ -1,9 +1,9 @@
-"""Speed at the shapes of published models, with random weights: what a cycle costs does not depend on their values.
+"""Speed at the shapes of published models, with random weights: the time of a cycle does not depend on their values.
 
-What is kept of a draft does, so acceptance is synthetic: each draft passes with probability α, whatever the models
-think (vLLM offers the same). Every row of the report says so; the text is worth nothing. Prompt lookup keeps the true
-test: random text repeats next to nothing, so its rows show what looking in vain costs. Lanes take turns, run by run;
-ratios are of neighbours. The roofline is what reading the weights and the cache once would take.
+Acceptance does, so it is synthetic: each draft is accepted with probability α, whatever the models say (vLLM offers
+the same). Every row of the report says so, and the text means nothing. Prompt lookup keeps the true test: random text
+hardly repeats, so its rows show what a search without a find costs. Lanes take turns, run by run; a ratio compares
+neighbours. The roofline is the time of reading the weights and the cache once.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ Normal = Callable[..., torch.Tensor]  # size -> numbers
 
 
 class NoDevice(ValueError):
-    """The suite needs what this machine has not."""
+    """The suite needs a device or a setting that this machine does not have."""
 
 
 @dataclass

@@ -125,7 +125,8 @@ class Run:
         task, params = self.task, self.task.params
         model, folder = checkpoint(task.target)
         target = copy.copy(load(folder, model.dtype, model.device))
-        # The library divides the draft's logits by the temperature twice: the square must not be below COLDEST.
+        # Transformers 5.23 divides the draft's logits by the temperature twice: `_get_logits_processor` appends its
+        # warpers to a list that has the target's already. So the square must not be below COLDEST.
         sampling = {"temperature": max(params.temperature, COLDEST**0.5), "top_k": params.top_k, "top_p": params.top_p}
         ends = [] if params.ignore_end else sorted(task.end_tokens)
         settings = GenerationConfig(

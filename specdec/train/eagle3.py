@@ -22,7 +22,7 @@ from transformers.models.llama.modeling_llama import (
 from .draft import divergence, log_law
 
 STEPS = 3
-DECAY = 0.8  # a later step weighs so much of the one before it
+DECAY = 0.8  # weight of a step in the loss, relative to the step before
 VOCABULARY = 3584  # the tokens that the head can draft: the most frequent ones, 99.6 % of what it learns on
 
 Pair = tuple[Tensor, Tensor]
