@@ -10,6 +10,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from .kept import Kept
 from .language import Greeter
+from .preload import Preload
 from .tabs import TABS
 from .text import PAGE
 
@@ -127,6 +128,7 @@ def launch_settings() -> dict[str, Any]:
             "middleware": [
                 Middleware(Greeter),
                 Middleware(Kept),
+                Middleware(Preload),
                 Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6),
             ]
         },

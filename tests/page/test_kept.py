@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from specdec.ui import kept
+from specdec.ui import kept, preload
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def visit():
 
     app = Starlette(
         routes=[Route("/{path:path}", answer, methods=["GET", "POST"])],
-        middleware=[Middleware(kept.Kept), Middleware(GZipMiddleware, minimum_size=100)],
+        middleware=[Middleware(kept.Kept), Middleware(preload.Preload), Middleware(GZipMiddleware, minimum_size=100)],
     )
     client = TestClient(app)
 
@@ -90,3 +90,22 @@ def test_half_an_answer_is_not_kept():
     for _ in range(3):
         asyncio.run(front(scope, None, send))
     assert len(asked) == 2
+
+
+def test_the_page_names_gradios_scripts_and_they_are_there(visit):
+    names = preload.scripts()
+    assert {name.partition("-")[0] for name in names} >= {"index", "core", "Blocks", "HTML"}
+    assert all((preload.FRONTEND / "assets" / name).is_file() for name in names)
+    links = visit().headers["link"].split(", ")
+    assert links == [f"<assets/{name}>; rel=modulepreload" for name in names]
+    assert "link" not in visit("/assets/a.js").headers
+
+
+def test_another_build_of_gradio_has_no_such_header_and_works(tmp_path, monkeypatch):
+    (tmp_path / "index.html").write_text("<script src='main.js'></script>")
+    monkeypatch.setattr(preload, "FRONTEND", tmp_path)
+    preload.scripts.cache_clear()
+    try:
+        assert preload.scripts() == []
+    finally:
+        preload.scripts.cache_clear()

@@ -578,7 +578,7 @@ def test_reduced_motion_opens_at_the_first_rejection_and_stands_still(open_page)
 def test_bad_input_is_explained_and_loses_nothing(open_page):
     page = open_page(reduced_motion="reduce")
     before = page.inner_text("[data-part=lane0]")
-    page.fill("textarea >> nth=0", "   ")
+    page.fill("#prompt textarea", "   ")
     page.click("#run")
     expect(page.locator("#notice .sd-wrong")).to_contain_text("prompt is empty")
     assert page.inner_text("[data-part=lane0]") == before and page.inner_text(".sd-badge") == "Recorded"

@@ -21,7 +21,7 @@ def live(page, monkeypatch):
             return {}
 
     monkeypatch.setattr(session, "_engine", lambda *_: (Family(), lambda *_, **__: (one for one in toyrun.events())))
-    page.locator(".sd-rail textarea").first.fill("My own words")
+    page.locator("#prompt textarea").fill("My own words")
     page.locator("#run").click()
     expect(page.locator(".sd-badge").first).to_have_text("Live")
     wait_for(page, "done")
@@ -41,7 +41,7 @@ def test_settings_run_and_tab_outlive_a_reload(open_page, monkeypatch):
     page.reload()
     page.get_by_role("tab", name="Theory", selected=True).wait_for()
     page.get_by_role("tab", name="Race").click()
-    expect(page.locator(".sd-rail textarea").first).to_have_value("My own words")
+    expect(page.locator("#prompt textarea")).to_have_value("My own words")
     expect(page.get_by_label("Seed")).to_have_value("41")
     expect(page.locator(".sd-badge").first).to_have_text("Live")
     wait_for(page, "done")
@@ -53,19 +53,19 @@ def test_another_language_keeps_the_prompt_the_settings_and_the_run(open_page, m
     addressed(page, "prompt=My+own+words")
     page.get_by_role("link", name="中文").click()
     expect(page.locator(".sd-badge").first).to_have_text("实时")
-    expect(page.locator(".sd-rail textarea").first).to_have_value("My own words")
+    expect(page.locator("#prompt textarea")).to_have_value("My own words")
     assert "lang=zh" in page.url
 
 
 @pytest.mark.long
 def test_a_prompt_too_long_for_an_address_outlives_a_reload(open_page):
     page, words = open_page(reduced_motion="reduce"), "Über das Meer. " * 250
-    page.locator(".sd-rail textarea").first.fill(words)
+    page.locator("#prompt textarea").fill(words)
     page.get_by_label("Seed").fill("5")
     addressed(page, "seed=5")
     assert len(page.url) < 5000
     page.reload()
-    expect(page.locator(".sd-rail textarea").first).to_have_value(words)
+    expect(page.locator("#prompt textarea")).to_have_value(words)
 
 
 def test_back_and_forward_walk_through_the_tabs(open_page):

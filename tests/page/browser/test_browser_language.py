@@ -58,7 +58,7 @@ def test_what_is_told_live_is_chinese_too(open_page, monkeypatch):
 
     monkeypatch.setattr(session, "_engine", lambda *_: (Family(), lambda *_, **__: (one for one in toyrun.events())))
     page = open_page(query="?lang=zh&k=99", reduced_motion="reduce")
-    notice, prompt = page.locator("#notice .sd-notice"), page.locator(".sd-rail textarea").first
+    notice, prompt = page.locator("#notice .sd-notice"), page.locator("#prompt textarea")
     page.wait_for_function("document.querySelector('#link-notice .sd-notice').textContent.includes('链接要求')")
     prompt.fill("")
     page.get_by_role("button", name="实时运行").click()

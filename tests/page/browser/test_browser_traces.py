@@ -167,7 +167,7 @@ def test_a_link_brings_the_settings_back(open_page, address):
     expect(copied).to_have_value(re.compile(re.escape(address) + ".*temperature=0.8"))
     asked = "?prompt=Hello+there&k=6&seed=41&temperature=1.5&rule=shared_noise&drafter=prompt_lookup"
     other = open_page(query=asked, reduced_motion="reduce")
-    expect(other.locator("textarea").first).to_have_value("Hello there")
+    expect(other.locator("#prompt textarea")).to_have_value("Hello there")
     expect(other.get_by_label("Seed")).to_have_value("41")
     expect(other.get_by_label("Drafter")).to_have_value("Prompt lookup")
     expect(other.locator(".sd-rail input[type=number]").first).to_have_value("6")
