@@ -12,6 +12,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # each of xdist's processes has a
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than the machine has cores: the tests of the page often wait for the browser, and others for a process."""
+    from specdec.figures import machine
+
+    return machine.cores() + 1
+
+
 @pytest.fixture(autouse=True, scope="session")
 def one_thread_a_process() -> None:
     """Families would take as many threads as the machine has cores, and each of xdist's processes has one."""

@@ -17,7 +17,7 @@ NAMES = ("drafter", "domain", "temperature")
 
 PAGES = {
     "README.md": ["headline"],
-    "docs/results.md": ["headline", "measured", "methods", "equal", "serving", "tuned"],
+    "docs/results.md": ["headline", "machines", "measured", "methods", "equal", "serving", "tuned"],
     "docs/methods.md": ["models"],
 }
 
@@ -35,6 +35,7 @@ def blocks(root: Path) -> dict[str, str]:
     embedded, every = read(results / "embedded.json"), read(results / "methods.json")
     return {
         "headline": headline(embedded),
+        "machines": machines([embedded, *map(read, sorted((results / "machines").glob("embedded.*.json")))]),
         "measured": measured(embedded),
         "methods": methods(every),
         "equal": at_equal_depth(every),
@@ -81,6 +82,39 @@ def headline(report: Any) -> str:
             f"({speculative:.0f} against {assisted:.0f} tokens/s, {rivals['transformers_assisted_best']}).",
         ]
     )
+
+
+def machines(reports: list[Any]) -> str:
+    """A line a report of the same suite: the headline's figures, by processor."""
+    head = [
+        "processor",
+        "cores",
+        "measured",
+        "commit",
+        "greedy",
+        "T = 0.8",
+        "plain / `generate`",
+        "speculative / assisted",
+    ]
+    table = [line(head), line("---" for _ in head)]
+    for report in reports:
+        same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
+        rivals, told = report["peers"], report["provenance"]
+        table.append(
+            line(
+                [
+                    str(report["machine"]["cpu"]),
+                    str(report["machine"]["cores"]),
+                    told["measured"][:10],
+                    told["commit"],
+                    *(f"{report['headline'][name]['speedup']:.2f}×" for name in ("greedy", "sampled")),
+                    f"{rivals['plain_beside_them'] / rivals['transformers_generate']:.1f}×",
+                    f"{rivals['speculative_beside_them'] / rivals['transformers_assisted']:.1f}×",
+                    "yes" if same else "NO",
+                ]
+            )
+        )
+    return "\n".join(table)
 
 
 def methods(report: Any) -> str:
