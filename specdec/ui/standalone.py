@@ -21,8 +21,8 @@ TITLE = 80  # characters of the prompt
 
 def standalone(trace: Trace) -> str:
     data: dict[str, Any] = {
-        "player": {"value": trace.dumps(), "words": player_words()},
-        "step": {"words": strings("step")},
+        "player": {"value": trace.dumps(), "words": text(player_words())},
+        "step": {"words": text(strings("step"))},
     }
     parts = {
         "language": TAGS[language()],
@@ -30,11 +30,15 @@ def standalone(trace: Trace) -> str:
         "style": read("shared/style.css") + read("step/step.css"),
         "player": read("race/player.html"),
         "step": read("step/step.html"),
-        "data": pack(json.dumps(data, ensure_ascii=False)),
+        "data": pack(text(data)),
         "player_script": script("race/player"),
         "step_script": script("step/step"),
     }
     return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read("traces/standalone.html"))
+
+
+def text(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False)
 
 
 def read(name: str) -> str:

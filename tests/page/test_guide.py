@@ -141,9 +141,9 @@ def test_what_was_not_checked_for_long_is_listed() -> None:
 
 def test_the_class_link_is_one_that_the_page_can_follow() -> None:
     props = guide().props
-    query = {"seed": str(props["seed"]), **{name: str(value) for name, value in props["settings"].items()}}
-    settings, trouble = link.settings(query)
-    assert trouble == "" and settings == {"seed": props["seed"], **props["settings"]}
+    asked = {"seed": props["seed"], **json.loads(props["settings"])}
+    settings, trouble = link.settings({name: str(value) for name, value in asked.items()})
+    assert trouble == "" and settings == asked
 
 
 @pytest.mark.parametrize("name", ["assistant_tokenizer", "prompt_lookup_num_tokens", "assistant_early_exit"])

@@ -37,7 +37,7 @@ const linkOf = (base, settings, seed) => base + "?" + new URLSearchParams({ tab:
 const PAPER = /arXiv (\d{4}\.\d{5})/;
 
 function mount(element, props) {
-  const W = props.words, { h, words } = document.querySelector(".sd-player").kit, root = element.querySelector(".sd-guide"), part = {};
+  const W = JSON.parse(props.words), tabs = JSON.parse(props.tabs), { h, words } = document.querySelector(".sd-player").kit, root = element.querySelector(".sd-guide"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const list = (items, cls) => h("ul", { class: cls || null }, items.map((item) => h("li", {}, item)));
   const lead = (text) => h("p", { class: "sd-sub sd-gd-lead" }, text);
@@ -68,8 +68,8 @@ function mount(element, props) {
   }
 
   function classLink() {
-    const T = W.teach, seed = h("input", { type: "number", min: 0, max: props.most, step: 1, value: props.seed }), said = h("span", { class: "sd-sub", role: "status" }), text = h("input", { type: "text", readonly: "", class: "sd-gd-link", "aria-label": T.seed_title });
-    const draw = () => { said.textContent = ""; text.value = linkOf(location.origin + location.pathname, props.settings, Math.min(props.most, Math.max(0, Math.floor(+seed.value) || 0))); };
+    const T = W.teach, settings = JSON.parse(props.settings), seed = h("input", { type: "number", min: 0, max: props.most, step: 1, value: props.seed }), said = h("span", { class: "sd-sub", role: "status" }), text = h("input", { type: "text", readonly: "", class: "sd-gd-link", "aria-label": T.seed_title });
+    const draw = () => { said.textContent = ""; text.value = linkOf(location.origin + location.pathname, settings, Math.min(props.most, Math.max(0, Math.floor(+seed.value) || 0))); };
     seed.oninput = draw;
     draw();
     const copy = async () => {
@@ -99,7 +99,7 @@ function mount(element, props) {
       const chosen = options.findIndex((option) => option.firstChild.checked);
       if (chosen < 0) return said.replaceChildren(Q.choose);
       options.forEach((option, i) => option.classList.toggle("sd-gd-answer", i === answer));
-      said.replaceChildren(h("b", {}, chosen === answer ? "✓ " + Q.right : "✗ " + Q.wrong), " ", choices[answer] + ": " + why + " ", button(words(W.see, { tab: props.tabs[tab] }), () => openTab(tab), "sd-link sd-inline"));
+      said.replaceChildren(h("b", {}, chosen === answer ? "✓ " + Q.right : "✗ " + Q.wrong), " ", choices[answer] + ": " + why + " ", button(words(W.see, { tab: tabs[tab] }), () => openTab(tab), "sd-link sd-inline"));
     }
     return h("li", {}, h("fieldset", {}, h("legend", {}, number + 1 + ". " + ask), h("div", { class: "sd-gd-options" }, options, button(Q.reveal, reveal, "sd-pill")), said));
   }
@@ -152,7 +152,7 @@ function mount(element, props) {
   }
 
   function practice() {
-    const P = W.practice, { systems, defaults } = props.sources, cell = (...children) => h("td", {}, children);
+    const P = W.practice, { systems, defaults } = JSON.parse(props.sources), cell = (...children) => h("td", {}, children);
     const checked = ({ checked, links }) => h("p", { class: "sd-sub" }, words(P.checked, { date: checked }), links.map((url) => [" ", h("a", { href: url, target: "_blank", rel: "noreferrer" }, url.replace(/^https:\/\/(www\.)?/, ""))]));
     const table = (heads, rows) => h("table", { class: "sd-gd-systems" }, h("thead", {}, h("tr", {}, Object.values(heads).map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, rows.map(([name, ...cells]) => h("tr", {}, h("th", { scope: "row" }, name), cells))));
     const how = systems.map((one) => [one.name, cell(command(one.command)), cell(words(P.notes[one.id], one.values), checked(one))]);

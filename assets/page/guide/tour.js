@@ -58,7 +58,7 @@ const STEPS = [
 /* ---- the panel ------------------------------------------------------------------------------------------------ */
 
 function mount(element, props, player) {
-  const W = props.words, { words, isOver, speculative, firstRejection, horizon } = player.kit;
+  const W = JSON.parse(props.words), { words, isOver, speculative, firstRejection, horizon } = player.kit;
   const root = element.querySelector(".sd-touring"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, recorded = player.log();

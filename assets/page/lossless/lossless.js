@@ -49,9 +49,9 @@ function figure(x) {
 
 function mount(element, props, watch, trigger, server) {
   const { h, s, text, line, rect, svg, hatch, chip, fill, words, sentences, shown, visible, niceStep, chance } = KIT;
-  const W = props.words, PW = document.querySelector(".sd-player").words, root = element.querySelector(".sd-proof"), part = {};
+  const W = JSON.parse(props.words), PW = document.querySelector(".sd-player").words, root = element.querySelector(".sd-proof"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
-  const DRAWS = props.draws, KEYS = Object.keys(W.mistakes), RECORDED = {};
+  const DRAWS = JSON.parse(props.draws), KEYS = Object.keys(W.mistakes), RECORDED = {};
   const S = { pair: "toy", mistake: "", draws: DRAWS[DRAWS.length - 1], live: null, asked: null, running: false, revealed: false };
 
   const about = (n) => roughly(n, document.documentElement.lang || "en");

@@ -27,7 +27,7 @@ function withTab(search, tab, first) {
 }
 
 function mount(props, player) {
-  const landing = player.log();
+  const landing = player.log(), [names, usual, order] = [props.names, props.usual, props.tabs].map((text) => JSON.parse(text));
   let values = null, timer = 0, here = null;
 
   const store = (name, text) => { try { text === null ? sessionStorage.removeItem(name) : sessionStorage.setItem(name, text); } catch { /* full, or forbidden */ } };
@@ -37,7 +37,7 @@ function mount(props, player) {
 
   function written(search) {
     if (!values) return new URLSearchParams(search);
-    let query = queryOf(search, props.names, values, props.usual);
+    let query = queryOf(search, names, values, usual);
     const long = String(query).length > LONGEST;
     if (long) query.delete("prompt");
     store(PROMPT, long ? values[0] : null);
@@ -59,11 +59,11 @@ function mount(props, player) {
     if (!now || now === here) return;
     const first = here === null; // the tab that the page opened with needs no step of its own
     here = now;
-    const query = withTab(location.search, now, props.tabs[0]);
+    const query = withTab(location.search, now, order[0]);
     if (!first && searchOf(query) !== location.search) history.pushState(null, "", address(query));
   }).observe(tabs, { subtree: true, childList: true, attributes: true, attributeFilter: ["aria-selected"] });
   window.addEventListener("popstate", () => {
-    const asked = new URLSearchParams(location.search).get("tab") || props.tabs[0];
+    const asked = new URLSearchParams(location.search).get("tab") || order[0];
     history.replaceState(history.state, "", address(written(location.search))); // Back changes the tab, not the settings
     if (asked === opened()) return;
     here = asked;

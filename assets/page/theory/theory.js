@@ -13,7 +13,7 @@ const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
 
 function mount(element, props) {
   const { h, s, text, line, rect, svg, words, sentences, fixed, clamp, niceStep, duration } = KIT;
-  const W = props.words, { models, read } = props.hardware, machines = props.hardware.machines.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name })), reports = props.results, player = document.querySelector(".sd-player");
+  const W = JSON.parse(props.words), { models, read, machines: known } = JSON.parse(props.hardware), machines = known.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name })), reports = JSON.parse(props.results), player = document.querySelector(".sd-player");
   const root = element.querySelector(".sd-theory"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const S = { ...EXAMPLE, grows: true, mine: false, touched: false, machine: "h100", target: "llama8", draft: "llama1", bits: 16, batch: 1, context: 512 };

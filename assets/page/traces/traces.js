@@ -21,11 +21,11 @@ const frame = (address, title) => `<iframe src="${escape(address)}" title="${esc
 /* ---- the buttons --------------------------------------------------------------------------------------------- */
 
 function mount(element, props, server) {
-  const W = props.words, root = element.querySelector(".sd-traces"), part = {};
+  const W = JSON.parse(props.words), tabs = JSON.parse(props.tabs), rules = JSON.parse(props.rules), root = element.querySelector(".sd-traces"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const player = document.querySelector(".sd-player"), { h, shown, visible, fill, sentences, isOver } = player.kit;
   const base = location.origin + location.pathname;
-  player.linkOf = () => linkOf(player.run(), base, props.rules); // the end of a race offers it, too
+  player.linkOf = () => linkOf(player.run(), base, rules); // the end of a race offers it, too
   let asked = 0, deed = null, about = player.run();
 
   /* -- what is told -- */
@@ -103,7 +103,7 @@ function mount(element, props, server) {
     tell({});
     part.tabs.hidden = true;
     part.copy.setAttribute("aria-label", W.link_label);
-    offer(linkOf(player.run(), base, props.rules), W.link_copied, W.link_shown);
+    offer(linkOf(player.run(), base, rules), W.link_copied, W.link_shown);
   }
 
   function embed() {
@@ -114,13 +114,13 @@ function mount(element, props, server) {
     part.tabs.hidden = part.share.hidden = false;
     part.embed.setAttribute("aria-expanded", "true");
     part.copy.setAttribute("aria-label", W.embed_label);
-    snippet(Object.keys(props.tabs)[0]);
+    snippet(Object.keys(tabs)[0]);
   }
 
   function snippet(tab) {
     for (const button of part.tabs.children) button.setAttribute("aria-pressed", String(button.dataset.tab === tab));
-    const address = tab === "race" ? linkOf(player.run(), base, props.rules) : base + "?" + new URLSearchParams({ tab });
-    offer(frame(address, "specdec: " + props.tabs[tab]), W.embed_copied, W.embed_shown);
+    const address = tab === "race" ? linkOf(player.run(), base, rules) : base + "?" + new URLSearchParams({ tab });
+    offer(frame(address, "specdec: " + tabs[tab]), W.embed_copied, W.embed_shown);
   }
 
   /* -- another one -- */
@@ -177,7 +177,7 @@ function mount(element, props, server) {
   }
 
   for (const [name, label] of Object.entries(W.labels)) part[name].textContent = label;
-  part.tabs.append(...Object.entries(props.tabs).map(([tab, label]) => h("button", { type: "button", "data-tab": tab }, label)));
+  part.tabs.append(...Object.entries(tabs).map(([tab, label]) => h("button", { type: "button", "data-tab": tab }, label)));
   part.tabs.setAttribute("aria-label", W.tabs);
   part.download.onclick = download;
   part.page.onclick = page;

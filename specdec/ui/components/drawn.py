@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -13,15 +14,23 @@ REQUIRED = re.compile(r'require\("\./(\w+)\.js"\)')
 PLAYER = 'document.querySelector(".sd-player").kit'  # what the player shares: `require("../race/player.js")` in Node
 
 
-def drawn(name: str, value: str = "", words: dict[str, Any] | None = None, **properties: Any) -> gr.HTML:
-    """With the words of that name, or those; `properties` are what its script finds in `props`, and `elem_id`."""
+def drawn(name: str, value: str = "", words: dict[str, Any] | str | None = None, **properties: Any) -> gr.HTML:
+    """With the words of that name, or those; `properties` are what its script finds in `props`, and `elem_id`.
+
+    Objects and lists arrive as JSON text: Gradio would wrap each of theirs in a proxy, and those are slow.
+    """
+    properties["words"] = strings(name.rpartition("/")[2]) if words is None else words
+    texts = {
+        key: json.dumps(content, ensure_ascii=False)
+        for key, content in properties.items()
+        if isinstance(content, (dict, list)) and key != "server_functions"
+    }
     return gr.HTML(
         value,
         html_template=(PAGE / f"{name}.html").read_text(encoding="utf-8"),
         js_on_load=script(name),
         apply_default_css=False,
-        words=strings(name.rpartition("/")[2]) if words is None else words,
-        **properties,
+        **properties | texts,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gradio as gr
+from markdown_it import MarkdownIt
 
 from ...methods import EMBEDDED, RULES
 from .. import link, menu, session
@@ -30,7 +31,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.HTML]:
         with gr.Column(elem_classes="sd-main"):
             screen = player(shown := session.first_recorded())
             with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
-                gr.Markdown(paragraph("reading"))
+                gr.HTML(MarkdownIt().render(paragraph("reading")))  # Gradio's own Markdown comes with 75 kB of scripts
         with gr.Column(elem_classes="sd-rail", min_width=240):
             fields, run_button, stop_button, line = rail(screen, settings_of(shown))
     connect(screen, line, fields, run_button, stop_button)
