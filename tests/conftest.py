@@ -13,7 +13,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than the machine has cores: the tests of the page often wait for the browser, and others for a process."""
+    """One more than the machine has cores: tests often wait for the browser, or for another process."""
     from specdec.figures import machine
 
     return machine.cores() + 1

@@ -55,6 +55,7 @@ def test_the_suite_measures_every_lane(
     assert {"commit", "version", "measured", "models"} == set(report["provenance"])
 
 
+@pytest.mark.long
 def test_the_gpu_suite_has_the_embedded_pair_beside_the_shapes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shallow: str
 ) -> None:

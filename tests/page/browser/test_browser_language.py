@@ -72,6 +72,7 @@ def test_what_is_told_live_is_chinese_too(open_page, monkeypatch):
     expect(says(page)).to_contain_text("推测解码")
 
 
+@pytest.mark.long
 def test_there_and_back_and_a_reload_stays(open_page):
     page = open_page()
     assert page.url.count("zh") == 0 and page.inner_text(".sd-badge") == "Recorded"

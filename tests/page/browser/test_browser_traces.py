@@ -183,6 +183,7 @@ FRAME = """source => {
 }"""
 
 
+@pytest.mark.long
 def test_a_link_opens_a_tab_and_a_frame_shows_it(open_page):
     page = open_page(reduced_motion="reduce", query="?tab=step")
     page.wait_for_selector(".sd-step[data-state=ready]")
