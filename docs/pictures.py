@@ -32,15 +32,11 @@ LONGEST = 2_500  # ms: a still moment of the page is no longer than this in the 
 MOST, QUALITIES = 1_450_000, (62, 50, 40, 30, 20)  # bytes of one film; of lossy WebP, the best that fits is taken
 PATIENCE = 120_000  # ms
 STILL = "*, *::before, *::after { transition: none !important; animation: none !important; caret-color: transparent }"
-# What is filmed: the picture of the cycle and the timeline if the page has them apart, else the whole stage.
+# What is filmed: sentence, cycle, timeline and words.
 BOX = """() => {
   document.querySelector(".sd-player").scrollIntoView();
-  const found = document.querySelector("#flow")
-    ? [...document.querySelectorAll(".sd-scene, .sd-time")] : [document.querySelector(".sd-stage")];
-  const boxes = found.map((node) => node.getBoundingClientRect());
-  const [x, y] = ["left", "top"].map((side) => Math.min(...boxes.map((box) => box[side])));
-  const [right, bottom] = ["right", "bottom"].map((side) => Math.max(...boxes.map((box) => box[side])));
-  return { x, y, width: right - x, height: bottom - y };
+  const { x, y, width, height } = document.querySelector(".sd-stage").getBoundingClientRect();
+  return { x, y, width, height };
 }"""
 AGAIN = """() => { const root = document.querySelector(".sd-player"); root.load(root.log()); }"""
 
