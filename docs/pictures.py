@@ -1,7 +1,8 @@
 """`python docs/pictures.py`: film the page and take one picture of each tab, into docs/pictures.
 
 It starts the page, opens it in a headless Chromium, and lets the landing run play on a clock that stands still between
-two pictures. So a slow machine gets the same film as a fast one. Needs playwright (requirements-dev.txt) and Chromium.
+two pictures. So a slow machine gets the same film as a fast one. Needs playwright (requirements-dev.txt), Chromium,
+and a font with Chinese characters.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .checkpoint import brief, check_quantisation, read_json
 
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "smollm3")
+FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "seed_oss", "smollm3")
 NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")  # no default would be right
 COUNTS = (*NEEDED, "intermediate_size", "num_key_value_heads", "head_dim", "max_position_embeddings")
 MOST = {"num_hidden_layers": 2**12, "max_position_embeddings": 2**21}  # larger values are mistakes
@@ -209,6 +209,9 @@ def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
 def biases(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
     if kind == "qwen2":  # by its architecture
         return "q_proj", "k_proj", "v_proj"
+    if kind == "seed_oss":
+        inner = ("q_proj", "k_proj", "v_proj") if flag(data, "attention_bias") else ()
+        return (*inner, "o_proj") if flag(data, "attention_out_bias") else inner
     return ("q_proj", "k_proj", "v_proj", "o_proj") if kind != "mistral" and flag(data, "attention_bias") else ()
 
 

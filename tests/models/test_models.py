@@ -28,6 +28,7 @@ FAMILIES = {
     "mistral window": transformers.MistralConfig(**BASE, num_key_value_heads=2, sliding_window=8),
     "qwen2": transformers.Qwen2Config(**BASE, num_key_value_heads=2),
     "qwen3": transformers.Qwen3Config(**BASE, num_key_value_heads=2, head_dim=16),
+    "seed-oss": transformers.SeedOssConfig(**BASE, num_key_value_heads=2, head_dim=16),
     "smollm3": transformers.SmolLM3Config(**BASE, num_key_value_heads=2),
 }
 TEXT = random.Random(0).choices(range(97), k=48)
