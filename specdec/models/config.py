@@ -207,12 +207,11 @@ def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def biases(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
-    if kind == "qwen2":  # by its architecture
-        return "q_proj", "k_proj", "v_proj"
-    if kind == "seed_oss":
-        inner = ("q_proj", "k_proj", "v_proj") if flag(data, "attention_bias") else ()
-        return (*inner, "o_proj") if flag(data, "attention_out_bias") else inner
-    return ("q_proj", "k_proj", "v_proj", "o_proj") if kind != "mistral" and flag(data, "attention_bias") else ()
+    inner: tuple[str, ...] = ("q_proj", "k_proj", "v_proj")
+    if kind in ("qwen2", "mistral"):  # by their architecture
+        return inner if kind == "qwen2" else ()
+    outer = flag(data, "attention_out_bias" if kind == "seed_oss" else "attention_bias")
+    return (*(inner if flag(data, "attention_bias") else ()), *(("o_proj",) if outer else ()))
 
 
 def without_rotary(kind: str, data: Mapping[str, Any]) -> frozenset[int]:

@@ -1,8 +1,8 @@
 """Texts with the target's own states at every token, computed once, then read from disk.
 
-All drafters that imitate the target learn from the same lessons, for many rounds. So the
-target's passes, the most expensive part of distillation, are paid for once. The last state times the output matrix
-gives its logits.
+All drafters that imitate the target learn from the same lessons, for many rounds. So the target's
+passes, the most expensive part of distillation, are paid for once. The last state times the output matrix gives its
+logits.
 """
 
 from __future__ import annotations

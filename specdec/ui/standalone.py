@@ -7,12 +7,11 @@ places to fill, and nothing in data or words can be markup (`pack`): a token may
 from __future__ import annotations
 
 import html
-import json
 import re
 from typing import Any
 
 from ..traces.file import Trace
-from .components.drawn import script
+from .components.drawn import as_text, script
 from .components.player import pack, player_words
 from .text import language, PAGE, strings, TAGS
 
@@ -21,8 +20,8 @@ TITLE = 80  # characters of the prompt
 
 def standalone(trace: Trace) -> str:
     data: dict[str, Any] = {
-        "player": {"value": trace.dumps(), "words": text(player_words())},
-        "step": {"words": text(strings("step"))},
+        "player": {"value": trace.dumps(), "words": as_text(player_words())},
+        "step": {"words": as_text(strings("step"))},
     }
     parts = {
         "language": TAGS[language()],
@@ -30,15 +29,11 @@ def standalone(trace: Trace) -> str:
         "style": read("shared/style.css") + read("step/step.css"),
         "player": read("race/player.html"),
         "step": read("step/step.html"),
-        "data": pack(text(data)),
+        "data": pack(as_text(data)),
         "player_script": script("race/player"),
         "step_script": script("step/step"),
     }
     return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read("traces/standalone.html"))
-
-
-def text(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False)
 
 
 def read(name: str) -> str:

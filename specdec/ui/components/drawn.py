@@ -21,7 +21,7 @@ def drawn(name: str, value: str = "", words: dict[str, Any] | str | None = None,
     """
     properties["words"] = strings(name.rpartition("/")[2]) if words is None else words
     texts = {
-        key: json.dumps(content, ensure_ascii=False)
+        key: as_text(content)
         for key, content in properties.items()
         if isinstance(content, (dict, list)) and key != "server_functions"
     }
@@ -32,6 +32,10 @@ def drawn(name: str, value: str = "", words: dict[str, Any] | str | None = None,
         apply_default_css=False,
         **properties | texts,
     )
+
+
+def as_text(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False)
 
 
 def script(name: str) -> str:
