@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, ExitStack
 
 import pytest
 
@@ -26,30 +26,66 @@ expect.set_options(timeout=PATIENCE)
 real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
 
 
-@contextmanager
-def pages(browser, address):
-    """Opens the page; afterwards nothing may have gone wrong or have been fetched from elsewhere."""
-    contexts, complaints = [], []
+class Chromium:
+    """A browser, and one page of it that tests open in turn: a browser that has read our scripts opens them in a third
+    of the time. A second page beside it, or one that needs what a page cannot change, has a context of its own."""
 
-    def watch(page):
-        page.on("pageerror", lambda error: complaints.append(f"page error: {error}"))
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.on("dialog", lambda dialog: (complaints.append("a token ran as code"), dialog.dismiss()))
-        page.on("request", lambda sent: None if is_ours(sent.url, address) else complaints.append(sent.url))
+    CHANGEABLE = ("reduced_motion", "forced_colors")
 
-    def opener(width=1280, height=900, query="", **options):
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
-        watch(page)
-        page.goto(address + query)
-        page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")  # a link may open another tab
+    def __init__(self, browser):
+        self.browser = browser
+        self.new_context = browser.new_context
+        self.page = browser.new_page()
+        self.taken = False
+
+    def take(self, address, width, height, options):
+        """The page in turn, as a new visitor has it: nothing stored, the pointer nowhere."""
+        self.taken = True
+        page = self.page
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(**{name: options.get(name, "null") for name in self.CHANGEABLE})
+        page.mouse.move(0, 0)
+        page.goto(address + "manifest.json")
+        page.evaluate("sessionStorage.clear(); localStorage.clear()")
+        page.context.clear_cookies()
         return page
 
-    yield opener
-    for context in contexts:
-        context.close()
+    @contextmanager
+    def opened(self, address, width, height, options):
+        """A page that has not gone anywhere yet."""
+        if self.taken or set(options) - set(self.CHANGEABLE):
+            context = self.browser.new_context(viewport={"width": width, "height": height}, **options)
+            yield context.new_page()
+            context.close()
+        else:
+            yield self.take(address, width, height, options)
+            self.page.goto("about:blank")
+            self.taken = False
+
+
+@contextmanager
+def pages(chromium, address):
+    """Opens the page; afterwards nothing may have gone wrong or have been fetched from elsewhere."""
+    complaints = []
+    watched = {
+        "pageerror": lambda error: complaints.append(f"page error: {error}"),
+        "console": lambda said: complaints.append(said.text) if said.type == "error" else None,
+        "dialog": lambda dialog: (complaints.append("a token ran as code"), dialog.dismiss()),
+        "request": lambda sent: None if is_ours(sent.url, address) else complaints.append(sent.url),
+    }
+    with ExitStack() as stack:
+
+        def opener(width=1280, height=900, query="", **options):
+            page = stack.enter_context(chromium.opened(address, width, height, options))
+            page.set_default_timeout(PATIENCE)
+            for event, listener in watched.items():
+                page.on(event, listener)
+                stack.callback(page.remove_listener, event, listener)
+            page.goto(address + query)
+            page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")  # a link may open another tab
+            return page
+
+        yield opener
     assert complaints == []
 
 

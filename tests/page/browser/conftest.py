@@ -34,7 +34,7 @@ def address(tmp_path_factory):
 def browser():
     with chrome.playwright.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=chrome.CHROMIUM, args=chrome.FLAGS)
-        yield chromium
+        yield chrome.Chromium(chromium)
         chromium.close()
 
 

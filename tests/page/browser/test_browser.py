@@ -207,7 +207,7 @@ def page_with_a_choice(browser, tmp_path, monkeypatch):
     monkeypatch.setattr(session, "_loaded", lambda *_: True)
     demo = build()
     _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
-    page = browser.new_page()
+    page = browser.new_context().new_page()
     page.set_default_timeout(PATIENCE)
     page.goto(url)
     yield page
