@@ -94,6 +94,7 @@ def opened(browser: Any, address: str, window: dict[str, int], film: bool = Fals
     if film:
         page.clock.install()
     page.goto(address)
+    page.wait_for_selector("#first", state="detached")
     page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")
     page.evaluate("document.fonts.ready.then(() => true)")
     page.add_style_tag(content=STILL)

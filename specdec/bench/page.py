@@ -3,8 +3,8 @@
 The real app runs in a process of its own, and a headless Chromium opens it anew for each repeat. A share is processor
 time of the renderer's main thread (`ThreadTime` of CDP's Performance domain) over the wall clock. A busy machine does
 not inflate it, but the page then draws less often: `playing_per_s` counts style recalculations, about one a drawing.
-Milliseconds are wall clock from the start of navigation, as a visitor has them; during `first_token_cpu_ms` of them the
-main thread computed.
+Milliseconds are wall clock from the start of navigation, as a visitor has them; `ready_ms` when Gradio has
+mounted, and during `ready_cpu_ms` of those the main thread computed.
 """
 
 from __future__ import annotations
@@ -26,19 +26,23 @@ WINDOW = 5000  # ms over which a share is taken
 PATIENCE = 120_000  # ms
 TOLD = 6  # cycles that are told slowly; then a replay passes at its own pace
 
-# In the page before its own scripts: when the first token of the recorded run can be seen, and how long tasks take.
+# In the page before its own scripts: when the first token of the recorded run can be seen, when Gradio has taken the
+# first screen over, and how long tasks take.
 MARKS = """
-window.marks = { token: null, tasks: [] };
+window.marks = { token: null, ready: null, tasks: [] };
 new PerformanceObserver((list) => marks.tasks.push(...list.getEntries().map((task) => task.duration)))
   .observe({ type: "longtask", buffered: true });
 (function look() {
-  if (document.querySelector("[data-part=lane0] .sd-tok:not(.sd-fut)")) marks.token = performance.now();
+  const token = document.querySelector("[data-part=lane0] .sd-tok:not(.sd-fut)");
+  if (token) marks.token ??= performance.now();
+  if (token && !document.getElementById("first")) marks.ready = performance.now();
   else requestAnimationFrame(look);
 })();
 """
 OPENED = """() => ({
   first_paint_ms: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null,
-  first_token_ms: marks.token,
+  first_token_ms: Math.max(marks.token, performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0),
+  ready_ms: marks.ready,
   longest_task_ms: Math.max(0, ...marks.tasks),
   dom_nodes: document.querySelectorAll("*").length,
   fonts_that_hide_text: [...document.fonts].filter((font) => !["swap", "fallback", "optional"].includes(font.display)).length,
@@ -89,8 +93,8 @@ def visit(browser: Any, url: str) -> Visit:
     cdp.send("Performance.enable")
     wire = traffic(cdp)
     page.goto(url, wait_until="load")
-    page.wait_for_function("marks.token !== null")
-    found: Visit = {"first_token_cpu_ms": clocks(cdp)[1] * 1000}
+    page.wait_for_function("marks.ready !== null")
+    found: Visit = {"ready_cpu_ms": clocks(cdp)[1] * 1000}
     found["first_cycles_share"], _ = share(page, cdp)
     page.focus("[data-part=stage]")
     for _ in range(TOLD):

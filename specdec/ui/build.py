@@ -96,6 +96,7 @@ def head(words: dict[str, Any]) -> None:
         ).format(**text, ways="".join(map(way, LANGUAGES))),
         js_on_load=SWITCHES,
         apply_default_css=False,
+        elem_id="head",
         language=TAGS[language()],
         title=words["title"],
     )

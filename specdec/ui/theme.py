@@ -8,6 +8,7 @@ import gradio as gr
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
+from .first import First
 from .kept import Kept
 from .language import Greeter
 from .preload import Preload
@@ -19,6 +20,7 @@ STYLES = (
     "shared/style",
     *(f"{name}/{name}" for name in ("traces", *TABS) if (PAGE / f"{name}/{name}.css").exists()),
     "shared/access",
+    "shared/first",
 )
 LIGHT = {
     "page": "#ffffff",
@@ -130,6 +132,7 @@ def launch_settings() -> dict[str, Any]:
                 Middleware(Kept),
                 Middleware(Preload),
                 Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6),
+                Middleware(First),
             ]
         },
     }

@@ -211,7 +211,7 @@ function mount(element, props, player) {
 /* It stands outside the tabs, so it is there before the player is. */
 function whenPlayed() {
   const player = document.querySelector(".sd-player");
-  if (player && player.kit) mount(element, props, player);
+  if (player && player.kit && !document.getElementById("first")) mount(element, props, player);
   else requestAnimationFrame(whenPlayed);
 }
 

@@ -4,10 +4,10 @@
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
 const RUN = require("./run.js"), SHARED = require("./kit.js");
-const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js"), { ways } = require("./ways.js");
+const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js"), { ways } = require("./ways.js"), { furniture } = require("./furniture.js");
 const { figures } = require("./figures.js"), { lanes } = require("./lanes.js"), { story } = require("./story.js"), { charts } = require("./charts.js"), { cards } = require("./card.js");
 const { EPS, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, figuresAt, firstRejection, newReader, read, shownLanes, atEnd } = RUN;
-const { h, chip, clamp, duration, words, freshId, write, attribute } = SHARED;
+const { h, clamp, duration, words, write, attribute } = SHARED;
 
 const SPEEDS = [[1, "1×"], [10, "1/10"], [100, "1/100"], [400, "1/400"]];
 const SETTLE = 1500, READ = 2600, HOLD = 5500; // ms: the verdicts of a first cycle move, its sentence is read, the first rejection stands
@@ -82,32 +82,6 @@ function mount(element, props, watch, trigger) {
     const stop = firstRejection(S.run);
     S.hold = "spent";
     S.t = stop ? stop.at : horizon(S.run);
-  }
-
-  function furniture() {
-    const named = { name0: W.lane.speculative, name1: W.lane.plain, name2: W.lane.peer, sub1: W.lane.plain_sub, time: W.time.title, own: W.own, how: W.how, door: W.door, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
-    for (const [name, words] of Object.entries(named)) part[name].textContent = words;
-    part.card.id = freshId("card");
-    part.stage.setAttribute("aria-label", W.transport.stage);
-    part.zoom.setAttribute("role", "group");
-    part.zoom.setAttribute("aria-label", W.time.zoom);
-    part.back.setAttribute("aria-label", W.transport.back);
-    part.next.setAttribute("aria-label", W.transport.next);
-    part.scrub.setAttribute("aria-label", W.transport.position);
-    part.speed.setAttribute("aria-label", W.transport.speed);
-    part.lossy.textContent = W.lossy;
-    part.legend.append(...["acc", "rej", "dis", "res", "bon", "pen"].map((state) => h("span", { class: "sd-it" }, legendChip(state), W.status[state])));
-    part.legend.late = part.legend.children[2].lastChild;
-    part.swatches.append(h("i", { class: "sd-sw-draft" }), W.time.draft + " ", h("i", { class: "sd-sw-target" }), W.time.target);
-    part.zoom.append(...["close", "run"].map((zoom) => h("button", { type: "button", "data-zoom": zoom }, W.time[zoom])));
-    part.speed.append(...SPEEDS.map(([slow, label]) => h("button", { type: "button", "data-slow": slow }, label)));
-  }
-
-  function legendChip(state) {
-    const node = chip(W, W.sample, state, "span");
-    node.setAttribute("aria-hidden", "true");
-    node.removeAttribute("aria-label");
-    return node;
   }
 
   /* -- drawing one moment -- */
@@ -382,13 +356,33 @@ function mount(element, props, watch, trigger) {
   }
 
   Object.assign(root, { kit: KIT, words: W, run: () => S.run, log: () => props.value || "", load }); // for the other views of the same run
-  furniture();
+  furniture(W, part, SPEEDS);
   listen();
   pull();
-  watch("value", pull);
-  watch("ended", ended);
+  follow();
+
+  function follow() {
+    watch("value", pull);
+    watch("ended", ended);
+  }
+
+  /* This player was drawn before Gradio was there, by `shared/first.js`; now its component is, and the player goes on in it. */
+  root.moveTo = (place, itsProps, itsWatch, itsTrigger) => {
+    const focused = document.activeElement;
+    place.querySelector(".sd-player").replaceWith(root);
+    if (root.contains(focused)) focused.focus({ preventScroll: true });
+    [props, watch, trigger] = [itsProps, itsWatch, itsTrigger];
+    follow();
+    pull();
+  };
 }
 
 const KIT = { ...RUN, ...SHARED }; // for the other views of a run
 if (typeof element === "undefined") module.exports = KIT;
-else mount(element, props, watch, typeof trigger === "undefined" ? null : trigger);
+else {
+  const first = document.getElementById("first"), early = first && first.querySelector(".sd-player");
+  if (early && early.moveTo) {
+    early.moveTo(element, props, watch, trigger);
+    first.remove();
+  } else mount(element, props, watch, typeof trigger === "undefined" ? null : trigger);
+}

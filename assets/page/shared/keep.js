@@ -85,7 +85,7 @@ if (typeof module !== "undefined" && module.exports) module.exports = { queryOf,
 /* The player may be drawn after this. */
 function whenDrawn() {
   const player = /** @type {any} */ (document.querySelector(".sd-player"));
-  if (!player || !player.load) return false;
+  if (!player || !player.load || document.getElementById("first")) return false; // before Gradio's tabs, it is the first screen's
   mount(props, player);
   return true;
 }

@@ -82,11 +82,12 @@ def pages(chromium, address):
                 page.on(event, listener)
                 stack.callback(page.remove_listener, event, listener)
             page.goto(address + query)
-            page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")  # a link may open another tab
+            page.wait_for_selector("#first", state="detached")  # Gradio has taken over
+            page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")  # maybe on a tab not shown
             return page
 
         yield opener
-    assert complaints == []
+    assert complaints == [], complaints
 
 
 def is_ours(url, address):

@@ -1,4 +1,4 @@
-"""One app and one browser for all tests of this folder that run in this process."""
+"""One app for the tests of a file, and one browser for all files that run in this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import toyrun
 from specdec.ui import results, session
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def address(tmp_path_factory):
     """The app, with the toy run as its recorded one."""
     from specdec.ui.build import build
@@ -30,7 +30,7 @@ def address(tmp_path_factory):
         demo.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def browser():
     with chrome.playwright.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=chrome.CHROMIUM, args=chrome.FLAGS)

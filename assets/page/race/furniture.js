@@ -1,0 +1,32 @@
+// @ts-check
+/* What stands on the player whatever it plays: titles, names for screen readers, the legend, the buttons of zoom and speed. */
+
+const { h, chip, freshId } = require("./kit.js");
+
+function furniture(W, part, speeds) {
+  const named = { name0: W.lane.speculative, name1: W.lane.plain, name2: W.lane.peer, sub1: W.lane.plain_sub, time: W.time.title, own: W.own, how: W.how, door: W.door, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
+  for (const [name, words] of Object.entries(named)) part[name].textContent = words;
+  part.card.id = freshId("card");
+  part.stage.setAttribute("aria-label", W.transport.stage);
+  part.zoom.setAttribute("role", "group");
+  part.zoom.setAttribute("aria-label", W.time.zoom);
+  part.back.setAttribute("aria-label", W.transport.back);
+  part.next.setAttribute("aria-label", W.transport.next);
+  part.scrub.setAttribute("aria-label", W.transport.position);
+  part.speed.setAttribute("aria-label", W.transport.speed);
+  part.lossy.textContent = W.lossy;
+  part.legend.append(...["acc", "rej", "dis", "res", "bon", "pen"].map((state) => h("span", { class: "sd-it" }, legendChip(W, state), W.status[state])));
+  part.legend.late = part.legend.children[2].lastChild;
+  part.swatches.append(h("i", { class: "sd-sw-draft" }), W.time.draft + " ", h("i", { class: "sd-sw-target" }), W.time.target);
+  part.zoom.append(...["close", "run"].map((zoom) => h("button", { type: "button", "data-zoom": zoom }, W.time[zoom])));
+  part.speed.append(...speeds.map(([slow, label]) => h("button", { type: "button", "data-slow": slow }, label)));
+}
+
+function legendChip(W, state) {
+  const node = chip(W, W.sample, state, "span");
+  node.setAttribute("aria-hidden", "true");
+  node.removeAttribute("aria-label");
+  return node;
+}
+
+module.exports = { furniture };
