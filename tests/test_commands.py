@@ -157,6 +157,7 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
     assert len(table) > 12
 
 
+@pytest.mark.long
 def test_the_bench_measures_a_pair_from_folders(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shallow: str
 ) -> None:

@@ -12,6 +12,7 @@ from specdec.ui.tabs import labels
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
 
 TABS = labels()
+FULLEST = ("race", "methods")
 WIDTHS = (1280, 768, 375, 360)
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 16, 32)"}
 DRAWN = {"methods": "#kind-chart .heatmaplayer image"}  # what comes late on a tab
@@ -33,7 +34,7 @@ def page(request, browser, address):
         yield page
 
 
-@pytest.fixture(params=list(TABS))
+@pytest.fixture(params=[name if name in FULLEST else pytest.param(name, marks=pytest.mark.long) for name in TABS])
 def tab(request, page):
     """Shown, wide, with nothing folded."""
     page.set_viewport_size({"width": WIDTHS[0], "height": 900})
@@ -162,6 +163,7 @@ def pixels(locator):
     return locator.screenshot(animations="disabled")
 
 
+@pytest.mark.long
 def test_forced_colours_tell_on_from_off(open_page):
     page = open_page(reduced_motion="reduce", forced_colors="active")
     page.locator("#lossless-button").click()
