@@ -37,13 +37,13 @@ function figures(W, root, part, S) {
     const final = isOver(S.run) && atEnd(S) && !wasStopped(S.run), U = W.figures;
     const rows = [
       ["speedup", final ? U.speedup : U.so_far, F.speedup ? fixed(F.speedup) + "×" : "–", "", "sd-hero"],
-      ["speculative", U.speculative, F.a.rate ? fixed(F.a.rate, 0) : "–", U.rate_unit],
-      ["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit],
-      ...(F.peer ? [["peer", U.peer, F.peer.rate ? fixed(F.peer.rate, 0) : "–", F.against ? words(U.against, { times: fixed(F.against) }) : U.rate_unit]] : []),
+      ["speculative", U.speculative, F.a.rate ? fixed(F.a.rate, 0) : "–", U.rate_unit, "sd-rate"],
+      ["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit, "sd-rate"],
+      ...(F.peer ? [["peer", U.peer, F.peer.rate ? fixed(F.peer.rate, 0) : "–", F.against ? words(U.against, { times: fixed(F.against) }) : U.rate_unit, "sd-rate"]] : []),
       ["alpha", U.alpha, F.alpha == null ? "–" : fixed(F.alpha), F.a.judged ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged }) : ""],
       ["tau", U.tau, F.tau == null ? "–" : fixed(F.tau), U.tau_unit],
     ];
-    if (part.figures.children.length !== rows.length) part.figures.replaceChildren(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label), cls ? h("span", { class: "sd-tag" }, W.lossy) : null), h("dd", {}))));
+    if (part.figures.children.length !== rows.length) part.figures.replaceChildren(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label), name === "speedup" ? h("span", { class: "sd-tag" }, W.lossy) : null), h("dd", {}))));
     rows.forEach(([, label, value, unit], i) => {
       const [dt, dd] = part.figures.children[i].children;
       write(dt.firstChild, "textContent", label);

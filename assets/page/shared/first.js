@@ -4,26 +4,33 @@
  * What is drawn is read from Gradio's configuration of the page; nothing is sent twice. */
 
 (() => {
-  const asked = new URLSearchParams(location.search), { components, css } = window.gradio_config;
+  const first = document.getElementById("first"), asked = new URLSearchParams(location.search), { components, css } = window.gradio_config;
   const stored = (name) => { try { return sessionStorage.getItem(name); } catch { return null; } };
-  const first = document.getElementById("first"), elsewhere = (asked.get("tab") || "race") !== "race";
-  if (elsewhere || stored("specdec.run")) return first.remove(); // the run of before comes back
-
-  const theme = asked.get("__theme"), night = matchMedia("(prefers-color-scheme: dark)").matches;
-  document.body.classList.toggle("dark", theme === "dark" || (theme !== "light" && night));
-
-  first.querySelector("style").append(css);
-  for (const place of first.querySelectorAll("[data-draws]")) {
-    const { props } = components.find((one) => one.props.elem_id === place.dataset.draws);
-    place.innerHTML = props.html_template;
-    new Function("element", "props", "watch", "trigger", props.js_on_load)(place, { ...props.props, value: props.value }, () => {}, () => {});
+  const elsewhere = (asked.get("tab") || "race") !== "race";
+  if (!components || elsewhere || stored("specdec.run")) return first.remove(); // asks for a password, or the run of before comes back
+  try {
+    draw();
+  } catch (error) { // Gradio's own page says all of it, a second later
+    first.remove();
+    console.error(error);
   }
-  for (const { type, props } of components) {
-    if (type !== "tabitem") continue;
-    const tab = document.createElement("a"), query = new URLSearchParams(asked);
-    query.set("tab", props.elem_id);
-    Object.assign(tab, { textContent: props.label, href: "?" + query });
-    first.querySelector("nav.sd-first-tabs").append(tab);
+
+  function draw() {
+    const theme = asked.get("__theme"), night = matchMedia("(prefers-color-scheme: dark)").matches;
+    document.body.classList.toggle("dark", theme === "dark" || (theme !== "light" && night));
+    first.querySelector("style").append(css);
+    for (const place of first.querySelectorAll("[data-draws]")) {
+      const { props } = components.find((one) => one.props.elem_id === place.dataset.draws);
+      place.innerHTML = props.html_template;
+      new Function("element", "props", "watch", "trigger", props.js_on_load)(place, { ...props.props, value: props.value }, () => {}, () => {});
+    }
+    for (const { type, props } of components) {
+      if (type !== "tabitem") continue;
+      const tab = document.createElement("a"), query = new URLSearchParams(asked);
+      query.set("tab", props.elem_id);
+      Object.assign(tab, { textContent: props.label, href: "?" + query });
+      first.querySelector("nav.sd-first-tabs").append(tab);
+    }
+    first.hidden = false;
   }
-  first.hidden = false;
 })();

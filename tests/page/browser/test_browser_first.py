@@ -77,3 +77,20 @@ def test_a_dark_page_is_dark_from_the_first_paint_and_speaks_its_language(early)
     page.wait_for_selector("#first:not([hidden])")
     expect(page.locator("#first")).to_have_css("background-color", "rgb(11, 16, 32)")
     assert "设置" in page.inner_text("#first .sd-cols > .sd-sub")
+
+
+def test_where_it_cannot_be_drawn_gradios_page_comes_all_the_same(browser, address):
+    page = browser.new_context().new_page()
+    page.set_default_timeout(PATIENCE)
+
+    def otherwise(route):
+        route.fulfill(
+            body=route.fetch().text().replace('"elem_id":"head"', '"elem_id":"another"'), content_type="text/html"
+        )
+
+    page.route(address, otherwise)
+    page.goto(address)
+    expect(page.locator("#first")).to_have_count(0)
+    page.wait_for_selector(".sd-player:not([data-state=empty])")
+    expect(page.locator("#prompt textarea")).not_to_be_empty()
+    page.context.close()
