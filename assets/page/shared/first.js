@@ -28,7 +28,7 @@
       if (type !== "tabitem") continue;
       const tab = document.createElement("a"), query = new URLSearchParams(asked);
       query.set("tab", props.elem_id);
-      Object.assign(tab, { textContent: props.label, href: "?" + query });
+      Object.assign(tab, { textContent: props.label, href: location.pathname + "?" + query });
       first.querySelector("nav.sd-first-tabs").append(tab);
     }
     first.hidden = false;

@@ -77,6 +77,8 @@ def test_a_dark_page_is_dark_from_the_first_paint_and_speaks_its_language(early)
     page.wait_for_selector("#first:not([hidden])")
     expect(page.locator("#first")).to_have_css("background-color", "rgb(11, 16, 32)")
     assert "设置" in page.inner_text("#first .sd-cols > .sd-sub")
+    way = page.locator("nav.sd-first-tabs a").nth(1)
+    assert way.evaluate("(link) => link.href").endswith("/zh?__theme=dark&tab=step")
 
 
 def test_where_it_cannot_be_drawn_gradios_page_comes_all_the_same(browser, address):
