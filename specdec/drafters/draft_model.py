@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..models.base import LanguageModel
+from ..models.base import common_prefix, LanguageModel
 from ..sampling import Chooser
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter
@@ -42,10 +42,7 @@ class DraftModelDrafter(ChainDrafter):
         """Forget rejected drafts; return the tokens that the cache has not seen (at least the last one)."""
         if len(tokens) <= self._text:
             raise ValueError("a drafter serves one run, whose text only grows")
-        same, limit = self._text, min(len(self._cached), len(tokens) - 1)
-        while same < limit and self._cached[same] == tokens[same]:
-            same += 1
-        self._text = same
+        same = self._text = self._text + common_prefix(self._cached[self._text :], tokens[self._text : -1])
         self._cache.keep(same)
         del self._cached[same:]
         return list(tokens[same:])

@@ -19,6 +19,12 @@ class Cache(Protocol):
         ...
 
 
+def common_prefix(cached: Sequence[int], tokens: Sequence[int]) -> int:
+    """How many tokens of a cache are those of the text, and can stay in it."""
+    same = zip(cached, tokens, strict=False)
+    return next((i for i, (a, b) in enumerate(same) if a != b), min(len(cached), len(tokens)))
+
+
 C = TypeVar("C", bound=Cache)
 
 

@@ -20,6 +20,7 @@ from torch.linalg import vector_norm
 from torch.nn.functional import silu
 
 from ..types import is_chain
+from .base import common_prefix
 from .cache import StaticCache
 from .checkpoint import check_tensors, naming, read_weights, Weights
 from .config import Config
@@ -371,10 +372,6 @@ def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
         product = torch._weight_int8pack_mm(x.bfloat16(), *matrix)  # fast in bf16 only
         return product.to(x.dtype) if added is None else added + product
     return mm(x, matrix) if added is None else addmm(added, x, matrix)
-
-
-def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def tree_depths(count: int, parents: Sequence[int]) -> list[int]:

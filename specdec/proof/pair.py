@@ -14,7 +14,7 @@ from torch import Tensor
 from ..drafters import DraftModelDrafter
 from ..engine import Task
 from ..families import zoo
-from ..models.base import LanguageModel
+from ..models.base import common_prefix, LanguageModel
 from ..models.transformer import Transformer
 from ..sampling import Chooser, favourites, probabilities
 from ..types import Said, SamplingParams
@@ -39,9 +39,7 @@ class CachedRows(ByPrefix):
     @torch.inference_mode()
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
         if prefix not in self._rows:
-            same, most = 0, min(len(self._cached), len(prefix) - 1)
-            while same < most and self._cached[same] == prefix[same]:
-                same += 1
+            same = common_prefix(self._cached, prefix[:-1])
             self._cache.keep(same)
             self._rows[prefix] = self._model.forward(prefix[same:], self._cache)[-1].double()
             self._cached = prefix

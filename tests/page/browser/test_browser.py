@@ -707,17 +707,18 @@ def test_a_player_that_nobody_sees_stands_still(open_page):
 
 
 class SlowEngine:
-    """A long toy run, with pauses: one that somebody will want to stop, however busy the machine is."""
+    """A toy run that begins briskly and then takes its time: one that somebody will want to stop, and that leaves the
+    page time to notice, however busy the machine is."""
 
     closed = 0
 
     def race(self, *_, **__):
         try:
-            for event in toyrun.events(cycles=1000, tokens=2500):
-                time.sleep(0.05)
+            for count, event in enumerate(toyrun.events(cycles=1000, tokens=2500)):
+                time.sleep(0.05 if count < 40 else 0.5)
                 yield event
         finally:
-            SlowEngine.closed += 1
+            self.closed += 1
 
     def describe(self):
         return {"target": {"parameters": 1_000_000}, "draft_model": {"parameters": 100_000}}
@@ -737,7 +738,7 @@ def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     expect(says(page)).to_contain_text("Stopped")
     expect(page.locator("#notice")).to_contain_text("Stopped")
     until_free()
-    assert SlowEngine.closed == 1
+    assert engine.closed == 1
 
 
 def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
