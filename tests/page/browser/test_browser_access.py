@@ -77,13 +77,16 @@ CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) 
 }).map((node) => node.outerHTML.slice(0, 120))"""
 
 
+WIDE = "document.documentElement.scrollWidth"
+
+
 def test_nothing_needs_sideways_scrolling_and_nothing_is_cut_off(page, tab):
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         with suppress(playwright.TimeoutError):  # charts follow the width a moment later
-            page.wait_for_function(f"() => !({CUT})().length", timeout=5000)
+            page.wait_for_function(f"() => !({CUT})().length && {WIDE} <= innerWidth", timeout=20_000)
         assert page.evaluate(CUT) == [], width
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(WIDE) <= width
 
 
 # The focused element: its name, whether it is ringed, and whether it is in the page's last part.
