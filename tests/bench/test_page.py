@@ -16,8 +16,8 @@ from specdec.bench import __main__ as bench
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = {
-    "first_paint_ms", "first_token_ms", "first_token_cpu_ms", "longest_task_ms", "dom_nodes", "fonts_that_hide_text",
-    "html_kb", "html_raw_kb", "other_kb",
+    "first_paint_ms", "first_token_ms", "ready_ms", "ready_cpu_ms", "longest_task_ms", "dom_nodes",
+    "fonts_that_hide_text", "html_kb", "html_raw_kb", "other_kb",
     "first_cycles_share", "playing_share", "playing_per_s", "idle_share", "other_tab_share",
 }  # fmt: skip
 

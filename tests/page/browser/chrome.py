@@ -41,6 +41,8 @@ class Chromium:
     def take(self, address, width, height, options):
         """The page in turn, as a new visitor has it: nothing stored, the pointer nowhere."""
         self.taken = True
+        if self.page.is_closed():  # a test may close it
+            self.page = self.browser.new_page()
         page = self.page
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(**{name: options.get(name, "null") for name in self.CHANGEABLE})
@@ -59,7 +61,8 @@ class Chromium:
             context.close()
         else:
             yield self.take(address, width, height, options)
-            self.page.goto("about:blank")
+            if not self.page.is_closed():
+                self.page.goto("about:blank")
             self.taken = False
 
 
