@@ -3,8 +3,8 @@
 The real app runs in a process of its own, and a headless Chromium opens it anew for each repeat. A share is processor
 time of the renderer's main thread (`ThreadTime` of CDP's Performance domain) over the wall clock. A busy machine does
 not inflate it, but the page then draws less often: `playing_per_s` counts style recalculations, about one a drawing.
-Milliseconds are wall clock from the start of navigation, as a visitor has them; `ready_ms` when Gradio has
-mounted, and during `ready_cpu_ms` of those the main thread computed.
+Milliseconds are wall clock from the start of navigation, as a visitor has them; `ready_ms` is when Gradio has
+mounted, and `ready_cpu_ms` is how long the main thread computed until then.
 """
 
 from __future__ import annotations

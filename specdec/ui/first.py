@@ -11,11 +11,10 @@ from functools import cache
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .language import PATHS
+from .language import LANGUAGE_AT
 from .text import PAGE, speaking, strings
 
 PLACE = b"<gradio-app"  # Gradio's own element, which this stands before
-LANGUAGE = {path: language for language, path in PATHS.items()}
 
 
 class First:
@@ -35,12 +34,12 @@ class First:
                 return
             body += message.get("body", b"")
             if not message.get("more_body"):
-                page = body.replace(PLACE, screen(LANGUAGE[scope["path"]]) + PLACE, 1)
+                page = body.replace(PLACE, screen(LANGUAGE_AT[scope["path"]]) + PLACE, 1)
                 MutableHeaders(scope=start)["Content-Length"] = str(len(page))
                 await send(start)
                 await send({**message, "body": page})
 
-        is_page = scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in LANGUAGE
+        is_page = scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in LANGUAGE_AT
         await self.app(scope, receive, write if is_page else send)
 
 

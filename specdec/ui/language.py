@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from .text import ENGLISH, LANGUAGES
 
 PATHS = {language: "/" if language == ENGLISH else f"/{language}" for language in LANGUAGES}
+LANGUAGE_AT = {path: language for language, path in PATHS.items()}
 
 
 class Greeter:
@@ -34,7 +35,7 @@ class Greeter:
 def fitting(scope: Scope) -> str:
     """The language of the page for this request."""
     asked = known(QueryParams(scope["query_string"]).get("lang", ""))
-    here = next(language for language, path in PATHS.items() if path == scope["path"])
+    here = LANGUAGE_AT[scope["path"]]
     return asked or (preferred(Headers(scope=scope).get("accept-language", "")) if here == ENGLISH else here)
 
 

@@ -7,10 +7,10 @@
   const first = document.getElementById("first"), asked = new URLSearchParams(location.search), { components, css } = window.gradio_config;
   const stored = (name) => { try { return sessionStorage.getItem(name); } catch { return null; } };
   const elsewhere = (asked.get("tab") || "race") !== "race";
-  if (!components || elsewhere || stored("specdec.run")) return first.remove(); // asks for a password, or the run of before comes back
+  if (!components || elsewhere || stored("specdec.run")) return first.remove(); // it asks for a password, or will show the visitor's own run
   try {
     draw();
-  } catch (error) { // Gradio's own page says all of it, a second later
+  } catch (error) { // Gradio draws all of it a second later
     first.remove();
     console.error(error);
   }

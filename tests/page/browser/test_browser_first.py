@@ -10,7 +10,7 @@ from specdec.ui.tabs import labels
 
 @pytest.fixture
 def early(browser, address):
-    """Opens the page while Gradio's scripts are held back; calling what it holds lets them come."""
+    """Opens the page while Gradio's scripts are held back; the function beside the page lets them come."""
     contexts = []
 
     def opener(query="", **options):
