@@ -14,6 +14,7 @@ from typer import Argument, Option
 from ..events import Committed, Event, Failed, Started, Verified
 from ..figures.stats import Comparison, LaneStats
 from ..methods import EMBEDDED, RULES
+from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
 from ..types import SamplingParams
 
@@ -129,17 +130,9 @@ def render(event: Event, before: Sequence[Event], colour: bool) -> str:
         return f"\n[{event.where}: {event.reason}]\n"
     if not isinstance(event, Committed):
         return ""
-    judged = (e.positions for e in reversed(before) if isinstance(e, Verified) and e.lane == event.lane)
-    positions = next(judged, ())  # none in a run whose prompt was read without a draft
-    shown, left = "", event.accepted
-    for position in positions:
-        left -= position.status == "accepted"
-        if left < 0 or (left == 0 and len(event.tokens) == event.accepted and position.status != "accepted"):
-            break  # after the end of the text
-        shown += styled(position.piece, position.status, colour)
-    if len(event.tokens) > event.accepted:
-        shown += styled(event.pieces[-1], event.kind, colour) if positions else event.pieces[-1]
-    return shown
+    verified = next((e for e in reversed(before) if isinstance(e, Verified) and e.lane == event.lane), None)
+    shown = AuditedCycle(None, verified, event).shown()
+    return "".join(styled(piece, status, colour) if status else piece for piece, status, _ in shown)
 
 
 def styled(piece: str, status: str, colour: bool) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from ..events import Committed, Drafted, Position, Verified
+from ..events import Committed, Drafted, Event, Position, Verified
 from ..types import Said, Tree
 
 MAX_SAID = 40  # characters of a name from the trace
@@ -60,6 +60,20 @@ class AuditedCycle:
         """The token that the target added; None if the text ended inside the draft."""
         return self.committed.tokens[-1] if len(self.committed.tokens) > self.committed.accepted else None
 
+    def shown(self) -> Iterator[tuple[str, str, Position | None]]:
+        """What people see of it, in order: each draft and then the target's own token, as piece, status, position.
+
+        The status is "" where nothing was drafted. Drafts behind the end of the text are left out.
+        """
+        left, whole = self.committed.accepted, self.own is not None
+        for x in self.positions:
+            left -= x.status == "accepted"
+            if left < 0 or (left == 0 and not whole and x.status != "accepted"):
+                break
+            yield x.piece, x.status, x
+        if whole:
+            yield self.committed.pieces[-1], self.committed.kind if self.positions else "", None
+
     @cached_property
     def weights(self) -> list[float]:
         """Of the prefixes of a chain, the empty one first (`BlockVerification`)."""
@@ -67,6 +81,22 @@ class AuditedCycle:
         for position in self.positions:
             weights.append(min(1.0, weights[-1] * position.p / position.q))
         return weights
+
+
+def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
+    """A lane's cycles in their order, the prefill first."""
+    drafted: Drafted | None = None
+    verified: Verified | None = None
+    for event in events:
+        if event.lane != lane:
+            continue
+        if isinstance(event, Drafted):
+            drafted = event
+        elif isinstance(event, Verified):
+            verified = event
+        elif isinstance(event, Committed):
+            yield AuditedCycle(drafted, verified, event)
+            drafted = verified = None
 
 
 def named(x: Position) -> Said:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ..events import Event, from_dict, LARGEST, SCHEMA, to_dict
+from ..events import Committed, Event, from_dict, LARGEST, SCHEMA, Started, to_dict
 from ..figures import machine
+from ..figures.stats import Comparison, summary
 from ..types import has_half_characters, Said
 from .shape import Shape
 
@@ -50,15 +52,61 @@ class Header:
         return dump({"event": "header", **self.__dict__, "lanes": list(self.lanes)})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trace:
+    """A run. In a notebook it draws itself (`drawn.py`)."""
+
     header: Header
     events: tuple[Event, ...]
+
+    @classmethod
+    def of(cls, events: Iterable[Event], prompt: str = "", models: dict[str, Any] | None = None) -> Trace:
+        """What `race` or `generate` yields, to its end. `models` are facts for labels, as `Family.describe` has them.
+
+        ValueError where nothing was run.
+        """
+        events = tuple(events)
+        lanes = tuple(event.lane for event in events if isinstance(event, Started))
+        if not lanes:
+            raise ValueError("these events hold no run: give all that race() or generate() yields")
+        return cls(replace(live_header(prompt, models or {}), lanes=lanes), events)
+
+    def summary(self) -> dict[str, Any]:
+        """What ran, what it wrote and its figures, JSON-ready: lanes by name; an unknown figure is None.
+
+        `figures` are `stats.summary`'s; `same_text` is whether all lanes wrote the same, None of a single one.
+        """
+        lane = self.header.lanes[0]
+        started = next((event for event in self.events if isinstance(event, Started) and event.lane == lane), None)
+        texts = dict.fromkeys(self.header.lanes, "")
+        for event in self.events:
+            if isinstance(event, Committed) and event.lane in texts:
+                texts[event.lane] += event.text
+        told = ("drafter", "k", "rule", "lossless", "prompt_tokens")
+        settings = {name: getattr(started, name) for name in told} | asdict(started.params) if started else {}
+        return {
+            "run": self.header.run,
+            "source": self.header.source,
+            "prompt": self.header.prompt,
+            "settings": settings,
+            "texts": texts,
+            "same_text": len(set(texts.values())) == 1 if len(texts) > 1 else None,
+            "figures": summary([Comparison.of(self.events)]),
+        }
+
+    def __repr__(self) -> str:
+        return f"Trace({self.header.prompt[:MAX_SAID]!r}, lanes {self.header.lanes}, {len(self.events)} events)"
+
+    def _repr_html_(self) -> str:
+        from .drawn import drawn  # whoever only reads files needs no templates
+
+        return drawn(self)
 
     def dumps(self) -> str:
         return self.header.line() + "".join(map(line, self.events))
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
+        path = Path(path)
         partial = path.with_suffix(path.suffix + ".partial")
         partial.write_text(self.dumps(), encoding="utf-8")
         partial.replace(path)
@@ -85,9 +133,9 @@ class Trace:
         return cls(header, tuple(events))
 
     @classmethod
-    def load(cls, path: Path) -> Trace:
+    def load(cls, path: str | Path) -> Trace:
         """TraceError if it is no trace, OSError if it cannot be read. Endless files are read up to the limit."""
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)

@@ -1,0 +1,127 @@
+"""One decision of a run in plain words: what was drafted, p, q and the coin, what became of the draft, and why.
+
+What a rule does with p, q and u is judged anew by `rulings.py`; nothing is said that the trace does not tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from ..events import Position, Started
+from ..types import Status
+from .cycle import AuditedCycle, cycles, MAX_SAID, misshapen
+from .file import Trace
+from .rulings import BLOCK, JUDGES, NEVER, REJECTION
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A drafted token and what became of it. `cycle` and `position` count from 1; `said` is a paragraph.
+
+    `p` and `q` are the probabilities in the test, `chance` is min(1, p/q); `u` is None where no coin was tossed.
+    """
+
+    cycle: int
+    position: int
+    drafted: int
+    token: str
+    status: Status
+    rule: str
+    p: float
+    q: float
+    ratio: float
+    chance: float
+    u: float | None
+    said: str
+
+
+def explain(trace: Trace, cycle: int = 0, position: int = 0) -> Decision:
+    """The decision about the draft at `position` of `cycle`; 0 is the first one that was rejected, or else drafted.
+
+    ValueError says what the run holds instead.
+    """
+    lane = trace.header.lanes[0]
+    started = next((event for event in trace.events if isinstance(event, Started) and event.lane == lane), None)
+    drafting = {one.number: one for one in cycles(trace.events, lane) if one.positions}
+    if not drafting:
+        raise ValueError("This run drafted nothing, so there is no decision to explain.")
+    if cycle not in (0, *drafting):
+        raise ValueError(f"Cycle {cycle} drafted nothing. Choose one from {min(drafting)} to {max(drafting)}.")
+    chosen = [drafting[cycle]] if cycle else list(drafting.values())
+    if position and all(position > len(one.positions) for one in chosen):
+        raise ValueError(f"There is no draft {position}. Choose one from 1 to {len(chosen[0].positions)}.")
+    places = [(one, x) for one in chosen for x in one.positions if position in (0, x.node + 1)]
+    one, x = next((place for place in places if place[1].status == "rejected"), places[0])
+    if wrong := next(misshapen(one), None):
+        raise ValueError(f"Cycle {one.number} of this trace contradicts itself: {wrong}.")
+    rule = (started and started.rule) or REJECTION
+    greedy = started is not None and started.params.temperature == 0.0
+    said = " ".join(chain(setting(one, x, greedy), verdict(one, x, rule), outcome(one, x, rule)))
+    chance = min(1.0, x.p / x.q)
+    return Decision(
+        one.number, x.node + 1, len(one.positions), x.piece, x.status, rule, x.p, x.q, x.p / x.q, chance, x.u, said
+    )  # fmt: skip
+
+
+def setting(cycle: AuditedCycle, x: Position, greedy: bool) -> Iterator[str]:
+    drafts = ", ".join(quoted(one.piece) for one in cycle.positions[:16]) + ", …" * (len(cycle.positions) > 16)
+    yield f"Cycle {cycle.number} drafted {count(len(cycle.positions), 'token')}: {drafts}."
+    yield f"Draft {x.node + 1} is {quoted(x.piece)}: the draft gave it q = {x.q:.4g}, the target gives it p = {x.p:.4g}."
+    if x.q == 1.0:
+        yield "q is 1 because the draft chose it outright, without a coin of its own."
+    if greedy:
+        yield "At temperature 0 the target's p is 1 for its own choice and 0 for every other token."
+
+
+def verdict(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
+    ruling = JUDGES[rule](cycle)[x.node] if rule in JUDGES else None
+    if ruling is NEVER or (x.status == "discarded" and rule == BLOCK):
+        yield f"It was discarded without being judged: {turn(cycle, x, rule)}."
+        return
+    if rule == REJECTION:
+        yield f"The rule keeps it with chance min(1, p/q) = {min(1.0, x.p / x.q):.4g}."
+    if x.u is not None:
+        yield f"The coin fell on u = {x.u:.4g}."
+    if ruling is None or ruling.status is None:
+        yield f"It was {x.status}; the trace does not tell enough to do the decision of {rule[:MAX_SAID]} again."
+    elif ruling.status != x.status:
+        yield f"The trace says that it was {x.status}, but {ruling.why}: the trace contradicts itself."
+    else:
+        yield f"It was {x.status}, because {ruling.why}."
+
+
+def turn(cycle: AuditedCycle, x: Position, rule: str) -> str:
+    """Why it was never judged."""
+    parent = cycle.tree.parents[x.node]
+    if rule == BLOCK:
+        return "block verification kept a shorter block, which ends before it"
+    if parent in (-1, *cycle.path):
+        return "a draft for the same place was accepted before its turn came"
+    return f"draft {parent + 1}, which it follows, was not kept, and after another token its odds are others"
+
+
+def outcome(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
+    """What the cycle wrote after the draft, where that hangs on it."""
+    siblings, own = cycle.children(cycle.tree.parents[x.node]), cycle.own
+    if x.status == "rejected" and x.node != siblings[-1] and rule == REJECTION:
+        yield "Then the next draft for the same place had its turn, against what p leaves of q."
+    elif own is None:
+        yield "The text ended inside the draft, so the target added no token of its own."
+    elif x.status == "rejected":
+        residual = " from the residual, max(0, p − q) scaled to one" if rule in (REJECTION, BLOCK) and x.u is not None else ""
+        yield f"In its place the target drew a token of its own{residual}: {quoted(cycle.committed.pieces[-1])}."
+    elif x.node == cycle.tip and not cycle.children(x.node):
+        yield f"Nothing was drafted after it, so the target added a bonus token: {quoted(cycle.committed.pieces[-1])}."
+    accepted = cycle.committed.accepted
+    yield f"In all, {accepted} of {count(len(cycle.positions), 'draft')} joined the text in this cycle."
+
+
+def quoted(piece: str) -> str:
+    """With its spaces and line breaks in sight, on one line."""
+    return repr(piece[:MAX_SAID])
+
+
+def count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
