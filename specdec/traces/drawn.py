@@ -1,7 +1,7 @@
 """A run as a piece of HTML for a notebook: the text with what became of every draft, and the figures below.
 
-Styles stand in the elements, because notebooks drop style sheets. A token is dark on a tint of its own, so it can be read
-on light and on dark; all else takes the notebook's colours. There is no script, and whatever a run holds is escaped.
+Styles stand in the elements, because notebooks drop style sheets. A token is dark on a tint of its own, so it can be
+read on light and on dark; all else takes the notebook's colours. There is no script, and what a run holds is escaped.
 """
 
 from __future__ import annotations

@@ -68,9 +68,9 @@ def explain(trace: Trace, cycle: int = 0, position: int = 0) -> Decision:
 def setting(cycle: AuditedCycle, x: Position, greedy: bool) -> Iterator[str]:
     drafts = ", ".join(quoted(one.piece) for one in cycle.positions[:16]) + ", …" * (len(cycle.positions) > 16)
     yield f"Cycle {cycle.number} drafted {count(len(cycle.positions), 'token')}: {drafts}."
-    yield f"Draft {x.node + 1} is {quoted(x.piece)}: the draft gave it q = {x.q:.4g}, the target gives it p = {x.p:.4g}."
+    yield f"Draft {x.node + 1} is {quoted(x.piece)}: the drafter gave it q = {x.q:.4g}, the target p = {x.p:.4g}."
     if x.q == 1.0:
-        yield "q is 1 because the draft chose it outright, without a coin of its own."
+        yield "q is 1 because the drafter chose it outright, without a coin of its own."
     if greedy:
         yield "At temperature 0 the target's p is 1 for its own choice and 0 for every other token."
 
@@ -110,8 +110,9 @@ def outcome(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
     elif own is None:
         yield "The text ended inside the draft, so the target added no token of its own."
     elif x.status == "rejected":
-        residual = " from the residual, max(0, p − q) scaled to one" if rule in (REJECTION, BLOCK) and x.u is not None else ""
-        yield f"In its place the target drew a token of its own{residual}: {quoted(cycle.committed.pieces[-1])}."
+        coin = rule in (REJECTION, BLOCK) and x.u is not None
+        source = "from the residual, max(0, p − q) scaled to one" if coin else "from its own law"
+        yield f"In its place the target drew a token {source}: {quoted(cycle.committed.pieces[-1])}."
     elif x.node == cycle.tip and not cycle.children(x.node):
         yield f"Nothing was drafted after it, so the target added a bonus token: {quoted(cycle.committed.pieces[-1])}."
     accepted = cycle.committed.accepted

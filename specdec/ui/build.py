@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from . import link, session
+from . import api, link, session
 from .components.drawn import drawn
 from .components.guide import tour
 from .components.keep import keep
@@ -46,6 +46,7 @@ def build() -> gr.Blocks:
             for event in demo.fns.values():
                 if event.fn and event.page == demo.current_page:
                     event.fn = bound(event.fn)
+    api.only_tools(demo)
     demo.queue(max_size=64, default_concurrency_limit=1, api_open=False)
     return demo
 
@@ -69,6 +70,8 @@ def page(demo: gr.Blocks) -> None:
         )
         fields, screen = built["race"]
         keep(demo, fields, screen, TABS, race.PRIVATE)
+        if language() == ENGLISH:  # they speak it whatever the page
+            api.endpoints()
         follow_links(demo, tabs, fields, told)
 
 

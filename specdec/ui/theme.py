@@ -8,6 +8,7 @@ import gradio as gr
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
+from .api import has_mcp
 from .first import First
 from .kept import Kept
 from .language import Greeter
@@ -118,6 +119,7 @@ def launch_settings() -> dict[str, Any]:
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,
+        "mcp_server": has_mcp(),
         "max_file_size": "1mb",
         "allowed_paths": [],
         "strict_cors": True,

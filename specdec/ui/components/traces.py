@@ -53,14 +53,19 @@ def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict
 
     @functools.wraps(question)
     def answer(sent: Any) -> dict[str, Any]:
-        texts = sent if isinstance(sent, list) else [sent]
-        with _desk if any(isinstance(text, str) and len(text) > LARGE for text in texts) else contextlib.nullcontext():
+        with desk(*(sent if isinstance(sent, list) else [sent])):
             try:
                 return question(sent)
             except TraceError as error:
                 return {"wrong": True, "said": strings("traces")["refused"].format(reason=translated(error.said))}
 
     return answer
+
+
+def desk(*texts: Any) -> contextlib.AbstractContextManager[Any]:
+    """Where texts are read: one large one at a time."""
+    large = any(isinstance(text, str) and len(text) > LARGE for text in texts)
+    return _desk if large else contextlib.nullcontext()
 
 
 @answering

@@ -1,0 +1,282 @@
+"""Ways in for programs: endpoints beside `run`, and the tools of the MCP server. They speak English.
+
+Whatever is refused is answered with {"error": one sentence that says what to do}. What needs the engine waits for its
+turn like a visitor: {} is sent until there is something to tell, and the last answer is the whole one.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import json
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import gradio as gr
+
+from ..figures import theory as closed
+from ..traces import audit as auditing
+from ..traces import explain as explaining
+from ..traces.cycle import cycles
+from ..traces.file import Trace, TraceError
+from . import session
+from .components.traces import desk, read
+from .request import check, check_certificate, InputError, is_number, RunRequest
+from .tabs.race import batches, ENGINE
+
+MAX_K, MAX_COST, MAX_FAULTS = 64, 100.0, 20
+MAX_CYCLE, MAX_POSITION = 10_000, 10_000  # a trace may be longer than a run of this page
+TOOLS = ("compare", "explain", "theory")  # of the MCP server
+Answer = dict[str, Any]
+
+
+def endpoints() -> None:
+    """On the page that is being built."""
+    for quick in (theory, summarise, audit):
+        gr.api(answering(quick))
+    for slow in (compare, explain, certify):
+        gr.api(answering(slow), **ENGINE)
+
+
+def only_tools(demo: gr.Blocks) -> None:
+    """Whatever else is public is no tool for a model: Gradio lists as tools what bears no other type."""
+    for event in demo.fns.values():
+        if event.fn and event.api_visibility == "public" and event.api_name not in TOOLS:
+            event.fn._mcp_type = "endpoint"  # type: ignore[attr-defined]
+
+
+def has_mcp() -> bool:
+    """Whether `gradio[mcp]` is installed: the page is then an MCP server, too, at /gradio_api/mcp/."""
+    return importlib.util.find_spec("mcp") is not None
+
+
+def answering(question: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, or generator; whatever it refuses is an answer of one sentence."""
+
+    @functools.wraps(question)
+    def answer(*sent: Any) -> Answer:
+        try:
+            return question(*sent)
+        except ValueError as error:
+            return refused(error)
+
+    @functools.wraps(question)
+    def answers(*sent: Any) -> Iterator[Answer]:
+        try:
+            yield from question(*sent)
+        except ValueError as error:
+            yield refused(error)
+
+    told: Any = answers if inspect.isgeneratorfunction(question) else answer
+    # For Gradio's documentation, which knows no type by its name.
+    told.__signature__ = inspect.signature(question).replace(return_annotation=Answer)
+    return told
+
+
+def refused(error: ValueError) -> Answer:
+    if isinstance(error, TraceError):
+        return {"error": f"This is no run that can be read: {error}. Send the text of a saved run (.jsonl)."}
+    return {"error": str(error)}
+
+
+def theory(alpha: float = 0.8, k: int = 4, c: float = 0.1, v: float = 1.0, o: float = 0.0) -> Answer:
+    """What speculative decoding gains by its closed forms (Leviathan et al. 2022, arXiv 2211.17192), without any run.
+
+    Costs are in units of one plain decoding step of the target. The forms take each draft as accepted with the same
+    chance, on its own.
+
+    Parameters:
+        alpha: acceptance rate, 0 to 1: of the drafted tokens that the target judges, the share that it keeps
+        k: tokens drafted per cycle, 0 to 64
+        c: cost of drafting one token, 0 to 100
+        v: cost of the target's check of a whole draft, 0.01 to 100; 1 where a pass over a few tokens costs as one
+        o: overhead of a cycle, 0 to 100
+
+    Returns:
+        expected_tokens per cycle (the target's own included), speedup over plain decoding, best_k (0: do not speculate) with its best_speedup, break_even_alpha above which one draft pays (above 1: never), accepted_distribution: the chances that 0 to k drafts are kept
+    """  # noqa: E501
+    alpha, k = between("alpha", alpha, 0.0, 1.0), whole("k", k, 0, MAX_K)
+    c, v, o = between("c", c, 0.0, MAX_COST), between("v", v, 0.01, MAX_COST), between("o", o, 0.0, MAX_COST)
+    best = closed.best_k(alpha, c, v, o)
+    told = {
+        "expected_tokens": closed.expected_tokens(alpha, k),
+        "speedup": closed.speedup(alpha, k, c, v, o),
+        "best_k": best,
+        "best_speedup": closed.speedup(alpha, best, c, v, o) if best else 1.0,
+        "break_even_alpha": closed.break_even(c, v, o),
+    }
+    chances = closed.accepted_distribution(alpha, k)
+    return {name: round(value, 6) for name, value in told.items()} | {
+        "accepted_distribution": [round(chance, 6) for chance in chances]
+    }
+
+
+def summarise(trace: str) -> Answer:
+    """The settings, texts and figures of a run, from its trace: what `run` streamed, or the text of a saved run.
+
+    Parameters:
+        trace: NDJSON text of at most 16 MB: a header, then one event a line
+
+    Returns:
+        settings, texts by lane, same_text, and figures: alpha, tau, measured_speedup, tokens_per_second, draft_cost c, verify_cost v and more; None where the run does not tell
+    """  # noqa: E501
+    with desk(trace):
+        return read(trace).summary()
+
+
+def audit(trace: str) -> Answer:
+    """Whether a run is true to itself: every decision and every draw of its trace is done again.
+
+    Parameters:
+        trace: NDJSON text of at most 16 MB: a header, then one event a line
+
+    Returns:
+        holds, and for each lane what was done again, its faults (20 at most, fault_count counts all), and what the trace does not tell
+    """  # noqa: E501
+    with desk(trace):
+        run = read(trace)
+        accounts = auditing.audit(run.header.lanes, run.events)
+        return {"holds": auditing.holds(accounts), "lanes": list(map(account, accounts))}
+
+
+def account(one: auditing.LaneAudit) -> Answer:
+    told = ("lane", "rule", "lossless", "cycles", "tokens", "decisions", "draws", "coins")
+    return {name: getattr(one, name) for name in told} | {
+        "fault_count": len(one.faults),
+        "faults": [str(fault) for fault in one.faults[:MAX_FAULTS]],
+        "unchecked": {str(what): n for what, n in one.unchecked.items()},
+    }
+
+
+def compare(
+    prompt: str,
+    drafter: str = "draft_model",
+    k: int = 4,
+    temperature: float = 0.0,
+    max_tokens: int = 48,
+    seed: int = 0,
+    rule: str = "rejection",
+    family: str = "embedded",
+) -> Iterator[Answer]:
+    """Run a short race now: speculative decoding of a prompt beside plain decoding, with small models on this machine.
+
+    The models know old stories, Python code and simple facts, in English. The same settings give the same text again.
+
+    Parameters:
+        prompt: the text to continue, at most 4,000 characters
+        drafter: how tokens are drafted: draft_model, prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list
+        k: tokens drafted per cycle, 0 to 16
+        temperature: 0 is greedy; at most 2
+        max_tokens: new tokens, 1 to 256
+        seed: of all coins and draws
+        rule: rejection, noise, block or typical (lossy)
+        family: the target, embedded or tuned (on code)
+
+    Returns:
+        texts by lane, whether they are the same_text (they must be at temperature 0), figures (alpha, tau, measured_speedup, tokens_per_second …), and cycles: what became of every draft
+    """  # noqa: E501
+    request = check(prompt, drafter, k, temperature, max_tokens=max_tokens, seed=seed, rule=rule, family=family)
+    run, cut = yield from raced(request)
+    drafts = [
+        {"cycle": one.number, "tokens": [f"{piece!r} {status}".rstrip() for piece, status, _ in one.shown()]}
+        for one in cycles(run.events, run.header.lanes[0])
+    ]
+    yield run.summary() | {"cycles": drafts} | ({"notice": cut} if cut else {})
+
+
+def explain(
+    trace: str = "story",
+    cycle: int = 0,
+    position: int = 0,
+    prompt: str = "",
+    drafter: str = "draft_model",
+    k: int = 4,
+    temperature: float = 0.0,
+    max_tokens: int = 48,
+    seed: int = 0,
+    rule: str = "rejection",
+    family: str = "embedded",
+) -> Iterator[Answer]:
+    """Explain one decision of a run: a drafted token, p, q, their ratio, the coin, what happened to it and why.
+
+    Of a recorded run or a saved trace; or, where a prompt is given, of the run that `compare` makes with these settings.
+
+    Parameters:
+        trace: a recorded run (story, code or facts), or the NDJSON text of a saved one; unused where a prompt is given
+        cycle: which cycle, from 1 on; 0 looks for the first rejection
+        position: which draft of the cycle, from 1 on; 0 takes the first that was rejected, or else the first
+        prompt: the text to continue; empty to use the trace
+        drafter: as in compare
+        k: tokens drafted per cycle, 0 to 16
+        temperature: 0 is greedy; at most 2
+        max_tokens: new tokens, 1 to 256
+        seed: of all coins and draws
+        rule: rejection, noise, block or typical (lossy)
+        family: the target, embedded or tuned (on code)
+
+    Returns:
+        said, the explanation as a paragraph; and its parts: token, status, rule, p, q, ratio p/q, chance min(1, p/q), the coin u (None where none was tossed)
+    """  # noqa: E501
+    cycle, position = whole("cycle", cycle, 0, MAX_CYCLE), whole("position", position, 0, MAX_POSITION)
+    if prompt != "":
+        request = check(prompt, drafter, k, temperature, max_tokens=max_tokens, seed=seed, rule=rule, family=family)
+        run, _ = yield from raced(request)
+        yield asdict(explaining.explain(run, cycle, position))
+        return
+    text = session.recorded(trace) if isinstance(trace, str) and trace in session.recorded_names() else trace
+    with desk(text):
+        yield asdict(explaining.explain(read(text), cycle, position))
+
+
+def certify(
+    pair: str = "toy", mistake: str = "", draws: int = 5_000, seed: int = 0, text: str = ""
+) -> Iterator[Answer]:
+    """A certificate that decoding is lossless, or that a planted mistake is not; each answer is the whole of it so far.
+
+    Parameters:
+        pair: toy (two small tables), or embedded (the models)
+        mistake: empty for the shipped rule; a wrong name is answered with the list of known mistakes
+        draws: texts to sample: 100, 1000, 5000, 10000 or 20000
+        seed: of the sample
+        text: where the embedded models are certified
+
+    Returns:
+        closed: the exact law of the next token against the target's (error is at most 1e-9 if lossless), greedy: tokens equal to plain decoding's, of how many; sampled: for each number of draws and for texts of 1 to 3 tokens [total variation, what plain decoding stays below, G, degrees of freedom, chance of such a G, draws that the target rules out]
+    """  # noqa: E501
+    told: Answer = {}
+    for news in session.certify(check_certificate(pair, mistake, draws, seed, text)):
+        if news.kind == "error":
+            raise InputError(news.text)
+        if news.kind == "lines" and news.text:
+            told = json.loads(news.text)
+        yield told | ({"notice": news.text} if news.kind == "cut" else {})
+
+
+def raced(request: RunRequest) -> Generator[Answer, None, tuple[Trace, str]]:
+    """The run once it is over, and why it was cut, if it was; {} meanwhile, where a client that left is noticed."""
+    log = cut = ""
+    for news in batches(session.run(request)):
+        if news.kind == "error":
+            raise InputError(news.text)
+        if news.kind == "cut":
+            cut = news.text
+        elif news.kind == "lines":
+            log += news.text
+        yield {}
+    if cut and not log:
+        raise InputError(cut)
+    return Trace.loads(log), cut
+
+
+def between(name: str, value: Any, low: float, high: float) -> float:
+    if not is_number(value) or not low <= value <= high:
+        raise InputError(f"{name} must be a number from {low:g} to {high:g}.")
+    return float(value)
+
+
+def whole(name: str, value: Any, low: int, high: int) -> int:
+    if not is_number(value) or value != int(value) or not low <= value <= high:
+        raise InputError(f"{name} must be a whole number from {low:,} to {high:,}.")
+    return int(value)
