@@ -56,16 +56,16 @@ def answering(question: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, or generator; whatever it refuses is an answer of one sentence."""
 
     @functools.wraps(question)
-    def answer(*sent: Any) -> Answer:
+    def answer(*sent: Any, **named: Any) -> Answer:
         try:
-            return question(*sent)
+            return question(*sent, **named)
         except ValueError as error:
             return refused(error)
 
     @functools.wraps(question)
-    def answers(*sent: Any) -> Iterator[Answer]:
+    def answers(*sent: Any, **named: Any) -> Iterator[Answer]:
         try:
-            yield from question(*sent)
+            yield from question(*sent, **named)
         except ValueError as error:
             yield refused(error)
 
