@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from PIL import Image
 
 from specdec.bench import tables
 from specdec.cli import group
+from specdec.events import Finished
+from specdec.families import zoo
+from specdec.traces.file import Trace
 
 ROOT = tables.ROOT
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -86,6 +92,18 @@ def test_a_command_that_is_gone_is_noticed() -> None:
     gone = ["bench has no --fast", "there is no module specdec.readme", "there is no subcommand audit"]
     assert [wrong(words) for words in commands(text)] == gone
     assert len(commands((ROOT / "README.md").read_text(encoding="utf-8"))) >= 8
+
+
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)], ids=["small", "embedded"])
+def test_the_lines_of_python_run(whole: bool, shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    monkeypatch.chdir(tmp_path)
+    if not whole:
+        monkeypatch.setattr(zoo, "load", functools.partial(zoo.load, shallow, torch.float32))
+    told: dict[str, Any] = {}
+    exec(example, told)
+    assert Trace.load("run.jsonl") == told["run"] and told["run"]._repr_html_()
+    assert isinstance(told["event"], Finished)
 
 
 def test_a_newcomer_reads_150_lines() -> None:

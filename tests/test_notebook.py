@@ -1,0 +1,61 @@
+"""The workshop runs from top to bottom, its solutions included; it is stored without what it printed."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("ipykernel")
+
+from nbclient import NotebookClient  # noqa: E402
+
+PATH = Path(__file__).resolve().parents[1] / "notebooks" / "workshop.ipynb"
+EXERCISE = "# your code"
+# Small models and short texts, for all that does not hang on what they write; behind the cell that imports the names.
+SMALL = """import dataclasses, functools, torch
+load, whole = functools.partial(load, {!r}, torch.float32), race
+def race(family, prompt, drafter, k, params, details=True):
+    return whole(family, prompt, drafter, k, dataclasses.replace(params, max_tokens=6), details)"""
+
+
+def notebook() -> Any:
+    return nbformat.read(PATH, 4)
+
+
+def solved(book: Any) -> Any:
+    """With each exercise's solution, which is hidden in the text below it, in its place."""
+    cells = book.cells
+    for place, below in pairwise(cells):
+        if place.source == EXERCISE:
+            (place.source,) = re.findall(r"<details>.*?```python\n(.*?)```.*?</details>", below.source, re.S)
+    return book
+
+
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)], ids=["small", "embedded"])
+def test_it_runs_from_top_to_bottom(whole: bool, shallow: str) -> None:
+    book = solved(notebook())
+    if not whole:
+        book.cells.insert(2, nbformat.v4.new_code_cell(SMALL.format(shallow)))
+    NotebookClient(book, timeout=240, resources={"metadata": {"path": PATH.parent}}).execute()
+    shown = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
+    drawn = [output.data["text/html"] for output in shown if "text/html" in output.get("data", {})]
+    assert any("measured speed-up" in one and "The old lighthouse keeper" in one for one in drawn)
+    assert any("the same text as plain decoding: True" in output.get("text", "") for output in shown)
+
+
+def test_it_is_stored_light_and_without_outputs() -> None:
+    book = notebook()
+    nbformat.validate(book)
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs or cell.execution_count for cell in code) and PATH.stat().st_size < 40_000
+    assert sum(cell.source == EXERCISE for cell in code) == 3
+
+
+def test_the_minutes_add_up() -> None:
+    minutes = re.findall(r"^\| \d \|.*?\| (\d+)", notebook().cells[0].source, re.M)
+    assert sum(map(int, minutes)) == 45
