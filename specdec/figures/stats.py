@@ -218,6 +218,8 @@ def account(runs: Sequence[Comparison]) -> float | None:
         return None
     costs = [(run.draft_cost, run.verify_cost, run.overhead) for run in runs if run.speculative.drafted]
     c, v, o = (median(cost or 0.0 for cost in column) for column in zip(*costs, strict=True))
+    if min(c, v) < 0.0 or c + v + o == 0.0:  # only a file tells of clocks that stand still or run backwards
+        return None
     passing = passing_rates(lanes)
     return accounted_speedup(
         passing,

@@ -157,6 +157,12 @@ def test_an_empty_run_has_no_figures_and_no_division_by_zero() -> None:
     assert LaneStats.of([], "plain").alpha is None
 
 
+@pytest.mark.parametrize(("draft", "verify"), [(0.0, 0.0), (0.010, -0.020), (-0.030, 0.030)])
+def test_a_file_may_tell_of_clocks_that_stand_still_or_run_backwards(draft: float, verify: float) -> None:
+    odd = cycle("speculative", 1, 0.010, [A, R], 3, draft, verify)
+    assert Comparison.of([*SPEC[:2], *odd, *PLAIN]).accounted_speedup is None
+
+
 def test_a_real_run_adds_up() -> None:
     target = TableModel(6, seed=1)
     params = SamplingParams(temperature=1.0, max_tokens=30, seed=2)

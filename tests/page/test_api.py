@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import random
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 import torch
 import toyrun
 from gradio_client import Client
+from mutations import changed, places
 
 from specdec import load, Trace
 from specdec.figures import theory
@@ -133,6 +135,19 @@ def test_what_is_refused_is_answered_with_a_sentence(question: Any, sent: dict[s
     assert told.keys() == {"error"} and told["error"].endswith(".") and len(told["error"]) < 500
     assert "Traceback" not in told["error"] and "\n" not in told["error"]
     json.dumps(told, allow_nan=False).encode()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_trace_that_somebody_edited_is_answered_whatever_it_says(seed: int) -> None:
+    rng, lines = random.Random(seed), toyrun.tree_trace().dumps().splitlines()
+    for _ in range(60):
+        edited = [json.loads(line) for line in lines]
+        holder, key, _ = rng.choice([place for event in edited[1:] for place in places(event)])
+        holder[key] = changed(holder[key], rng)
+        sent = "\n".join(map(json.dumps, edited))
+        for question in (api.summarise, api.audit, api.explain):
+            given = api.answering(question)(sent)
+            json.dumps(given if isinstance(given, dict) else list(given), allow_nan=False)
 
 
 def test_an_engine_that_breaks_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
