@@ -41,7 +41,7 @@ def endpoints() -> None:
 
 
 def only_tools(demo: gr.Blocks) -> None:
-    """Whatever else is public is no tool for a model: Gradio lists as tools what bears no other type."""
+    """What else is public is no tool for a model: Gradio lists as tools what has no other type."""
     for event in demo.fns.values():
         if event.fn and event.api_visibility == "public" and event.api_name not in TOOLS:
             event.fn._mcp_type = "endpoint"  # type: ignore[attr-defined]
@@ -95,8 +95,12 @@ def theory(alpha: float = 0.8, k: int = 4, c: float = 0.1, v: float = 1.0, o: fl
         o: overhead of a cycle, 0 to 100
 
     Returns:
-        expected_tokens per cycle (the target's own included), speedup over plain decoding, best_k (0: do not speculate) with its best_speedup, break_even_alpha above which one draft pays (above 1: never), accepted_distribution: the chances that 0 to k drafts are kept
-    """  # noqa: E501
+        expected_tokens per cycle (the target's own included)
+        speedup over plain decoding
+        best_k (0: do not speculate) with its best_speedup
+        break_even_alpha above which one draft pays (above 1: never)
+        accepted_distribution: the chances that 0 to k drafts are kept
+    """
     alpha, k = between("alpha", alpha, 0.0, 1.0), whole("k", k, 0, MAX_K)
     c, v, o = between("c", c, 0.0, MAX_COST), between("v", v, 0.01, MAX_COST), between("o", o, 0.0, MAX_COST)
     best = closed.best_k(alpha, c, v, o)
@@ -120,8 +124,10 @@ def summarise(trace: str) -> Answer:
         trace: NDJSON text of at most 16 MB: a header, then one event a line
 
     Returns:
-        settings, texts by lane, same_text, and figures: alpha, tau, measured_speedup, tokens_per_second, draft_cost c, verify_cost v and more; None where the run does not tell
-    """  # noqa: E501
+        settings
+        texts by lane, and whether they are the same_text
+        figures: alpha, tau, measured_speedup, tokens_per_second, draft_cost, verify_cost …; None where not told
+    """
     with desk(trace):
         return read(trace).summary()
 
@@ -133,8 +139,9 @@ def audit(trace: str) -> Answer:
         trace: NDJSON text of at most 16 MB: a header, then one event a line
 
     Returns:
-        holds, and for each lane what was done again, its faults (20 at most, fault_count counts all), and what the trace does not tell
-    """  # noqa: E501
+        holds
+        lanes: of each, what was done again, its faults (20 at most; fault_count counts all), and what is not told
+    """
     with desk(trace):
         run = read(trace)
         accounts = auditing.audit(run.header.lanes, run.events)
@@ -166,7 +173,7 @@ def compare(
 
     Parameters:
         prompt: the text to continue, at most 4,000 characters
-        drafter: how tokens are drafted: draft_model, prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list
+        drafter: draft_model, prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list
         k: tokens drafted per cycle, 0 to 16
         temperature: 0 is greedy; at most 2
         max_tokens: new tokens, 1 to 256
@@ -175,8 +182,10 @@ def compare(
         family: the target, embedded or tuned (on code)
 
     Returns:
-        texts by lane, whether they are the same_text (they must be at temperature 0), figures (alpha, tau, measured_speedup, tokens_per_second …), and cycles: what became of every draft
-    """  # noqa: E501
+        texts by lane, and whether they are the same_text (at temperature 0 they must be)
+        figures: alpha, tau, measured_speedup, tokens_per_second …
+        cycles: what became of every draft
+    """
     request = check(prompt, drafter, k, temperature, max_tokens=max_tokens, seed=seed, rule=rule, family=family)
     run, cut = yield from raced(request)
     drafts = [
@@ -201,7 +210,7 @@ def explain(
 ) -> Iterator[Answer]:
     """Explain one decision of a run: a drafted token, p, q, their ratio, the coin, what happened to it and why.
 
-    Of a recorded run or a saved trace; or, where a prompt is given, of the run that `compare` makes with these settings.
+    Of a recorded run or a saved trace; where a prompt is given, of the run that `compare` makes with these settings.
 
     Parameters:
         trace: a recorded run (story, code or facts), or the NDJSON text of a saved one; unused where a prompt is given
@@ -217,8 +226,10 @@ def explain(
         family: the target, embedded or tuned (on code)
 
     Returns:
-        said, the explanation as a paragraph; and its parts: token, status, rule, p, q, ratio p/q, chance min(1, p/q), the coin u (None where none was tossed)
-    """  # noqa: E501
+        said: the explanation, a paragraph
+        token, status, rule, p, q, ratio p/q, chance min(1, p/q)
+        u: the coin, None where none was tossed
+    """
     cycle, position = whole("cycle", cycle, 0, MAX_CYCLE), whole("position", position, 0, MAX_POSITION)
     if prompt != "":
         request = check(prompt, drafter, k, temperature, max_tokens=max_tokens, seed=seed, rule=rule, family=family)
@@ -243,8 +254,11 @@ def certify(
         text: where the embedded models are certified
 
     Returns:
-        closed: the exact law of the next token against the target's (error is at most 1e-9 if lossless), greedy: tokens equal to plain decoding's, of how many; sampled: for each number of draws and for texts of 1 to 3 tokens [total variation, what plain decoding stays below, G, degrees of freedom, chance of such a G, draws that the target rules out]
-    """  # noqa: E501
+        closed: the exact law of the next token against the target's; lossless if error is at most 1e-9
+        greedy: how many tokens are equal to plain decoding's, of how many
+        sampled: [draws, by length of text], each total variation, what plain decoding stays below, G, its degrees of
+        freedom, the chance of such a G, and how many draws the target rules out
+    """
     told: Answer = {}
     for news in session.certify(check_certificate(pair, mistake, draws, seed, text)):
         if news.kind == "error":

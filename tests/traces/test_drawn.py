@@ -16,7 +16,7 @@ from specdec.traces.file import Trace
 
 
 class Reader(HTMLParser):
-    """Tags must be closed in their order; text is kept."""
+    """Tags must be closed in their order. Keeps the text, and each chip as its state and piece."""
 
     def __init__(self, markup: str) -> None:
         super().__init__()
