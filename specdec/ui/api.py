@@ -27,7 +27,7 @@ from .request import check, check_certificate, InputError, is_number, RunRequest
 from .tabs.race import batches, ENGINE
 
 MAX_K, MAX_COST, MAX_FAULTS = 64, 100.0, 20
-MAX_CYCLE, MAX_POSITION = 10_000, 10_000  # a trace may be longer than a run of this page
+MAX_PLACE = 10_000  # of a cycle, or of a draft in it: a trace may be longer than a run of this page
 TOOLS = ("compare", "explain", "theory")  # of the MCP server
 Answer = dict[str, Any]
 
@@ -230,7 +230,7 @@ def explain(
         token, status, rule, p, q, ratio p/q, chance min(1, p/q)
         u: the coin, None where none was tossed
     """
-    cycle, position = whole("cycle", cycle, 0, MAX_CYCLE), whole("position", position, 0, MAX_POSITION)
+    cycle, position = whole("cycle", cycle, 0, MAX_PLACE), whole("position", position, 0, MAX_PLACE)
     if prompt != "":
         request = check(prompt, drafter, k, temperature, max_tokens=max_tokens, seed=seed, rule=rule, family=family)
         run, _ = yield from raced(request)

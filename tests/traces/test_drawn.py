@@ -46,9 +46,9 @@ class Reader(HTMLParser):
 )
 def test_every_token_is_drawn_with_its_state(trace: Trace) -> None:
     drawn = Reader(trace._repr_html_())
-    shown = [(status or "", piece) for one in cycles(trace.events, "speculative") for piece, status, _ in one.shown()]
-    wanted = [(status, visible(piece)) for status, piece in shown if status]
-    assert [(state, piece) for state, piece in drawn.chips[: len(wanted)]] == wanted
+    shown = [token for one in cycles(trace.events, "speculative") for token in one.shown()]
+    wanted = [(status, visible(piece)) for piece, status, _ in shown if status]
+    assert wanted and drawn.chips[: len(wanted)] == wanted
     assert [state for state, _ in drawn.chips[len(wanted) :]] == list(STATES)  # the key
     assert all(mark in drawn.text for mark, _ in STATES.values())
     assert drawn.tags <= {"div", "span", "small", "table", "tr", "td"}
