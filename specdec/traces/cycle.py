@@ -63,7 +63,7 @@ class AuditedCycle:
     def shown(self) -> Iterator[tuple[str, str, Position | None]]:
         """What people see of it, in order: each draft and then the target's own token, as piece, status, position.
 
-        The status is "" where nothing was drafted. Drafts behind the end of the text are left out.
+        The status is "" where nothing was drafted. Drafts after the end of the text are left out.
         """
         left, whole = self.committed.accepted, self.own is not None
         for x in self.positions:
