@@ -7,13 +7,13 @@ import os
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
-from specdec.ui.build import build
-
-demo = build()
-
 if __name__ == "__main__":
     import sys
 
     from specdec.cli import main
 
-    raise SystemExit(main(["app", *sys.argv[1:]], demo))
+    raise SystemExit(main(["app", *sys.argv[1:]]))
+else:  # `gradio app.py` reloads it
+    from specdec.ui.build import build
+
+    demo = build()

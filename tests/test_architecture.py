@@ -46,8 +46,9 @@ ALLOWED = {
         "bench",
     },
 }
-SESSION = {"paths", "methods", "types", "events", "lanes", "traces", "ui"}
-PAGE = {"paths", "methods", "events", "traces", "figures", "types", "ui"}
+# Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
+SESSION = {"paths", "methods", "types", "events", "families", "lanes", "traces", "ui"}
+PAGE = {"paths", "methods", "events", "families", "traces", "figures", "types", "ui"}
 NOBODY = {"ui", "train", "bench"}
 
 

@@ -12,7 +12,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -53,8 +52,8 @@ def version(told: bool = typer.Option(False, "--version", help="Tell the version
         raise typer.Exit()
 
 
-def main(arguments: Sequence[str] | None = None, obj: Any = None) -> int:
-    """Run the command; its exit code. `obj` is a page that the caller has built, for `app`."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; its exit code."""
     if sys.stdout is None:
         tell("there is nowhere to write to: the standard output is closed")
         return 1
@@ -64,7 +63,7 @@ def main(arguments: Sequence[str] | None = None, obj: Any = None) -> int:
             stream.reconfigure(errors="plain")
     try:
         code = group().main(
-            completed(sys.argv[1:] if arguments is None else arguments), "specdec", standalone_mode=False, obj=obj
+            completed(sys.argv[1:] if arguments is None else arguments), "specdec", standalone_mode=False
         )
         sys.stdout.flush()
         if code == STOPPED:  # Typer's own answer to Ctrl-C, of which it says nothing

@@ -7,19 +7,22 @@ import socket
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 from typer import Argument, Option
 
-from ..methods import EMBEDDED, RULES
+from ..methods import EMBEDDED, RULES, TUNED
 
 Device = Literal["cpu", "cuda"]
 
 
 def app(
-    context: typer.Context,
     host: Annotated[str | None, Option(help="where to listen; 0.0.0.0 for a classroom [default: here]")] = None,
     port: Annotated[int | None, Option(min=1, max=65535, help="[default: the first free one from 7860]")] = None,
     device: Annotated[Device, Option(help="of live runs; cuda: a GPU")] = "cpu",
+    pair: Annotated[
+        str | None, Option(help="to begin with: a preset's name, or 'TARGET + DRAFT' [default: the embedded one]")
+    ] = None,
+    target: Annotated[str | None, Option(help="instead of --pair: a folder, or a name on the Hub")] = None,
+    draft: Annotated[list[str], Option(help="a drafter for --target; may be repeated")] = [],  # noqa: B006
 ) -> None:
     """The page: watch speculative decoding on a real model."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -29,6 +32,7 @@ def app(
             socket.getaddrinfo(host, port)
         except (OSError, UnicodeError) as error:
             raise ValueError(f"--host {host} is no address of this machine") from error
+    begin_with(pair, target, draft)
     from ..ui import session
     from ..ui.build import build
     from ..ui.theme import launch_settings
@@ -38,11 +42,28 @@ def app(
 
         check_device(device)
     session.device = device
-    page = context.obj or build()
+    page = build()
     try:
         page.launch(server_name=host, server_port=port, **launch_settings())
     except OSError as error:
         raise ValueError(f"the page cannot be served there: {error}") from error
+
+
+def begin_with(pair: str | None, target: str | None, draft: list[str]) -> None:
+    """Have the page begin with that pair, as SPECDEC_PAIR does. ValueError where the options say no pair."""
+    from ..families import presets
+
+    if draft and not target:
+        raise ValueError("--draft belongs to a --target")
+    if pair and target:
+        raise ValueError("--pair and --target name two pairs; give one of them")
+    if chosen := presets.written(target, draft) if target else pair:
+        os.environ["SPECDEC_PAIR"] = chosen
+    if presets.hosts() not in (EMBEDDED, TUNED) and presets.named(presets.hosts()) is None:
+        raise ValueError(
+            f"{presets.hosts()} is no pair; name one of {', '.join(presets.PRESETS)}, or write 'TARGET + DRAFT' with "
+            "names on the Hub (OWNER/MODEL) or folders"
+        )
 
 
 def trace(

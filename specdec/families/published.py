@@ -35,8 +35,8 @@ from ..models.checkpoint import (
 from ..models.config import Config
 from ..models.transformer import tensors_of, Transformer
 from ..text import Pieces
+from .hub import PICKLES
 
-PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
 EAGLE3_NAME = re.compile(r"midlayer\.|(fc|norm|lm_head|embed_tokens)\.weight$|d2t$|t2d$")
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
 OTHERS = {  # other ways of drafting, by a tensor that only they have
@@ -213,19 +213,6 @@ def end_tokens(folder: Path) -> frozenset[int]:
     if not all(type(token) is int for token in found):
         raise ValueError(f"eos_token_id is {brief(repr(ends))}; it would be a token's number, or a list of such")
     return frozenset(found)
-
-
-def find(name: str | Path, pickles: bool = False) -> Path:
-    """A folder as it is; else a checkpoint of that name on the Hub: data files alone, no code."""
-    if Path(name).is_dir():
-        return Path(name)
-    from huggingface_hub import snapshot_download
-
-    patterns = ["*.json", "*.safetensors", *(PICKLES if pickles else ())]
-    try:  # folders within and the authors' own layout hold the same weights again
-        return Path(snapshot_download(str(name), allow_patterns=patterns, ignore_patterns=["*/*", "consolidated*"]))
-    except Exception as error:  # no such name, no network, no permission: each has its own class
-        raise ValueError(f"{name} is no folder here, and could not be had from the Hub") from error
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:

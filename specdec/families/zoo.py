@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -21,8 +22,8 @@ from ..models.transformer import EightBit, Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
 from ..text import Pieces
-from ..types import Costs
-from . import published
+from ..types import Costs, Said
+from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
 FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}
@@ -63,6 +64,7 @@ class Family:
         self.name, self.target, self.drafts = name, target, dict(drafts)
         tokenizer.encode_special_tokens = True  # text from people never becomes a control token
         self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
+        self.chat: chat.Chat | None = None  # what stands around every prompt
         control = tokenizer.token_to_id("<|endoftext|>")
         self.prefix: tuple[int, ...] = () if control is None else (control,)  # begins every text
         self.end_tokens = frozenset(self.prefix)
@@ -97,12 +99,16 @@ class Family:
             torch.set_num_threads(self.threads)
 
     def encode(self, text: str) -> list[int]:
+        if self.chat is not None:
+            return self.chat.tokens(text, self.tokenizer)
         return [*self.prefix, *self.tokenizer.encode(text, add_special_tokens=False).ids]
 
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts for labels."""
         facts: dict[str, Any] = {"family": self.name, "target": facts_of(self.target)}
         facts |= {name: facts_of(draft) for name, draft in self.drafts.items()}
+        if self.chat is not None:
+            facts["chat"] = [self.chat.before, self.chat.after]
         return facts | {
             "dtype": str(self.target.dtype).removeprefix("torch."),
             "device": self.target.device,
@@ -116,13 +122,22 @@ def facts_of(model: Transformer) -> dict[str, Any]:
 
 
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
-    """The family of that name or folder, loaded at the first call. `dtype` None picks what is fastest there."""
+    """The family of that name or folder, or a pair (`presets.named`), loaded at the first call.
+
+    `dtype` None picks what is fastest there. One pair is kept: the next takes its place in memory.
+    """
     check_device(device)
     with _lock:
         if (name, dtype, device) not in _loaded:
-            folder = FOLDERS.get(name) or Path(name)
-            chosen = dtype or fastest_dtype(folder / "target", device)
-            _loaded[name, dtype, device] = read(folder, name, chosen, device)
+            if pair := presets.named(name):
+                for other in [key for key in _loaded if presets.named(key[0])]:
+                    del _loaded[other]
+                family = load_pair(pair.target, *pair.drafts, exit_layer=pair.exit_layer, dtype=dtype, device=device)
+                family.name = name
+            else:
+                folder = FOLDERS.get(name) or Path(name)
+                family = read(folder, name, dtype or fastest_dtype(folder / "target", device), device)
+            _loaded[name, dtype, device] = family
         return _loaded[name, dtype, device]
 
 
@@ -182,25 +197,42 @@ def load_pair(
     of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
     """
     check_device(device)
-    folder = published.find(target)
-    model = Transformer.load(folder, dtype or fastest_dtype(folder, device), device)
+    folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
+    dtype = dtype or fastest_dtype(folder, device)
+    check_room(str(target), [folder, *others], dtype, device)
+    model = Transformer.load(folder, dtype, device)
     with naming(folder):
         tokenizer, end_tokens = published.read_tokenizer(folder), published.end_tokens(folder)
+        around = chat.read(folder)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
     if not 0 <= exit_layer < len(model.layers):
         raise ValueError(f"the exit layer must lie between 1 and {len(model.layers) - 1}, not {exit_layer}")
     family = Family(str(target), model, tokenizer, {})
-    family.prefix, family.end_tokens = published.prefix(tokenizer), end_tokens
+    family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, around
     if exit_layer:
         family.drafters |= leaving(exit_layer)
-    for source in drafts:
-        part = published.load_drafter(published.find(source, pickles), model, tokenizer, pickles)
+    for source, place in zip(drafts, others, strict=True):
+        part = published.load_drafter(place, model, tokenizer, pickles)
         for method in of_part(part):
             name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
             family.drafters[name] = Fitted(method, part)
             if isinstance(part, Transformer):
                 family.drafts[name] = part
     return at_its_fastest(family)
+
+
+def check_room(name: str, folders: Sequence[Path], dtype: torch.dtype, device: str) -> None:
+    """ValueError where the weights, and a quarter of them for loading and caches, do not fit into free memory."""
+    free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
+    stored = sum(file.stat().st_size for folder in folders for file in folder.glob("*.safetensors"))
+    needed = 1.25 * stored * dtype.itemsize / torch.bfloat16.itemsize  # published weights have 16 bits
+    if free is not None and needed > free:
+        raise ValueError(
+            Said(
+                "{name} needs about {needed} GB of memory here, and {free} GB are free. Choose a smaller pair.",
+                name=name, needed=f"{needed / 1e9:.1f}", free=f"{free / 1e9:.1f}",
+            )
+        )  # fmt: skip
 
 
 def leaving(exit_layer: int) -> dict[str, Fitted]:

@@ -1,15 +1,18 @@
-"""What the page offers, read from the embedded family's files: the menus need no engine.
+"""What the page offers, read from the embedded family's files and the table of pairs: the menus need no engine.
 
 A test holds these names against the engine's own.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from pathlib import Path
 from typing import Any
 
+from ..families import presets
+from ..figures import machine
 from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, RULES, TUNED
 from ..traces.rulings import BLOCK, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, sentences, strings
@@ -19,16 +22,63 @@ FAMILY = ASSETS / "family"
 TARGETS = {EMBEDDED: "target", TUNED: "tuned/target"}
 RULE_NAMES = dict(zip(RULES, (REJECTION, NOISE, BLOCK, TYPICAL), strict=True))  # as a trace calls them
 MAX_HEADER = 1_000_000  # bytes
+MAX_PAIR = 300  # characters of two names
 
 
 def families() -> list[str]:
-    """Those whose target is there; without any, the engine says what is missing."""
-    return [name for name in TARGETS if name == EMBEDDED or (FAMILY / TARGETS[name]).is_dir()]
+    """Ours, then the pairs that this host allows; those that need more memory than it has are left out.
+
+    Of ours those whose target is there; without any, the engine says what is missing.
+    """
+    ours = [name for name in TARGETS if name == EMBEDDED or (FAMILY / TARGETS[name]).is_dir()]
+    allowed = presets.allowed()
+    fitting = [name for name, preset in presets.PRESETS.items() if preset.needed(bytes_each()) <= memory()]
+    chosen = [presets.hosts(), *fitting] if allowed is None else allowed
+    return list(dict.fromkeys((*ours, *chosen)))
+
+
+@functools.cache
+def memory() -> int:
+    """Bytes for models, of the GPU if there is one. What cannot be told is no reason to leave a pair out."""
+    return machine.gpu_memory() or machine.free_memory() or 2**62
+
+
+def bytes_each() -> float:
+    """Of a number: 16 bits on a GPU; many processors multiply no such numbers, and models run in 32."""
+    return 2.0 if machine.gpu_memory() else 4.0
+
+
+def is_pair(name: str) -> bool:
+    """Whether a visitor may ask for it though it is not in the menu: names on the Hub, or folders, on a host of his."""
+    return presets.allowed() is None and len(name) <= MAX_PAIR and presets.named(name) is not None
 
 
 def drafters(family: str = EMBEDDED) -> list[str]:
     """Those whose weights are there. The default is always named: without weights the engine says what is missing."""
-    return [name for name, method in METHODS.items() if family in method.families and is_there(name, family)]
+    if family in TARGETS:
+        return [name for name, method in METHODS.items() if family in method.families and is_there(name, family)]
+    pair = presets.named(family) or presets.Pair(family)
+    return [name for name in METHODS if name in (*pair.methods, *presets.ALWAYS)]
+
+
+def family_name(family: str) -> str:
+    names = strings("page")["settings"]["targets"] | {name: words["name"] for name, words in strings("pairs").items()}
+    return names.get(family, family)
+
+
+def family_line(family: str) -> str:
+    """What it shows; of a pair, how large it is, what a draft costs, and under which licence it comes."""
+    words, told = strings("page")["settings"], strings("pairs")
+    if family in TARGETS:
+        return words["target_lines"][family]
+    preset = presets.PRESETS.get(family)
+    if preset is None:
+        return words["own_pair"]
+    facts = words["pair"].format(
+        size=f"{preset.parameters:.1f}", gigabytes=f"{2 * preset.parameters:.1f}", cost=f"{preset.cost:.2f}",
+        licence=preset.licence,
+    )  # fmt: skip
+    return sentences(told[family]["shows"], facts, words["gated"] if preset.gated else "")
 
 
 def is_there(name: str, family: str) -> bool:
@@ -43,7 +93,8 @@ def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
     words = strings("page")["settings"]
     lines = of_drafters("line") | (of_drafters("line_tuned") if family == TUNED else {})
     verdict = words["lossy" if rule in LOSSY else "lossless"]
-    return {name: sentences(lines[name], cost(name), verdict) for name in drafters(family)}
+    costs = {name: cost(name) if family in TARGETS else "" for name in drafters(family)}
+    return {name: sentences(lines[name], costs[name], verdict) for name in costs}
 
 
 def cost(name: str) -> str:

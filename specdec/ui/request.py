@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ..families.presets import allowed
 from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, RULES
 from ..types import has_half_characters, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
-from .menu import drafters, families, has_peer
+from .menu import drafters, families, has_peer, is_pair
 from .text import strings
 
 MAX_PROMPT, MAX_K, MAX_NEW = 4_000, 16, 256
@@ -92,9 +93,9 @@ def check_certificate(
 
 def known_family(name: Any) -> str:
     names = families()
-    if not isinstance(name, str) or name not in names:
-        raise InputError(say("family", names=", ".join(names)))
-    return name
+    if isinstance(name, str) and (name in names or is_pair(name)):
+        return name
+    raise InputError(say("family" if allowed() is not None else "family_or_pair", names=", ".join(names)))
 
 
 def known_drafter(name: Any, family: str) -> str:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from ..events import Event
+from ..families import hub, presets
 from ..lanes.worker import Worker, WorkerDied
 from ..methods import EMBEDDED, METHODS
 from ..traces.file import line, live_header, recording, Trace
@@ -42,17 +43,20 @@ device = DEVICES[0]  # of live runs
 _worker = Worker()
 _machine = Turns({"run": 6.0, "series": 30.0, "certificate": 15.0}, most=WAITING)
 _warming = threading.Event()
+_fetching = threading.Lock()  # one download at a time
+_fetched: hub.Fetched | None = None  # its last word, for all who wait for it
 
 
 @dataclass(frozen=True, slots=True)
 class News:
     """One thing to tell the page: lines of the run, or a notice beside the button; `cut` is why lines are missing.
 
-    `done`, `cut` and `error` come last.
+    `done`, `cut` and `error` come last. `share` is how much of a download is there.
     """
 
-    kind: Literal["lines", "notice", "waiting", "done", "cut", "error"]
+    kind: Literal["lines", "notice", "fetching", "waiting", "done", "cut", "error"]
     text: str
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,15 @@ Done = TypeVar("Done")
 
 
 def run(request: RunRequest) -> Iterator[News]:
-    """A live run, all lanes. Closing the iterator stops it within one cycle."""
+    """A live run, all lanes. Closing the iterator stops it within one cycle.
+
+    Models are fetched first, outside the line: nobody waits for another one's download.
+    """
+    try:
+        yield from _fetch(request.family)
+    except ValueError as error:
+        yield News("error", translated(error.args[0]))
+        return
     yield from _alone("run", _with_engine(request.family, lambda family, race: _live(request, family, race)))
 
 
@@ -116,15 +128,62 @@ def recorded_names() -> list[str]:
 
 
 def warm() -> None:
-    """Have the engine imported, once the page is served: torch alone takes a second or two.
+    """Have the engine imported, once the page is served: torch alone takes a second or two. The host's pair is fetched.
 
-    The models wait for a run: as they are loaded they measure this machine, which wants it quiet.
+    Our models wait for a run: as they are loaded they measure this machine, which wants it quiet.
     """
     if not _warming.is_set():
         _warming.set()
-        timer = threading.Timer(WARM_AFTER, _worker.start)
+        timer = threading.Timer(WARM_AFTER, _prepare)
         timer.daemon = True
         timer.start()
+
+
+def _prepare() -> None:
+    _worker.start()
+    try:
+        for _ in _fetch(presets.hosts()):
+            pass
+    except ValueError as error:
+        log.warning("the pair of this host: %s", error)
+
+
+def _fetch(family: str) -> Iterator[News]:
+    """Until all that a pair needs is on this machine. ValueError says why it cannot be had."""
+    pair = presets.named(family)
+    if pair is None or _loaded(family):
+        return
+    yield News("notice", _notice("looking"))
+    while not _fetching.acquire(timeout=LOOK):
+        yield _far(_fetched)
+    try:
+        if missing := [model for model in pair.models if not hub.is_here(model)]:
+            yield News("fetching", _notice("fetching_soon", name=missing[0]))
+            yield from _download(missing)
+    finally:
+        _fetching.release()
+
+
+def _download(models: Sequence[str]) -> Iterator[News]:
+    global _fetched
+    started, beginning = time.monotonic(), hub.Fetched("", 0, 0)
+    with contextlib.closing(hub.fetch(models)) as states:
+        for _fetched in states:
+            if _fetched.name != beginning.name:
+                started, beginning = time.monotonic(), _fetched
+            yield _far(_fetched, (_fetched.done - beginning.done) / max(LOOK, time.monotonic() - started))
+
+
+def _far(state: hub.Fetched | None, speed: float = 0.0) -> News:
+    """How far a download is; `speed` in bytes a second."""
+    if state is None or not state.total:
+        return News("fetching", _notice("fetching_soon", name=state.name) if state else _notice("looking"))
+    minutes = math.ceil((state.total - state.done) / speed / 60) if speed else 0
+    left = _notice("left_over", minutes=minutes) if minutes else ""
+    done, total = (f"{count / 1e9:.1f}" for count in (state.done, state.total))
+    return News(
+        "fetching", _notice("fetching", name=state.name, done=done, total=total, left=left), state.done / state.total
+    )
 
 
 def _wait(ticket: Ticket) -> Iterator[News]:
@@ -176,6 +235,12 @@ def _with_engine(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Itera
     yield News("notice", _notice("loading" if not _loaded(name) else "running"))
     try:
         family, race = yield from _patiently(lambda: _engine(name))
+    except ValueError as refusal:
+        if presets.named(name):  # a stranger's checkpoint: the sentence says what does not fit
+            raise
+        log.exception("the models cannot be loaded: %s", refusal)
+        yield News("error", _notice("no_engine"))
+        return
     except Exception:
         log.exception("the models cannot be loaded")
         yield News("error", _notice("no_engine"))
@@ -246,5 +311,5 @@ def _loaded(family: str) -> bool:
     return _worker.is_loaded(family)
 
 
-def _notice(name: str, **values: Any) -> str:
+def _notice(name: str, /, **values: Any) -> str:
     return strings("page")["notice"][name].format(**values)

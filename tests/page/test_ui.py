@@ -158,15 +158,15 @@ def test_the_menu_offers_what_the_family_holds(family):
 
 
 def test_a_tuned_target_has_drafters_of_its_own(family):
-    assert menu.families() == ["embedded", "tuned"]
+    assert menu.families()[:2] == ["embedded", "tuned"]
     assert set(menu.drafters("tuned")) == {m.name for m in METHODS.values() if TUNED in m.families}
-    general, tuned = (menu.drafter_lines("rejection", name)["draft_model"] for name in menu.families())
+    general, tuned = (menu.drafter_lines("rejection", name)["draft_model"] for name in menu.TARGETS)
     assert "before tuning" in tuned and "before tuning" not in general
     assert request.check("Hi", "draft_model:tuned", family="tuned").family == "tuned"
     with pytest.raises(request.InputError, match="draft_model:tuned"):  # its states are not those that Medusa learned
         request.check("Hi", "medusa", family="tuned")
     shutil.rmtree(family / "tuned")
-    assert menu.families() == ["embedded"]
+    assert menu.families()[:1] == ["embedded"] and "tuned" not in menu.families()
     with pytest.raises(request.InputError, match="The target must be one of: embedded"):
         request.check("Hi", family="tuned")
 
@@ -176,8 +176,10 @@ def switch_of(demo):
     return found
 
 
-def test_the_switch_of_the_target_is_shown_where_there_is_a_choice(family, traces):
+def test_the_switch_of_the_target_is_shown_where_there_is_a_choice(family, traces, monkeypatch):
     from specdec.ui.build import build
+
+    monkeypatch.setenv("SPECDEC_PAIRS", "")  # a host that offers no pair
 
     assert switch_of(build()).visible
     shutil.rmtree(family / "tuned")
@@ -187,7 +189,7 @@ def test_the_switch_of_the_target_is_shown_where_there_is_a_choice(family, trace
 def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(family):
     def switched(*chosen):
         told, drafters = race.switch(*chosen)
-        assert told["info"] == text.strings("page")["settings"]["target_lines"][chosen[0]]
+        assert told["info"].startswith(text.strings("page")["settings"]["target_lines"][chosen[0]])
         assert drafters["info"] == menu.drafter_lines(chosen[2], chosen[0])[drafters["value"]]
         assert [value for _, value in drafters["choices"]] == menu.drafters(chosen[0])
         return drafters["value"]
@@ -245,7 +247,7 @@ def test_the_menus_know_the_engines_names():
     script = drawn.script("race/player")
     assert set(re.findall(r'\b(?:BLOCK|NOISE) = "([^"]+)"', script)) < names
     assert menu.TARGETS.keys() == zoo.FOLDERS.keys()
-    for name in menu.families() if (text.ASSETS / "family" / "target").is_dir() else ():
+    for name in menu.TARGETS if (text.ASSETS / "family" / "target").is_dir() else ():
         assert set(menu.drafters(name)) - {"adaptive"} <= zoo.load(name).drafters.keys()
 
 

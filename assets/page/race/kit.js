@@ -120,7 +120,15 @@ const statusOf = (W, state, { draft }) => (state === "dis" && draft.u != null ? 
 
 const freshId = (name) => `sd-${name}-${hatches++}`;
 
+/* The prompt of a run, as `write` shows text; grey around it, what the model's chat template adds. */
+function prompted(header, write) {
+  const chat = (header.models || {}).chat, own = write(header.prompt || "");
+  if (!Array.isArray(chat) || chat.length !== 2 || chat.some((text) => typeof text !== "string")) return h("span", { class: "sd-prompt" }, own);
+  const [before, after] = chat.map((text) => h("span", { class: "sd-template" }, write(text)));
+  return h("span", { class: "sd-prompt sd-asked" }, before, own, after);
+}
+
 module.exports = {
   MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, pick, fill, words, sentences, niceStep, tick, widthOf,
-  dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, chip, statusOf, freshId,
+  dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, chip, statusOf, freshId, prompted,
 };

@@ -2,7 +2,7 @@
 /* The lanes of text: chips are built as their cycles arrive, and time only changes their classes. */
 
 const { EPS, tipOf, beginning, speculative, doneBy, shownLanes, depthOf } = require("./run.js");
-const { visible, words, dress, h, chip, statusOf } = require("./kit.js");
+const { visible, words, dress, h, chip, statusOf, prompted } = require("./kit.js");
 
 const NEAR = 60; // px: two lines from its end a lane still follows
 
@@ -19,7 +19,7 @@ function lanes(W, part, S) {
     trees = [];
     built = S.run.names.map(() => -1);
     laneBoxes().forEach((box) => {
-      box.replaceChildren(h("span", { class: "sd-prompt" }, clip(S.run.header.prompt || "")));
+      box.replaceChildren(prompted(S.run.header, clip));
       letGo(box);
     });
   }

@@ -10,7 +10,7 @@ const { pictures, apart, figure, key, mark, note, title } = require("./pictures.
 const PACES = [["slow", 5000], ["steady", 2500], ["quick", 900]];
 
 function mount(element, props) {
-  const { h, chip, fill, words, shown, visible, chance, duration, clamp, speculative, firstRejection } = KIT;
+  const { h, chip, fill, words, shown, visible, chance, duration, clamp, speculative, firstRejection, prompted } = KIT;
   const W = JSON.parse(props.words), player = document.querySelector(".sd-player"), PW = player.words, root = element.querySelector(".sd-step"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const S = { cycle: 0, step: "draft", choice: {}, coin: null, notation: "plain", pace: 2500, playing: false, timer: 0 };
@@ -33,7 +33,7 @@ function mount(element, props) {
     run = next;
     built = 0;
     spans = [];
-    part.text.replaceChildren(h("span", { class: "sd-prompt" }, visible(run.header.prompt || "")), ...(speculative(run).first ? speculative(run).first.pieces.map(visible) : []));
+    part.text.replaceChildren(prompted(run.header, visible), ...(speculative(run).first ? speculative(run).first.pieces.map(visible) : []));
     const cycle = firstRejection(run), rejected = cycle ? recorded(cycle, rule()).order.find((node) => cycle.drafts[node].state === "rej") : null;
     go(cycle ? cycle.number - 1 : 0, rejected ?? "draft", false);
   }

@@ -16,7 +16,7 @@ from .. import charts, menu, results, session
 from ..components.cards import cards
 from ..components.downloads import downloads
 from ..components.lines import lines
-from ..components.progress import far, progress
+from ..components.notice import notice, tell
 from ..components.table import Cells, table
 from ..request import check, InputError, RunRequest
 from ..text import prompts, sentences, strings
@@ -224,7 +224,7 @@ def live(rows: Rows) -> None:
     with gr.Row(elem_classes="sd-go"):
         run = gr.Button(words["run"], variant="primary", elem_id="measure")
         stop = gr.Button(words["stop"], interactive=False, elem_id="halt")
-    line = progress(words["empty"], words["stopped"])
+    line = notice("live-notice", words["empty"])
     badge = lines(elem_classes="sd-live-badge")
     chart = plot("live")
     figures = figures_table(words["title"], words["columns"], [], elem_id="live-table")
@@ -244,12 +244,12 @@ def measured(rows: Rows, *asked: Any) -> Iterator[tuple[Any, ...]]:
     try:
         requests = plan(*asked)
     except InputError as error:
-        yield far(str(error), wrong=True), *[same] * 6
+        yield tell(str(error), wrong=True), *[same] * 6
         return
     words, began, last = strings("methods")["live"], time.monotonic(), 0.0
     runs: dict[str, list[session.Raced]] = {request.drafter: [] for request in requests}
     per_method, done = len(requests) // len(runs), 0
-    yield far(""), same, same, same, same, gr.update(interactive=False), gr.update(interactive=True)
+    yield tell(""), same, same, same, same, gr.update(interactive=False), gr.update(interactive=True)
     for item in session.series(requests):
         if isinstance(item, session.Raced):
             done += 1
@@ -257,16 +257,16 @@ def measured(rows: Rows, *asked: Any) -> Iterator[tuple[Any, ...]]:
             if len(runs[item.request.drafter]) == per_method:
                 yield same, *beside(rows, requests[0], fold(runs, per_method)), same, same
         elif item.kind != "lines":
-            ended = item.kind in ("error", "cut")
-            yield far(item.text, 1.0 if ended else done / len(requests), wrong=item.kind == "error"), *[same] * 6
-            if ended:
+            if item.kind in ("error", "cut"):
+                yield tell(item.text, wrong=item.kind == "error"), *[same] * 6
                 return
+            yield tell(item.text, stopped=words["stopped"], share=done / len(requests)), *[same] * 6
         elif time.monotonic() - last > 1 / UPDATES_PER_SECOND and done < len(requests):
             last = time.monotonic()
             now = results.method(requests[done].drafter)
             text = words["progress"].format(method=now, done=done, total=len(requests))
-            yield far(text, done / len(requests)), *[same] * 6
-    yield far(words["done"].format(count=len(runs), seconds=round(time.monotonic() - began))), *[same] * 6
+            yield tell(text, stopped=words["stopped"], share=done / len(requests)), *[same] * 6
+    yield tell(words["done"].format(count=len(runs), seconds=round(time.monotonic() - began))), *[same] * 6
 
 
 def plan(drafters: Any, domain: Any, temperature: Any, k: Any, texts: Any) -> list[RunRequest]:

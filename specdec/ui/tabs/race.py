@@ -11,13 +11,15 @@ from typing import Any
 import gradio as gr
 from markdown_it import MarkdownIt
 
+from ...families import presets
+from ...families.presets import allowed
 from ...methods import EMBEDDED, RULES
 from .. import link, menu, session
 from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
 from ..components.traces import traces
-from ..request import check, InputError, MAX_K, MAX_NEW, MAX_TEMPERATURE
-from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
+from ..request import check, InputError, known_family, MAX_K, MAX_NEW, MAX_TEMPERATURE
+from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, sentences, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
 # No limit of Gradio's: whoever waits in its line is told nothing. `session` has a line of its own.
@@ -59,14 +61,14 @@ def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], gr.Button, 
         run_button = gr.Button(words["run"], variant="primary", elem_id="run")
         stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
     line = notice()
-    drafter = dropdown("drafter", menu.drafters(), menu.drafter_lines("rejection"))
+    family = pairs(words, chosen := presets.hosts())
+    drafter = dropdown("drafter", menu.drafters(chosen), menu.drafter_lines("rejection", chosen))
     k = gr.Slider(0, MAX_K, value=usual["k"], step=1, label=words["k"], buttons=[])
     temperature = gr.Slider(
         0, MAX_TEMPERATURE, value=usual["temperature"], step=0.1, label=words["temperature"], buttons=[]
     )
     seed = gr.Number(usual["seed"], label=words["seed"], precision=None, elem_classes="sd-inline-number")
     with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
-        family = dropdown("target", menu.families(), words["target_lines"], visible=len(menu.families()) > 1)
         rule = dropdown("rule", RULES, words["rule_lines"])
         peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
         max_tokens = gr.Slider(1, MAX_NEW, value=usual["max_tokens"], step=1, label=words["max_tokens"], buttons=[])
@@ -81,11 +83,21 @@ def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], gr.Button, 
     return fields, run_button, stop_button, line
 
 
-def dropdown(name: str, choices: Sequence[str], lines: dict[str, str], visible: bool = True) -> gr.Dropdown:
+def pairs(words: dict[str, Any], chosen: str) -> gr.Dropdown:
+    """The menu of targets with their drafts. Where the host allows it, any other pair can be typed."""
+    own = allowed() is None
+    return gr.Dropdown(
+        [(menu.family_name(name), name) for name in menu.families()], value=chosen, label=words["target"],
+        info=sentences(menu.family_line(chosen), words["target_note"] if own else ""),
+        filterable=own, allow_custom_value=own, visible=own or len(menu.families()) > 1,
+    )  # fmt: skip
+
+
+def dropdown(name: str, choices: Sequence[str], lines: dict[str, str]) -> gr.Dropdown:
     """A menu whose first entry is the default, with a line below it about the chosen one."""
     named, first = labels(name, choices), choices[0]
     label = strings("page")["settings"][name]
-    return gr.Dropdown(named, value=first, label=label, info=lines[first], filterable=False, visible=visible)
+    return gr.Dropdown(named, value=first, label=label, info=lines[first], filterable=False)
 
 
 def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
@@ -95,11 +107,11 @@ def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
     """The lines follow the choices, in the browser: whether a drafter is lossless depends on the rule, too."""
-    drafters = {one: {name: menu.drafter_lines(name, one) for name in RULES} for one in menu.families()}
+    drafters = {one: {name: menu.drafter_lines(name, one) for name in RULES} for one in (*menu.families(), "")}
     lines = json.dumps([drafters, strings("page")["settings"]["rule_lines"], menu.peer_lines()])
     tell = f"""(drafter, rule, family) => {{
-        const [drafters, rules, peers] = {lines}, info = (text) => ({{ __type__: "update", info: text }});
-        return [info(drafters[family][rule][drafter]), info(rules[rule]), info(peers[drafter])];
+        const [drafters, rules, peers] = {lines}, info = (text) => ({{ __type__: "update", info: text || "" }});
+        return [info((drafters[family] || drafters[""])[rule][drafter]), info(rules[rule]), info(peers[drafter])];
     }}"""
     for chosen in (drafter, rule):
         chosen.change(None, [drafter, rule, family], [drafter, rule, peer], js=tell, **PRIVATE)
@@ -107,11 +119,18 @@ def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: 
 
 def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
     """Another target has other drafters; the one that was chosen stays if it can."""
-    names, words = menu.drafters(family), strings("page")["settings"]
+    words = strings("page")["settings"]
+    try:
+        known_family(family)
+    except InputError as error:
+        return gr.update(info=str(error)), gr.skip()
+    names = menu.drafters(family)
     chosen = drafter if drafter in names else names[0]
     line = menu.drafter_lines(rule, family)[chosen]
     drafters = gr.update(choices=labels("drafter", names), value=chosen, info=line)
-    return gr.update(info=words["target_lines"][family]), drafters
+    return gr.update(
+        info=sentences(menu.family_line(family), words["target_note"] if allowed() is None else "")
+    ), drafters
 
 
 def filled_in(names: Sequence[str], settings: dict[str, Any]) -> list[Any]:
@@ -226,13 +245,14 @@ def start(*fields: Any) -> Iterator[tuple[Any, ...]]:
         return
     yield gr.skip(), tell(""), gr.update(interactive=False), gr.update(interactive=True)
     log, words = "", strings("page")["notice"]
-    stopped = {"waiting": words["left"], "notice": words["stopped"]}
+    stopped = {"waiting": words["left"], "notice": words["stopped"], "fetching": words["kept"]}
     for news in batches(session.run(request)):
         if news.kind == "lines":
             log += pack(news.text)
             yield log, gr.skip(), gr.skip(), gr.skip()
         else:
-            yield gr.skip(), tell(news.text, news.kind == "error", stopped.get(news.kind, "")), gr.skip(), gr.skip()
+            told = tell(news.text, news.kind == "error", stopped.get(news.kind, ""), news.share)
+            yield gr.skip(), told, gr.skip(), gr.skip()
 
 
 def batches(news: Iterator[session.News]) -> Iterator[session.News]:
@@ -294,5 +314,5 @@ def run(
             yield json.dumps({"notice": news.text})
         elif news.kind == "lines":
             yield news.text
-        elif news.kind == "waiting":
+        elif news.kind in ("waiting", "fetching"):
             yield ""  # a place where a client that left is noticed

@@ -550,7 +550,7 @@ def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_pa
     monkeypatch.setattr(session, "_engine", lambda *_: (SlowEngine(), race))
     page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
     open_methods(page)
-    line = page.locator("#methods .sd-progress")
+    line = page.locator("#live-notice")
     expect(line).to_contain_text("Nothing measured yet")
     page.click("#measure")
     expect(page.locator("#live-chart .scatterlayer .point")).not_to_have_count(0)

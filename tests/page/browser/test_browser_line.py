@@ -55,7 +55,7 @@ def test_a_certificate_and_a_measurement_wait_in_the_same_line(open_page, busy):
     expect(said).to_contain_text("1 before you: about")
     other.get_by_role("tab", name="Methods").click()
     other.click("#measure")
-    line = other.locator("#methods .sd-progress")
+    line = other.locator("#live-notice")
     expect(line).to_contain_text("2 before you: about")
     other.click("#halt")
     other.wait_for_selector("#measure:enabled")

@@ -1,0 +1,96 @@
+"""What a model trained on conversations expects around a prompt: its chat template, rendered once.
+
+The template is a program from the checkpoint: transformers renders it in Jinja's sandbox. Control tokens come from
+it alone; text from people never becomes one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from ..models.checkpoint import brief, read_json
+
+FILE, TABLE = "chat_template.jinja", "tokenizer_config.json"
+MESSAGE = "speculative-decoding"  # stands for a prompt while the template is rendered
+MOST = 4_000  # characters round a prompt
+
+
+@dataclass(frozen=True)
+class Chat:
+    """The text before and after a prompt. `trims` says that the template strips the prompt."""
+
+    before: str
+    after: str
+    trims: bool
+
+    def tokens(self, prompt: str, tokenizer: Tokenizer) -> list[int]:
+        """As if the template had been rendered with that prompt; but what looks like a control token in it is none."""
+        prompt = prompt.strip() if self.trims else prompt
+        known = tokenizer.get_added_tokens_decoder()
+        own, *around = (
+            with_controls(text, tokenizer) for text in (self.before + prompt + self.after, self.before, self.after)
+        )
+        if sum(token in known for token in own) == sum(token in known for part in around for token in part):
+            return own
+        before, after = around
+        return [*before, *tokenizer.encode(prompt, add_special_tokens=False).ids, *after]
+
+
+def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
+    """The tokens of a template's text, control tokens among them."""
+    tokenizer.encode_special_tokens = False
+    try:
+        return list(tokenizer.encode(text, add_special_tokens=False).ids)
+    finally:
+        tokenizer.encode_special_tokens = True
+
+
+def read(folder: Path) -> Chat | None:
+    """The template of a checkpoint, without thinking where it can be left out; None for a model without one.
+
+    ValueError where the template cannot be rendered, or leaves the prompt out.
+    """
+    said = read_json(folder / TABLE) if (folder / TABLE).exists() else {}
+    template = template_of(folder, said)
+    if template is None:
+        return None
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    controls = {name: text_of(value) for name, value in said.items() if name.endswith("_token") and text_of(value)}
+
+    def rendered(message: str) -> str:
+        try:
+            (text,), _ = render_jinja_template(
+                [[{"role": "user", "content": message}]], chat_template=template, add_generation_prompt=True,
+                enable_thinking=False, **controls,
+            )  # fmt: skip
+        except Exception as error:  # a stranger's program fails in its own way
+            raise ValueError(f"the chat template cannot be rendered: {brief(error)}") from error
+        return str(text)
+
+    before, found, after = rendered(MESSAGE).partition(MESSAGE)
+    if not found or MESSAGE in after or len(before) + len(after) > MOST:
+        raise ValueError(f"the chat template does not hold a prompt once, in at most {MOST:,} characters of its own")
+    trims = f" {MESSAGE} " not in rendered(f" {MESSAGE} ")
+    return Chat(before, after, trims)
+
+
+def template_of(folder: Path, said: dict[str, Any]) -> str | None:
+    """From its own file, or the tokenizer's settings, where it may be the one named "default" in a list."""
+    if (folder / FILE).is_file():
+        return (folder / FILE).read_text(encoding="utf-8", errors="replace")
+    found = said.get("chat_template")
+    if isinstance(found, list):
+        defaults = (one for one in found if isinstance(one, dict) and one.get("name") == "default")
+        found = next(defaults, {}).get("template")
+    return found if isinstance(found, str) and found.strip() else None
+
+
+def text_of(value: Any) -> str:
+    """A control token is its text, or an object that holds it."""
+    content = value.get("content") if isinstance(value, dict) else value
+    return content if isinstance(content, str) else ""

@@ -1,0 +1,207 @@
+"""Checkpoints of the Hub: found in its cache, or fetched by a process that can be ended at any moment.
+
+What has arrived stays in the cache, and the next attempt goes on from there. Only data files are fetched, never code.
+This imports no torch: the page fetches, so that a download holds up no run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tqdm
+
+from ..types import Said
+
+PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
+SPARE = 1_000_000_000  # bytes of disk that a download leaves free
+LOOK = 0.5  # seconds between two words about how far it is
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """How far a download is, in bytes."""
+
+    name: str
+    done: int
+    total: int
+
+
+def patterns(pickles: bool = False) -> dict[str, Any]:
+    """What of a repository is wanted: folders within and the authors' own layout hold the same weights again."""
+    wanted = ["*.json", "*.jinja", "*.safetensors", *(PICKLES if pickles else ())]
+    return {"allow_patterns": wanted, "ignore_patterns": ["*/*", "consolidated*"]}
+
+
+def find(name: str | Path, pickles: bool = False) -> Path:
+    """A folder as it is; else the checkpoint of that name, from the cache or the Hub. ValueError says what to do."""
+    if Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import snapshot_download
+
+    try:
+        return cached(str(name), pickles) or Path(snapshot_download(str(name), **patterns(pickles)))
+    except Exception as error:  # no such name, no network, no permission: each has its own class
+        raise ValueError(reason(str(name), error)) from error
+
+
+def cached(name: str, pickles: bool = False) -> Path | None:
+    """The checkpoint in the Hub's cache, whole; None if anything of it is missing."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(name, **patterns(pickles), local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+    return folder if (folder / "config.json").exists() else None  # a cache that lists no files may be a part
+
+
+def is_here(name: str) -> bool:
+    """Whether nothing has to be fetched; ValueError where the name is none."""
+    if Path(name).is_dir():
+        return True
+    try:
+        return cached(name) is not None
+    except Exception as error:
+        raise ValueError(reason(name, error)) from error
+
+
+def reason(name: str, error: Exception) -> Said:
+    """Why a checkpoint could not be had, and what to do: one sentence."""
+    from huggingface_hub import errors
+
+    if error.args and isinstance(error.args[0], Said):
+        return error.args[0]
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None and len(causes) < 8:
+        causes.append(cause)  # type: ignore[arg-type]
+
+    def is_a(*kinds: Any) -> bool:
+        return any(isinstance(one, kinds) for one in causes)
+
+    if is_a(errors.HFValidationError):
+        return Said("{name} is no folder here, and no name of a model: such a name is OWNER/MODEL.", name=name)
+    if is_a(errors.GatedRepoError):
+        return Said(
+            "{name} asks for your agreement: accept it at https://huggingface.co/{name}, then log in with "
+            "`hf auth login`, or set HF_TOKEN.",
+            name=name,
+        )
+    if is_a(errors.RepositoryNotFoundError):
+        return Said("There is no model {name} on the Hub, or it is private. Check the name.", name=name)
+    if is_a(errors.OfflineModeIsEnabled):
+        return Said("{name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.", name=name)
+    if is_a(errors.LocalEntryNotFoundError, errors.DryRunError, ConnectionError, TimeoutError):
+        return Said("{name} is not on this machine, and the Hub cannot be reached. Check the network.", name=name)
+    said = " ".join(str(error).split())[:200] or type(error).__name__
+    return Said("{name} could not be fetched ({said}). Try again: what has arrived is kept.", name=name, said=said)
+
+
+def fetch(names: Sequence[str]) -> Generator[Fetched, None, None]:
+    """Fetch what is missing of these checkpoints. Closing the iterator ends the download; ValueError says what failed.
+
+    Yields every half second, even if nothing moves.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__, *names], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    last: dict[str, Any] = {}
+    try:
+        for line in process.stdout:
+            last = json.loads(line)
+            if "name" in last:
+                yield Fetched(**last)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    if "template" in last:
+        raise ValueError(Said(last["template"], **last["values"]))
+    if not last.get("ended"):
+        raise ValueError(Said("The download broke off. Try again: what has arrived is kept."))
+
+
+# ---- the other process ----
+
+
+class Bar(tqdm.tqdm):
+    """The library's bars, never drawn: of those that count bytes, one counts what is written."""
+
+    most = 0
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{**options, "file": io.StringIO()})
+
+    def update(self, n: float | None = 1) -> bool | None:
+        moved = super().update(n)
+        if self.unit == "B":
+            Bar.most = max(Bar.most, int(self.n))
+        return moved
+
+
+def download(name: str, tell: Callable[[int], None]) -> None:
+    """ValueError says what failed. `tell` learns how many bytes it will be."""
+    from huggingface_hub import constants, snapshot_download
+
+    files = snapshot_download(name, **patterns(), dry_run=True, tqdm_class=Bar)
+    if not any(file.filename.endswith(".safetensors") for file in files):
+        raise ValueError(Said("{name} holds no .safetensors file, and nothing else is opened.", name=name))
+    total = sum(file.file_size or 0 for file in files if file.will_download)
+    check_disk(name, total, Path(constants.HF_HUB_CACHE))
+    tell(total)
+    snapshot_download(name, **patterns(), tqdm_class=Bar)
+
+
+def check_disk(name: str, total: int, place: Path) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    if (free := shutil.disk_usage(place).free) < total + SPARE:
+        raise ValueError(
+            Said(
+                "{name} needs {needed} GB of disk, and {free} GB are free. Make room, or set HF_HOME to a larger disk.",
+                name=name, needed=f"{(total + SPARE) / 1e9:.1f}", free=f"{free / 1e9:.1f}",
+            )
+        )  # fmt: skip
+
+
+def main(names: Sequence[str]) -> None:
+    """Fetch them; a line of JSON each half second says how far it is, and the last one how it ended."""
+    over, last = threading.Event(), dict[str, Any](ended=True)
+    told: dict[str, Any] = {"name": "", "total": 0}
+
+    def tell() -> None:
+        while not over.wait(LOOK):
+            print(json.dumps({**told, "done": min(Bar.most, told["total"])}), file=sink, flush=True)
+
+    sink = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is not for the reader
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    for name in names:
+        told.update(name=name, total=0)
+        try:
+            if not is_here(name):
+                Bar.most = 0
+                download(name, lambda total: told.update(total=total))
+        except Exception as error:
+            said = reason(name, error)
+            last = {"template": said.template, "values": said.values}
+            break
+    over.set()
+    teller.join()
+    print(json.dumps(last), file=sink, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,108 @@
+"""Pairs of published models, by name; any other pair is written `TARGET + DRAFT`: names on the Hub, or folders.
+
+It is data, and imports no torch: the page's menu reads it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..methods import DEFAULT, EMBEDDED, TUNED
+
+BESIDE = " + "
+ALWAYS = ("prompt_lookup", "none")  # ways of drafting that need nothing but the target
+MODEL = (DEFAULT, "adaptive")
+EAGLE3, MEDUSA, EXIT = ("eagle3", "eagle3:tree"), ("medusa", "medusa:tree"), ("early_exit",)
+ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+HOSTED = "SPACE_ID"  # set on every Hugging Face Space
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What `zoo.load_pair` loads. `methods` are the ways of drafting for it, the best first."""
+
+    target: str
+    drafts: tuple[str, ...] = ()
+    exit_layer: int = 0
+    methods: tuple[str, ...] = (*MODEL, *EAGLE3, *MEDUSA)  # of a stranger's draft: until it is loaded, any may serve
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return self.target, *self.drafts
+
+
+@dataclass(frozen=True)
+class Preset(Pair):
+    """One of the menu. `parameters` are in billions, all models together.
+
+    `cost` is what c would be if time were bytes: weights read for a draft token, over those for a step of the target.
+    Many small layers cost more than that, on a GPU above all; a run measures its own.
+    """
+
+    parameters: float = 0.0
+    cost: float = 0.0
+    licence: str = "Apache 2.0"
+    gated: bool = False  # its owner wants an account and an agreement
+
+    def needed(self, bytes_each: float = 2.0) -> float:
+        """Bytes of memory: the weights, and a quarter of them for loading and for caches."""
+        return 1.25 * bytes_each * self.parameters * 1e9
+
+
+# Parameters and licences as their cards on the Hub told in November 2026.
+PRESETS = {
+    "smollm2-1.7b": Preset(
+        "HuggingFaceTB/SmolLM2-1.7B-Instruct", ("HuggingFaceTB/SmolLM2-135M-Instruct",), 0, MODEL, 1.85, 0.08,
+    ),
+    "qwen3-1.7b": Preset("Qwen/Qwen3-1.7B", ("Qwen/Qwen3-0.6B",), 0, MODEL, 2.3, 0.35),
+    "llama-layerskip-1b": Preset(
+        "facebook/layerskip-llama3.2-1B", (), 4, EXIT, 1.24, 0.4, "FAIR, non-commercial research", True,
+    ),
+    "qwen3-8b": Preset("Qwen/Qwen3-8B", ("Qwen/Qwen3-0.6B",), 0, MODEL, 8.8, 0.07),
+    "qwen3-8b-eagle3": Preset("Qwen/Qwen3-8B", ("RedHatAI/Qwen3-8B-speculator.eagle3",), 0, EAGLE3, 8.6, 0.05),
+    "llama-3.1-8b": Preset(
+        "meta-llama/Llama-3.1-8B-Instruct", ("meta-llama/Llama-3.2-1B-Instruct",), 0, MODEL, 9.3, 0.15,
+        "Llama 3.1 and 3.2 Community", True,
+    ),
+    "mistral-7b-medusa": Preset(
+        "mistralai/Mistral-7B-Instruct-v0.2", ("text-generation-inference/Mistral-7B-Instruct-v0.2-medusa",), 0,
+        MEDUSA, 7.7, 0.02,
+    ),
+}  # fmt: skip
+
+
+def named(spec: str) -> Pair | None:
+    """The pair of that name, or written `TARGET + DRAFT`; None for a family of ours, or where it is no pair."""
+    if spec in PRESETS:
+        return PRESETS[spec]
+    models = tuple(part.strip() for part in spec.split(BESIDE))
+    return Pair(models[0], models[1:]) if all(map(is_model, models)) else None
+
+
+def is_model(name: str) -> bool:
+    """Whether it may be a checkpoint: OWNER/MODEL, or a folder with a config.json."""
+    return bool(ON_THE_HUB.fullmatch(name)) or os.path.isfile(os.path.join(name, "config.json"))
+
+
+def written(target: str, drafts: Sequence[str] = ()) -> str:
+    return BESIDE.join((target, *drafts))
+
+
+def hosts() -> str:
+    """The pair that this host starts with (SPECDEC_PAIR)."""
+    return os.environ.get("SPECDEC_PAIR", "").strip() or EMBEDDED
+
+
+def allowed() -> tuple[str, ...] | None:
+    """The pairs beside ours that a visitor may ask for (SPECDEC_PAIRS, commas between); None for any.
+
+    On a Space that is its own pair alone, unless the owner says more: whatever is asked for is downloaded there.
+    """
+    said = os.environ.get("SPECDEC_PAIRS")
+    if said is None and HOSTED not in os.environ:
+        return None
+    names = dict.fromkeys(name.strip() for name in (hosts(), *(said or "").split(",")))
+    return tuple(name for name in names if name not in ("", EMBEDDED, TUNED))
