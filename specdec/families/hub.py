@@ -6,24 +6,23 @@ This imports no torch: the page fetches, so that a download holds up no run.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import tqdm
 
 from ..types import Said
 
 PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
 SPARE = 1_000_000_000  # bytes of disk that a download leaves free
+MORE = 1.25  # of the weights' bytes: what a model takes in memory, with its loading and its caches
+LARGE = 10_000_000  # bytes from which a file is worth going on with
 LOOK = 0.5  # seconds between two words about how far it is
 
 
@@ -107,13 +106,25 @@ def reason(name: str, error: Exception) -> Said:
     return Said("{name} could not be fetched ({said}). Try again: what has arrived is kept.", name=name, said=said)
 
 
-def fetch(names: Sequence[str]) -> Generator[Fetched, None, None]:
-    """Fetch what is missing of these checkpoints. Closing the iterator ends the download; ValueError says what failed.
+def too_large(name: str, needed: float, free: float) -> ValueError:
+    """The refusal of a checkpoint that needs more bytes of memory than are free."""
+    told = {"needed": f"{needed / 1e9:.1f}", "free": f"{free / 1e9:.1f}"}
+    return ValueError(
+        Said(
+            "{name} needs about {needed} GB of memory here, and {free} GB are free. Choose a smaller pair.",
+            name=name,
+            **told,
+        )
+    )
 
-    Yields every half second, even if nothing moves.
+
+def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
+    """Fetch what is missing of these checkpoints, if each fits into that many bytes of memory.
+
+    Yields every half second, even if nothing moves. Closing the iterator ends it; ValueError says what failed.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", __name__, *names], stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-m", __name__, str(memory), *names], stdout=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     assert process.stdout is not None
@@ -136,32 +147,51 @@ def fetch(names: Sequence[str]) -> Generator[Fetched, None, None]:
 # ---- the other process ----
 
 
-class Bar(tqdm.tqdm):
-    """The library's bars, never drawn: of those that count bytes, one counts what is written."""
+class Download:
+    """One checkpoint on its way. `done` and `total` are bytes of its large files; small ones do not count."""
 
-    most = 0
+    def __init__(self, name: str, memory: int = 0) -> None:
+        self.name, self.memory, self.total = name, memory, 0
+        self._finished, self._part = 0, Path()
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **{**options, "file": io.StringIO()})
+    @property
+    def done(self) -> int:
+        return self._finished + (self._part.stat().st_size if self._part.is_file() else 0)
 
-    def update(self, n: float | None = 1) -> bool | None:
-        moved = super().update(n)
-        if self.unit == "B":
-            Bar.most = max(Bar.most, int(self.n))
-        return moved
+    def run(self) -> None:
+        """Large files go into the cache first, each from where it stopped; the library then adds the rest."""
+        from huggingface_hub import constants, snapshot_download
 
+        files = snapshot_download(self.name, **patterns(), dry_run=True)
+        if not any(file.filename.endswith(".safetensors") for file in files):
+            raise ValueError(Said("{name} holds no .safetensors file, and nothing else is opened.", name=self.name))
+        stored = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
+        if MORE * stored > self.memory:
+            raise too_large(self.name, MORE * stored, self.memory)
+        place = Path(constants.HF_HUB_CACHE)
+        large = [file for file in files if file.will_download and (file.file_size or 0) >= LARGE]
+        self.total = sum(file.file_size or 0 for file in large)
+        check_disk(self.name, self.total, place)
+        for file in large:
+            self.fill(file.filename, file.commit_hash, place)
+        snapshot_download(self.name, **patterns())
 
-def download(name: str, tell: Callable[[int], None]) -> None:
-    """ValueError says what failed. `tell` learns how many bytes it will be."""
-    from huggingface_hub import constants, snapshot_download
+    def fill(self, filename: str, commit: str, place: Path) -> None:
+        """A file as a blob of the cache. By itself the library begins anew after a stop (2.4, November 2026)."""
+        from huggingface_hub import get_hf_file_metadata, hf_hub_url
+        from huggingface_hub.file_download import http_get, repo_folder_name
+        from huggingface_hub.utils import build_hf_headers, WeakFileLock
 
-    files = snapshot_download(name, **patterns(), dry_run=True, tqdm_class=Bar)
-    if not any(file.filename.endswith(".safetensors") for file in files):
-        raise ValueError(Said("{name} holds no .safetensors file, and nothing else is opened.", name=name))
-    total = sum(file.file_size or 0 for file in files if file.will_download)
-    check_disk(name, total, Path(constants.HF_HUB_CACHE))
-    tell(total)
-    snapshot_download(name, **patterns(), tqdm_class=Bar)
+        url, headers = hf_hub_url(self.name, filename, revision=commit), build_hf_headers()
+        facts = get_hf_file_metadata(url)
+        assert facts.etag is not None, "the Hub names the content of every file"
+        blob = place / repo_folder_name(repo_id=self.name, repo_type="model") / "blobs" / facts.etag
+        blob.parent.mkdir(parents=True, exist_ok=True)
+        self._part = blob.with_name(f"{blob.name}.part")
+        with WeakFileLock(blob.with_name(f"{blob.name}.lock")), self._part.open("ab") as sink:
+            http_get(url, sink, resume_size=sink.tell(), headers=headers, expected_size=facts.size)
+        self._finished += self._part.stat().st_size
+        self._part.replace(blob)
 
 
 def check_disk(name: str, total: int, place: Path) -> None:
@@ -175,25 +205,26 @@ def check_disk(name: str, total: int, place: Path) -> None:
         )  # fmt: skip
 
 
-def main(names: Sequence[str]) -> None:
+def main(memory: int, names: Sequence[str]) -> None:
     """Fetch them; a line of JSON each half second says how far it is, and the last one how it ended."""
-    over, last = threading.Event(), dict[str, Any](ended=True)
-    told: dict[str, Any] = {"name": "", "total": 0}
+    from huggingface_hub.utils import disable_progress_bars
+
+    disable_progress_bars()
+    over, now, last = threading.Event(), Download(""), dict[str, Any](ended=True)
 
     def tell() -> None:
         while not over.wait(LOOK):
-            print(json.dumps({**told, "done": min(Bar.most, told["total"])}), file=sink, flush=True)
+            print(json.dumps({"name": now.name, "done": now.done, "total": now.total}), file=sink, flush=True)
 
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is not for the reader
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
     for name in names:
-        told.update(name=name, total=0)
         try:
             if not is_here(name):
-                Bar.most = 0
-                download(name, lambda total: told.update(total=total))
+                now = Download(name, memory)
+                now.run()
         except Exception as error:
             said = reason(name, error)
             last = {"template": said.template, "values": said.values}
@@ -204,4 +235,4 @@ def main(names: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(int(sys.argv[1]), sys.argv[2:])

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..methods import DEFAULT, EMBEDDED, TUNED
+from .hub import MORE
 
 BESIDE = " + "
 ALWAYS = ("prompt_lookup", "none")  # ways of drafting that need nothing but the target
@@ -48,8 +49,8 @@ class Preset(Pair):
     gated: bool = False  # its owner wants an account and an agreement
 
     def needed(self, bytes_each: float = 2.0) -> float:
-        """Bytes of memory: the weights, and a quarter of them for loading and for caches."""
-        return 1.25 * bytes_each * self.parameters * 1e9
+        """Bytes of memory that it takes."""
+        return MORE * bytes_each * self.parameters * 1e9
 
 
 # Parameters and licences as their cards on the Hub told in November 2026.

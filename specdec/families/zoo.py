@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -22,7 +23,7 @@ from ..models.transformer import EightBit, Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
 from ..text import Pieces
-from ..types import Costs, Said
+from ..types import Costs
 from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
@@ -200,39 +201,47 @@ def load_pair(
     folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)
-    model = Transformer.load(folder, dtype, device)
-    with naming(folder):
-        tokenizer, end_tokens = published.read_tokenizer(folder), published.end_tokens(folder)
-        around = chat.read(folder)
-    published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
-    if not 0 <= exit_layer < len(model.layers):
-        raise ValueError(f"the exit layer must lie between 1 and {len(model.layers) - 1}, not {exit_layer}")
-    family = Family(str(target), model, tokenizer, {})
-    family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, around
-    if exit_layer:
-        family.drafters |= leaving(exit_layer)
-    for source, place in zip(drafts, others, strict=True):
-        part = published.load_drafter(place, model, tokenizer, pickles)
-        for method in of_part(part):
-            name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
-            family.drafters[name] = Fitted(method, part)
-            if isinstance(part, Transformer):
-                family.drafts[name] = part
-    return at_its_fastest(family)
+    with called({place: str(source) for source, place in zip((target, *drafts), (folder, *others), strict=True)}):
+        model = Transformer.load(folder, dtype, device)
+        with naming(folder):
+            tokenizer, end_tokens = published.read_tokenizer(folder), published.end_tokens(folder)
+            around = chat.read(folder)
+        published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
+        if not 0 <= exit_layer < len(model.layers):
+            raise ValueError(f"the exit layer must lie between 1 and {len(model.layers) - 1}, not {exit_layer}")
+        family = Family(str(target), model, tokenizer, {})
+        family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, around
+        if exit_layer:
+            family.drafters |= leaving(exit_layer)
+        for source, place in zip(drafts, others, strict=True):
+            part = published.load_drafter(place, model, tokenizer, pickles)
+            for method in of_part(part):
+                name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
+                family.drafters[name] = Fitted(method, part)
+                if isinstance(part, Transformer):
+                    family.drafts[name] = part
+        return at_its_fastest(family)
+
+
+@contextmanager
+def called(names: dict[Path, str]) -> Iterator[None]:
+    """Sentences name a checkpoint as it was asked for, not by its place in the Hub's cache."""
+    try:
+        yield
+    except ValueError as error:
+        said = str(error)
+        for place, name in names.items():
+            said = said.replace(str(place), name)
+        raise ValueError(said) from error
 
 
 def check_room(name: str, folders: Sequence[Path], dtype: torch.dtype, device: str) -> None:
-    """ValueError where the weights, and a quarter of them for loading and caches, do not fit into free memory."""
+    """ValueError where the weights do not fit into free memory."""
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     stored = sum(file.stat().st_size for folder in folders for file in folder.glob("*.safetensors"))
-    needed = 1.25 * stored * dtype.itemsize / torch.bfloat16.itemsize  # published weights have 16 bits
+    needed = hub.MORE * stored * dtype.itemsize / torch.bfloat16.itemsize  # published weights have 16 bits
     if free is not None and needed > free:
-        raise ValueError(
-            Said(
-                "{name} needs about {needed} GB of memory here, and {free} GB are free. Choose a smaller pair.",
-                name=name, needed=f"{needed / 1e9:.1f}", free=f"{free / 1e9:.1f}",
-            )
-        )  # fmt: skip
+        raise hub.too_large(name, needed, free)
 
 
 def leaving(exit_layer: int) -> dict[str, Fitted]:

@@ -27,6 +27,7 @@ from ..families import hub, presets
 from ..lanes.worker import Worker, WorkerDied
 from ..methods import EMBEDDED, METHODS
 from ..traces.file import line, live_header, recording, Trace
+from . import menu
 from .request import CertificateRequest, RunRequest
 from .text import ASSETS, kind_of, strings, translated
 from .turns import Ticket, Turns
@@ -167,7 +168,7 @@ def _fetch(family: str) -> Iterator[News]:
 def _download(models: Sequence[str]) -> Iterator[News]:
     global _fetched
     started, beginning = time.monotonic(), hub.Fetched("", 0, 0)
-    with contextlib.closing(hub.fetch(models)) as states:
+    with contextlib.closing(hub.fetch(models, menu.memory())) as states:
         for _fetched in states:
             if _fetched.name != beginning.name:
                 started, beginning = time.monotonic(), _fetched

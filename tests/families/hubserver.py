@@ -1,4 +1,4 @@
-"""A small server that speaks to huggingface_hub as the Hub does: what is where, how large, and bytes from a place on."""
+"""A small server that speaks to huggingface_hub as the Hub does: names, sizes, and bytes from a place on."""
 
 from __future__ import annotations
 

@@ -27,17 +27,17 @@ def server(monkeypatch, tmp_path):
         yield server
 
 
-def refusal(*names: str) -> str:
+def refusal(*names: str, memory: int = 10**9) -> str:
     with pytest.raises(ValueError) as refused:
-        list(hub.fetch(names))
+        list(hub.fetch(names, memory))
     assert isinstance(refused.value.args[0], Said)
     return str(refused.value)
 
 
 def test_a_checkpoint_is_fetched_and_found_again_without_the_hub(server):
     assert not hub.is_here("some/model")
-    states = list(hub.fetch(["some/model"]))
-    assert all(state.total in (0, BYTES + 2) for state in states)
+    states = list(hub.fetch(["some/model"], 10**9))
+    assert all(state.total in (0, BYTES) for state in states)
     server.shutdown()
     assert hub.is_here("some/model")
     found = hub.find("some/model")
@@ -46,12 +46,12 @@ def test_a_checkpoint_is_fetched_and_found_again_without_the_hub(server):
 
 def test_a_stopped_download_goes_on_where_it_was(server):
     server.held = 12_000_000
-    with contextlib.closing(hub.fetch(["some/model"])) as states:
+    with contextlib.closing(hub.fetch(["some/model"], 10**9)) as states:
         seen = next(state for state in states if state.done > 10_000_000)
-    assert seen.name == "some/model" and seen.done < seen.total == BYTES + 2
+    assert seen.name == "some/model" and seen.done < seen.total == BYTES
     assert not hub.is_here("some/model")
     server.release.set()
-    list(hub.fetch(["some/model"]))
+    list(hub.fetch(["some/model"], 10**9))
     assert server.ranges and min(server.ranges) > 10_000_000
     got = (hub.find("some/model") / "model.safetensors").read_bytes()
     assert hashlib.sha1(got).digest() == hashlib.sha1(b"0123456789" * (BYTES // 10)).digest()
@@ -72,6 +72,11 @@ def test_what_cannot_be_had_is_told_in_one_sentence(server, monkeypatch):
 def test_only_safetensors_are_fetched(server):
     (server.repositories["some/model"] / "model.safetensors").unlink()
     assert "holds no .safetensors file" in refusal("some/model")
+
+
+def test_a_checkpoint_that_cannot_fit_is_not_fetched(server):
+    assert "needs about 0.0 GB of memory here" in refusal("some/model", memory=BYTES)
+    assert not hub.is_here("some/model")
 
 
 def test_a_full_disk_is_told_before_the_download(tmp_path):

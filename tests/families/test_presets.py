@@ -1,0 +1,86 @@
+"""Pairs by name, and what a host allows."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+
+import hubserver
+import pytest
+import toypairs
+
+from specdec.events import Committed
+from specdec.families import hub, presets, zoo
+from specdec.families.presets import Pair
+from specdec.lanes.race import race
+from specdec.methods import METHODS
+from specdec.types import SamplingParams
+
+
+@pytest.mark.parametrize("preset", presets.PRESETS.values(), ids=presets.PRESETS)
+def test_a_preset_names_models_and_ways_of_drafting(preset: presets.Preset) -> None:
+    assert all(presets.ON_THE_HUB.fullmatch(model) for model in preset.models)
+    assert set(preset.methods) <= METHODS.keys()
+    assert ("early_exit" in preset.methods) == bool(preset.exit_layer)
+    assert preset.parameters > 0 and 0 < preset.cost < 1 and preset.licence
+
+
+def test_a_pair_is_a_name_or_is_written(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    here = str(tmp_path)
+    assert presets.named("qwen3-1.7b") is presets.PRESETS["qwen3-1.7b"]
+    assert presets.named("a/b + c/d") == Pair("a/b", ("c/d",))
+    assert presets.named(f"{here} + c/d.e-1") == Pair(here, ("c/d.e-1",))
+    assert presets.named(presets.written("a/b", ["c/d", "e/f"])) == Pair("a/b", ("c/d", "e/f"))
+    for none in ("embedded", "tuned", "", "a", "a/b/c", "../b", "/nowhere", "a/b +", " + a/b", "a/b + ../../c", "-/x"):
+        assert presets.named(none) is None, none
+
+
+def test_a_host_says_what_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID"):
+        monkeypatch.delenv(name, raising=False)
+    assert (presets.hosts(), presets.allowed()) == ("embedded", None)
+    monkeypatch.setenv("SPACE_ID", "somebody/specdec")
+    assert presets.allowed() == ()
+    monkeypatch.setenv("SPECDEC_PAIR", "qwen3-1.7b")
+    assert (presets.hosts(), presets.allowed()) == ("qwen3-1.7b", ("qwen3-1.7b",))
+    monkeypatch.setenv("SPECDEC_PAIRS", "a/b + c/d, smollm2-1.7b,")
+    assert presets.allowed() == ("qwen3-1.7b", "a/b + c/d", "smollm2-1.7b")
+    monkeypatch.delenv("SPACE_ID")
+    assert presets.allowed() is not None
+
+
+def test_a_pair_runs_from_the_cache_and_gives_its_place_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zoo, "_loaded", {})
+    hubserver.use_cache(monkeypatch, tmp_path / "cache")
+    target, draft = toypairs.pair_into(tmp_path)
+    hubserver.put(tmp_path / "cache", "some/target", target)
+    hubserver.put(tmp_path / "cache", "some/draft", draft)
+    family = zoo.load("some/target + some/draft")
+    assert family.describe()["chat"] == ["<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"]
+    assert {"draft_model", "prompt_lookup", "none"} <= family.drafters.keys()
+    events = list(race(family, "Once upon", params=SamplingParams(max_tokens=12)))
+    spoken, plain = (
+        [token for e in events if isinstance(e, Committed) and e.lane == lane for token in e.tokens]
+        for lane in ("speculative", "plain")
+    )
+    assert spoken == plain and len(plain) == 12
+    assert zoo.load("some/target + some/draft") is family
+    gone = weakref.ref(family)
+    del family
+    zoo.load(str(target))
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, draft = toypairs.pair_into(tmp_path)
+    monkeypatch.setattr(zoo.machine, "free_memory", lambda: 1000)
+    with pytest.raises(ValueError, match=r"target-2l needs about 0\.0 GB of memory here, and 0\.0 GB are free"):
+        zoo.load_pair(target, draft)
+    assert hub.MORE > 1

@@ -1,0 +1,115 @@
+"""A pair from the Hub on the page: downloaded, stopped, run, refused; a real engine, and a server in the Hub's place."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import hubserver
+import pytest
+import toypairs
+
+from specdec.families import hub, presets
+from specdec.figures import machine
+from specdec.lanes.worker import Worker
+from specdec.ui import menu, session
+from specdec.ui.request import check, InputError
+from specdec.ui.tabs import race
+
+PAIR = "some/target + some/draft"
+
+
+@pytest.fixture(autouse=True)
+def host(monkeypatch):
+    for name in ("SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(menu, "memory", lambda: 16 * 10**9)
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path):
+    with hubserver.hub(monkeypatch, tmp_path / "cache") as server:
+        target, draft = toypairs.pair_into(tmp_path)
+        server.repositories |= {"some/target": target, "some/draft": draft}
+        worker = Worker()
+        monkeypatch.setattr(session, "_worker", worker)
+        yield server
+        worker.close()
+
+
+def told(**settings):
+    """The news of a run, without empty lines."""
+    news = list(session.run(check("Once upon", family=PAIR, max_tokens=8, **settings)))
+    return [item for item in news if item.text]
+
+
+def test_a_pair_is_downloaded_loaded_and_run(server):
+    news = told()
+    kinds = [item.kind for item in news]
+    assert kinds[-1] == "done" and "error" not in kinds
+    assert kinds.index("fetching") < kinds.index("lines")
+    header = json.loads(next(item.text for item in news if item.kind == "lines"))
+    assert header["models"]["family"] == PAIR and header["models"]["chat"][0] == "<|im_start|>user\n"
+    server.shutdown()  # what is there needs no Hub
+    again = told(drafter="prompt_lookup")
+    assert again[-1].kind == "done" and "fetching" not in [item.kind for item in again]
+    refused = told(drafter="medusa")
+    assert refused[-1].kind == "error" and "draft_model" in refused[-1].text
+    assert told()[-1].kind == "done"
+
+
+def test_a_stopped_download_leaves_the_machine_to_others(server, monkeypatch):
+    monkeypatch.setattr(hub, "LOOK", 0.05)
+    server.held = 0
+    with contextlib.closing(session.run(check("Hi", family=PAIR))) as news:
+        assert next(item for item in news if item.kind == "fetching" and "some/target" in item.text)
+        assert not session._machine.locked()
+        with contextlib.closing(session.run(check("Hi", family=PAIR))) as others:  # waits, and is told so
+            assert next(item for item in others if item.kind == "fetching")
+    assert not session._fetching.locked()
+
+
+def test_what_cannot_be_had_or_does_not_fit_is_one_sentence(server, tmp_path):
+    config = tmp_path / "target-2l" / "config.json"
+    config.write_text(config.read_text().replace('"silu"', '"relu"'))
+    refused = told()[-1]
+    assert refused == session.News("error", "some/target: the activation relu is not supported")
+    server.repositories["gated/draft"] = server.repositories["some/draft"]
+    server.gated.add("gated/draft")
+    news = list(session.run(check("Hi", family="some/target + gated/draft")))
+    assert news[-1].kind == "error" and "gated/draft asks for your agreement" in news[-1].text
+
+
+def test_the_menu_offers_what_fits_into_memory(monkeypatch):
+    monkeypatch.setattr(machine, "gpu_memory", lambda: None)
+    assert {"smollm2-1.7b", "qwen3-1.7b"} <= set(menu.families()) and "qwen3-8b" not in menu.families()
+    monkeypatch.setattr(machine, "gpu_memory", lambda: 48 * 2**30)
+    monkeypatch.setattr(menu, "memory", lambda: 48 * 2**30)
+    assert presets.PRESETS.keys() <= set(menu.families())
+    for name in presets.PRESETS:
+        line = menu.family_line(name)
+        assert presets.PRESETS[name].licence in line and ("agreement" in line) == presets.PRESETS[name].gated
+        assert menu.drafters(name)[-2:] == ["prompt_lookup", "none"]
+        assert check("Hi", menu.drafters(name)[0], family=name).family == name
+
+
+def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
+    assert check("Hi", family="a/b + c/d").family == "a/b + c/d"
+    assert check("Hi", "prompt_lookup", family="a/b").family == "a/b"
+    for wrong in ("a/b +", "/etc + a/b", "a/b + ../c", "a/b + " + "c" * 400, "a/b + c/d\0"):
+        with pytest.raises(InputError, match="TARGET \\+ DRAFT"):
+            check("Hi", family=wrong)
+    monkeypatch.setenv("SPACE_ID", "somebody/specdec")
+    monkeypatch.setenv("SPECDEC_PAIR", "a/b + c/d")
+    assert check("Hi", family="a/b + c/d").family == "a/b + c/d"
+    assert menu.families() == ["embedded", "tuned", "a/b + c/d"]
+    with pytest.raises(InputError, match="must be one of: embedded, tuned, a/b"):
+        check("Hi", family="smollm2-1.7b")
+
+
+def test_a_typed_pair_brings_drafters_or_a_sentence():
+    line, drafters = race.switch("a/b + c/d", "draft_model", "rejection")
+    assert "A pair of your own" in line["info"]
+    assert [name for _, name in drafters["choices"]][:2] == ["draft_model", "adaptive"]
+    line, drafters = race.switch("a/b + ", "draft_model", "rejection")
+    assert "TARGET + DRAFT" in line["info"] and "choices" not in drafters
