@@ -70,7 +70,7 @@ def family_line(family: str) -> str:
     """What it shows; of a pair, how large it is, what a draft costs, and under which licence it comes."""
     words, told = strings("page")["settings"], strings("pairs")
     if family in TARGETS:
-        return words["target_lines"][family]
+        return sentences(words["target_lines"][family], words["target_note"] if presets.allowed() is None else "")
     preset = presets.PRESETS.get(family)
     if preset is None:
         return words["own_pair"]

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..families.presets import allowed
+from ..families import presets
 from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, RULES
 from ..types import has_half_characters, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
 from .menu import drafters, families, has_peer, is_pair
@@ -95,7 +95,7 @@ def known_family(name: Any) -> str:
     names = families()
     if isinstance(name, str) and (name in names or is_pair(name)):
         return name
-    raise InputError(say("family" if allowed() is not None else "family_or_pair", names=", ".join(names)))
+    raise InputError(say("family" if presets.allowed() is not None else "family_or_pair", names=", ".join(names)))
 
 
 def known_drafter(name: Any, family: str) -> str:

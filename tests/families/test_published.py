@@ -389,8 +389,8 @@ def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path])
     ("change", "reason"),
     [
         ({"exit_layer": 6}, "between 1 and 5, not 6"),
-        ({"target": "no/such-model"}, "no/such-model is no folder here, and could not be had"),
-        ({"drafts": ["no-such-head"]}, "no-such-head is no folder here"),
+        ({"target": "no/such-model"}, "no/such-model is not on this machine"),
+        ({"drafts": ["no-such-head"]}, "no-such-head is not on this machine"),
     ],
 )
 def test_a_pair_that_cannot_be_loaded_says_why(

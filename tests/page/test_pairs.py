@@ -1,4 +1,4 @@
-"""A pair from the Hub on the page: downloaded, stopped, run, refused; a real engine, and a server in the Hub's place."""
+"""A pair from the Hub on the page: downloaded, stopped, run, refused. A server takes the Hub's place."""
 
 from __future__ import annotations
 

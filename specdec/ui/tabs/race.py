@@ -12,14 +12,13 @@ import gradio as gr
 from markdown_it import MarkdownIt
 
 from ...families import presets
-from ...families.presets import allowed
 from ...methods import EMBEDDED, RULES
 from .. import link, menu, session
 from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
 from ..components.traces import traces
 from ..request import check, InputError, known_family, MAX_K, MAX_NEW, MAX_TEMPERATURE
-from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, sentences, strings
+from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
 # No limit of Gradio's: whoever waits in its line is told nothing. `session` has a line of its own.
@@ -85,11 +84,10 @@ def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], gr.Button, 
 
 def pairs(words: dict[str, Any], chosen: str) -> gr.Dropdown:
     """The menu of targets with their drafts. Where the host allows it, any other pair can be typed."""
-    own = allowed() is None
+    own = presets.allowed() is None
     return gr.Dropdown(
         [(menu.family_name(name), name) for name in menu.families()], value=chosen, label=words["target"],
-        info=sentences(menu.family_line(chosen), words["target_note"] if own else ""),
-        filterable=own, allow_custom_value=own, visible=own or len(menu.families()) > 1,
+        info=menu.family_line(chosen), filterable=own, allow_custom_value=own, visible=own or len(menu.families()) > 1,
     )  # fmt: skip
 
 
@@ -119,7 +117,6 @@ def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: 
 
 def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
     """Another target has other drafters; the one that was chosen stays if it can."""
-    words = strings("page")["settings"]
     try:
         known_family(family)
     except InputError as error:
@@ -128,9 +125,7 @@ def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
     chosen = drafter if drafter in names else names[0]
     line = menu.drafter_lines(rule, family)[chosen]
     drafters = gr.update(choices=labels("drafter", names), value=chosen, info=line)
-    return gr.update(
-        info=sentences(menu.family_line(family), words["target_note"] if allowed() is None else "")
-    ), drafters
+    return gr.update(info=menu.family_line(family)), drafters
 
 
 def filled_in(names: Sequence[str], settings: dict[str, Any]) -> list[Any]:
