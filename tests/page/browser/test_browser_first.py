@@ -46,7 +46,7 @@ def test_a_recorded_run_plays_before_gradio_is_there_and_goes_on_in_its_page(ear
     assert page.evaluate("document.querySelector('.gradio-container .sd-player').wasThere")
     assert (state(page), part(page, "say").inner_text()) == ("paused", said)
     assert page.evaluate("document.activeElement.dataset.part") == "next"
-    page.click(".sd-pill >> nth=1")  # its component is the one that Gradio tells of another run
+    page.locator(".sd-pill").nth(1).dispatch_event("click")  # its component is the one that Gradio tells of another run
     page.wait_for_selector(".sd-player[data-lossy]")
 
 
