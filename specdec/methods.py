@@ -20,7 +20,7 @@ EMBEDDED, TUNED = "embedded", "tuned"  # the families that come with the package
 RULES = ("rejection", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
 LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
 ADAPTIVE, DEFAULT = "adaptive", "draft_model"
-MODEL, EXIT = "models.transformer.Transformer", "exit_layer"
+MODEL, EXIT = "models.base.LanguageModel", "exit_layer"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..models.base import Target
 from ..models.cache import StaticCache
 from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights, section, Weights
 from ..models.config import Config, FULL, SLIDING, whole
@@ -62,7 +63,7 @@ class Eagle3Head:
     """
 
     def __init__(
-        self, config: Config, weights: Mapping[str, Tensor], target: Transformer, taps: Sequence[int],
+        self, config: Config, weights: Mapping[str, Tensor], target: Target, taps: Sequence[int],
         norm_before_residual: bool = False, eight_bit: bool = False,
     ) -> None:  # fmt: skip
         """`weights` under the names of the authors' checkpoints. ValueError where they fit no head for `target`.
@@ -76,7 +77,7 @@ class Eagle3Head:
         )  # fmt: skip
         if lacking := [name for name in needed if name not in weights]:
             raise ValueError(f"this is no EAGLE-3 head: it lacks {', '.join(lacking)}")
-        width, fc = target.embedding.shape[1], weights["fc.weight"]
+        width, fc = target.width, weights["fc.weight"]
         if tuple(fc.shape) != (width, width * len(taps)) or config.hidden_size != width:
             raise ValueError(f"the head's fc {tuple(fc.shape)} does not fit the target's {len(taps)} × {width}")
         shapes = head_tensors(config, weights, width, len(taps))
@@ -105,12 +106,12 @@ class Eagle3Head:
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
     @classmethod
-    def load(cls, folder: Path, target: Transformer, eight_bit: bool = False) -> Eagle3Head:
+    def load(cls, folder: Path, target: Target, eight_bit: bool = False) -> Eagle3Head:
         """The authors' layout: `midlayer.*`, `fc`, `norm`, `lm_head`, `d2t`, and a config.json."""
         with naming(folder):
             facts = read_json(folder / "config.json")
             taps = section(facts, "eagle_config").get("eagle_aux_hidden_state_layer_ids")
-            taps = checked_taps(taps or default_taps(len(target.layers)), len(target.layers))
+            taps = checked_taps(taps or default_taps(target.depth), target.depth)
             return cls(layer_config(facts), read_weights(folder), target, taps, eight_bit=eight_bit)
 
     def new_cache(self, capacity: int) -> StaticCache:

@@ -17,8 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..models.base import Target
 from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights
-from ..models.transformer import kept, linear, Transformer
+from ..models.transformer import kept, linear
 from ..models.view import TargetView
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
@@ -39,7 +40,7 @@ class MedusaHeads:
     """
 
     def __init__(
-        self, weights: Mapping[str, Tensor], target: Transformer, tree: Tree | None = None, eight_bit: bool = False
+        self, weights: Mapping[str, Tensor], target: Target, tree: Tree | None = None, eight_bit: bool = False
     ) -> None:
         """With `eight_bit` the heads' own output matrices are kept in 8 bits. ValueError where anything does not fit.
 
@@ -56,7 +57,7 @@ class MedusaHeads:
         if not count:
             raise ValueError("these are no Medusa heads: there is no tensor 0.0.linear.weight")
         layers = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
-        width, own = target.embedding.shape[1], f"{layers}.weight"
+        width, own = target.width, f"{layers}.weight"
         shapes: dict[str, tuple[int, ...]] = {f"{i}.linear.weight": (width, width) for i in range(layers)}
         shapes |= {f"{i}.linear.bias": (width,) for i in range(layers)}
         if f"0.{own}" in weights:
@@ -65,7 +66,7 @@ class MedusaHeads:
         if tree is None:
             tree = [path for path in TREE if len(path) <= count]
         check_tree(tree, count, target.vocabulary)
-        self.taps = (len(target.layers),)
+        self.taps = (target.depth,)
         self.target, self.count, self.tree = target, count, sorted(tree, key=lambda path: (len(path), path))
         self.parameters = sum(tensor.numel() for tensor in weights.values())
         self.blocks = [
@@ -76,7 +77,7 @@ class MedusaHeads:
         self.outputs = [kept(output, target.dtype, target.device, eight_bit) for output in outputs]
 
     @classmethod
-    def load(cls, folder: Path, target: Transformer, eight_bit: bool = False) -> MedusaHeads:
+    def load(cls, folder: Path, target: Target, eight_bit: bool = False) -> MedusaHeads:
         """The published layout: `{head}.0.linear.weight|bias`, perhaps `{head}.1.weight`; the tree in config.json."""
         with naming(folder):
             path = folder / "config.json"
@@ -93,7 +94,7 @@ class MedusaHeads:
             x = x + F.silu(torch.baddbmm(bias[:count], x, weight[:count]))
         if self.outputs:
             return torch.cat([linear(row, output) for row, output in zip(x, self.outputs, strict=False)])
-        return linear(x[:, 0] / self.target.norm, self.target.head)  # that matrix holds the norm already
+        return self.target.project(x[:, 0])
 
 
 def chosen_tree(config: Mapping[str, Any]) -> Tree | None:
@@ -125,7 +126,8 @@ def check_tree(tree: Tree, heads: int, vocabulary: int) -> None:
 def last_state(view: TargetView) -> Tensor:
     """The state after the last layer, at the last token that the target has read.  # [1, hidden]"""
     cache = view.cache
-    return cache.states[len(view.model.layers)][cache.length - 1 : cache.length]
+    state: Tensor = cache.states[view.model.depth][cache.length - 1 : cache.length]
+    return state
 
 
 class MedusaDrafter(ChainDrafter):

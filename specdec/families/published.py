@@ -1,7 +1,7 @@
 """Drafters as others publish them: recognised by the names of their tensors, which are renamed to ours.
 
 EAGLE-3 (SafeAILab, AngelSlim, TensorRT Model Optimizer: `midlayer.*`; `speculators`, NeMo and SGLang: `layers.0.*`,
-perhaps below `model.`), Medusa 1 and plain draft models. No code from a checkpoint is ever run. What fits no drafter
+perhaps below `model.`), Medusa 1 and draft models. No code from a checkpoint is ever run. What fits no drafter
 here, or not this target, is refused with the reason.
 """
 
@@ -20,6 +20,7 @@ from torch import Tensor
 from ..drafters import Eagle3Head, MedusaHeads
 from ..drafters.eagle3 import checked_taps, default_taps, layer_config
 from ..drafters.medusa import chosen_tree
+from ..models.base import Target
 from ..models.checkpoint import (
     brief,
     check_fetched,
@@ -33,6 +34,8 @@ from ..models.checkpoint import (
     Weights,
 )
 from ..models.config import Config
+from ..models.hugging_face import HuggingFaceModel
+from ..models.pretrained import config_of, is_ours
 from ..models.transformer import tensors_of, Transformer
 from ..text import Pieces
 from .hub import PICKLES
@@ -45,12 +48,20 @@ OTHERS = {  # other ways of drafting, by a tensor that only they have
     r"\.A_log$|\.mixer\.|\.ssm": "a state-space model (mamba), whose state cannot be rolled back by length",
     r"^pre_projection\.|^post_projection\.": "a Gemma assistant, which reads the target's own keys and values",
 }
-FITS = "an EAGLE-3 head, Medusa heads or a plain draft model of the Llama family would fit"
+FITS = "an EAGLE-3 head, Medusa heads or a plain draft model would fit"
 
-Drafting = Eagle3Head | MedusaHeads | Transformer
+Model = Transformer | HuggingFaceModel
+Drafting = Eagle3Head | MedusaHeads | Model
 
 
-def load_drafter(folder: Path, target: Transformer, tokenizer: Tokenizer, pickles: bool = False) -> Drafting:
+def load_model(folder: Path, dtype: torch.dtype, device: str) -> Model:
+    """By our own decoder where it has the model's family, which then says what is wrong; else by transformers."""
+    with naming(folder):
+        ours = is_ours(read_json(folder / "config.json"))
+    return (Transformer if ours else HuggingFaceModel).load(folder, dtype, device)
+
+
+def load_drafter(folder: Path, target: Target, tokenizer: Tokenizer, pickles: bool = False) -> Drafting:
     """What `folder` holds, ready to draft for `target`. ValueError says what was found and what would fit.
 
     `pickles` also reads .bin and .pt files, their tensors alone: for files that people keep themselves, not for
@@ -116,12 +127,12 @@ def kind_of(weights: Mapping[str, Any], config: Mapping[str, Any]) -> str:
         if not names & {"midlayer.hidden_norm.weight", "layers.0.hidden_norm.weight"}:
             raise ValueError(f"this is an EAGLE head without hidden_norm: EAGLE-1, EAGLE-2 or another kind; {FITS}")
         return "eagle3"
-    if whole:
+    if whole or not is_ours(config):
         return "draft_model"
     raise ValueError(f"tensors like {', '.join(sorted(weights)[:3])} belong to no drafter known here; {FITS}")
 
 
-def eagle3(weights: Weights, config: Mapping[str, Any], target: Transformer) -> Eagle3Head:
+def eagle3(weights: Weights, config: Mapping[str, Any], target: Target) -> Eagle3Head:
     """A head under the authors' names (github.com/SafeAILab/EAGLE, cnets.py), in any author's file."""
     weights = {re.sub(r"^layers\.0\.", "midlayer.", name.removeprefix("model.")): w for name, w in weights.items()}
     # Copies of the target's own parts, and tables that are computed again.
@@ -131,7 +142,7 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Transformer) -> 
             raise ValueError(f"the EAGLE-3 head was trained with {option}, which is not supported")
     if unread := sorted(name for name in weights if not EAGLE3_NAME.match(name)):
         raise ValueError(f"the EAGLE-3 head holds {unread[0]}; a head of one layer, without such a tensor, would fit")
-    taps, width, fc = eagle3_taps(config, len(target.layers)), target.embedding.shape[1], weights["fc.weight"]
+    taps, width, fc = eagle3_taps(config, target.depth), target.width, weights["fc.weight"]
     rows, columns = fc.shape if fc.dim() == 2 else (1, fc.numel())
     if (rows, columns) != (width, len(taps) * width):
         raise ValueError(
@@ -167,10 +178,10 @@ def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
     return checked_taps(default_taps(layers), layers)
 
 
-def medusa(weights: Weights, config: Mapping[str, Any], target: Transformer) -> MedusaHeads:
+def medusa(weights: Weights, config: Mapping[str, Any], target: Target) -> MedusaHeads:
     """Heads of Medusa 1; how many, and of how many blocks, the tensors say (config.json is often wrong)."""
     weights = {MEDUSA_PREFIX.sub("", name): w for name, w in weights.items()}
-    width = target.embedding.shape[1]
+    width = target.width
     for name, tensor in weights.items():
         if name.endswith("weight") and tensor.shape[-1] != width:
             raise ValueError(
@@ -184,13 +195,17 @@ def medusa(weights: Weights, config: Mapping[str, Any], target: Transformer) -> 
 
 
 def draft_model(
-    folder: Path, weights: Weights, config: Mapping[str, Any], target: Transformer, tokenizer: Tokenizer
-) -> Transformer:
+    folder: Path, weights: Weights, config: Mapping[str, Any], target: Target, tokenizer: Tokenizer
+) -> Model:
     """A smaller model, its vocabulary cut to the target's."""
     check_same_tokens(tokenizer, read_tokenizer(folder), target.vocabulary)
-    shape = Config.read(config)
-    check_tensors(weights, tensors_of(shape, weights))
-    draft = Transformer(shape, weights, target.dtype, target.device)
+    draft: Model
+    if is_ours(config):
+        shape = Config.read(config)
+        check_tensors(weights, tensors_of(shape, weights))
+        draft = Transformer(shape, weights, target.dtype, target.device)
+    else:
+        draft = HuggingFaceModel(config_of(config), weights, target.dtype, target.device)
     draft.source = folder
     cut_vocabulary(draft, target.vocabulary)
     return draft
@@ -240,12 +255,12 @@ def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
             raise ValueError(f"another tokenizer: id {i} is {a!r} for the target and {b!r} for the draft model")
 
 
-def shared_vocabulary(target: Transformer, tokenizer: Tokenizer) -> int:
+def shared_vocabulary(target: Target, tokenizer: Tokenizer) -> int:
     """How many ids have a token. Vocabularies are padded after them, each model's in its own way."""
     return min(target.vocabulary, 1 + max(tokenizer.get_vocab(with_added_tokens=True).values()))
 
 
-def cut_vocabulary(model: Transformer, count: int) -> None:
+def cut_vocabulary(model: Target, count: int) -> None:
     """Take the ids from `count` on out of the output matrix, so that no law of the model names them.
 
     Target and drafter are both cut to the ids that have a token: an id that only pads is neither drafted nor sampled,
@@ -254,5 +269,4 @@ def cut_vocabulary(model: Transformer, count: int) -> None:
     if model.vocabulary < count:
         raise ValueError(f"the model knows {model.vocabulary} tokens; it would have to know all {count} of the target")
     if model.vocabulary > count:
-        assert isinstance(model.head, Tensor)  # published models keep their dtype
-        model.head, model.vocabulary = model.head[:, :count].contiguous(), count
+        model.cut_vocabulary(count)

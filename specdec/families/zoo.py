@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,10 @@ from tokenizers import Tokenizer
 
 from ..drafters import AdaptiveDrafter, Drafter
 from ..figures import machine
-from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, of_part
-from ..models.base import LanguageModel
+from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part
+from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
+from ..models.config import FAMILIES
 from ..models.transformer import EightBit, Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -48,7 +49,7 @@ class Fitted:
         """Beside the target's."""
         return getattr(self.part, "parameters", 0)
 
-    def lane(self, target: Transformer, capacity: int) -> tuple[TargetView, Drafter]:
+    def lane(self, target: Target, capacity: int) -> tuple[TargetView, Drafter]:
         """The target as one run of at most `capacity` tokens sees it, and a fresh drafter on it."""
         exit_layer = self.part if self.method.part == EXIT else 0
         view = TargetView(target, getattr(self.part, "taps", ()), exit_layer)
@@ -61,7 +62,7 @@ class Family:
     `adaptive:NAME` is the drafter of that name with a depth chosen in every cycle.
     """
 
-    def __init__(self, name: str, target: Transformer, tokenizer: Tokenizer, drafts: dict[str, Transformer]) -> None:
+    def __init__(self, name: str, target: Target, tokenizer: Tokenizer, drafts: Mapping[str, Target]) -> None:
         self.name, self.target, self.drafts = name, target, dict(drafts)
         tokenizer.encode_special_tokens = True  # text from people never becomes a control token
         self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
@@ -73,11 +74,11 @@ class Family:
         self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them
         self.drafters = {m.name: Fitted(m) for m in reversed(METHODS.values()) if not m.part}
         self.drafters |= {draft_name: Fitted(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
-        if target.config.exit_layers:
-            self.drafters |= leaving(target.config.exit_layers[0])
+        if target.exit_layers:
+            self.drafters |= leaving(target.exit_layers[0])
 
     @property
-    def draft(self) -> Transformer | None:
+    def draft(self) -> Target | None:
         return self.drafts.get(DEFAULT)
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
@@ -117,9 +118,9 @@ class Family:
         }
 
 
-def facts_of(model: Transformer) -> dict[str, Any]:
+def facts_of(model: Target) -> dict[str, Any]:
     bits = {"weights": "int8"} if model.eight_bit else {}
-    return {"parameters": model.parameters, "layers": len(model.layers), "hidden_size": model.embedding.shape[1]} | bits
+    return {"parameters": model.parameters, "layers": model.depth, "hidden_size": model.width} | bits
 
 
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
@@ -180,9 +181,9 @@ def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
     return {name: path for name, path in found.items() if path.is_dir()}
 
 
-def heads(folder: Path, target: Transformer, eight_bit: bool) -> dict[str, Fitted]:
+def heads(folder: Path, target: Target, eight_bit: bool) -> dict[str, Fitted]:
     """The drafters that are small parts trained on the target's own states."""
-    kinds = {m.folder: m.part_class for m in METHODS.values() if m.part_class not in (None, Transformer)}
+    kinds = {m.folder: m.part_class for m in METHODS.values() if m.part_class and m.part != MODEL}
     parts = (kind.load(folder / name, target, eight_bit) for name, kind in kinds.items() if (folder / name).is_dir())
     return {method.name: Fitted(method, part) for part in parts for method in of_part(part)}
 
@@ -202,13 +203,15 @@ def load_pair(
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)
     with called({place: str(source) for source, place in zip((target, *drafts), (folder, *others), strict=True)}):
-        model = Transformer.load(folder, dtype, device)
+        model = published.load_model(folder, dtype, device)
         with naming(folder):
             tokenizer, end_tokens = published.read_tokenizer(folder), published.end_tokens(folder)
             around = chat.read(folder)
         published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
-        if not 0 <= exit_layer < len(model.layers):
-            raise ValueError(f"the exit layer must lie between 1 and {len(model.layers) - 1}, not {exit_layer}")
+        if exit_layer and not isinstance(model, Transformer):
+            raise ValueError(f"early exit is offered with {', '.join(FAMILIES)} models alone; leave out the exit layer")
+        if not 0 <= exit_layer < model.depth:
+            raise ValueError(f"the exit layer must lie between 1 and {model.depth - 1}, not {exit_layer}")
         family = Family(str(target), model, tokenizer, {})
         family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, around
         if exit_layer:
@@ -216,9 +219,11 @@ def load_pair(
         for source, place in zip(drafts, others, strict=True):
             part = published.load_drafter(place, model, tokenizer, pickles)
             for method in of_part(part):
+                if method.tree and not model.takes_trees:
+                    continue
                 name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
                 family.drafters[name] = Fitted(method, part)
-                if isinstance(part, Transformer):
+                if isinstance(part, published.Model):
                     family.drafts[name] = part
         return at_its_fastest(family)
 
@@ -254,8 +259,8 @@ def at_its_fastest(family: Family) -> Family:
     if family.target.device != "cpu":
         return family
     family.threads = tune_threads(family)
-    if family.target.dtype != torch.float32:
-        tune_padding(family)
+    if family.target.dtype != torch.float32 and isinstance(family.target, Transformer):
+        tune_padding(family.target)
     return family
 
 
@@ -274,9 +279,9 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
     return torch.bfloat16 if stored > SMALL and supported() else torch.float32
 
 
-def tune_padding(family: Family, passes: int = 30, dearest: float = 1.02) -> None:
+def tune_padding(target: Transformer, passes: int = 30, dearest: float = 1.02) -> None:
     """Let plain steps compute two rows if that costs at most two per cent: never slow the baseline down."""
-    target, cache = family.target, family.target.new_cache(64)
+    cache = target.new_cache(64)
     seconds: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(passes):
         for padded, times in seconds.items():

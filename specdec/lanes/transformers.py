@@ -27,14 +27,17 @@ from .. import describe
 from ..drafters import DraftModelDrafter, PromptLookupDrafter
 from ..engine import Stopwatch, Task, Transcript
 from ..events import Drafted, Event, Started, Verified
-from ..models.checkpoint import read_weights
+from ..models.checkpoint import read_json, read_weights
+from ..models.hugging_face import HuggingFaceModel
 from ..models.packed import is_packed
+from ..models.pretrained import as_library
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import COLDEST, probabilities, residual, SharedNoiseChooser
 from ..types import Kind, Proposal, Trial, Verdict
 
 Tell = Callable[[Event], None]
+Peered = Transformer | HuggingFaceModel
 
 
 def assisted(task: Task) -> Generator[Event, None, None]:
@@ -47,46 +50,53 @@ def assisted(task: Task) -> Generator[Event, None, None]:
     return in_turns(lambda tell: Run(task, tell).generate(draft))
 
 
-def counterpart(task: Task) -> Path | None:
-    """The draft model's folder; None where transformers drafts without a model, by prompt lookup."""
+def counterpart(task: Task) -> Peered | None:
+    """The draft model; None where transformers drafts without a model, by prompt lookup."""
     if task.k == 0:
         raise ValueError("Assisted generation drafts at least one token: set K to 1 or more.")
     if isinstance(task.drafter, PromptLookupDrafter):
         return None
     if isinstance(task.drafter, DraftModelDrafter):
-        return checkpoint(task.drafter.model)[1]
+        return checkpoint(task.drafter.model)[0]
     raise ValueError(
         f"transformers' assisted generation is raced with a draft model or prompt lookup, not with {task.drafter.name}."
     )
 
 
-def checkpoint(model: object) -> tuple[Transformer, Path]:
+def checkpoint(model: object) -> tuple[Peered, Path]:
     """The model itself, and the folder that it was read from."""
     model = model.model if isinstance(model, TargetView) else model
-    if not isinstance(model, Transformer) or model.source is None:
+    if not isinstance(model, Peered) or model.source is None:
         raise ValueError("transformers can run only models that come from a folder of files.")
     return model, model.source
 
 
 def read(folder: Path, dtype: torch.dtype, device: str) -> Any:
     """The same files, read by the library; packed ones are unpacked for it."""
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    config = as_library(read_json(folder / "config.json"))
     if is_packed(folder):
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         model = AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
         model.load_state_dict(read_weights(folder), strict=not config.tie_word_embeddings)
     else:
         model = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False
+            folder, config=config, dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False
         )
     return model.to(device).eval()
 
 
 load = lru_cache(maxsize=8)(read)
+
+
+def own(model: object) -> Any:
+    """transformers' model with the same weights: one of those it runs anyway, or read anew. What a run sets on it, it
+    sets on this shallow copy."""
+    model, folder = checkpoint(model)
+    return copy.copy(model.model if isinstance(model, HuggingFaceModel) else load(folder, model.dtype, model.device))
 
 
 class Run:
@@ -100,7 +110,7 @@ class Run:
         self.start = self.drafted = 0.0
         self.candidates: tuple[Tensor, Tensor | None]
 
-    def generate(self, draft: Path | None) -> None:
+    def generate(self, draft: Peered | None) -> None:
         task, transcript, clock = self.task, self.transcript, self.clock
         rule = task.rule
         self.tell(
@@ -115,16 +125,12 @@ class Run:
             self.tell(transcript.fail(error, clock.elapsed))
         self.tell(transcript.finished(clock.elapsed))
 
-    def prepare(self, draft: Path | None) -> tuple[Any, dict[str, Any]]:
-        """The target and what it is asked for: always K drafts, and sampling exactly as in the other lanes.
-
-        The models are shared; what a run sets on them, it sets on shallow copies.
-        """
+    def prepare(self, draft: Peered | None) -> tuple[Any, dict[str, Any]]:
+        """The target and what it is asked for: always K drafts, and sampling exactly as in the other lanes."""
         from transformers import GenerationConfig
 
         task, params = self.task, self.task.params
-        model, folder = checkpoint(task.target)
-        target = copy.copy(load(folder, model.dtype, model.device))
+        target = own(task.target)
         # Transformers 5.23 divides the draft's logits by the temperature twice: `_get_logits_processor` appends its
         # warpers to a list that has the target's already. So the square must not be below COLDEST.
         sampling = {"temperature": max(params.temperature, COLDEST**0.5), "top_k": params.top_k, "top_p": params.top_p}
@@ -140,10 +146,10 @@ class Run:
         target.generation_config = settings
         make = target._get_candidate_generator
         target._get_candidate_generator = lambda **options: self.observe(make(**options))
-        ids = torch.tensor([list(task.prompt)], device=model.device)
+        ids = torch.tensor([list(task.prompt)], device=checkpoint(task.target)[0].device)
         options = {"inputs": ids, "attention_mask": torch.ones_like(ids), "generation_config": settings}
         if draft is not None:
-            assistant = copy.copy(load(draft, model.dtype, model.device))
+            assistant = own(draft)
             assistant.generation_config = GenerationConfig(
                 num_assistant_tokens=task.k,
                 num_assistant_tokens_schedule="constant",

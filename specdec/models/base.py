@@ -1,10 +1,12 @@
-"""What the engine asks of a model: logits for appended tokens, and a cache that can be rolled back."""
+"""What the engine asks of a model: logits for appended tokens, and a cache that can be rolled back. And drafters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable, TypeVar
 
+import torch
 from torch import Tensor
 
 
@@ -25,9 +27,19 @@ def common_prefix(cached: Sequence[int], tokens: Sequence[int]) -> int:
     return next((i for i, (a, b) in enumerate(same) if a != b), min(len(cached), len(tokens)))
 
 
+def tree_depths(count: int, parents: Sequence[int]) -> list[int]:
+    """The offset of each new token's position from the first one's."""
+    first = count - len(parents)
+    depths = list(range(first))
+    for parent in parents:
+        depths.append(depths[first + parent] + 1)
+    return depths
+
+
 C = TypeVar("C", bound=Cache)
 
 
+@runtime_checkable
 class LanguageModel(Protocol[C]):
     """`vocabulary` is the number of logits, `context` the number of positions."""
 
@@ -41,4 +53,39 @@ class LanguageModel(Protocol[C]):
 
         `parents` makes the last `len(parents)` tokens a tree: -1 is the token before them, i the i-th of them.
         """
+        ...
+
+
+class Target(Protocol):
+    """A `LanguageModel` with what drafters on its own states, labels and loading ask of it."""
+
+    vocabulary: int
+    context: int
+    width: int  # of its states
+    depth: int  # layers
+    parameters: int
+    dtype: torch.dtype
+    device: str
+    embedding: Tensor  # [at least V, width]
+    eight_bit: bool
+    takes_trees: bool
+    exit_layers: tuple[int, ...]  # where it may be left early, the best to draft from first
+    source: Path | None  # the folder that it was read from
+
+    def new_cache(self, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> Any:
+        """With `states[i]` [capacity, width] for every i of `taps`: what layer i reads, or the last layer's output."""
+        ...
+
+    def forward(self, tokens: Sequence[int], cache: Any, parents: Sequence[int] = (), rows: int = 1) -> Tensor: ...
+
+    def normed(self, x: Tensor) -> Tensor:
+        """States after the last layer, passed through the final norm.  # [n, width] -> [n, width]"""
+        ...
+
+    def project(self, normed: Tensor) -> Tensor:
+        """The output matrix alone.  # [n, width] -> [n, V]"""
+        ...
+
+    def cut_vocabulary(self, count: int) -> None:
+        """Give logits of the first `count` tokens alone."""
         ...

@@ -27,7 +27,8 @@ QUANTISED = re.compile(
 )
 PLAIN = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 TABLES = (torch.int64, torch.int32, torch.bool)  # maps between vocabularies
-UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints keep these; they are computed again
+# Old checkpoints keep these: frequencies, and causal masks of GPT-2 and GPT-NeoX. They are computed again.
+UNREAD = re.compile(r"rotary_emb\.inv_freq$|(^|\.)(attn|attention)\.(attention\.)?(masked_)?bias$")
 
 
 @contextmanager
@@ -165,6 +166,8 @@ def check_quantisation(config: Mapping[str, Any]) -> None:
 def check_plain(weights: Mapping[str, Tensor]) -> None:
     """ValueError for a tensor that is part of a quantised matrix, or that holds NaN or infinity."""
     for name, tensor in weights.items():
+        if UNREAD.search(name):
+            continue
         if QUANTISED.search(name):
             refuse_quantised(f"it holds {name}")
         if not tensor.dim():

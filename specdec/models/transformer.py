@@ -20,7 +20,7 @@ from torch.linalg import vector_norm
 from torch.nn.functional import silu
 
 from ..types import is_chain
-from .base import common_prefix
+from .base import common_prefix, tree_depths
 from .cache import StaticCache
 from .checkpoint import check_tensors, naming, read_weights, Weights
 from .config import Config
@@ -72,7 +72,9 @@ class Layer:
 
 
 class Transformer:
-    """A decoder-only model over plain tensors. Implements `models.base.LanguageModel`."""
+    """A decoder-only model over plain tensors. Implements `models.base.Target`."""
+
+    takes_trees = True
 
     def __init__(
         self, config: Config, weights: Weights, dtype: torch.dtype, device: str = "cpu", eight_bit: bool = False
@@ -81,6 +83,7 @@ class Transformer:
         self.config, self.dtype, self.device, self.eight_bit = config, dtype, device, eight_bit
         self.source: Path | None = None  # the folder that it was read from
         self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
+        self.width, self.depth, self.exit_layers = config.hidden_size, config.num_hidden_layers, config.exit_layers
         self.heads, self.kv_heads, self.head_dim = (
             config.num_attention_heads, config.num_key_value_heads, config.head_dim,
         )  # fmt: skip
@@ -219,6 +222,15 @@ class Transformer:
         """States after the last layer, passed through the final norm.  # [n, hidden] -> [n, hidden]"""
         normed: Tensor = self.rms_normalise(x) * self.norm
         return normed
+
+    def project(self, normed: Tensor) -> Tensor:
+        """Normed states through the output matrix.  # [n, hidden] -> [n, V]"""
+        return linear(normed / self.norm, self.head)  # that matrix holds the norm already
+
+    def cut_vocabulary(self, count: int) -> None:
+        """Give logits of the first `count` tokens alone."""
+        assert isinstance(self.head, Tensor)  # only drafts of the embedded families are in 8 bits
+        self.head, self.vocabulary = self.head[:, :count].contiguous(), count
 
     def logits(self, x: Tensor) -> Tensor:
         """Logits of states after the last layer.  # [n, hidden] -> [n, V]"""
@@ -372,15 +384,6 @@ def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
         product = torch._weight_int8pack_mm(x.bfloat16(), *matrix)  # fast in bf16 only
         return product.to(x.dtype) if added is None else added + product
     return mm(x, matrix) if added is None else addmm(added, x, matrix)
-
-
-def tree_depths(count: int, parents: Sequence[int]) -> list[int]:
-    """The offset of each new token's position from the first one's."""
-    first = count - len(parents)
-    depths = list(range(first))
-    for parent in parents:
-        depths.append(depths[first + parent] + 1)
-    return depths
 
 
 def rotary_table(config: Config, device: str) -> Tensor:

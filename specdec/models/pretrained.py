@@ -1,0 +1,156 @@
+"""Models as transformers makes them, from a config and tensors that were read and checked here.
+
+The library is never given a stranger's folder: what lies there chooses no kernel, no other file and no code.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from .checkpoint import brief, check_quantisation, PLAIN, UNREAD, Weights
+from .config import COUNTS, FAMILIES, NEEDED, whole
+
+# What a config.json may say beside the shape: kernels, other files, how outputs look. The dtype is the host's.
+IGNORED = re.compile(r"^_|implementation|_plan$|^(fusion|kernel|distributed)_config$|^transformers_weights$|dtype$"
+                     r"|^output_|^(use_)?return_dict$")  # fmt: skip
+
+
+def is_ours(config: Mapping[str, Any]) -> bool:
+    """Whether our own decoder is to read it, or to say what is wrong with it."""
+    kind = config.get("model_type")
+    return not isinstance(kind, str) or kind in FAMILIES
+
+
+def as_library(data: Mapping[str, Any]) -> Any:
+    """transformers' config of what a config.json says of the model's shape, and of nothing else."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    try:
+        return CONFIG_MAPPING[data["model_type"]].from_dict(shape_of(dict(data)))
+    except Exception as error:  # its checks raise what they like
+        raise ValueError(f"config.json is none that transformers reads: {brief(error)}") from error
+
+
+def config_of(data: Mapping[str, Any]) -> Any:
+    """The same, of a model that can run here. ValueError for others, before any of their weights is read."""
+    from transformers import DynamicCache, MODEL_FOR_CAUSAL_LM_MAPPING
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    kind = str(data.get("model_type"))
+    check_quantisation(data)
+    if "auto_map" in data:
+        raise ValueError("config.json names code of its own (auto_map), and none is run here; use a checkpoint without")
+    if kind not in CONFIG_MAPPING or CONFIG_MAPPING[kind] not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise ValueError(f"{brief(kind)} models are not among those that transformers writes texts with")
+    kind_of_config = CONFIG_MAPPING[kind]
+    if MODEL_FOR_CAUSAL_LM_MAPPING[kind_of_config]._is_stateful:
+        raise ValueError(unfit(kind))
+    names = kind_of_config.attribute_map
+    if lacking := [n for n in NEEDED if data.get(n) is None and data.get(names.get(n, n)) is None]:
+        raise ValueError(f"config.json lacks {', '.join(names.get(name, name) for name in lacking)}")
+    for name in {*COUNTS, *(names.get(name, name) for name in COUNTS)}:
+        if data.get(name) is not None:
+            whole(data, name)
+    config = as_library(data)
+    if config.sub_configs:
+        raise ValueError(f"{kind} models read more than text; a checkpoint of the text model alone would fit")
+    plain = DynamicLayer, DynamicSlidingWindowLayer
+    if any(type(layer) not in plain for layer in DynamicCache(config=config).layers):
+        raise ValueError(unfit(kind))
+    return config
+
+
+def unfit(kind: str) -> str:
+    return f"{kind} models keep a state that cannot be rolled back by length, so no rejected draft could be taken back"
+
+
+def shape_of(said: Any) -> Any:
+    """`said` without the keys that are IGNORED, at every depth."""
+    if isinstance(said, dict):
+        return {key: shape_of(value) for key, value in said.items() if not IGNORED.search(key)}
+    return [shape_of(part) for part in said] if isinstance(said, list) else said
+
+
+def context_of(config: Any) -> int:
+    """The positions that a model reads. Rotary ones that change with the length are read up to where they change."""
+    most: int | None = getattr(config, "max_position_embeddings", None)
+    if most is None:
+        raise ValueError(f"config.json of this {config.model_type} model does not say how many positions it reads")
+    rope = getattr(config, "rope_parameters", None) or {}
+    kinds = [rope, *(of_layers for of_layers in rope.values() if isinstance(of_layers, dict))]
+    changing = (kind for kind in kinds if kind.get("rope_type") in ("longrope", "dynamic"))
+    return min([most, *(kind.get("original_max_position_embeddings") or most for kind in changing)])
+
+
+def built(config: Any, weights: Weights, dtype: torch.dtype, device: str) -> Any:
+    """transformers' model with exactly these weights. ValueError where they are not all, or more, than it has."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    check_size(config, weights)
+    with quiet():
+        try:
+            model, found = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
+                None, config=config, state_dict=dict(weights), dtype=dtype, device_map=device_map(device),
+                output_loading_info=True, ignore_mismatched_sizes=True, local_files_only=True, use_safetensors=True,
+                trust_remote_code=False,
+            )  # fmt: skip
+        except Exception as error:
+            raise ValueError(f"transformers cannot make this {config.model_type} model: {brief(error)}") from error
+    for what, names in (("lacks", found["missing_keys"]), ("holds", found["unexpected_keys"])):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise ValueError(f"the checkpoint {what} {min(names)}{more}; by its config.json it would be otherwise")
+    for name, stored, meant in found["mismatched_keys"]:
+        raise ValueError(f"{name} has the shape {[*stored]}; config.json makes it {[*meant]}")
+    model = model if device_map(device) else model.to(device)
+    return model.eval().requires_grad_(False)
+
+
+def check_size(config: Any, weights: Weights) -> None:
+    """ValueError for weights that are no numbers, and before memory is taken for what they could never fill."""
+    from transformers import AutoModelForCausalLM
+
+    for name, tensor in weights.items():
+        if tensor.dtype not in PLAIN and not UNREAD.search(name):
+            raise ValueError(f"{name} is stored as {str(tensor.dtype).removeprefix('torch.')}, not as weights are")
+    stored, layers = sum(tensor.numel() for tensor in weights.values()), config.num_hidden_layers
+    if layers > len(weights):
+        raise ValueError(f"config.json names {layers} layers; the checkpoint holds {len(weights)} tensors")
+    with torch.device("meta"), quiet():
+        try:
+            model = AutoModelForCausalLM.from_config(copy.deepcopy(config))
+        except Exception as error:
+            raise ValueError(f"config.json makes no {config.model_type} model: {brief(error)}") from error
+    size = sum(part.numel() for part in (*model.parameters(), *model.buffers()))
+    if size > 2 * stored + 2**26:  # a tied matrix is stored once, a table not at all
+        raise ValueError(f"config.json makes a model of {size} numbers; the checkpoint holds {stored}")
+
+
+def device_map(device: str) -> str | None:
+    """Over all GPUs where there are several, and accelerate to hand states from one to the next."""
+    from transformers.utils import is_accelerate_available
+
+    return "auto" if device == "cuda" and torch.cuda.device_count() > 1 and is_accelerate_available() else None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """transformers prints bars and reports; what matters of them is raised here."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before[0])
+        if before[1]:
+            logging.enable_progress_bar()

@@ -1,0 +1,374 @@
+"""Models that transformers runs for us, against transformers itself: small random checkpoints, saved as on the Hub."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from tokenizers import models, pre_tokenizers, Tokenizer
+from toyheads import eagle3_config, eagle3_weights, LAYERS, medusa_weights, WIDTH
+
+from specdec.engine import generate, Task
+from specdec.events import Committed, Failed
+from specdec.families import zoo
+from specdec.lanes.race import PEER, PLAIN, race
+from specdec.lanes.transformers import read
+from specdec.models.hugging_face import HuggingFaceModel, TREES
+from specdec.models.pretrained import as_library, config_of, context_of
+from specdec.types import SamplingParams
+
+VOCABULARY, CONTEXT, WINDOW = 23, 96, 8
+BASE: dict[str, Any] = {
+    "vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": 48, "num_hidden_layers": LAYERS,
+    "num_attention_heads": 4, "max_position_embeddings": CONTEXT, "pad_token_id": None, "bos_token_id": 0,
+    "eos_token_id": 1,
+}  # fmt: skip
+GROUPED = {**BASE, "num_key_value_heads": 2}
+HEADS = {**GROUPED, "head_dim": 8}
+EXPERTS = {**HEADS, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+WINDOWED = {"sliding_window": WINDOW}
+PLAIN_ROPE = {"rope_type": "default", "rope_theta": 1e4}
+OLD = {
+    "vocab_size": VOCABULARY, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": 4, "n_positions": CONTEXT,
+    "bos_token_id": 0, "eos_token_id": 1,
+}  # fmt: skip
+FAMILIES: dict[str, dict[str, Any]] = {
+    "cohere2": {**GROUPED, **WINDOWED},
+    "deepseek_v3": {
+        **EXPERTS, "num_key_value_heads": 4, "n_routed_experts": 4, "n_group": 1, "topk_group": 1,
+        "first_k_dense_replace": 1, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
+        "qk_nope_head_dim": 8, "v_head_dim": 8,
+    },
+    "exaone4": {**GROUPED, **WINDOWED, "sliding_window_pattern": 2},
+    "falcon": BASE,
+    "gemma": HEADS,
+    "gemma2": {**HEADS, **WINDOWED},
+    "gemma3_text": {**HEADS, **WINDOWED, "sliding_window_pattern": 2},
+    "glm4": HEADS,
+    "gpt2": OLD,
+    "gpt_neox": BASE,
+    "gpt_oss": {**EXPERTS, **WINDOWED, "num_local_experts": 4, "rope_parameters": PLAIN_ROPE},
+    "gptj": {**OLD, "rotary_dim": 4},
+    "granite": {**GROUPED, "logits_scaling": 2.0},
+    "mixtral": {**GROUPED, **WINDOWED, "num_local_experts": 4},
+    "nemotron": GROUPED,
+    "olmo2": GROUPED,
+    "olmo3": {**GROUPED, **WINDOWED},
+    "opt": {**BASE, "ffn_dim": 48, "word_embed_proj_dim": WIDTH},
+    "phi": BASE,
+    "phi3": {**GROUPED, **WINDOWED},
+    "qwen3_moe": {**EXPERTS, **WINDOWED, "num_experts": 4, "use_sliding_window": True},
+    "stablelm": GROUPED,
+    "starcoder2": {**GROUPED, **WINDOWED},
+}  # fmt: skip
+# These draft and check chains alone.
+CHAINS: dict[str, dict[str, Any]] = {
+    "gpt_neo": {**OLD, "window_size": WINDOW},
+    "gemma4_text": {**HEADS, **WINDOWED},
+}  # fmt: skip
+OFTEN = ("gemma3_text", "gpt2", "gpt_oss", "phi3", "qwen3_moe")  # windows of both kinds, experts, learned positions
+TEXT = random.Random(0).choices(range(VOCABULARY), k=40)
+
+
+def grid(names: Any) -> list[Any]:
+    return [name if name in OFTEN else pytest.param(name, marks=pytest.mark.long) for name in names]
+
+
+@functools.cache
+def reference(kind: str, seed: int = 0, layers: int = LAYERS) -> Any:
+    """By transformers, in fp32, with norms and biases that are neither ones nor zeros and logits that are no draw."""
+    torch.manual_seed(seed)
+    said = {**FAMILIES, **CHAINS}[kind] | {"n_layer": layers, "num_hidden_layers": layers}
+    if kind == "gpt_neo":
+        said |= {"num_layers": layers, "attention_types": [[["global", "local"], layers // 2]]}
+    config = transformers.AutoConfig.for_model(kind, **said)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval().float()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            vector = parameter.dim() == 1
+            parameter.copy_(parameter + 0.3 * torch.randn_like(parameter) if vector else 5 * parameter)
+    return model
+
+
+def folder_of(path: Path, model: Any) -> Path:
+    model.save_pretrained(path)
+    tokenizer = Tokenizer(models.WordLevel({f"w{i}": i for i in range(VOCABULARY)}, unk_token="w2"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.save(str(path / "tokenizer.json"))
+    return path
+
+
+def close(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
+    return torch.allclose(ours, theirs, atol=1e-4 * float(theirs.abs().max()), rtol=0.0)
+
+
+@pytest.mark.parametrize("kind", grid([*FAMILIES, *CHAINS]))
+def test_logits_and_states_equal_those_of_transformers(kind: str, tmp_path: Path) -> None:
+    """In chunks and after roll-backs, far beyond a window; the states are those that its layers read and give."""
+    model = reference(kind)
+    ours = HuggingFaceModel.load(folder_of(tmp_path, model))
+    assert (ours.depth, ours.width, ours.context) == (LAYERS, WIDTH, CONTEXT if "gemma4" not in kind else ours.context)
+    assert ours.parameters == model.num_parameters() and ours.takes_trees is (kind in TREES)
+    with torch.no_grad():
+        said = model(torch.tensor([TEXT]), output_hidden_states=True)
+    cache = ours.new_cache(64, taps=(0, 2, LAYERS))
+    rows = [ours.forward(TEXT[:22], cache, rows=22), ours.forward(TEXT[22:26], cache, rows=4)]
+    ours.forward([1, 2, 3], cache)
+    cache.keep(26)
+    rows += [ours.forward([token], cache) for token in TEXT[26:]]
+    assert close(torch.cat(rows), said.logits[0])
+    for tap in (0, 2):
+        assert close(cache.states[tap][: len(TEXT)], said.hidden_states[tap][0])
+    assert close(ours.normed(cache.states[LAYERS][: len(TEXT)]), said.hidden_states[-1][0])
+    with pytest.raises(ValueError, match="65 tokens do not fit a cache of 64"):
+        ours.forward([1] * 25, cache)
+
+
+def test_every_family_whose_trees_are_offered_is_in_the_grid() -> None:
+    assert sorted(TREES) == sorted(FAMILIES)
+
+
+@pytest.mark.parametrize("kind", grid(FAMILIES))
+def test_a_tree_is_its_paths(kind: str, tmp_path: Path) -> None:
+    """Each node's row is transformers' for its path alone, and after a path is kept the cache is that path's."""
+    model, rng = reference(kind), random.Random(3)
+    ours = HuggingFaceModel.load(folder_of(tmp_path, model))
+
+    def alone(text: list[int]) -> torch.Tensor:
+        with torch.no_grad():
+            logits: torch.Tensor = model(torch.tensor([text])).logits[0, -1]
+        return logits
+
+    for size in (3, 7):
+        parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
+        tokens = [rng.randrange(VOCABULARY) for _ in range(size)]
+        cache = ours.new_cache(64, taps=(2,))
+        ours.forward(TEXT[:20], cache)
+        rows = ours.forward(TEXT[20:22] + tokens, cache, parents, size + 1)
+        assert close(rows[0], alone(TEXT[:22]))
+        path: list[int] = []
+        for node in range(size):
+            path, at = [], node
+            while at >= 0:
+                path.insert(0, at)
+                at = parents[at]
+            assert close(rows[node + 1], alone(TEXT[:22] + [tokens[i] for i in path]))
+        cache.keep(22, path)
+        text = TEXT[:22] + [tokens[i] for i in path] + [5]
+        assert close(ours.forward([5], cache)[0], alone(text))
+        with torch.no_grad():
+            states = model(torch.tensor([text]), output_hidden_states=True).hidden_states[2][0]
+        assert close(cache.states[2][: len(text)], states)
+
+
+def greedy(family: zoo.Family, name: str, k: int = 4) -> list[int]:
+    view, drafter = family.lane(name, 64)
+    events = list(generate(Task(view, TEXT[:9], SamplingParams(0.0, max_tokens=30, ignore_end=True), drafter, k=k)))
+    assert not any(isinstance(event, Failed) for event in events), events
+    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
+
+
+def generated(model: Any) -> list[int]:
+    settings = transformers.GenerationConfig(max_new_tokens=30, do_sample=False, pad_token_id=0)
+    text: list[int] = model.generate(torch.tensor([TEXT[:9]]), generation_config=settings)[0, 9:].tolist()
+    return text
+
+
+@pytest.mark.parametrize("kind", grid([*FAMILIES, *CHAINS]))
+def test_greedy_text_is_that_of_its_own_generation(kind: str, tmp_path: Path) -> None:
+    model = reference(kind)
+    small = folder_of(tmp_path / "draft", reference(kind, seed=1, layers=2))
+    family = zoo.load_pair(folder_of(tmp_path / "target", model), small, dtype=torch.float32)
+    assert isinstance(family.draft, HuggingFaceModel) and family.describe()["draft_model"]["layers"] == 2
+    assert greedy(family, "draft_model") == generated(model)
+
+
+@pytest.fixture(scope="module")
+def gemma(tmp_path_factory: pytest.TempPathFactory) -> zoo.Family:
+    """With a drafter of every kind; a draft model of our own decoder among them."""
+    base = tmp_path_factory.mktemp("gemma")
+    config = transformers.LlamaConfig(**{**BASE, "num_hidden_layers": 2})
+    heads = {"eagle3": (eagle3_weights(), eagle3_config()), "medusa": (medusa_weights(), {})}
+    for name, (weights, said) in heads.items():
+        (base / name).mkdir()
+        save_file(weights, base / name / "model.safetensors")
+        (base / name / "config.json").write_text(json.dumps(said))
+    llama = folder_of(base / "llama", transformers.AutoModelForCausalLM.from_config(config))
+    target = folder_of(base / "target", reference("gemma3_text"))
+    return zoo.load_pair(target, llama, base / "eagle3", base / "medusa", dtype=torch.float32)
+
+
+def test_every_drafter_keeps_the_text(gemma: zoo.Family) -> None:
+    assert {"draft_model", "eagle3", "eagle3:tree", "medusa", "medusa:tree", "prompt_lookup"} <= set(gemma.drafters)
+    expected = generated(reference("gemma3_text"))
+    for name in gemma.drafters:
+        assert greedy(gemma, name) == expected, name
+
+
+def test_medusa_heads_read_the_normed_state(gemma: zoo.Family) -> None:
+    """Their logits are the output matrix's, without the softcap that Gemma 2 puts on its own."""
+    model, heads = reference("gemma3_text"), gemma.drafters["medusa"].part
+    cache = gemma.target.new_cache(64, taps=heads.taps)
+    gemma.target.forward(TEXT, cache)
+    with torch.no_grad():
+        normed = model(torch.tensor([TEXT]), output_hidden_states=True).hidden_states[-1][0, -1]
+        weights = medusa_weights()
+        x = normed + torch.nn.functional.silu(normed @ weights["1.0.linear.weight"].T + weights["1.0.linear.bias"])
+        assert close(heads.logits(cache.states[LAYERS][len(TEXT) - 1 : len(TEXT)], 2)[1], model.lm_head(x))
+
+
+def test_its_own_assisted_generation_races_beside_ours(gemma: zoo.Family) -> None:
+    events = list(race(gemma, "w3 w4 w5", "draft_model", 3, SamplingParams(max_tokens=12, ignore_end=True), peer=True))
+    texts = {
+        lane: [
+            token for event in events if isinstance(event, Committed) and event.lane == lane for token in event.tokens
+        ]
+        for lane in (PEER, PLAIN)
+    }
+    assert texts[PEER] == texts[PLAIN] and len(texts[PLAIN]) == 12
+
+
+def test_what_is_not_offered_with_such_a_target_is_said(tmp_path: Path) -> None:
+    target = folder_of(tmp_path / "target", reference("gpt_neo", layers=2))
+    with pytest.raises(ValueError, match="early exit is offered with llama"):
+        zoo.load_pair(target, exit_layer=1, dtype=torch.float32)
+    (tmp_path / "medusa").mkdir()
+    save_file(medusa_weights(), tmp_path / "medusa" / "model.safetensors")
+    family = zoo.load_pair(target, tmp_path / "medusa", dtype=torch.bfloat16)
+    assert "medusa" in family.drafters and "medusa:tree" not in family.drafters
+    assert family.describe() | {"threads": 0} == {
+        "family": str(target), "target": {"parameters": family.target.parameters, "layers": 2, "hidden_size": WIDTH},
+        "dtype": "bfloat16", "device": "cpu", "threads": 0,
+    }  # fmt: skip
+    cache = family.target.new_cache(9)
+    with pytest.raises(ValueError, match="trees are not tested with gpt_neo models"):
+        family.target.forward([1, 2, 3], cache, (-1, -1))
+
+
+def test_ids_that_only_pad_are_cut(tmp_path: Path) -> None:
+    ours = HuggingFaceModel.load(folder_of(tmp_path, reference("gpt2")))
+    whole = ours.forward(TEXT[:9], ours.new_cache(9))
+    ours.cut_vocabulary(20)
+    assert torch.equal(ours.forward(TEXT[:9], ours.new_cache(9)), whole[:, :20]) and ours.vocabulary == 20
+    assert ours.project(torch.zeros(1, WIDTH)).shape == (1, 20)
+
+
+# What cannot run here.
+STATE = "keep a state that cannot be rolled back by length"
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "mamba": (BASE, STATE),
+    "mamba2": (BASE, STATE),
+    "rwkv": (BASE, STATE),
+    "recurrent_gemma": (BASE, STATE),
+    "jamba": (GROUPED, STATE),
+    "bamba": (GROUPED, STATE),
+    "qwen3_next": (GROUPED, STATE),
+    "lfm2": ({**GROUPED, "layer_types": ["conv", "full_attention"] * 3}, STATE),
+    "minimax": ({**GROUPED, "layer_types": ["linear_attention", "full_attention"] * 3}, STATE),
+    "gemma3": (BASE, "read more than text"),
+    "bloom": (OLD, "does not say how many positions"),
+    "whisper_of_tomorrow": (BASE, "not among those that transformers writes texts with"),
+    "t5": (BASE, "not among those that transformers writes texts with"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_cannot_run_here_is_refused_before_its_weights_are_read(kind: str, tmp_path: Path) -> None:
+    said, reason = REFUSED[kind]
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind, **said}))
+    if kind == "bloom":
+        save_file({name: w.clone() for name, w in bloom().items()}, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match=f"^{tmp_path}: .*{reason}") as caught:
+        HuggingFaceModel.load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def bloom() -> dict[str, torch.Tensor]:
+    config = transformers.BloomConfig(vocab_size=VOCABULARY, hidden_size=WIDTH, n_layer=LAYERS, n_head=4)
+    weights: dict[str, torch.Tensor] = transformers.AutoModelForCausalLM.from_config(config).state_dict()
+    del weights["lm_head.weight"]
+    return weights
+
+
+ONE = "model.layers.1.self_attn.q_proj.weight"
+ZEROS = torch.zeros(WIDTH, WIDTH)
+DAMAGED: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor | None], str]] = {
+    "a tensor missing": ({}, {ONE: None}, f"lacks {ONE}"),
+    "a tensor too many": ({}, {"model.vision.weight": ZEROS}, r"holds model\.vision\.weight"),
+    "another shape": ({}, {ONE: torch.zeros(3, 3)}, rf"{ONE} has the shape \[3, 3\]; config.json makes it \[32, 32\]"),
+    "NaN": ({}, {ONE: ZEROS / 0}, "holds NaN or infinity"),
+    "whole numbers": ({}, {ONE: ZEROS.long()}, "is stored as int64"),
+    "8 bits": ({}, {ONE: ZEROS.to(torch.int8)}, "quantised"),
+    "quantised": ({"quantization_config": {"quant_method": "mxfp4"}}, {}, "quantised .*mxfp4"),
+    "code of its own": ({"auto_map": {"AutoModel": "x.Y"}}, {}, r"names code of its own \(auto_map\)"),
+    "more layers": ({"num_hidden_layers": 8, "layer_types": None}, {}, r"lacks model\.layers\.6\."),
+    "far more layers": ({"num_hidden_layers": 3000, "layer_types": None}, {}, "names 3000 layers; the ch"),
+    "layers without end": ({"num_hidden_layers": 10**12}, {}, "num_hidden_layers in config.json is 1000000000000"),
+    "a vast vocabulary": ({"vocab_size": 2**24}, {}, "makes a model of .* numbers; the checkpoint holds"),
+    "a number as a word": ({"hidden_size": "32"}, {}, "hidden_size in config.json is '32'"),
+    "no heads": ({"num_attention_heads": None}, {}, "config.json lacks num_attention_heads"),
+    "a word for a theta": ({"rope_parameters": {"full_attention": "x"}}, {}, r"config\.json"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_a_checkpoint_that_does_not_fit_together_is_refused_with_one_sentence(what: str, tmp_path: Path) -> None:
+    said, tensors, reason = DAMAGED[what]
+    folder = folder_of(tmp_path / "model", reference("gemma3_text"))
+    edit(folder, **said)
+    weights = load_file(folder / "model.safetensors") | tensors
+    save_file({name: w for name, w in weights.items() if w is not None}, folder / "model.safetensors")
+    with pytest.raises(ValueError, match=f"^{folder}: .*{reason}") as caught:
+        zoo.load_pair(folder, dtype=torch.float32)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
+
+
+def edit(folder: Path, **said: Any) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((folder / "config.json").read_text()) | said
+    (folder / "config.json").write_text(json.dumps(data))
+    return data
+
+
+EVIL = {
+    "_attn_implementation": "evil/kernel", "attn_implementation": "evil/kernel",
+    "_experts_implementation": "evil/kernel", "experts_implementation": "evil/kernel",
+    "_attn_implementation_internal": "evil/kernel", "fusion_config": {"patch_embeddings": True},
+    "transformers_weights": "/etc/passwd", "base_model_tp_plan": {"layers.*": "colwise"}, "use_cache": False,
+    "return_dict": False, "output_attentions": True, "output_hidden_states": True, "dtype": "float16",
+    "per_layer_config": {"0": {"_attn_implementation": "evil/kernel"}},
+}  # fmt: skip
+
+
+def test_a_config_chooses_no_kernel_and_no_file(tmp_path: Path) -> None:
+    model = reference("qwen3_moe")
+    folder = folder_of(tmp_path, model)
+    data = edit(folder, **EVIL)
+    obeyed = type(model.config).from_dict(
+        {name: EVIL[name] for name in ("_attn_implementation", "transformers_weights")}
+    )
+    assert (
+        obeyed._attn_implementation == "evil/kernel" and obeyed.transformers_weights == "/etc/passwd"
+    )  # unless dropped
+    ours = HuggingFaceModel.load(folder)
+    for config in (config_of(data), as_library(data), ours.model.config):
+        assert "evil" not in str(vars(config)) and "passwd" not in str(vars(config))
+    with torch.no_grad():
+        expected = model(torch.tensor([TEXT])).logits[0]
+    assert close(ours.forward(TEXT, ours.new_cache(64), rows=len(TEXT)), expected)
+    assert ours.model.config._attn_implementation == "sdpa"
+    assert read(folder, torch.float32, "cpu").config._attn_implementation == "sdpa"  # for the lane of transformers
+
+
+def test_rotary_positions_that_change_with_the_length_are_read_up_to_where_they_change() -> None:
+    factors = {"short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
+    rope = {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 32, **factors}
+    said = {"model_type": "phi3", **GROUPED, "rope_parameters": rope, "original_max_position_embeddings": 32}
+    assert context_of(config_of(said)) == 32
+    assert context_of(config_of({"model_type": "phi3", **GROUPED})) == CONTEXT
