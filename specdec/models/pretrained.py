@@ -64,6 +64,7 @@ def config_of(data: Mapping[str, Any]) -> Any:
     plain = DynamicLayer, DynamicSlidingWindowLayer
     if any(type(layer) not in plain for layer in DynamicCache(config=config).layers):
         raise ValueError(unfit(kind))
+    context_of(config)
     return config
 
 
