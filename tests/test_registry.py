@@ -60,7 +60,7 @@ def test_a_part_serves_every_method_that_names_it() -> None:
         part = object.__new__(located(kind))
         served[kind.rpartition(".")[2]] = [m.name for m in of_part(part)]
     assert served == {
-        "Transformer": ["draft_model"],
+        "LanguageModel": ["draft_model"],
         "MedusaHeads": ["medusa", "medusa:tree"],
         "Eagle3Head": ["eagle3", "eagle3:tree"],
     }

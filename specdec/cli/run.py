@@ -48,7 +48,7 @@ def run(
     draft: Annotated[
         list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")
     ] = [],  # noqa: B006
-    exit_layer: Annotated[int, Option(help="offer early_exit of --target at this layer")] = 0,
+    exit_layer: Annotated[int, Option(help="offer early_exit of --target at this layer (Llama, Qwen, …)")] = 0,
     dtype: Annotated[Literal["bfloat16", "float32"] | None, Option(help="[default: what is fastest here]")] = None,
     device: Annotated[Literal["cpu", "cuda"], Option(help="cuda is an NVIDIA GPU")] = "cpu",
     peer: Annotated[Literal["transformers"] | None, Option(help="one more lane: its own assisted generation")] = None,

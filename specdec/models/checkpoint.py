@@ -27,8 +27,8 @@ QUANTISED = re.compile(
 )
 PLAIN = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 TABLES = (torch.int64, torch.int32, torch.bool)  # maps between vocabularies
-# Old checkpoints keep these: frequencies, and causal masks of GPT-2 and GPT-NeoX. They are computed again.
-UNREAD = re.compile(r"rotary_emb\.inv_freq$|(^|\.)(attn|attention)\.(attention\.)?(masked_)?bias$")
+UNREAD = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints keep these; they are computed again
+MASKS = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$")  # as old GPT-2s and GPT-NeoXs keep, in whole numbers
 
 
 @contextmanager
@@ -166,7 +166,7 @@ def check_quantisation(config: Mapping[str, Any]) -> None:
 def check_plain(weights: Mapping[str, Tensor]) -> None:
     """ValueError for a tensor that is part of a quantised matrix, or that holds NaN or infinity."""
     for name, tensor in weights.items():
-        if UNREAD.search(name):
+        if is_mask(name, tensor):
             continue
         if QUANTISED.search(name):
             refuse_quantised(f"it holds {name}")
@@ -178,6 +178,10 @@ def check_plain(weights: Mapping[str, Tensor]) -> None:
             least, most = torch.aminmax(tensor)  # either is NaN if any entry is
             if not bool(least.isfinite() & most.isfinite()):
                 raise ValueError(f"{name} holds NaN or infinity; download it again, or use another checkpoint")
+
+
+def is_mask(name: str, tensor: Tensor) -> bool:
+    return MASKS.search(name) is not None and (tensor.dtype not in PLAIN or not tensor.dim())
 
 
 def refuse_quantised(sign: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .checkpoint import brief, check_quantisation, PLAIN, UNREAD, Weights
+from .checkpoint import brief, check_quantisation, is_mask, PLAIN, Weights
 from .config import COUNTS, FAMILIES, NEEDED, whole
 
 # What a config.json may say beside the shape: kernels, other files, how outputs look. The dtype is the host's.
@@ -119,7 +119,7 @@ def check_size(config: Any, weights: Weights) -> None:
     from transformers import AutoModelForCausalLM
 
     for name, tensor in weights.items():
-        if tensor.dtype not in PLAIN and not UNREAD.search(name):
+        if tensor.dtype not in PLAIN and not is_mask(name, tensor):
             raise ValueError(f"{name} is stored as {str(tensor.dtype).removeprefix('torch.')}, not as weights are")
     stored, layers = sum(tensor.numel() for tensor in weights.values()), config.num_hidden_layers
     if layers > len(weights):

@@ -228,7 +228,6 @@ class Transformer:
         return linear(normed / self.norm, self.head)  # that matrix holds the norm already
 
     def cut_vocabulary(self, count: int) -> None:
-        """Give logits of the first `count` tokens alone."""
         assert isinstance(self.head, Tensor)  # only drafts of the embedded families are in 8 bits
         self.head, self.vocabulary = self.head[:, :count].contiguous(), count
 

@@ -255,7 +255,7 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
     "small Medusa": (medusa_weights(outputs=9), None, "know 9 tokens, the target 23"),
     "half a Medusa": (without(medusa_weights(), "2.0.linear.bias"), None, r"lacks 2\.0\.linear\.bias"),
     "Medusa 2": ({f"medusa_head.{k}": w for k, w in medusa_weights().items()} | MODEL.state_dict(), {}, "Medusa 2"),
-    "Gemma": (MODEL.state_dict(), {**MODEL.config.to_dict(), "model_type": "gemma3"}, "gemma3 models are not among"),
+    "Gemma with eyes": (MODEL.state_dict(), {**MODEL.config.to_dict(), "model_type": "gemma3"}, "read more than text"),
 }  # fmt: skip
 
 

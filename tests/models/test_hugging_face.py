@@ -22,7 +22,7 @@ from specdec.families import zoo
 from specdec.lanes.race import PEER, PLAIN, race
 from specdec.lanes.transformers import read
 from specdec.models.hugging_face import HuggingFaceModel, TREES
-from specdec.models.pretrained import as_library, config_of, context_of
+from specdec.models.pretrained import as_library, config_of, context_of, device_map
 from specdec.types import SamplingParams
 
 VOCABULARY, CONTEXT, WINDOW = 23, 96, 8
@@ -252,6 +252,24 @@ def test_what_is_not_offered_with_such_a_target_is_said(tmp_path: Path) -> None:
     cache = family.target.new_cache(9)
     with pytest.raises(ValueError, match="trees are not tested with gpt_neo models"):
         family.target.forward([1, 2, 3], cache, (-1, -1))
+
+
+def test_the_masks_that_old_checkpoints_keep_are_not_read(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, reference("gpt_neox"))
+    plain = HuggingFaceModel.load(folder)
+    kept = {"bias": torch.ones(1, 1, 9, 9, dtype=torch.uint8), "masked_bias": torch.tensor(-1e9)}
+    old = {f"gpt_neox.layers.{i}.attention.{name}": w.clone() for i in range(LAYERS) for name, w in kept.items()}
+    save_file(load_file(folder / "model.safetensors") | old, folder / "model.safetensors")
+    rows = [model.forward(TEXT, model.new_cache(64)) for model in (plain, HuggingFaceModel.load(folder))]
+    assert torch.equal(*rows)
+
+
+def test_several_gpus_share_a_model_where_accelerate_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformers.utils.is_accelerate_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    assert (device_map("cuda"), device_map("cuda:1"), device_map("cpu")) == ("auto", None, None)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    assert device_map("cuda") is None
 
 
 def test_ids_that_only_pad_are_cut(tmp_path: Path) -> None:
