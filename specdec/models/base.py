@@ -1,4 +1,4 @@
-"""What the engine asks of a model: logits for appended tokens, and a cache that can be rolled back. And drafters."""
+"""What the engine asks of a model, logits and a cache that can be rolled back, and what drafters ask beside."""
 
 from __future__ import annotations
 

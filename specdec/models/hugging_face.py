@@ -19,7 +19,7 @@ from torch import nn, Tensor
 
 from ..types import is_chain
 from .base import tree_depths
-from .checkpoint import naming, read_json, read_weights, Weights
+from .checkpoint import brief, naming, read_json, read_weights, Weights
 from .pretrained import built, config_of, context_of, unfit
 
 # Whose trees are tested against their paths, windows included. A model may hide tokens in a place of its own, as
@@ -81,7 +81,10 @@ class HuggingFaceModel:
         self._turn = Lock()  # what one pass watches, it watches in the model that all runs share
         self.takes_trees = self.kind in TREES and not getattr(config, "alibi", False)
         self.norm: nn.Module | None = None
-        self._try_out()
+        try:
+            self._try_out()
+        except (RuntimeError, TypeError) as error:  # numbers that fit a model together and do not compute
+            raise ValueError(f"this {self.kind} model cannot be run: {brief(error)}") from error
 
     @classmethod
     def load(cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> HuggingFaceModel:
@@ -119,12 +122,12 @@ class HuggingFaceModel:
         """States after the last layer, passed through the final norm.  # [n, width] -> [n, width]"""
         if self.norm is None:
             raise ValueError(f"{self.kind} models have more than a norm between the last layer and the output matrix")
-        normed: Tensor = self.norm(x)
+        normed: Tensor = self.norm(x).to(self.device)
         return normed
 
     def project(self, normed: Tensor) -> Tensor:
         """Normed states through the output matrix alone; what some models do to its logits is left out."""
-        logits: Tensor = self.head(normed)[..., : self.vocabulary]
+        logits: Tensor = self.head(normed)[..., : self.vocabulary].to(self.device)
         return logits
 
     def cut_vocabulary(self, count: int) -> None:
@@ -141,12 +144,13 @@ class HuggingFaceModel:
 
             def hook(_: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[()], dict[str, Any]]:
                 given = dict(zip(names, args, strict=False)) | named
+                x = given[names[0]]  # what a layer reads comes first, whatever its name
                 if i in cache.states:
-                    store(cache.states[i], start, given["hidden_states"])
+                    store(cache.states[i], start, x)
                 if not is_chain(parents):
-                    own, device = given["attention_mask"], given["hidden_states"].device
+                    own = given["attention_mask"]
                     if id(own) not in masks:  # layers share theirs
-                        masks[id(own)] = tree_mask(own, start, depths, parents, device)
+                        masks[id(own)] = tree_mask(own, start, depths, parents, x.device)
                     given["attention_mask"] = masks[id(own)]
                 return (), given
 

@@ -32,7 +32,8 @@ def as_library(data: Mapping[str, Any]) -> Any:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     try:
-        return CONFIG_MAPPING[data["model_type"]].from_dict(shape_of(dict(data)))
+        with quiet():
+            return CONFIG_MAPPING[data["model_type"]].from_dict(shape_of(dict(data)))
     except Exception as error:  # its checks raise what they like
         raise ValueError(f"config.json is none that transformers reads: {brief(error)}") from error
 
@@ -110,6 +111,7 @@ def built(config: Any, weights: Weights, dtype: torch.dtype, device: str) -> Any
             raise ValueError(f"the checkpoint {what} {min(names)}{more}; by its config.json it would be otherwise")
     for name, stored, meant in found["mismatched_keys"]:
         raise ValueError(f"{name} has the shape {[*stored]}; config.json makes it {[*meant]}")
+    model.config.pad_token_id = None  # else it warns of texts that hold that token
     model = model if device_map(device) else model.to(device)
     return model.eval().requires_grad_(False)
 

@@ -48,7 +48,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "qk_nope_head_dim": 8, "v_head_dim": 8,
     },
     "exaone4": {**GROUPED, **WINDOWED, "sliding_window_pattern": 2},
-    "falcon": BASE,
+    "falcon": {**BASE, "alibi": False},
     "gemma": HEADS,
     "gemma2": {**HEADS, **WINDOWED},
     "gemma3_text": {**HEADS, **WINDOWED, "sliding_window_pattern": 2},
@@ -72,6 +72,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 # These draft and check chains alone.
 CHAINS: dict[str, dict[str, Any]] = {
     "gpt_neo": {**BASE, "num_heads": 4, "window_size": WINDOW},
+    "falcon_alibi": {**BASE, "alibi": True},
     "gemma4_text": {**HEADS, **WINDOWED, "vocab_size_per_layer_input": VOCABULARY, "hidden_size_per_layer_input": 8},
 }  # fmt: skip
 OFTEN = ("gemma3_text", "gpt2", "gpt_oss", "phi3", "qwen3_moe")  # windows of both kinds, experts, learned positions
@@ -89,7 +90,7 @@ def reference(kind: str, seed: int = 0, layers: int = LAYERS) -> Any:
     said = {**FAMILIES, **CHAINS}[kind] | {"n_layer": layers, "num_hidden_layers": layers}
     if kind == "gpt_neo":
         said |= {"num_layers": layers, "attention_types": [[["global", "local"], layers // 2]]}
-    config = transformers.AutoConfig.for_model(kind, **said)
+    config = transformers.AutoConfig.for_model(kind.removesuffix("_alibi"), **said)
     model = transformers.AutoModelForCausalLM.from_config(config).eval().float()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -324,6 +325,7 @@ DAMAGED: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor | None], str]] =
     "layers without end": ({"num_hidden_layers": 10**12}, {}, "num_hidden_layers in config.json is 1000000000000"),
     "a vast vocabulary": ({"vocab_size": 2**24}, {}, "makes a model of .* numbers; the checkpoint holds"),
     "a number as a word": ({"hidden_size": "32"}, {}, "hidden_size in config.json is '32'"),
+    "tokens that see those to come": ({"is_causal": False}, {}, "other logits after a roll-back"),
     "no heads": ({"num_attention_heads": None}, {}, "config.json lacks num_attention_heads"),
     "a word for a theta": ({"rope_parameters": {"full_attention": "x"}}, {}, r"config\.json"),
 }  # fmt: skip
@@ -375,6 +377,30 @@ def test_a_config_chooses_no_kernel_and_no_file(tmp_path: Path) -> None:
     assert close(ours.forward(TEXT, ours.new_cache(64), rows=len(TEXT)), expected)
     assert ours.model.config._attn_implementation == "sdpa"
     assert read(folder, torch.float32, "cpu").config._attn_implementation == "sdpa"  # for the lane of transformers
+
+
+def test_random_damage_of_a_config_is_refused_or_harmless(tmp_path: Path) -> None:
+    """A byte changed, or a value of another kind: a ValueError of one sentence, or a model that can be asked."""
+    folder, chance = folder_of(tmp_path, reference("gemma3_text", layers=2)), random.Random(1)
+    whole = (folder / "config.json").read_bytes()
+    values = [None, "x", -1, 0, 3, 10**12, 0.5, [], [1], {"a": 1}, True, float("nan"), {"rope_type": "longrope"}]
+    names, refused = [*json.loads(whole), "is_causal", "rope_scaling"], 0
+    for i in range(60):
+        data = bytearray(whole)
+        if i % 2:
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        else:
+            said = json.loads(whole) | {chance.choice(names): chance.choice(values)}
+            data = bytearray(json.dumps(said).encode())
+        (folder / "config.json").write_bytes(data)
+        try:
+            model = HuggingFaceModel.load(folder)
+        except ValueError as error:
+            assert type(error) is ValueError and "\n" not in str(error) and len(str(error)) < 600
+            refused += 1
+        else:
+            model.forward([1, 2], model.new_cache(8))
+    assert 10 < refused < 60
 
 
 def test_rotary_positions_that_change_with_the_length_are_read_up_to_where_they_change() -> None:
