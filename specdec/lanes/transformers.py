@@ -30,7 +30,7 @@ from ..events import Drafted, Event, Started, Verified
 from ..models.checkpoint import read_json, read_weights
 from ..models.hugging_face import HuggingFaceModel
 from ..models.packed import is_packed
-from ..models.pretrained import as_library
+from ..models.pretrained import as_library, quiet
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import COLDEST, probabilities, residual, SharedNoiseChooser
@@ -93,8 +93,7 @@ load = lru_cache(maxsize=8)(read)
 
 
 def own(model: object) -> Any:
-    """transformers' model with the same weights: one of those it runs anyway, or read anew. What a run sets on it, it
-    sets on this shallow copy."""
+    """transformers' model with the same weights; what a run sets on it, it sets on this shallow copy."""
     model, folder = checkpoint(model)
     return copy.copy(model.model if isinstance(model, HuggingFaceModel) else load(folder, model.dtype, model.device))
 
@@ -119,7 +118,7 @@ class Run:
         try:
             if transcript.reason is None:
                 target, options = self.prepare(draft)
-                with contextlib.suppress(Ended), clock, torch.inference_mode():
+                with contextlib.suppress(Ended), quiet(), clock, torch.inference_mode():
                     target.generate(**options)
         except Exception as error:
             self.tell(transcript.fail(error, clock.elapsed))
