@@ -11,13 +11,13 @@ from typer import Argument, Option
 
 from ..methods import EMBEDDED, RULES, TUNED
 
-Device = Literal["cpu", "cuda"]
+Device = Literal["auto", "cpu", "cuda"]
 
 
 def app(
     host: Annotated[str | None, Option(help="where to listen; 0.0.0.0 for a classroom [default: here]")] = None,
     port: Annotated[int | None, Option(min=1, max=65535, help="[default: the first free one from 7860]")] = None,
-    device: Annotated[Device, Option(help="of live runs; cuda: a GPU")] = "cpu",
+    device: Annotated[Device, Option(help="of live runs; auto: an NVIDIA GPU, where there is one")] = "auto",
     pair: Annotated[
         str | None, Option(help="to begin with: a preset's name, or 'TARGET + DRAFT' [default: the embedded one]")
     ] = None,
@@ -37,10 +37,10 @@ def app(
     from ..ui.build import build
     from ..ui.theme import launch_settings
 
-    if device != session.device:
-        from ..families.zoo import check_device
+    if device == "cuda":
+        from ..families.zoo import resolved
 
-        check_device(device)
+        resolved(device)
     session.device = device
     page = build()
     try:
@@ -121,7 +121,7 @@ def bench(
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
     target: Annotated[str | None, Option(help="of --suite hub: a model's name on the Hub, or a folder")] = None,
     draft: Annotated[list[str], Option(help="of --suite hub: draft models or heads for it")] = [],  # noqa: B006
-    device: Annotated[Device, Option(help="of --suite hub: cuda for an NVIDIA GPU")] = "cpu",
+    device: Annotated[Device, Option(help="of --suite hub: cuda for an NVIDIA GPU, auto where there is one")] = "cpu",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
     k: Annotated[list[int], Option("-k", min=1, max=64, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
@@ -164,19 +164,17 @@ def train(
     batch_tokens: Annotated[int, Option(help="tokens a step")] = 8192,
     length: Annotated[int, Option(help="window; the last part of a run sees twice as much")] = 256,
     seed: Annotated[int, Option()] = 0,
-    device: Annotated[Device | None, Option(help="[default: cuda where there is one]")] = None,
+    device: Annotated[Device, Option(help="auto: an NVIDIA GPU, where there is one")] = "auto",
     compile: Annotated[bool, Option("--compile/--no-compile", help="torch.compile; needs a C++ compiler")] = True,
 ) -> int:
     """The embedded family from plain text files. A stage whose checkpoint exists continues where it stopped."""
-    import torch
-
+    from ..families.zoo import resolved
     from ..train.__main__ import build
     from ..train.options import Options
 
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     options = Options(
         corpus, out, minutes, tokens, draft_tokens, medusa_tokens, eagle3_tokens, tuned_tokens, tuned_draft_tokens,
-        own_tokens, lesson_tokens, widths, stories, batch_tokens, length, seed, device, compile,
+        own_tokens, lesson_tokens, widths, stories, batch_tokens, length, seed, resolved(device), compile,
     )  # fmt: skip
     return build(stage, options)
 

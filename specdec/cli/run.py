@@ -50,7 +50,7 @@ def run(
     ] = [],  # noqa: B006
     exit_layer: Annotated[int, Option(help="offer early_exit of --target at this layer (Llama, Qwen, …)")] = 0,
     dtype: Annotated[Literal["bfloat16", "float32"] | None, Option(help="[default: what is fastest here]")] = None,
-    device: Annotated[Literal["cpu", "cuda"], Option(help="cuda is an NVIDIA GPU")] = "cpu",
+    device: Annotated[Literal["auto", "cpu", "cuda"], Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
     peer: Annotated[Literal["transformers"] | None, Option(help="one more lane: its own assisted generation")] = None,
     as_json: Annotated[bool, Option("--json", help="print the trace, one JSON object a line")] = False,
     save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,

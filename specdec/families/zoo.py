@@ -126,9 +126,10 @@ def facts_of(model: Target) -> dict[str, Any]:
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
     """The family of that name or folder, or a pair (`presets.named`), loaded at the first call.
 
-    `dtype` None picks what is fastest there. One pair is kept: the next takes its place in memory.
+    `device` is "cpu", "cuda" or "auto" (`resolved`); `dtype` None picks what is fastest there. One pair is kept: the
+    next takes its place in memory.
     """
-    check_device(device)
+    device = resolved(device)
     with _lock:
         if (name, dtype, device) not in _loaded:
             if pair := presets.named(name):
@@ -143,9 +144,16 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
         return _loaded[name, dtype, device]
 
 
-def check_device(device: str) -> None:
-    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
-        raise ValueError("torch sees no NVIDIA GPU here; leave the device out to run on the CPU")
+def resolved(device: str) -> str:
+    """For "auto", "cuda" where a GPU can add, else "cpu". ValueError for "cuda" where torch sees no GPU."""
+    if device != "auto":
+        if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+            raise ValueError("torch sees no NVIDIA GPU here; use --device cpu")
+        return device
+    try:
+        return "cuda" if torch.cuda.is_available() and bool(torch.ones(1, device="cuda") + 1) else "cpu"
+    except RuntimeError:  # a card that is too old for this torch, or has no memory left
+        return "cpu"
 
 
 def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Family:
@@ -198,7 +206,7 @@ def load_pair(
     were trained to exit. `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter
     of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
     """
-    check_device(device)
+    device = resolved(device)
     folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,21 @@ ROOT = Path(__file__).resolve().parents[2]
 # Seconds. Models load, and costs are probed, before a call's first answer; afterwards an answer comes every cycle.
 FIRST_ANSWER, NEXT_ANSWER = 180.0, 30.0
 LOOK = 0.25  # seconds between two looks of a waiting caller
+# On ZeroGPU the platform lends its GPU to processes that `zero.py` has asked for, and to no other.
+WITHOUT_GPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}
 log = logging.getLogger(__name__)
 
 
 class WorkerDied(RuntimeError):
     """The engine's process ended in the middle of a call."""
+
+
+class NoGPU(RuntimeError):
+    """A shared GPU refused a run before it began; `wait` is when this visitor's share returns, where it was said."""
+
+    def __init__(self, reason: str, wait: timedelta | None = None) -> None:
+        super().__init__(reason)
+        self.wait = wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,7 @@ class Process:
 
     def __init__(self) -> None:
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        hidden = WITHOUT_GPU if os.environ.get("SPACES_ZERO_GPU") else {}
         self.families: dict[tuple[str, str], RemoteFamily] = {}
         self.turn = threading.Lock()  # held by a call from its request to its last answer, even if it is not read
         self._number, self._answers = 0, Answers()
@@ -65,7 +77,7 @@ class Process:
         self._ended, self._lock = False, threading.Lock()
         self._popen = subprocess.Popen(
             [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, **hidden, "PYTHONPATH": path},
         )  # fmt: skip
         self.pid = self._popen.pid
         atexit.register(self.kill)

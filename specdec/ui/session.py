@@ -2,7 +2,7 @@
 
 The engine has a process of its own (`worker.py`): the page itself needs no torch. One run at a time has the machine,
 because two would spoil each other's clocks. The queue for it is ours (`turns.py`), not Gradio's: a visitor in it
-sees the place, and can leave.
+sees the place, and can leave. On ZeroGPU a run asks for a shared GPU first (`zero.py`).
 
 Every generator here yields something at least every half second, empty lines if there is nothing to tell: Gradio closes
 a generator between two steps only, and no step may hold up the site.
@@ -15,33 +15,38 @@ import functools
 import json
 import logging
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent import futures
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from ..events import Event
 from ..families import hub, presets
-from ..lanes.worker import Worker, WorkerDied
+from ..lanes.worker import NoGPU, Worker, WorkerDied
 from ..methods import EMBEDDED, METHODS
 from ..traces.file import line, live_header, recording, Trace
 from . import menu
 from .request import CertificateRequest, RunRequest
-from .text import ASSETS, kind_of, strings, translated
+from .text import ASSETS, kind_of, sentences, strings, translated
 from .turns import Ticket, Turns
 
 DEADLINE = 60.0  # seconds of one run, all lanes
 WAITING, LOOK = 32, 0.5  # people in the line, each with a thread of Gradio's; seconds between two looks at it
-DEVICES = ("cpu", "cuda")
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
 FIRST = "story"
 WARM_AFTER = 1.0  # seconds, which are the first screen's
 
 log = logging.getLogger(__name__)
-device = DEVICES[0]  # of live runs
+device = "auto"  # of live runs; the engine resolves it where it runs
 _worker = Worker()
+_gpu: Any = None  # shared, beside the worker
+if os.environ.get("SPACES_ZERO_GPU"):
+    from ..lanes.zero import ZeroGPU
+
+    _gpu = ZeroGPU()
 _machine = Turns({"run": 6.0, "series": 30.0, "certificate": 15.0}, most=WAITING)
 _warming = threading.Event()
 _fetching = threading.Lock()  # one download at a time
@@ -82,7 +87,9 @@ def run(request: RunRequest) -> Iterator[News]:
     except ValueError as error:
         yield News("error", translated(error.args[0]))
         return
-    yield from _alone("run", _with_engine(request.family, lambda family, race: _live(request, family, race)))
+    here = _alone("run", _with_engine(request.family, lambda family, race: _live(request, family, race, _worker)))
+    lent = _gpu is not None and request.family == _gpu.family.name
+    yield from _explained(_gpu_first(request, here)) if lent else here
 
 
 def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
@@ -195,14 +202,22 @@ def _wait(ticket: Ticket) -> Iterator[News]:
         time.sleep(LOOK)
 
 
-def _alone(kind: str, work: Iterator[Told]) -> Iterator[News | Told]:
-    """`work`, while the machine is ours. Whatever breaks becomes one sentence."""
+def _alone(kind: str, work: Iterator[Told]) -> Generator[News | Told, None, None]:
+    """`work`, while the machine is ours."""
     ticket = _machine.join(kind)
     if ticket is None:
         yield News("error", _notice("full"))
         return
     try:
         yield from _wait(ticket)
+        yield from _explained(work)
+    finally:
+        _machine.leave(ticket)
+
+
+def _explained(work: Iterator[Told]) -> Iterator[News | Told]:
+    """`work`; whatever breaks becomes one sentence."""
+    try:
         yield from work
     except ValueError as error:  # a text that the engine refuses; its message is one sentence
         yield News("error", translated(error.args[0] if error.args else str(error)))
@@ -212,8 +227,22 @@ def _alone(kind: str, work: Iterator[Told]) -> Iterator[News | Told]:
     except Exception:
         log.exception("a run broke off")
         yield News("error", _notice("broken"))
-    finally:
-        _machine.leave(ticket)
+
+
+def _gpu_first(request: RunRequest, here: Generator[News, None, None]) -> Iterator[News]:
+    """On the shared GPU, without a line of ours; where it is refused, what `here` tells, and always also why."""
+    try:
+        yield from _live(request, _gpu.family, _gpu.race, _gpu)
+        return
+    except TimeoutError as cut:
+        yield News("cut", _notice("deadline", seconds=cut.args[0]))
+        return
+    except NoGPU as refusal:
+        minutes = math.ceil(refusal.wait.total_seconds() / 60) if refusal.wait else 0
+    why = _notice("no_quota", hours=minutes // 60, minutes=minutes % 60) if minutes else _notice("no_gpu")
+    with contextlib.closing(here):
+        for news in here:
+            yield news if news.kind in ("lines", "error") else replace(news, text=sentences(why, news.text))
 
 
 def _patiently(work: Callable[[], Done]) -> Generator[News, None, Done]:
@@ -249,9 +278,9 @@ def _with_engine(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Itera
     yield from work(family, race)
 
 
-def _live(request: RunRequest, family: Any, race: Any) -> Iterator[News]:
+def _live(request: RunRequest, family: Any, race: Any, engine: Any) -> Iterator[News]:
     slow_start = "peer" if request.peer else "probing" if request.drafter.startswith("adaptive") else "running"
-    yield News("notice", _notice(slow_start))
+    yield News("notice", _notice("asking" if engine is _gpu else slow_start))
     started = time.monotonic()
     running = race(
         family, request.prompt, request.drafter, request.k, request.params, rule=request.rule, peer=request.peer
@@ -261,10 +290,10 @@ def _live(request: RunRequest, family: Any, race: Any) -> Iterator[News]:
         for event in events:
             if event is not None and not header:  # not before: until the first event the engine may refuse the prompt
                 kind, facts = kind_of(request.prompt), family.describe()
-                header = live_header(request.prompt, facts, kind, request.peer, _worker.machine).line()
+                header = live_header(request.prompt, facts, kind, request.peer, engine.machine).line()
                 yield News("lines", header)
             yield News("lines", "" if event is None else line(event))
-            if time.monotonic() - started > DEADLINE:
+            if engine is not _gpu and time.monotonic() - started > DEADLINE:  # there the run asked for its own
                 yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
                 return
     yield News("done", _notice("done"))

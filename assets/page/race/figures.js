@@ -13,9 +13,8 @@ function figures(W, root, part, S) {
     const total = models.target && size(models.target.parameters), target = total && models.family === "tuned" ? words(W.meta.tuned, { target: total }) : total;
     const drafting = /^draft_model/.test(started.drafter) && Object.hasOwn(models, started.drafter) && models[started.drafter], draft = drafting && size(drafting.parameters);
     const pair = target && draft ? words(W.meta.pair, { target, draft }) : target ? words(W.meta.target_only, { target }) : "";
-    const device = (/^cuda/.test(models.device) && machine.gpu) || (machine.cores ? (machine.cores === 1 ? W.meta.one_core : words(W.meta.cores, { n: machine.cores })) : "");
     const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(S.run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
-    write(part.meta, "textContent", [W.kind[head.kind || ""] || head.kind, pair, device, pace].filter(Boolean).join(" · "));
+    write(part.meta, "textContent", [W.kind[head.kind || ""] || head.kind, pair, placeOf(W, models, machine), pace].filter(Boolean).join(" · "));
     root.toggleAttribute("data-lossy", started.lossless === false);
     root.toggleAttribute("data-peer", Boolean(peerOf(S.run)));
     if (peerOf(S.run)) write(part.sub2, "textContent", peerWords(peerOf(S.run), machine.transformers));
@@ -58,4 +57,10 @@ function figures(W, root, part, S) {
   return { heading, term, paintFigures };
 }
 
-module.exports = { figures };
+// Where it ran. Who shares a GPU shares its clock.
+function placeOf(W, models, machine) {
+  if (/^cuda/.test(models.device) && machine.gpu) return machine.shared ? words(W.meta.shared, { gpu: machine.gpu }) : machine.gpu;
+  return machine.cores === 1 ? W.meta.one_core : machine.cores ? words(W.meta.cores, { n: machine.cores }) : "";
+}
+
+module.exports = { figures, placeOf };

@@ -159,3 +159,13 @@ test("odd characters are visible, and numbers never lie at the edges", () => {
   assert.deepEqual(player.apart(0.7012, 0.7044), ["0.701", "0.704"]);
   assert.deepEqual(player.fill("a {x} b", { x: 1 }), ["a ", 1, " b"]);
 });
+
+test("a run says where it ran, and that a GPU was shared", () => {
+  const { placeOf } = require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", "figures.js"));
+  const W = { meta: { shared: "a shared {gpu}", cores: "{n} cores", one_core: "a core" } }, machine = { gpu: "H200", cores: 2 };
+  assert.equal(placeOf(W, { device: "cuda" }, machine), "H200");
+  assert.equal(placeOf(W, { device: "cuda" }, { ...machine, shared: true }), "a shared H200");
+  assert.equal(placeOf(W, { device: "cpu" }, { ...machine, shared: true }), "2 cores");
+  assert.equal(placeOf(W, {}, { cores: 1 }), "a core");
+  assert.equal(placeOf(W, {}, {}), "");
+});

@@ -1,0 +1,145 @@
+"""Runs on ZeroGPU, Hugging Face's shared GPUs. Imported there alone, in the page's main thread, before it is served.
+
+The package `spaces` (0.51.3 was read) stands in for CUDA in the thread that imports it: a family loaded there is put
+aside when the page is launched. Every call of a decorated function asks for a GPU, forks this process, and moves the
+family to the GPU in there. Arguments and answers are pickled. Of an error only the name arrives, so what the engine
+refuses is an answer. Graphs and pinned memory are made by a run, hence in the fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import logging
+import math
+import os
+import queue
+import re
+import threading
+import time
+from collections.abc import Generator, Iterator
+from datetime import timedelta
+from typing import Any
+
+import spaces
+
+from ..families import zoo
+from ..figures import machine
+from ..methods import adapted, EMBEDDED
+from ..types import SamplingParams
+from .race import race
+from .worker import LOOK, NoGPU, RemoteFamily, WorkerDied
+
+LEAST, MOST = 10, 20  # seconds that a run asks for: the visitor's quota must hold them, and short runs wait less
+START, BYTES = 3.0, 2e9  # seconds to begin with, and bytes a second of weights that are moved
+LAYER = 0.0003  # seconds of a layer in plain PyTorch, generously
+PROBED = 500  # tokens that `adaptive` writes to measure what drafting costs
+SEATS = 16  # runs at once, waiting for a GPU or on one; each holds a thread of the page
+AGAIN = re.compile(r"Try again in (?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
+log = logging.getLogger(__name__)
+
+
+def pair() -> str:
+    """The family that this host has on its GPU."""
+    return os.environ.get("SPECDEC_PAIR") or EMBEDDED
+
+
+_family = zoo.load(pair(), device="auto")
+family = RemoteFamily(pair(), "auto", _family.describe())  # once put aside, its tensors tell nothing more
+
+
+def beginning() -> float:
+    """Seconds until the first token, most of them for the weights."""
+    weights = sum(2 * model["parameters"] for model in family.facts.values() if isinstance(model, dict))
+    return START + weights / BYTES
+
+
+def duration(prompt: str, drafter: str, k: int, params: SamplingParams, peer: bool = False, **_: Any) -> int:
+    """Seconds of the GPU to ask for: enough, in plain PyTorch, for drafts of which nothing is kept."""
+    drafting = adapted(drafter) or drafter
+    layers = (2 + peer) * family.facts["target"]["layers"] + k * family.facts.get(drafting, {}).get("layers", 1)
+    tokens = params.max_tokens + PROBED * (drafting != drafter)
+    return min(MOST, max(LEAST, math.ceil(beginning() + LAYER * layers * tokens)))
+
+
+@spaces.GPU(duration=duration)
+def on_gpu(prompt: str, drafter: str, k: int, params: SamplingParams, **options: Any) -> Iterator[Any]:
+    """In the fork: facts of the machine, then the events of `race`. TimeoutError or ValueError comes as the last."""
+    limit, start = duration(prompt, drafter, k, params, **options) - beginning(), time.monotonic()
+    _family.threads = 1  # OpenMP's others did not come along
+    yield machine.describe() | {"shared": True}
+    try:
+        with contextlib.closing(race(_family, prompt, drafter, k, params, **options)) as events:
+            for event in events:
+                yield event
+                if time.monotonic() - start > limit:
+                    yield TimeoutError(round(limit))
+                    return
+    except ValueError as refusal:
+        yield ValueError(*refusal.args)
+
+
+class ZeroGPU:
+    """The page's side, as `Worker` has it, for runs of the one family. They take no turns: each has its own fork."""
+
+    def __init__(self) -> None:
+        self.family = family
+        self.machine: dict[str, Any] | None = None  # as a fork sees it, once a run has begun
+        self._seats = threading.Semaphore(SEATS)
+
+    def race(
+        self, family: RemoteFamily, *wanted: Any, pulse: bool = False, **options: Any
+    ) -> Generator[Any, None, None]:
+        """The events of `race.race`. NoGPU if there is none to be had; TimeoutError, with the seconds, for a run that
+        outlasts what it asked for. `pulse` and closing are `Worker.call`'s.
+        """
+        if not self._seats.acquire(blocking=False):
+            raise NoGPU("too many runs at once")
+        answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        left = threading.Event()
+
+        def ask() -> None:
+            begun = False
+            try:
+                with contextlib.closing(on_gpu(*wanted, **options)) as told:
+                    for item in told:
+                        begun = True
+                        answers.put(item)
+                        if left.is_set():
+                            return
+                answers.put(None)
+            except Exception as error:  # Gradio's, with the platform's sentence
+                said = str(getattr(error, "message", error))
+                log.warning("the GPU was %s: %s", "lost" if begun else "refused", said)
+                answers.put(WorkerDied(said) if begun else NoGPU(said, wait(said)))
+            finally:
+                self._seats.release()
+
+        # Whose quota it is stands in Gradio's context variables.
+        threading.Thread(target=contextvars.copy_context().run, args=(ask,), daemon=True).start()
+        try:
+            while True:
+                try:
+                    item = answers.get(timeout=LOOK)
+                except queue.Empty:
+                    if pulse:
+                        yield None
+                    continue
+                if item is None:
+                    return
+                if isinstance(item, Exception):
+                    raise item
+                if isinstance(item, dict):
+                    self.machine = item
+                else:
+                    yield item
+        finally:
+            left.set()
+
+
+def wait(said: str) -> timedelta | None:
+    """When a spent quota returns, from the platform's sentence."""
+    if found := AGAIN.search(said):
+        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+        return timedelta(days, seconds, hours=hours, minutes=minutes)
+    return None

@@ -1,0 +1,248 @@
+"""Runs on ZeroGPU, with a stand-in for its package: each in a fork, refused, broken, left, and two at once."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import toyrun
+
+from specdec.events import Committed, Finished
+from specdec.families import zoo
+from specdec.lanes import race
+from specdec.lanes import worker as engine
+from specdec.lanes.worker import NoGPU, Worker, WorkerDied
+from specdec.traces.file import Trace
+from specdec.types import Said, SamplingParams
+from specdec.ui import session
+from specdec.ui.request import RunRequest
+from specdec.ui.text import strings
+
+ROOT = Path(__file__).resolve().parents[2]
+STANDIN = Path(__file__).parent / "standin"
+PROMPT = "The old lighthouse keeper"
+PARAMS = SamplingParams(temperature=0.8, max_tokens=12, seed=3)
+
+
+@pytest.fixture(scope="module")
+def zero(shallow: str) -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPACES_ZERO_GPU", "true")
+        patch.setenv("SPECDEC_PAIR", shallow)
+        patch.syspath_prepend(str(STANDIN))
+        yield importlib.import_module("specdec.lanes.zero")
+        for name in ("specdec.lanes.zero", "spaces"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def spaces(zero: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The stand-in; whatever a test sets there is set back."""
+    for name in ("left", "refusal"):
+        monkeypatch.setattr(zero.spaces, name, getattr(zero.spaces, name))
+    return zero.spaces
+
+
+@pytest.fixture
+def gpu(zero: ModuleType, spaces: ModuleType) -> Any:
+    return zero.ZeroGPU()
+
+
+@pytest.fixture
+def page(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The session of a page on ZeroGPU."""
+    monkeypatch.setattr(session, "_gpu", gpu)
+    return session
+
+
+def asked(gpu: Any, prompt: str = PROMPT) -> RunRequest:
+    return RunRequest(prompt, "draft_model", 3, PARAMS, family=gpu.family.name)
+
+
+def texts(events: Any) -> dict[str, str]:
+    return {event.lane: event.text for event in events if isinstance(event, Finished)}
+
+
+def trace_of(told: list[session.News]) -> Trace:
+    return Trace.loads("".join(news.text for news in told if news.kind == "lines"))
+
+
+def over(fork: Any, seconds: float = 60) -> bool:
+    fork.join(seconds)
+    return fork.exitcode is not None
+
+
+def test_a_run_in_a_fork_is_a_run_here(gpu: Any, spaces: ModuleType) -> None:
+    told = list(gpu.race(gpu.family, PROMPT, "draft_model", 3, PARAMS, rule="block"))
+    here = list(race.race(zoo.load(gpu.family.name), PROMPT, "draft_model", 3, PARAMS, rule="block"))
+    assert texts(told) == texts(here) and len(told) == len(here)
+    assert gpu.machine["shared"] is True and "torch" in gpu.machine
+    assert gpu.family.facts["device"] == zoo.resolved("auto")
+    assert not any(b"torch" in pickle.dumps(event) for event in told)  # a tensor would be on a GPU of the fork
+    assert over(spaces.forks[-1]) and spaces.asked[-1] == 10 * spaces.FACTOR
+
+
+def endless(*_: Any, **__: Any) -> Iterator[Any]:
+    yield from itertools.cycle(toyrun.events()[:4])
+
+
+def test_a_closed_run_ends_its_fork(gpu: Any, zero: ModuleType, spaces: ModuleType, monkeypatch: Any) -> None:
+    monkeypatch.setattr(zero, "race", endless)
+    running = gpu.race(gpu.family, PROMPT, "none", 0, PARAMS, pulse=True)
+    assert any(isinstance(event, Committed) for event in running)
+    assert not over(spaces.forks[-1], 0)
+    running.close()
+    assert over(spaces.forks[-1]) and spaces.forks[-1].exitcode == 0
+
+
+def test_who_waits_for_a_gpu_can_leave(gpu: Any, zero: ModuleType, spaces: ModuleType, monkeypatch: Any) -> None:
+    monkeypatch.setattr(zero, "LOOK", 0.01)
+    monkeypatch.setattr(zero, "race", endless)
+    before = len(spaces.forks)
+    spaces.free.clear()
+    running = gpu.race(gpu.family, PROMPT, "none", 0, PARAMS, pulse=True)
+    assert next(running) is None and next(running) is None
+    running.close()
+    assert len(spaces.forks) == before
+    spaces.free.set()
+    for _ in range(zero.SEATS):  # its place is given back once its fork, if there was one, is gone
+        assert gpu._seats.acquire(timeout=60)
+    assert all(map(over, spaces.forks[before:]))
+
+
+def test_two_visitors_at_once_are_not_mixed(page: Any, gpu: Any, spaces: ModuleType) -> None:
+    requests = [asked(gpu), asked(gpu, "def add(a, b):")]
+    first = page.run(requests[0])
+    told = [next(first) for _ in range(5)]
+    both = [[*page.run(requests[1])], [*told, *first]][::-1]
+    assert not page._machine.locked()
+    for request, told in zip(requests, both, strict=True):
+        trace = trace_of(told)
+        alone = race.race(zoo.load(request.family), request.prompt, "draft_model", 3, PARAMS)
+        assert trace.header.prompt == request.prompt and trace.header.machine["shared"]
+        assert texts(trace.events) == texts(alone)
+        assert told[-1] == session.News("done", strings("page")["notice"]["done"])
+
+
+def test_a_spent_quota_is_told_and_the_run_goes_on_here(page: Any, gpu: Any, spaces: ModuleType) -> None:
+    spaces.left = 3
+    *told, last = page.run(asked(gpu))
+    assert last.kind == "done" and last.text.startswith("Your time on the shared GPU is used up; it returns in 3 h 21")
+    assert last.text.endswith(f"This run is on the CPU. {strings('page')['notice']['done']}")
+    trace = trace_of(told)
+    assert "shared" not in trace.header.machine and set(texts(trace.events)) == {"speculative", "plain"}
+    assert trace.header.models["device"] == "cpu" and not page._machine.locked()
+    process = page._worker._process
+    environment = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
+    assert {"SPACES_ZERO_GPU=", "CUDA_VISIBLE_DEVICES="} <= set(environment)
+
+
+def test_without_a_gpu_for_any_other_reason_the_run_is_here(
+    page: Any, gpu: Any, spaces: ModuleType, monkeypatch: Any
+) -> None:
+    spaces.refusal = "No GPU was available after 60s"
+    monkeypatch.setattr(session, "_alone", lambda kind, work: (session.News("done", word) for word in ["Done."]))
+    told = strings("page")["notice"]["no_gpu"]
+    assert [news.text for news in page.run(asked(gpu))][-1] == f"{told} Done."
+    gpu._seats = engine.threading.Semaphore(0)
+    with pytest.raises(NoGPU, match="too many"):
+        next(gpu.race(gpu.family, PROMPT, "none", 0, PARAMS))
+    other = list(page.run(replace(asked(gpu), family="another")))
+    assert [news.text for news in other] == ["Done."]  # only the one family is on the GPU
+
+
+def failing(*_: Any, **__: Any) -> Iterator[Any]:
+    yield toyrun.events()[0]
+    raise KeyError("secret")
+
+
+def killed(*_: Any, **__: Any) -> Iterator[Any]:
+    yield toyrun.events()[0]
+    os.kill(os.getpid(), 9)
+
+
+def test_what_breaks_inside_is_one_sentence(page: Any, gpu: Any, zero: ModuleType, monkeypatch: Any) -> None:
+    with pytest.raises(ValueError) as refused:
+        list(gpu.race(gpu.family, "word " * 3000, "none", 0, PARAMS))
+    assert isinstance(refused.value.args[0], Said)
+    last = list(page.run(asked(gpu, "word " * 3000)))[-1]
+    assert last.kind == "error" and "Shorten it" in last.text
+    for broken, reason in ((failing, "KeyError"), (killed, "aborted")):
+        monkeypatch.setattr(zero, "race", broken)
+        with pytest.raises(WorkerDied, match=reason):
+            list(gpu.race(gpu.family, PROMPT, "none", 0, PARAMS))
+    assert list(page.run(asked(gpu)))[-1] == session.News("error", strings("page")["notice"]["died"])
+
+
+def test_a_run_ends_before_the_time_it_asked_for(page: Any, gpu: Any, zero: ModuleType, monkeypatch: Any) -> None:
+    monkeypatch.setattr(zero, "race", endless)
+    monkeypatch.setattr(zero, "beginning", lambda: float(zero.MOST))
+    last = list(page.run(asked(gpu)))[-1]
+    assert last.kind == "cut" and last.text == strings("page")["notice"]["deadline"].format(seconds=0)
+
+
+BIG = {"target": {"parameters": 2_000_000_000, "layers": 28}, "draft_model": {"parameters": 600_000_000, "layers": 28}}
+
+
+@pytest.mark.parametrize(
+    ("drafter", "k", "tokens", "peer", "seconds"),
+    [
+        ("draft_model", 4, 64, False, 10),
+        ("draft_model", 4, 256, False, 19),
+        ("prompt_lookup", 4, 256, False, 11),
+        ("prompt_lookup", 4, 256, True, 13),
+        ("adaptive:prompt_lookup", 4, 256, False, 20),
+        ("draft_model", 16, 256, True, 20),
+    ],
+)
+def test_seconds_asked_for(
+    zero: ModuleType, monkeypatch: Any, drafter: str, k: int, tokens: int, peer: bool, seconds: int
+) -> None:
+    monkeypatch.setattr(zero, "family", replace(zero.family, facts=BIG))
+    params = SamplingParams(max_tokens=tokens)
+    assert zero.duration(PROMPT, drafter, k, params, peer=peer, rule="block", details=True) == seconds
+    assert zero.beginning() == 3 + 2.6 and seconds > zero.beginning()
+
+
+def test_when_a_quota_returns(zero: ModuleType) -> None:
+    assert zero.wait("… 3s left). Try again in 1 day, 2:03:04. ") == timedelta(days=1, hours=2, minutes=3, seconds=4)
+    assert zero.wait("Space app has reached its GPU limit.") is None
+
+
+@pytest.mark.parametrize("on_zero", [True, False])
+def test_no_engine_of_ours_asks_for_the_gpu_there(monkeypatch: pytest.MonkeyPatch, on_zero: bool) -> None:
+    seen: dict[str, str] = {}
+
+    def refuse(*_: Any, env: dict[str, str], **__: Any) -> None:
+        seen.update(env)
+        raise OSError
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setenv("SPACES_ZERO_GPU", "true" if on_zero else "")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    with pytest.raises(OSError):
+        Worker().start()
+    assert (seen["SPACES_ZERO_GPU"], seen["CUDA_VISIBLE_DEVICES"]) == (("", "") if on_zero else ("", "3"))
+
+
+def test_the_app_begins_with_the_package(shallow: str) -> None:
+    """The stand-in refuses to come after torch."""
+    code = (
+        "import app, sys; from specdec.ui import session\n"
+        "assert session._gpu.family.name and session._worker._process is None and app.demo.fns\n"
+        "assert list(sys.modules).index('spaces') < list(sys.modules).index('torch')"
+    )
+    path = os.pathsep.join([str(STANDIN), str(ROOT)])
+    environment = {**os.environ, "SPACES_ZERO_GPU": "true", "SPECDEC_PAIR": shallow, "PYTHONPATH": path}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True, timeout=300)
