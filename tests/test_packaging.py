@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
+
+from huggingface_hub import SpaceHardware
+from packaging.requirements import Requirement
 
 import specdec
 
@@ -29,6 +33,17 @@ def listed(key: str) -> list[str]:
 def test_the_project_and_the_lists_for_pip_agree() -> None:
     assert listed("dependencies") == declared("requirements.txt")
     assert listed("dev") == declared("requirements-dev.txt")
+
+
+def test_the_head_of_the_readme_fits_what_is_required() -> None:
+    head = (ROOT / "README.md").read_text(encoding="utf-8").split("---\n")[1]
+    told = dict(re.findall(r"^(\w+): (.*)$", head, re.M))
+    needed = {one.name: one.specifier for one in map(Requirement, declared("requirements.txt"))}
+    assert told["sdk"] == "gradio" and told["sdk_version"] in needed["gradio"]
+    assert told["python_version"].strip('"') in ("3.10.13", "3.12.12")  # those of ZeroGPU, November 2026
+    assert "2.13.0" in needed["torch"] and "2.13.1" not in needed["torch"]  # its last release of torch
+    assert told["suggested_hardware"] in {str(flavor.value) for flavor in SpaceHardware}
+    assert (ROOT / told["app_file"]).is_file() and len(told["short_description"]) <= 60
 
 
 def test_every_import_is_declared() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import torch
@@ -327,6 +327,30 @@ def test_a_folder_without_a_target_or_a_tokenizer_is_refused(tmp_path: Path) -> 
     (tmp_path / "family" / "target").mkdir(parents=True)
     with pytest.raises(ValueError, match=r"tokenizer: there is no tokenizer\.json"):
         zoo.read(tmp_path / "family", "family", torch.float32)
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def ones(*_: object, **__: object) -> Any:
+        raise error
+
+    return ones
+
+
+@pytest.mark.parametrize(
+    ("there", "ones", "device"),
+    [
+        (False, raising(AssertionError("not compiled with CUDA")), "cpu"),
+        (True, raising(torch.OutOfMemoryError("full")), "cpu"),
+        (True, raising(RuntimeError("no kernel image is available")), "cpu"),
+        (True, lambda *_, device: 1.0, "cuda"),
+    ],
+)
+def test_auto_is_a_gpu_that_can_add(
+    monkeypatch: pytest.MonkeyPatch, there: bool, ones: Callable[..., Any], device: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    monkeypatch.setattr(torch, "ones", ones)
+    assert zoo.resolved("auto") == device and zoo.resolved("cpu") == "cpu"
 
 
 def test_the_number_of_threads_is_tried_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import itertools
 import os
@@ -60,10 +61,12 @@ def gpu(zero: ModuleType, spaces: ModuleType) -> Any:
 
 
 @pytest.fixture
-def page(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def page(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The session of a page on ZeroGPU."""
     monkeypatch.setattr(session, "_gpu", gpu)
-    return session
+    with contextlib.closing(Worker()) as worker:
+        monkeypatch.setattr(session, "_worker", worker)
+        yield session
 
 
 def asked(gpu: Any, prompt: str = PROMPT) -> RunRequest:
