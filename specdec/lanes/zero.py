@@ -90,8 +90,9 @@ class ZeroGPU:
     def race(
         self, family: RemoteFamily, *wanted: Any, pulse: bool = False, **options: Any
     ) -> Generator[Any, None, None]:
-        """The events of `race.race`. NoGPU if there is none to be had; TimeoutError, with the seconds, for a run that
-        outlasts what it asked for. `pulse` and closing are `Worker.call`'s.
+        """The events of `race.race`; `pulse` and closing are `Worker.call`'s.
+
+        NoGPU if there is none to be had, TimeoutError, with the seconds, if the run outlasts what it asked for.
         """
         if not self._seats.acquire(blocking=False):
             raise NoGPU("too many runs at once")

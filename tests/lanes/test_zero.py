@@ -48,11 +48,12 @@ def zero(shallow: str) -> Iterator[ModuleType]:
 
 
 @pytest.fixture
-def spaces(zero: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def spaces(zero: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The stand-in; whatever a test sets there is set back."""
     for name in ("left", "refusal"):
         monkeypatch.setattr(zero.spaces, name, getattr(zero.spaces, name))
-    return zero.spaces
+    yield zero.spaces
+    zero.spaces.free.set()
 
 
 @pytest.fixture
