@@ -22,6 +22,7 @@ from datetime import timedelta
 from typing import Any
 
 import spaces
+import torch
 
 from ..families import zoo
 from ..figures import machine
@@ -77,6 +78,8 @@ def on_gpu(prompt: str, drafter: str, k: int, params: SamplingParams, **options:
                     return
     except ValueError as refusal:
         yield ValueError(*refusal.args)
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()  # raises after an error on the GPU, which would stay: this fork is then not used again
 
 
 class ZeroGPU:
