@@ -31,6 +31,10 @@ FIRST_ANSWER, NEXT_ANSWER = 180.0, 30.0
 LOOK = 0.25  # seconds between two looks of a waiting caller
 # On ZeroGPU the platform lends its GPU to processes that `zero.py` has asked for, and to no other.
 WITHOUT_GPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}
+# A fork (`zero.py`) in the middle of a start would inherit its pipes, and the start would last as long as the fork.
+_start = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_start.acquire, after_in_parent=_start.release, after_in_child=_start.release)
 log = logging.getLogger(__name__)
 
 
@@ -75,10 +79,11 @@ class Process:
         self._number, self._answers = 0, Answers()
         self._heard, self._patience = time.monotonic(), FIRST_ANSWER
         self._ended, self._lock = False, threading.Lock()
-        self._popen = subprocess.Popen(
-            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env={**os.environ, **hidden, "PYTHONPATH": path},
-        )  # fmt: skip
+        with _start:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                env={**os.environ, **hidden, "PYTHONPATH": path},
+            )  # fmt: skip
         self.pid = self._popen.pid
         atexit.register(self.kill)
         for work in (self._read, self._watch):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import itertools
+import multiprocessing
 import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +24,6 @@ import toyrun
 from specdec.events import Committed, Finished
 from specdec.families import zoo
 from specdec.lanes import race
-from specdec.lanes import worker as engine
 from specdec.lanes.worker import NoGPU, Worker, WorkerDied
 from specdec.traces.file import Trace
 from specdec.types import Said, SamplingParams
@@ -159,7 +160,7 @@ def test_without_a_gpu_for_any_other_reason_the_run_is_here(
     monkeypatch.setattr(session, "_alone", lambda kind, work: (session.News("done", word) for word in ["Done."]))
     told = strings("page")["notice"]["no_gpu"]
     assert [news.text for news in page.run(asked(gpu))][-1] == f"{told} Done."
-    gpu._seats = engine.threading.Semaphore(0)
+    gpu._seats = threading.Semaphore(0)
     with pytest.raises(NoGPU, match="too many"):
         next(gpu.race(gpu.family, PROMPT, "none", 0, PARAMS))
     other = list(page.run(replace(asked(gpu), family="another")))
@@ -238,6 +239,22 @@ def test_no_engine_of_ours_asks_for_the_gpu_there(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(OSError):
         Worker().start()
     assert (seen["SPACES_ZERO_GPU"], seen["CUDA_VISIBLE_DEVICES"]) == (("", "") if on_zero else ("", "3"))
+
+
+def test_nothing_forks_while_an_engine_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    forked, context = threading.Event(), multiprocessing.get_context("fork")
+    fork = context.Process(target=int)
+    forking = threading.Thread(target=lambda: (fork.start(), forked.set()))
+
+    def start(*_: Any, **__: Any) -> None:
+        forking.start()
+        assert not forked.wait(0.2)
+        raise OSError
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(OSError):
+        Worker().start()
+    assert forked.wait(60) and over(fork)
 
 
 def test_the_app_begins_with_the_package(shallow: str) -> None:
