@@ -12,7 +12,6 @@ import contextlib
 import contextvars
 import logging
 import math
-import os
 import queue
 import re
 import threading
@@ -24,9 +23,9 @@ from typing import Any
 import spaces
 import torch
 
-from ..families import zoo
+from ..families import presets, zoo
 from ..figures import machine
-from ..methods import adapted, EMBEDDED
+from ..methods import adapted
 from ..types import SamplingParams
 from .race import race
 from .worker import LOOK, NoGPU, RemoteFamily, WorkerDied
@@ -40,13 +39,8 @@ AGAIN = re.compile(r"Try again in (?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
 log = logging.getLogger(__name__)
 
 
-def pair() -> str:
-    """The family that this host has on its GPU."""
-    return os.environ.get("SPECDEC_PAIR") or EMBEDDED
-
-
-_family = zoo.load(pair(), device="auto")
-family = RemoteFamily(pair(), "auto", _family.describe())  # once put aside, its tensors tell nothing more
+_family = zoo.load(presets.hosts(), device="auto")
+family = RemoteFamily(_family.name, "auto", _family.describe())  # once put aside, its tensors tell nothing more
 
 
 def beginning() -> float:
