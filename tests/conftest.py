@@ -10,6 +10,9 @@ import pytest
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # each of xdist's processes has a core
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+# Ports of its own for each process: where two take the same one at once, Gradio's next attempt is in vain (its MCP
+# server starts only once) and it goes through a hundred ports, five seconds each.
+os.environ["GRADIO_SERVER_PORT"] = str(10_000 + os.getpid() % 200 * 100)
 
 
 def pytest_xdist_auto_num_workers() -> int:

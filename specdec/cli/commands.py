@@ -23,6 +23,7 @@ def app(
     ] = None,
     target: Annotated[str | None, Option(help="instead of --pair: a folder, or a name on the Hub")] = None,
     draft: Annotated[list[str], Option(help="a drafter for --target; may be repeated")] = [],  # noqa: B006
+    public: Annotated[bool, Option("--public", help="for strangers: smaller runs, and not too many a minute")] = False,
 ) -> None:
     """The page: watch speculative decoding on a real model."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -33,6 +34,8 @@ def app(
         except (OSError, UnicodeError) as error:
             raise ValueError(f"--host {host} is no address of this machine") from error
     begin_with(pair, target, draft)
+    if public:
+        os.environ["SPECDEC_PUBLIC"] = "1"
     from ..ui import session
     from ..ui.build import build
     from ..ui.theme import launch_settings

@@ -97,13 +97,18 @@ def hosts() -> str:
     return os.environ.get("SPECDEC_PAIR", "").strip() or EMBEDDED
 
 
+def is_public() -> bool:
+    """Whether strangers come: `--public` (SPECDEC_PUBLIC), or a Space."""
+    return bool(os.environ.get("SPECDEC_PUBLIC")) or HOSTED in os.environ
+
+
 def allowed() -> tuple[str, ...] | None:
     """The pairs beside ours that a visitor may ask for (SPECDEC_PAIRS, commas between); None for any.
 
-    On a Space that is its own pair alone, unless the owner says more: whatever is asked for is downloaded there.
+    On a public host that is its own pair alone, unless the owner says more: what is asked for is downloaded there.
     """
     said = os.environ.get("SPECDEC_PAIRS")
-    if said is None and HOSTED not in os.environ:
+    if said is None and not is_public():
         return None
     names = dict.fromkeys(name.strip() for name in (hosts(), *(said or "").split(",")))
     return tuple(name for name in names if name not in ("", EMBEDDED, TUNED))

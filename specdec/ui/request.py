@@ -9,10 +9,11 @@ from typing import Any
 from ..families import presets
 from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, RULES
 from ..types import has_half_characters, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
+from .host import limits
 from .menu import drafters, families, has_peer, is_pair
 from .text import strings
 
-MAX_PROMPT, MAX_K, MAX_NEW = 4_000, 16, 256
+MAX_PROMPT, MAX_K, MAX_NEW = limits().prompt, limits().k, limits().tokens
 MAX_TEMPERATURE, MAX_TOP_K, MAX_SEED = 2.0, 1_000, 2**31 - 1
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # of a certificate
 PAIRS = ("toy", "embedded")

@@ -29,12 +29,14 @@ from ..lanes.worker import NoGPU, Worker, WorkerDied
 from ..methods import EMBEDDED, METHODS
 from ..traces.file import line, live_header, recording, Trace
 from . import menu
+from .host import limits
 from .request import CertificateRequest, RunRequest
 from .text import ASSETS, kind_of, sentences, strings, translated
 from .turns import Ticket, Turns
+from .visitors import asking, visitors
 
-DEADLINE = 60.0  # seconds of one run, all lanes
-WAITING, LOOK = 32, 0.5  # people in the line, each with a thread of Gradio's; seconds between two looks at it
+DEADLINE = limits().seconds  # of one run, all lanes
+WAITING, LOOK = limits().waiting, 0.5  # people in the line, each with a thread of Gradio's; seconds between two looks
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
 FIRST = "story"
 WARM_AFTER = 1.0  # seconds, which are the first screen's
@@ -82,6 +84,10 @@ def run(request: RunRequest) -> Iterator[News]:
 
     Models are fetched first, outside the line: nobody waits for another one's download.
     """
+    yield from _admitted(_run(request))
+
+
+def _run(request: RunRequest) -> Iterator[News]:
     try:
         yield from _fetch(request.family)
     except ValueError as error:
@@ -94,12 +100,13 @@ def run(request: RunRequest) -> Iterator[News]:
 
 def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
     """Races one after the other, without details, as fast as they go. Closing the iterator stops within one cycle."""
-    yield from _alone("series", _with_engine(requests[0].family, lambda family, race: _races(requests, family, race)))
+    work = _with_engine(requests[0].family, lambda family, race: _races(requests, family, race))
+    yield from _admitted(_alone("series", work))
 
 
 def certify(request: CertificateRequest) -> Iterator[News]:
     """A live certificate: each of the lines is the whole of it so far, as JSON. Closing the iterator stops it."""
-    yield from _alone("certificate", _certify(request))
+    yield from _admitted(_alone("certificate", _certify(request)))
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
@@ -154,6 +161,20 @@ def _prepare() -> None:
             pass
     except ValueError as error:
         log.warning("the pair of this host: %s", error)
+
+
+def _admitted(work: Iterator[Told]) -> Iterator[News | Told]:
+    """`work`, unless its visitor asks too often, and while somebody takes what it tells."""
+    tab, address = asking()
+    if tab and (seconds := visitors.wait(tab, address)):
+        yield News("error", _notice("often", seconds=math.ceil(seconds)))
+        return
+    since = time.monotonic()
+    with contextlib.closing(work) as news:  # type: ignore[type-var]
+        for item in news:
+            if tab and not visitors.listening(tab, since):
+                return
+            yield item
 
 
 def _fetch(family: str) -> Iterator[News]:

@@ -15,6 +15,7 @@ from .language import Greeter
 from .preload import Preload
 from .tabs import TABS
 from .text import PAGE
+from .visitors import Listeners
 
 CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"]
 STYLES = (
@@ -130,6 +131,7 @@ def launch_settings() -> dict[str, Any]:
         "footer_links": ["api"],
         "app_kwargs": {
             "middleware": [
+                Middleware(Listeners),
                 Middleware(Greeter),
                 Middleware(Kept),
                 Middleware(Preload),

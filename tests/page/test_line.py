@@ -11,8 +11,9 @@ import toyrun
 from gradio_client import Client
 
 from specdec.traces.file import Trace
-from specdec.ui import session
+from specdec.ui import session, visitors
 from specdec.ui.build import build
+from specdec.ui.host import limits, OWN, PUBLIC
 from specdec.ui.theme import launch_settings
 
 
@@ -96,3 +97,61 @@ def test_a_full_line_leaves_the_page_awake_and_refuses_with_a_sentence(address, 
         job.cancel()
     until(lambda: in_line() == 0)
     assert (engine.running, engine.most) == (0, 1)  # the second may begin as the first is gone, before it leaves
+
+
+def test_a_run_that_nobody_listens_to_ends(address, engine, monkeypatch):
+    monkeypatch.setattr(visitors, "PATIENCE", 1.0)
+    heard = Client(address, verbose=False).submit("heard", api_name="/run")
+    until(lambda: engine.running == 1)
+    begun = httpx.post(f"{address}gradio_api/call/v2/run", json={"prompt": "unheard"}, timeout=60)
+    assert begun.status_code == 200
+    until(lambda: in_line() == 2)
+    until(lambda: in_line() == 1)  # it left the line, and the other one waits on
+    assert engine.begun == ["heard"] and engine.running == 1
+    engine.gate.set()
+    assert list(Trace.loads("".join(heard)).events) == toyrun.events()
+    assert not visitors.visitors.open
+
+
+def test_a_public_host_takes_so_many_runs_a_minute_from_a_tab(address, engine, monkeypatch):
+    engine.gate.set()
+    monkeypatch.setenv("SPECDEC_PUBLIC", "1")
+    client, other = (Client(address, verbose=False) for _ in range(2))
+    for _ in range(PUBLIC.runs_of_tab):
+        assert Trace.loads("".join(client.submit("hello", api_name="/run")))
+    assert "Too many runs from here" in "".join(client.submit("hello", api_name="/run"))
+    assert Trace.loads("".join(other.submit("hello", api_name="/run")))
+
+
+def test_a_minute_later_there_are_runs_again(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(visitors.time, "monotonic", lambda: now[0])
+    monkeypatch.setenv("SPECDEC_PUBLIC", "1")
+    guests = visitors.Visitors()
+    for i in range(PUBLIC.runs_of_address):
+        assert guests.wait(f"tab {i}", "a school") == 0
+    assert guests.wait("one more", "a school") == visitors.MINUTE
+    assert guests.wait("one more", "elsewhere") == 0
+    now[0] += visitors.MINUTE
+    assert guests.wait("one more", "a school") == 0
+
+
+def test_what_is_remembered_of_visitors_is_bounded(monkeypatch):
+    monkeypatch.setattr(visitors, "MOST", 50)
+    guests = visitors.Visitors()
+    for i in range(200):
+        guests.wait(f"tab {i}", f"address {i}")
+        guests.begin(str(i))
+        guests.end(str(i))
+    assert len(guests._runs) == len(guests._heard) == 50 and not guests.open
+
+
+def test_a_public_host_grants_less(monkeypatch):
+    for name in ("SPECDEC_PUBLIC", "SPACE_ID"):
+        monkeypatch.delenv(name, raising=False)
+    assert limits() is OWN
+    for name, value in (("SPECDEC_PUBLIC", "1"), ("SPACE_ID", "somebody/specdec")):
+        with monkeypatch.context() as public:
+            public.setenv(name, value)
+            assert limits() is PUBLIC
+    assert all(getattr(PUBLIC, name) <= getattr(OWN, name) for name in OWN.__dataclass_fields__)
