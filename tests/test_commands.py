@@ -120,6 +120,7 @@ def test_bad_input_gets_one_sentence(capsys: pytest.CaptureFixture[str], argumen
     assert terminal.main(arguments) == 2
     error = capsys.readouterr().err
     assert advice in error and error.count("\n") == 1
+    assert os.environ.get("SPECDEC_PAIR", "embedded") == "embedded"  # what was refused is not kept
 
 
 def test_the_traceback_is_shown_to_who_asks(

@@ -60,13 +60,13 @@ def begin_with(pair: str | None, target: str | None, draft: list[str]) -> None:
         raise ValueError("--draft belongs to a --target")
     if pair and target:
         raise ValueError("--pair and --target name two pairs; give one of them")
-    if chosen := presets.written(target, draft) if target else pair:
-        os.environ["SPECDEC_PAIR"] = chosen
-    if presets.hosts() not in (EMBEDDED, TUNED) and presets.named(presets.hosts()) is None:
+    chosen = presets.written(target, draft) if target else pair or presets.hosts()
+    if chosen not in (EMBEDDED, TUNED) and presets.named(chosen) is None:
         raise ValueError(
-            f"{presets.hosts()} is no pair; name one of {', '.join(presets.PRESETS)}, or write 'TARGET + DRAFT' with "
+            f"{chosen} is no pair; name one of {', '.join(presets.PRESETS)}, or write 'TARGET + DRAFT' with "
             "names on the Hub (OWNER/MODEL) or folders"
         )
+    os.environ["SPECDEC_PAIR"] = chosen
 
 
 def trace(
