@@ -24,6 +24,7 @@ def app(
     target: Annotated[str | None, Option(help="instead of --pair: a folder, or a name on the Hub")] = None,
     draft: Annotated[list[str], Option(help="a drafter for --target; may be repeated")] = [],  # noqa: B006
     public: Annotated[bool, Option("--public", help="for strangers: smaller runs, and not too many a minute")] = False,
+    teach: Annotated[bool, Option("--class", help="a teacher's page, and one for the phones of a class")] = False,
 ) -> None:
     """The page: watch speculative decoding on a real model."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -36,7 +37,7 @@ def app(
     begin_with(pair, target, draft)
     if public:
         os.environ["SPECDEC_PUBLIC"] = "1"
-    from ..ui import session
+    from ..ui import classroom, session
     from ..ui.build import build
     from ..ui.theme import launch_settings
 
@@ -45,11 +46,18 @@ def app(
 
         resolved(device)
     session.device = device
-    page = build()
+    host = host or ("0.0.0.0" if teach else None)
+    room = classroom.Room(classroom.reachable(host or "")) if teach else None
+    page = build(teaching=teach)
     try:
-        page.launch(server_name=host, server_port=port, **launch_settings())
+        page.launch(server_name=host, server_port=port, prevent_thread_lock=teach, **launch_settings(room))
     except OSError as error:
         raise ValueError(f"the page cannot be served there: {error}") from error
+    if room:
+        join = classroom.address(room.host, page.server_port)
+        print(f"* Phones join at {join}")
+        print(f"* The teacher's page, for you alone: {join.removesuffix('class')}?teach={room.secret}")
+        page.block_thread()
 
 
 def begin_with(pair: str | None, target: str | None, draft: list[str]) -> None:

@@ -37,12 +37,15 @@ element.querySelector("a").addEventListener("click", (event) => {
 """
 
 
-def build() -> gr.Blocks:
-    """A page for each language, at the paths of `language.PATHS`. Whatever a page asks is answered in its language."""
+def build(teaching: bool = False) -> gr.Blocks:
+    """A page for each language, at the paths of `language.PATHS`. Whatever a page asks is answered in its language.
+
+    `teaching` adds the teacher's panel, which shows to whoever has the class's secret (`classroom.py`).
+    """
     demo = gr.Blocks(title=strings("page")["title"], analytics_enabled=False, delete_cache=(600, 1800))
     for one in LANGUAGES:
         with speaking(one):
-            page(demo if one == ENGLISH else demo.route(LANGUAGES[one], one, show_in_navbar=False))
+            page(demo if one == ENGLISH else demo.route(LANGUAGES[one], one, show_in_navbar=False), teaching)
             for event in demo.fns.values():
                 if event.fn and event.page == demo.current_page:
                     event.fn = bound(event.fn)
@@ -51,12 +54,14 @@ def build() -> gr.Blocks:
     return demo
 
 
-def page(demo: gr.Blocks) -> None:
+def page(demo: gr.Blocks, teaching: bool) -> None:
     words = strings("page")
     built: dict[str, Any] = {}
     with demo:
         drawn("shared/access", words=words["skip"], elem_id="access")
         head(words)
+        if teaching:
+            drawn("class/teacher", words=strings("class"), elem_id="class", quiz=strings("guide")["quiz"])
         told = notice("link-notice")  # beside every tab: a link may open any of them
         with gr.Tabs(elem_classes="sd-tabs") as tabs:
             for name, label in labels().items():

@@ -9,6 +9,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from .api import has_mcp
+from .classroom import Classroom, Room
 from .first import First
 from .kept import Kept
 from .language import Greeter
@@ -111,12 +112,15 @@ def theme() -> gr.themes.Base:
     )
 
 
-def launch_settings() -> dict[str, Any]:
-    """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere."""
+def launch_settings(room: Room | None = None) -> dict[str, Any]:
+    """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere.
+
+    With a `room`, a class is served beside the page.
+    """
     return {
         "theme": theme(),
         "head": f"<style>{(PAGE / 'shared/root.css').read_text(encoding='utf-8')}</style>",
-        "css_paths": [PAGE / f"{name}.css" for name in STYLES],
+        "css_paths": [PAGE / f"{name}.css" for name in (*STYLES, *["class/teacher"] * bool(room))],
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,
@@ -137,6 +141,7 @@ def launch_settings() -> dict[str, Any]:
                 Middleware(Preload),
                 Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6),
                 Middleware(First),
+                *([Middleware(Classroom, room=room)] if room else []),
             ]
         },
     }

@@ -104,6 +104,7 @@ function mount(element, props, watch, trigger) {
     paintTransport(F, end);
     drawing.drawGantt(end);
     write(root.dataset, "state", stateName(end, over));
+    root.dispatchEvent(new Event("sd-drawn"));
   }
 
   /* The charts below the lanes follow the cycles, and only while somebody may see them. */
@@ -283,6 +284,16 @@ function mount(element, props, watch, trigger) {
     jump(direction > 0 && k === cycles.length ? horizon(S.run) : to ? cycles[to - 1].at : 0);
   }
 
+  /* The moment on show; and another one, told by another page, which also tells when it moves. */
+  const moment = () => ({ t: S.t, settle: S.settle, playing: S.playing, slow: S.slow, closed: Boolean(S.run && S.run.closed) });
+  function show({ t, settle = 1, playing = false, slow = S.slow }) {
+    if (!S.run) return;
+    touch();
+    cancelAnimationFrame(S.frame);
+    Object.assign(S, { settle, playing, slow, hold: "spent", pause: 0 });
+    seek(t);
+  }
+
   const announce = () => { part.announce.textContent = part.say.textContent; };
 
   function setSpeed(slow) {
@@ -355,7 +366,7 @@ function mount(element, props, watch, trigger) {
     new ResizeObserver(() => { if (S.run && measure()) resized(); }).observe(root);
   }
 
-  Object.assign(root, { kit: KIT, words: W, run: () => S.run, log: () => props.value || "", load }); // for the other views of the same run
+  Object.assign(root, { kit: KIT, words: W, run: () => S.run, log: () => props.value || "", load, moment, show }); // for the other views of the same run
   furniture(W, part, SPEEDS);
   listen();
   pull();

@@ -1,0 +1,180 @@
+// @ts-check
+/* The teacher's panel: it tells the class what the player on this page shows, asks, and shows the votes.
+ *
+ * The secret comes in the address and leaves it at once, for a projector shows that, too; it stays in this browser tab. */
+
+const { worded, bars } = require("./question.js");
+
+const GAP = 200, AGAIN = 1000, LONGEST = 400000; // ms between two posts, and after one that failed; characters of one
+const KEY = "specdec.teach";
+
+function mount(element, props, player, secret) {
+  const W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), T = W.teacher, { h, words, speculative, doneBy, depthOf } = player.kit, part = {};
+  for (const node of element.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const button = (label, act) => { const node = h("button", { type: "button", class: "sd-btn" }, label); node.onclick = act; return node; };
+  const some = (told, n) => words(n === 1 ? told.one : told.many, { n });
+  const tell = (text, wrong = false) => { part.said.textContent = text; part.said.classList.toggle("sd-wrong", wrong); };
+  const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+  /* -- what the class is told -- */
+
+  let run = "", sent = "", parts = 0, pointed = "", busy = false;
+
+  const post = (body) => fetch("class/teach", { method: "POST", headers: { "X-Teach": secret }, body: JSON.stringify(body) });
+
+  /* Whatever of the run and its moment the class has not got; at once, then no more often than every `GAP`. */
+  async function send() {
+    if (busy) return;
+    busy = true;
+    try {
+      for (let news = unsent(); news; news = unsent()) {
+        const { status, ok } = await post(news.body);
+        if (status === 403) return refuse();
+        if (status === 409) run = ""; // another app than the one that had the beginning
+        else if (ok) news.done();
+        else tell(T.lost, true);
+        await wait(ok ? GAP : AGAIN);
+      }
+    } catch {
+      tell(T.lost, true);
+      await wait(AGAIN);
+      setTimeout(send);
+    } finally {
+      busy = false;
+    }
+  }
+
+  function unsent() {
+    const log = player.log(), cursor = player.moment(), now = JSON.stringify(cursor), body = {};
+    if (!player.run()) return null;
+    if (!run || !log.startsWith(sent)) Object.assign(body, { run: fresh(), part: 0, log: log.slice(0, LONGEST) });
+    else if (log.length > sent.length) Object.assign(body, { run, part: parts, log: log.slice(sent.length, sent.length + LONGEST) });
+    else if (now === pointed) return null;
+    const done = () => {
+      pointed = now;
+      if (body.run) [run, parts, sent] = [body.run, body.part + 1, (body.part ? sent : "") + body.log];
+      if (part.said.textContent === T.lost) tell("");
+    };
+    return { body: { ...body, cursor }, done };
+  }
+
+  const fresh = () => Array.from(crypto.getRandomValues(new Uint8Array(8)), (one) => one.toString(16).padStart(2, "0")).join("");
+
+  /* -- questions -- */
+
+  let asked = null; // { question, right, answer, at }
+
+  /* The next cycle that judges a draft, and the moment before it does. */
+  function coming() {
+    const all = player.run() ? speculative(player.run()).cycles : [], cycle = all.slice(doneBy(all, player.moment().t)).find((one) => one.check && one.drafts.some((draft) => draft.state === "rej" || draft.state === "acc"));
+    if (cycle) player.show({ t: cycle.check.end - 0.001 });
+    else tell(T.no_cycle, true);
+    return cycle;
+  }
+
+  /* The one that is rejected, or the last of those that are kept. */
+  function askKeep() {
+    const cycle = coming(), draft = cycle && (cycle.drafts.find((one) => one.state === "rej") || cycle.drafts.filter((one) => one.state === "acc").pop());
+    if (draft) ask({ kind: "keep", piece: draft.piece.slice(0, 200), choices: 2 }, { right: Number(draft.state === "rej"), p: Math.min(1, draft.p), q: Math.min(1, draft.q) }, cycle.at);
+  }
+
+  function askCount() {
+    const cycle = coming();
+    if (cycle) ask({ kind: "count", choices: depthOf(cycle) + 1 }, { right: cycle.accepted }, cycle.at);
+  }
+
+  const askQuiz = (number) => ask({ kind: "quiz", number, choices: quiz.list[number].choices.length }, { right: quiz.list[number].answer }, null);
+
+  async function ask(question, answer, at) {
+    asked = { answer, at };
+    part.invitation.open = false;
+    await say({ ask: question });
+  }
+
+  async function reveal() {
+    if (!asked) return;
+    if (asked.at !== null) player.show({ t: asked.at });
+    await say({ reveal: asked.answer });
+  }
+
+  async function say(body) {
+    tell("");
+    try {
+      const answer = await post(body);
+      if (!answer.ok) tell(words(T.refused, { reason: await answer.text() }), true);
+    } catch {
+      tell(T.lost, true);
+    }
+  }
+
+  /* -- what the class says -- */
+
+  function heard({ joined, question, answer, counts }) {
+    part.joined.textContent = some(T.joined, joined);
+    part.question.hidden = !question;
+    part.asks.hidden = Boolean(question);
+    if (!question) return;
+    const told = worded(W, quiz, question);
+    part.text.replaceChildren(...told.text);
+    part.bars.replaceChildren(...bars(told.choices, counts, answer ? answer.right : -1));
+    part.why.textContent = answer ? told.why(answer) : "";
+    part.votes.textContent = some(T.votes, counts.reduce((sum, n) => sum + n, 0));
+    part.reveal.hidden = Boolean(answer) || !asked; // after a reload the answer is not known here
+  }
+
+  function listen() {
+    const events = new EventSource("class/events?teach=" + encodeURIComponent(secret));
+    events.onmessage = ({ data }) => heard(JSON.parse(data));
+    events.onerror = () => { if (events.readyState === EventSource.CLOSED) refuse(); };
+  }
+
+  function refuse() {
+    busy = true; // for good
+    sessionStorage.removeItem(KEY);
+    part.asks.hidden = part.question.hidden = true;
+    tell(T.wrong, true);
+  }
+
+  async function invite() {
+    const { address, qr } = await (await fetch("class/join")).json();
+    part.address.textContent = address.replace("http://", "");
+    part.short.textContent = part.address.textContent;
+    part.qr.innerHTML = qr; // the app's own drawing of its own address
+    part.qr.firstElementChild.setAttribute("aria-hidden", "true");
+  }
+
+  for (const name of ["title", "join", "how", "reveal", "done"]) part[name].textContent = T[name];
+  const choice = h("select", { "aria-label": T.ask_quiz }, h("option", { value: "" }, T.ask_quiz), quiz.list.map((one, i) => h("option", { value: i }, `${i + 1}. ${one.ask}`)));
+  choice.onchange = () => { if (choice.value) askQuiz(+choice.value); choice.value = ""; };
+  part.asks.append(button(T.ask_keep, askKeep), button(T.ask_count, askCount), choice);
+  part.reveal.onclick = reveal;
+  part.done.onclick = () => say({ ask: null });
+  part.panel.hidden = false;
+  for (const moved of ["sd-drawn", "sd-run"]) player.addEventListener(moved, send);
+  invite();
+  listen();
+  send();
+}
+
+function secretOf() {
+  const query = new URLSearchParams(location.search), told = query.get("teach");
+  if (told) {
+    query.delete("teach");
+    sessionStorage.setItem(KEY, told);
+    history.replaceState(history.state, "", location.pathname + (String(query) ? "?" + query : "") + location.hash);
+  }
+  return told || sessionStorage.getItem(KEY);
+}
+
+/* The player may be drawn after this. */
+function whenDrawn() {
+  const player = /** @type {any} */ (document.querySelector(".sd-player"));
+  if (!player || !player.load || document.getElementById("first")) return false; // before Gradio's tabs, it is the first screen's
+  mount(element, props, player, secret);
+  return true;
+}
+const secret = secretOf();
+if (secret && !whenDrawn()) {
+  const waiting = new MutationObserver(() => { if (whenDrawn()) waiting.disconnect(); });
+  waiting.observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-state"] });
+}

@@ -1,0 +1,363 @@
+"""Class mode: what the teacher's page shows is on every phone.
+
+The teacher's page has a secret. It posts its run in parts, and the moment that it shows; each phone holds one stream
+of server-sent events and is sent what it lacks. There is one state and no queue: a slow phone skips moments, and one
+that comes back goes on behind the last part that it had. Nothing is stored, nobody has a name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import html
+import io
+import json
+import math
+import re
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import segno
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..traces.file import MAX_BYTES
+from .components.drawn import as_text, script
+from .components.player import pack, player_words
+from .language import known, preferred
+from .standalone import read
+from .text import ENGLISH, speaking, strings, TAGS
+
+PATH = "/class"
+MOST = 200  # phones
+BEAT, PACE = 5.0, 0.05  # seconds at most, and at least, between two messages to a phone
+LIFE, GRACE = 60.0, 5.0  # seconds: a stream, which a living phone then opens anew; and how long it may take for that
+VOTES = 0.1  # seconds at least between two votes of a phone
+LARGE, SMALL = 4_000_000, 1_000  # bytes of what a teacher and a phone may send at once
+MOST_PARTS = 20_000
+NAME = re.compile(r"[0-9a-f]{16,64}")
+KINDS = ("keep", "count", "quiz")
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+@dataclass(slots=True)
+class Phone:
+    streams: int = 0
+    seen: float = 0.0  # when its last stream ended
+    voted: float = -math.inf
+
+
+@dataclass
+class Room:
+    """The run on show, the moment of it, the question and its votes. All of it lives in the server's one event loop.
+
+    `host` is the address of this machine that phones can reach.
+    """
+
+    host: str
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    run: str = ""
+    parts: list[str] = field(default_factory=list)  # of the run's log
+    size: int = 0
+    cursor: dict[str, Any] | None = None
+    question: dict[str, Any] | None = None
+    answer: dict[str, Any] | None = None
+    votes: dict[str, int] = field(default_factory=dict)
+    phones: dict[str, Phone] = field(default_factory=dict)
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    # ---- the teacher ----
+
+    def write(self, run: Any, part: Any, log: Any) -> bool:
+        """The next part of a run, or the first one of another; False if it does not follow what is there."""
+        if not (isinstance(run, str) and NAME.fullmatch(run) and isinstance(part, int) and isinstance(log, str)):
+            raise ValueError("a part of a run needs its run, its number and its text")
+        if part == 0 and run != self.run:
+            self.run, self.parts, self.size = run, [], 0
+            self.cursor = None
+        if run != self.run or part != len(self.parts):
+            return False
+        if self.size + len(log) > MAX_BYTES or len(self.parts) >= MOST_PARTS:
+            raise ValueError("the run is too long for a class; ask for fewer tokens")
+        self.parts.append(log)
+        self.size += len(log)
+        self.changed()
+        return True
+
+    def point(self, cursor: Any) -> None:
+        """The moment on show: `t` in ms of the run, how far its verdicts have moved, and how it plays."""
+        names, switches = {"t": 1e9, "settle": 1.0, "slow": 1e6}, ("playing", "closed")
+        if not isinstance(cursor, dict):
+            raise ValueError("a moment has a time and says how it plays")
+        numbers = {name: number(cursor.get(name), most) for name, most in names.items()}
+        self.cursor = numbers | {name: cursor.get(name) is True for name in switches}
+        self.changed()
+
+    def ask(self, question: Any) -> None:
+        """Another question, with no votes yet; None takes it off."""
+        self.question = None if question is None else asked(question) | {"id": secrets.token_hex(8)}
+        self.answer, self.votes = None, {}
+        self.changed()
+
+    def reveal(self, answer: Any) -> None:
+        if self.question is None or not isinstance(answer, dict):
+            raise ValueError("ask a question first")
+        right = whole(answer.get("right"), self.question["choices"] - 1)
+        self.answer = {"right": right} | {name: number(answer[name], 1.0) for name in ("p", "q") if name in answer}
+        self.changed()
+
+    # ---- the phones ----
+
+    def vote(self, name: Any, question: Any, choice: Any) -> bool:
+        """One vote a phone, until the answer is there; False if it comes too soon after the last."""
+        phone = self.phones.get(name) if isinstance(name, str) else None
+        if phone is None or self.question is None or self.question["id"] != question or self.answer:
+            raise ValueError("there is no such question, or its answer is there")
+        choice = whole(choice, self.question["choices"] - 1)
+        if time.monotonic() - phone.voted < VOTES:
+            return False
+        phone.voted, self.votes[name] = time.monotonic(), choice
+        self.changed()
+        return True
+
+    def joined(self) -> int:
+        now = time.monotonic()
+        for name in [name for name, one in self.phones.items() if not one.streams and now - one.seen > GRACE]:
+            del self.phones[name]
+        return len(self.phones)
+
+    def full(self, name: str) -> bool:
+        new = name not in self.phones
+        return (self.joined() >= MOST and new) or sum(one.streams for one in self.phones.values()) >= 2 * MOST
+
+    async def follow(self, name: str, since: str = "") -> AsyncIterator[str]:
+        """What a phone is sent, behind `since`, the id of the last message that it had."""
+        phone = self.phones.setdefault(name, Phone())
+        phone.streams += 1
+        self.changed()
+        run, _, digits = since.partition(":")
+        part = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else 0
+        told, ends = "", time.monotonic() + LIFE
+        try:
+            yield "retry: 300\n\n"
+            while time.monotonic() < ends:
+                moved = self.moved
+                if run != self.run or part > len(self.parts):
+                    run, part = self.run, 0
+                state = {"cursor": self.cursor, "vote": self.votes.get(name), **self.asking(bool(self.answer))}
+                news, log = json.dumps(state), json.dumps("".join(self.parts[part:]))
+                if news == told and part == len(self.parts):
+                    yield ":\n\n"
+                else:
+                    data = f'{{"run":"{run}","part":{part},"log":{log},"state":{news}}}'
+                    told, part = news, len(self.parts)
+                    yield f"id: {run}:{part}\ndata: {data}\n\n"
+                await pause(moved)
+        finally:
+            phone.streams -= 1
+            phone.seen = time.monotonic()
+            self.changed()
+
+    async def watch(self) -> AsyncIterator[str]:
+        """What the teacher's page is sent: who is here, and the votes."""
+        while True:
+            moved = self.moved
+            yield f"data: {json.dumps({'joined': self.joined(), **self.asking(True)})}\n\n"
+            await pause(moved)
+
+    def asking(self, counted: bool) -> dict[str, Any]:
+        """The question, its answer once it is told, and, to whom they may show, how many votes each choice has."""
+        counts = [0] * (self.question["choices"] if self.question else 0)
+        for choice in self.votes.values():
+            counts[choice] += 1
+        return {"question": self.question, "answer": self.answer, "counts": counts if counted else None}
+
+    def changed(self) -> None:
+        moved, self.moved = self.moved, asyncio.Event()
+        moved.set()
+
+
+async def pause(moved: asyncio.Event) -> None:
+    await asyncio.sleep(PACE)
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(moved.wait(), BEAT)
+
+
+def number(value: Any, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
+        raise ValueError(f"a number must be from 0 to {most:g}")
+    return value
+
+
+def whole(value: Any, most: int) -> int:
+    if not isinstance(value, int):
+        raise ValueError("a choice must be a whole number")
+    return int(number(value, most))
+
+
+def asked(question: Any) -> dict[str, Any]:
+    """A question as phones may get it: its kind, the drafted token or the number of the Guide's question."""
+    if not isinstance(question, dict) or question.get("kind") not in KINDS:
+        raise ValueError(f"a question must be one of: {', '.join(KINDS)}")
+    piece, choices = question.get("piece", ""), whole(question.get("choices"), 20)
+    if not isinstance(piece, str) or len(piece) > 200 or choices < 2:
+        raise ValueError("a question has 2 to 20 choices, and a token of at most 200 characters")
+    return {
+        "kind": question["kind"],
+        "piece": piece,
+        "number": whole(question.get("number", 0), 99),
+        "choices": choices,
+    }
+
+
+class Classroom:
+    """Middleware that answers what is below `/class`, and nothing else."""
+
+    def __init__(self, app: ASGIApp, room: Room) -> None:
+        self.app, self.room = app, room
+        self.routes = Starlette(
+            routes=[
+                Route(PATH, phone_page),
+                Route(f"{PATH}/join", self.join),
+                Route(f"{PATH}/events", self.events),
+                Route(f"{PATH}/teach", self.teach, methods=["POST"]),
+                Route(f"{PATH}/vote", self.vote, methods=["POST"]),
+            ],
+            exception_handlers={ValueError: refused},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        ours = scope["type"] == "http" and (scope["path"] == PATH or scope["path"].startswith(f"{PATH}/"))
+        await (self.routes if ours else self.app)(scope, receive, send)
+
+    async def join(self, request: Request) -> Response:
+        """Where phones go: in words, and as a QR code."""
+        return JSONResponse(invitation(address(self.room.host, request.scope["server"][1])))
+
+    async def events(self, request: Request) -> Response:
+        if "teach" in request.query_params:
+            if not self.is_teacher(request.query_params["teach"]):
+                return PlainTextResponse("this is not the teacher's address", 403)
+            return stream(self.room.watch())
+        name = request.query_params.get("phone", "")
+        if not NAME.fullmatch(name):
+            raise ValueError("a phone names itself by 16 to 64 hexadecimal digits")
+        if self.room.full(name):
+            return PlainTextResponse(f"{MOST} phones are here; no more can join", 503)
+        since = request.headers.get("last-event-id") or request.query_params.get("since", "")
+        return stream(self.room.follow(name, since))
+
+    async def teach(self, request: Request) -> Response:
+        """A part of the run, the moment, a question or its answer, whichever are there."""
+        if not self.is_teacher(request.headers.get("x-teach", "")):
+            return PlainTextResponse("only the teacher's page may do that", 403)
+        sent = await body(request, LARGE)
+        if "log" in sent and not self.room.write(sent.get("run"), sent.get("part"), sent["log"]):
+            return PlainTextResponse("send the run from its beginning", 409)
+        if "cursor" in sent:
+            self.room.point(sent["cursor"])
+        if "ask" in sent:
+            self.room.ask(sent["ask"])
+        if "reveal" in sent:
+            self.room.reveal(sent["reveal"])
+        return Response(status_code=204)
+
+    async def vote(self, request: Request) -> Response:
+        sent = await body(request, SMALL)
+        counted = self.room.vote(sent.get("phone"), sent.get("question"), sent.get("choice"))
+        return Response(status_code=204 if counted else 429)
+
+    def is_teacher(self, told: str) -> bool:
+        return secrets.compare_digest(told.encode(), self.room.secret.encode())
+
+
+def stream(messages: AsyncIterator[str]) -> Response:
+    return StreamingResponse(messages, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+async def body(request: Request, most: int) -> dict[str, Any]:
+    """ValueError for what is too long, or is no JSON object."""
+    text = b""
+    async for chunk in request.stream():
+        text += chunk
+        if len(text) > most:
+            raise ValueError(f"send at most {most} bytes")
+    try:
+        sent = json.loads(text)
+    except (ValueError, RecursionError):
+        sent = None
+    if not isinstance(sent, dict):
+        raise ValueError("send a JSON object")
+    return sent
+
+
+async def refused(request: Request, error: Exception) -> Response:
+    return PlainTextResponse(str(error), 400)
+
+
+def reachable(host: str) -> str:
+    """The address of this machine in its network, if it listens everywhere. Nothing is sent to find it."""
+    if host not in ("0.0.0.0", "::", ""):
+        return host
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("10.255.255.255", 1))
+            return str(probe.getsockname()[0])
+        except OSError:  # no way out of here: a network of its own, perhaps
+            with contextlib.suppress(OSError):
+                return socket.gethostbyname(socket.gethostname())
+    return "127.0.0.1"
+
+
+def address(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
+
+
+@functools.cache
+def invitation(address: str) -> dict[str, str]:
+    drawing = io.BytesIO()
+    segno.make(address, error="m", micro=False).save(
+        drawing, kind="svg", xmldecl=False, svgns=True, omitsize=True, light="#fff", border=2
+    )
+    return {"address": address, "qr": drawing.getvalue().decode()}
+
+
+async def phone_page(request: Request) -> Response:
+    language = known(request.query_params.get("lang", "")) or preferred(request.headers.get("accept-language", ""))
+    headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache", "Vary": "Accept-Language"}
+    return HTMLResponse(written(language or ENGLISH), headers=headers)
+
+
+@functools.cache
+def written(language: str) -> str:
+    """The phone's page: the player and the cycle view of the page, and what follows the class."""
+    with speaking(language):
+        words = strings("class")["phone"]
+        data = {
+            "player": {"value": "", "words": as_text(player_words() | {"empty": words["waiting"]})},
+            "step": {"words": as_text(strings("step"))},
+            "phone": {"words": as_text(strings("class")), "quiz": as_text(strings("guide")["quiz"])},
+        }
+        parts = {
+            "language": TAGS[language],
+            "title": html.escape(f"{words['title']} · {strings('page')['brand']}"),
+            "style": "".join(map(read, ("shared/style.css", "step/step.css", "class/phone.css"))),
+            "player": read("race/player.html"),
+            "step": read("step/step.html"),
+            "data": pack(as_text(data)),
+            "player_script": script("race/player"),
+            "step_script": script("step/step"),
+            "phone_script": script("class/phone"),
+        }
+    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read("class/phone.html"))
