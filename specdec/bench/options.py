@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "serving", "page")
+SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "serving", "page", "visitors")
 
 
 @dataclass(frozen=True)

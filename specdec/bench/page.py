@@ -9,8 +9,10 @@ mounted, and `ready_cpu_ms` is how long the main thread computed until then.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
@@ -61,21 +63,28 @@ Visit = dict[str, float | None]
 
 def report(options: Options) -> dict[str, Any]:
     """Medians over `options.repeats` visits. ValueError without playwright or a Chromium."""
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        raise ValueError("--suite page needs playwright: pip install -r requirements-dev.txt") from None
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        raise ValueError("--suite page needs a Chromium: apt-get install chromium, or name one in CHROMIUM")
-    with served() as url, sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+    with launched() as browser, served() as url:
         version = browser.version
         visits = [visit(browser, url) for _ in tqdm(range(options.repeats + 1), desc="visits", unit="visit")][1:]
-        browser.close()
     figures = {name: middle(name, [one[name] for one in visits]) for name in visits[0]}
     print(pandas.DataFrame([*visits, figures], index=[*range(1, len(visits) + 1), "median"]).T.to_string())
     return {"browser": f"Chromium {version}", "figures": figures, "visits": visits, "models": {}}
+
+
+@contextlib.contextmanager
+def launched() -> Iterator[Any]:
+    """A browser. ValueError without playwright or a Chromium."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        raise ValueError("this suite needs playwright: pip install -r requirements-dev.txt") from None
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        raise ValueError("this suite needs a Chromium: apt-get install chromium, or name one in CHROMIUM")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield browser
+        browser.close()
 
 
 def middle(name: str, values: list[float | None]) -> float | None:

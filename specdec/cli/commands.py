@@ -128,7 +128,7 @@ def record(
 
 
 def bench(
-    suite: Annotated[str, Option(help="embedded, methods, hub, shapes, gpu, serving, page")] = "embedded",
+    suite: Annotated[str, Option(help="embedded, methods, hub, shapes, gpu, serving, page, visitors")] = "embedded",
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
     target: Annotated[str | None, Option(help="of --suite hub: a model's name on the Hub, or a folder")] = None,
     draft: Annotated[list[str], Option(help="of --suite hub: draft models or heads for it")] = [],  # noqa: B006
