@@ -36,8 +36,8 @@ PRESSED = """() => {
 }"""
 
 OVER = """() => {
-  const { kit, run } = document.querySelector(".sd-player");
-  return run().header.source === "live" && kit.isOver(run());
+  const player = document.querySelector(".sd-player"), run = player.run();
+  return run && run.header.source === "live" && player.kit.isOver(run);
 }"""
 
 
