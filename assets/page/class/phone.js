@@ -5,14 +5,15 @@
 
 const { worded, bars } = require("./question.js");
 
-const GLIDE = 200, FRAME = 33, FAR = 1500, AGAIN = 4000; // ms: to the next moment, between two drawings, of what is no playing, to the next try
+const GLIDE = 200, FRAME = 33, FAR = 1500; // ms: to the next moment, between two drawings, and what is more than playing on
+const VOTES = 200, AGAIN = 4000; // ms between two votes, and to the next try
 const KEY = "specdec.phone";
 
 function mount() {
   const player = document.querySelector(".sd-player"), W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), P = W.phone, { h } = player.kit, part = {};
   for (const node of element.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, me = name();
-  const S = { following: true, run: "", log: "", shown: "", since: "", state: null, trouble: "", frame: 0 };
+  const S = { following: true, run: "", log: "", shown: "", since: "", state: null, trouble: "", frame: 0, chosen: null, voting: false };
 
   /* So that one phone has one vote: made here, and gone with the browser tab. */
   function name() {
@@ -100,9 +101,10 @@ function mount() {
   /* -- questions -- */
 
   function paintQuestion() {
-    const { question, answer, counts, vote } = S.state;
+    const { question, answer, counts } = S.state;
     part.question.hidden = !question;
     if (!question) return;
+    const vote = S.voting && S.chosen.question === question.id && !answer ? S.chosen.choice : S.state.vote;
     const told = worded(W, quiz, question);
     if (part.question.dataset.id !== question.id) {
       part.question.dataset.id = question.id;
@@ -120,13 +122,18 @@ function mount() {
     part.why.textContent = answer ? (vote == null ? "" : (vote === answer.right ? P.right : P.wrong) + " ") + told.why(answer) : vote == null ? "" : P.voted;
   }
 
+  /* One vote at a time is on its way; the last choice counts. */
   async function choose(question, choice) {
-    S.state.vote = choice;
+    const busy = S.voting;
+    Object.assign(S, { chosen: { question, choice }, voting: true });
     paintQuestion();
-    const body = JSON.stringify({ phone: me, question, choice });
-    const answer = await fetch("class/vote", { method: "POST", body }).catch(() => null);
-    const again = !answer || answer.status === 429;
-    if (again && S.state.vote === choice && S.state.question && S.state.question.id === question) setTimeout(() => choose(question, choice), answer ? 300 : AGAIN);
+    if (busy) return;
+    for (let sent = null; sent !== S.chosen; ) {
+      const vote = S.chosen, answer = await fetch("class/vote", { method: "POST", body: JSON.stringify({ phone: me, ...vote }) }).catch(() => null);
+      if (answer && answer.status !== 429) sent = vote;
+      await new Promise((resolve) => setTimeout(resolve, answer ? VOTES : AGAIN));
+    }
+    S.voting = false;
   }
 
   part.turn.onclick = turn;

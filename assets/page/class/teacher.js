@@ -125,7 +125,7 @@ function mount(element, props, player, secret) {
   function listen() {
     const events = new EventSource("class/events?teach=" + encodeURIComponent(secret));
     events.onmessage = ({ data }) => heard(JSON.parse(data));
-    events.onerror = () => { if (events.readyState === EventSource.CLOSED) refuse(); };
+    events.onerror = () => { if (events.readyState === EventSource.CLOSED) setTimeout(listen, AGAIN); };
   }
 
   function refuse() {
@@ -136,6 +136,9 @@ function mount(element, props, player, secret) {
   }
 
   async function invite() {
+    if ((await post({})).status === 403) return refuse();
+    listen();
+    send();
     const { address, qr } = await (await fetch("class/join")).json();
     part.address.textContent = address.replace("http://", "");
     part.short.textContent = part.address.textContent;
@@ -152,8 +155,6 @@ function mount(element, props, player, secret) {
   part.panel.hidden = false;
   for (const moved of ["sd-drawn", "sd-run"]) player.addEventListener(moved, send);
   invite();
-  listen();
-  send();
 }
 
 function secretOf() {
