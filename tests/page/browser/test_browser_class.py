@@ -121,6 +121,7 @@ def test_a_phone_leaves_and_returns(teacher, open_phone):
     assert log(phone) == log(teacher) and not part(phone, "play").is_visible()
 
 
+@pytest.mark.long
 def test_a_phone_whose_stream_ends_comes_back_where_the_class_is(teacher, open_phone, monkeypatch):
     monkeypatch.setattr(classroom, "LIFE", 0.3)
     phone = open_phone()
@@ -158,6 +159,7 @@ def test_votes_become_bars_and_the_answer_shows_on_every_phone(teacher, open_pho
     expect(wrong.locator("#class [data-part=question]")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_other_questions(teacher, open_phone):
     phone = open_phone()
     part(teacher, "stage").press("Home")
