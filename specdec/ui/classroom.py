@@ -352,7 +352,7 @@ def written(language: str) -> str:
         parts = {
             "language": TAGS[language],
             "title": html.escape(f"{words['title']} · {strings('page')['brand']}"),
-            "style": "".join(map(read, ("shared/style.css", "step/step.css", "class/phone.css"))),
+            "style": "".join(map(read, ("shared/style.css", "step/step.css", "class/question.css", "class/phone.css"))),
             "player": read("race/player.html"),
             "step": read("step/step.html"),
             "data": pack(as_text(data)),

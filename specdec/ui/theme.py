@@ -25,6 +25,7 @@ STYLES = (
     "shared/access",
     "shared/first",
 )
+CLASS = ("class/question", "class/teacher")
 LIGHT = {
     "page": "#ffffff",
     "surface": "#f8fafc",
@@ -120,7 +121,7 @@ def launch_settings(room: Room | None = None) -> dict[str, Any]:
     return {
         "theme": theme(),
         "head": f"<style>{(PAGE / 'shared/root.css').read_text(encoding='utf-8')}</style>",
-        "css_paths": [PAGE / f"{name}.css" for name in (*STYLES, *["class/teacher"] * bool(room))],
+        "css_paths": [PAGE / f"{name}.css" for name in (*STYLES, *(CLASS if room else ()))],
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,

@@ -8,6 +8,7 @@ import http.client
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import gradio as gr
 import pytest
@@ -43,6 +44,12 @@ def taught(*parts, cursor=MOMENT):
     return room
 
 
+def run(coroutine):
+    """In a thread of its own: the browser tests have a loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, asyncio.wait_for(coroutine, PATIENCE)).result()
+
+
 def heard(room, *deeds, since="", name=ME):
     """What a phone is told at first, and after each deed."""
 
@@ -59,11 +66,11 @@ def heard(room, *deeds, since="", name=ME):
         await stream.aclose()
         return found
 
-    return asyncio.run(asyncio.wait_for(listen(), PATIENCE))
+    return run(listen())
 
 
 def counted(room):
-    return asyncio.run(anext(room.watch()))
+    return run(anext(room.watch()))
 
 
 # ---- the room ----
@@ -227,7 +234,7 @@ def test_a_stream_ends_and_is_opened_anew(monkeypatch):
     async def whole():
         return [message async for message in taught("one\n").follow(ME)]
 
-    assert asyncio.run(whole()) == ["retry: 300\n\n"]
+    assert run(whole()) == ["retry: 300\n\n"]
 
 
 # ---- the routes ----

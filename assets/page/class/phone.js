@@ -3,14 +3,14 @@
  *
  * `run.value` is the log of the player on this page, and `watched` is what the player does when that has grown. */
 
-const { worded, bars } = require("./question.js");
+const { questions } = require("./question.js");
 
 const GLIDE = 200, FRAME = 33, FAR = 1500; // ms: to the next moment, between two drawings, and what is more than playing on
 const VOTES = 200, AGAIN = 4000; // ms between two votes, and to the next try
 const KEY = "specdec.phone";
 
 function mount() {
-  const player = document.querySelector(".sd-player"), W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), P = W.phone, { h } = player.kit, part = {};
+  const player = document.querySelector(".sd-player"), W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), P = W.phone, { h } = player.kit, { worded, bars } = questions(player.kit, W, quiz), part = {};
   for (const node of element.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, me = name();
   const S = { following: true, run: "", log: "", shown: "", since: "", state: null, trouble: "", frame: 0, chosen: null, voting: false };
@@ -105,7 +105,7 @@ function mount() {
     part.question.hidden = !question;
     if (!question) return;
     const vote = S.voting && S.chosen.question === question.id && !answer ? S.chosen.choice : S.state.vote;
-    const told = worded(W, quiz, question);
+    const told = worded(question);
     if (part.question.dataset.id !== question.id) {
       part.question.dataset.id = question.id;
       part.text.replaceChildren(...told.text);

@@ -3,13 +3,13 @@
  *
  * The secret comes in the address and leaves it at once, for a projector shows that, too; it stays in this browser tab. */
 
-const { worded, bars } = require("./question.js");
+const { questions } = require("./question.js");
 
 const GAP = 200, AGAIN = 1000, LONGEST = 400000; // ms between two posts, and after one that failed; characters of one
 const KEY = "specdec.teach";
 
 function mount(element, props, player, secret) {
-  const W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), T = W.teacher, { h, words, speculative, doneBy, depthOf } = player.kit, part = {};
+  const W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), T = W.teacher, { h, words, speculative, doneBy, depthOf } = player.kit, { worded, bars } = questions(player.kit, W, quiz), part = {};
   for (const node of element.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const button = (label, act) => { const node = h("button", { type: "button", class: "sd-btn" }, label); node.onclick = act; return node; };
   const some = (told, n) => words(n === 1 ? told.one : told.many, { n });
@@ -28,12 +28,12 @@ function mount(element, props, player, secret) {
     busy = true;
     try {
       for (let news = unsent(); news; news = unsent()) {
-        const { status, ok } = await post(news.body);
-        if (status === 403) return refuse();
-        if (status === 409) run = ""; // another app than the one that had the beginning
-        else if (ok) news.done();
-        else tell(T.lost, true);
-        await wait(ok ? GAP : AGAIN);
+        const answer = await post(news.body);
+        if (answer.status === 403) return refuse();
+        if (answer.status === 409) run = ""; // another app than the one that had the beginning
+        else if (answer.ok) news.done();
+        else tell(words(T.refused, { reason: await answer.text() }), true);
+        await wait(answer.ok ? GAP : AGAIN);
       }
     } catch {
       tell(T.lost, true);
@@ -64,10 +64,16 @@ function mount(element, props, player, secret) {
 
   let asked = null; // { question, right, answer, at }
 
+  /* A player in a tab that is not open draws nothing, and so does not say that it moved. */
+  function stand(t) {
+    player.show({ t });
+    send();
+  }
+
   /* The next cycle that judges a draft, and the moment before it does. */
   function coming() {
     const all = player.run() ? speculative(player.run()).cycles : [], cycle = all.slice(doneBy(all, player.moment().t)).find((one) => one.check && one.drafts.some((draft) => draft.state === "rej" || draft.state === "acc"));
-    if (cycle) player.show({ t: cycle.check.end - 0.001 });
+    if (cycle) stand(cycle.check.end - 0.001);
     else tell(T.no_cycle, true);
     return cycle;
   }
@@ -93,7 +99,7 @@ function mount(element, props, player, secret) {
 
   async function reveal() {
     if (!asked) return;
-    if (asked.at !== null) player.show({ t: asked.at });
+    if (asked.at !== null) stand(asked.at);
     await say({ reveal: asked.answer });
   }
 
@@ -114,7 +120,7 @@ function mount(element, props, player, secret) {
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
     if (!question) return;
-    const told = worded(W, quiz, question);
+    const told = worded(question);
     part.text.replaceChildren(...told.text);
     part.bars.replaceChildren(...bars(told.choices, counts, answer ? answer.right : -1));
     part.why.textContent = answer ? told.why(answer) : "";

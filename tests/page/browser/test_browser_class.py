@@ -174,11 +174,13 @@ def test_other_questions(teacher, open_phone):
     expect(teacher.locator(".sd-class .sd-cl-bar b")).to_have_text(["0", "1", "0"])
 
 
-def test_the_panel_is_for_the_secret_alone(open_page, teacher, room):
+def test_the_panel_is_for_the_secret_alone(open_page, teacher, room, address):
     assert room.secret not in teacher.url
     teacher.reload()
     teacher.wait_for_selector(".sd-class:not([hidden])")
     expect(teacher.locator(".sd-cl-address")).to_contain_text("/class")
     expect(teacher.locator(".sd-cl-qr svg")).to_be_visible()
+    teacher.goto(address + "?tab=theory")  # where there is no first screen
+    teacher.wait_for_selector(".sd-class:not([hidden])")
     visitor = open_page()
     assert visitor.locator(".sd-class").is_hidden() and room.secret not in visitor.content()
