@@ -36,7 +36,8 @@ def solved(book: Any) -> Any:
     return book
 
 
-@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)], ids=["small", "embedded"])
+@pytest.mark.long
+@pytest.mark.parametrize("whole", [False, True], ids=["small", "embedded"])
 def test_it_runs_from_top_to_bottom(whole: bool, shallow: str) -> None:
     book = solved(notebook())
     if not whole:

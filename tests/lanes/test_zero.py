@@ -257,6 +257,7 @@ def test_nothing_forks_while_an_engine_starts(monkeypatch: pytest.MonkeyPatch) -
     assert forked.wait(60) and over(fork)
 
 
+@pytest.mark.long
 def test_the_app_begins_with_the_package(shallow: str) -> None:
     """The stand-in refuses to come after torch."""
     code = (
