@@ -4,7 +4,8 @@
 Hub or from folders (`--target`, `--draft`) in the same way. *shapes* runs models of known shapes with random weights
 and synthetic acceptance (`shapes.py`); *gpu* does so on a GPU, beside transformers, and runs *methods* there, too: the
 report has it under `embedded`. *serving* is what a reader of the page's stream costs a run, and *page* what the
-page costs its reader: bytes, waiting, the browser's main thread. *visitors* is many people at once: a class.
+page costs its reader: bytes, waiting, the browser's main thread. *visitors* is many people at once: a class, and
+twenty with live runs of their own.
 """
 
 from __future__ import annotations

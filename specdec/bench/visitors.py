@@ -23,6 +23,7 @@ from statistics import median, quantiles
 from typing import Any
 from urllib.parse import urlsplit
 
+from . import line
 from .options import Options
 from .page import launched
 
@@ -42,8 +43,13 @@ OVER = """() => {
 
 
 def report(options: Options) -> dict[str, Any]:
-    """What a class costs and how late its phones are. Visitors with live runs of their own are another measurement."""
-    return {"class": a_class(), "models": {}}
+    """What a class costs and how late its phones are; then visitors with live runs of their own (`line.py`)."""
+    return {"class": printed(a_class()), "line": printed(line.report(options.tokens)), "models": {}}
+
+
+def printed(found: dict[str, Any]) -> dict[str, Any]:
+    print("\n".join(f"{name:>18} {value}" for name, value in found.items()), end="\n\n")
+    return found
 
 
 @dataclass
@@ -87,7 +93,7 @@ def a_class() -> dict[str, Any]:
         log = page.evaluate("document.querySelector('.sd-player').log()")
         wait(lambda: all(log in one.logs.values() for one in told), "the run is not on every phone")
     live = {run for one in told for run, text in one.logs.items() if '"source":"live"' in text.partition("\n")[0]}
-    found = {
+    return {
         "phones": len(told),
         "presses": PRESSES,
         "delay_median_s": round(median(delays), 3),
@@ -98,8 +104,6 @@ def a_class() -> dict[str, Any]:
         "server_cpu_s": round(spent, 2),
         "server_cpu_share": round(spent / took, 3),
     }
-    print("\n".join(f"{name:>18} {value}" for name, value in found.items()))
-    return found
 
 
 def pressed(page: Any, told: list[Phone]) -> list[float]:

@@ -2,7 +2,7 @@
 
 The teacher's page has a secret. It posts its run in parts, and the moment that it shows; each phone holds one stream
 of server-sent events and is sent what it lacks. There is one state and no queue: a slow phone skips moments, and one
-that comes back goes on behind the last part that it had. Nothing is stored, nobody has a name.
+that comes back goes on after the last part that it had. Nothing is stored, nobody has a name.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Room:
         return (self.joined() >= MOST and new) or sum(one.streams for one in self.phones.values()) >= 2 * MOST
 
     async def follow(self, name: str, since: str = "") -> AsyncIterator[str]:
-        """What a phone is sent, behind `since`, the id of the last message that it had."""
+        """What a phone is sent after `since`, the id of the last message that it had."""
         phone = self.phones.setdefault(name, Phone())
         phone.streams += 1
         self.changed()

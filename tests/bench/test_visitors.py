@@ -1,4 +1,4 @@
-"""The bench of many visitors runs: a teacher, three phones, one run. No delay is judged here."""
+"""The bench of many visitors runs: a teacher, three phones, one run; three runs of three. No delay is judged here."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.skipif(not (ROOT / "assets/family/target").is_dir(), reason="the embedded family is not there")
 def test_the_suite_measures_a_class() -> None:
     pytest.importorskip("playwright.sync_api")
-    code = "from specdec.bench import visitors, __main__ as bench; visitors.PHONES, visitors.PRESSES = 3, 2\n"
+    code = "from specdec.bench import visitors, __main__ as bench; visitors.PHONES, visitors.PRESSES, visitors.line.VISITORS = 3, 2, 3\n"
     code += "raise SystemExit(bench.main(['--suite', 'visitors']))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])["class"]
+    report = json.loads(done.stdout.splitlines()[-1])
+    found, line = report["class"], report["line"]
+    assert (line["visitors"], line["lost"], line["mixed"], line["in_order"]) == (3, 0, 0, True)
     assert found["phones"] == 3 and found["presses"] == 2 and found["engine_runs"] == 1
     assert 0 < found["delay_median_s"] <= found["delay_p95_s"] and found["server_cpu_s"] > 0 and found["log_kb"] > 0
