@@ -1,4 +1,4 @@
-"""The bench of many visitors runs: a teacher, three phones, one run; three runs of three. No delay is judged here."""
+"""The bench of many visitors runs: a teacher, three phones, one run; three visitors. No delay is judged here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.skipif(not (ROOT / "assets/family/target").is_dir(), reason="the embedded family is not there")
 def test_the_suite_measures_a_class() -> None:
     pytest.importorskip("playwright.sync_api")
-    code = "from specdec.bench import visitors, __main__ as bench; visitors.PHONES, visitors.PRESSES, visitors.line.VISITORS = 3, 2, 3\n"
+    code = "from specdec.bench import visitors, __main__ as bench\n"
+    code += "visitors.PHONES, visitors.PRESSES, visitors.line.VISITORS = 3, 2, 3\n"
     code += "raise SystemExit(bench.main(['--suite', 'visitors']))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
