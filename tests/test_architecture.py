@@ -42,6 +42,7 @@ ALLOWED = {
         "families",
         "gpu",
         "lanes",
+        "traces",
         "cli",
         "bench",
     },

@@ -37,6 +37,8 @@ def app(
     begin_with(pair, target, draft)
     if public:
         os.environ["SPECDEC_PUBLIC"] = "1"
+    if teach:  # a phone that opens the whole page has nothing downloaded
+        os.environ.setdefault("SPECDEC_PAIRS", "")
     from ..ui import classroom, session
     from ..ui.build import build
     from ..ui.theme import launch_settings

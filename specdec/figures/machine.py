@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import os
 import platform
@@ -37,6 +38,7 @@ def free_memory() -> int | None:
     return min(found, default=None)
 
 
+@functools.cache
 def gpu_memory() -> int | None:
     """Bytes of the largest NVIDIA GPU, as its driver's own tool says; None without one. It needs no torch."""
     asked = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
