@@ -3,7 +3,7 @@
 The package `spaces` (0.51.3 was read) stands in for CUDA in the thread that imports it: a family loaded there is put
 aside when the page is launched. Every call of a decorated function asks for a GPU, forks this process, and moves the
 family to the GPU in there. Arguments and answers are pickled. Of an error only the name arrives, so what the engine
-refuses is an answer. Graphs and pinned memory are made by a run, hence in the fork.
+refuses is an answer. Graphs and pinned memory are made by a run, so in the fork.
 """
 
 from __future__ import annotations

@@ -41,7 +41,9 @@ class FullCache:
         from transformers import DynamicCache
 
         self.capacity, self.length = capacity, 0
-        self.inner = DynamicCache()  # not made from a config: then a layer with a window would forget what is behind it
+        self.inner = (
+            DynamicCache()
+        )  # not made from a config: then a layer with a window would forget what lies before it
         self.states = {i: torch.zeros(capacity, width, dtype=dtype, device=device) for i in sorted({*taps})}
 
     def keep(self, length: int, path: Sequence[int] = ()) -> None:

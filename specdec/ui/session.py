@@ -286,13 +286,9 @@ def _with_engine(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Itera
     yield News("notice", _notice("loading" if not _loaded(name) else "running"))
     try:
         family, race = yield from _patiently(lambda: _engine(name))
-    except ValueError as refusal:
-        if presets.named(name):  # a stranger's checkpoint: the sentence says what does not fit
+    except Exception as error:
+        if isinstance(error, ValueError) and presets.named(name):  # a published checkpoint: it says what does not fit
             raise
-        log.exception("the models cannot be loaded: %s", refusal)
-        yield News("error", _notice("no_engine"))
-        return
-    except Exception:
         log.exception("the models cannot be loaded")
         yield News("error", _notice("no_engine"))
         return

@@ -108,7 +108,6 @@ def asking() -> tuple[str, str]:
     if request is None:
         return "", ""
     here = request.client.host if request.client else ""
-    proxied = (
-        request.headers.get("x-forwarded-for", "") if is_public() else ""
-    )  # its last entry is the proxy's own word
+    # The last entry is the proxy's own word.
+    proxied = request.headers.get("x-forwarded-for", "") if is_public() else ""
     return request.session_hash or "", proxied.rpartition(",")[2].strip() or here
