@@ -18,7 +18,7 @@ from specdec import engine
 from specdec.bench.host import host_reads
 from specdec.drafters import DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
 from specdec.engine import PromptError, Task
-from specdec.events import Committed, Event, Failed, Finished
+from specdec.events import Committed, Event, Failed, Finished, Law
 from specdec.families import zoo
 from specdec.gpu import lane
 from specdec.gpu.accept import TableChooser
@@ -34,13 +34,15 @@ def task(kind: str, k: int = 4, **changes: Any) -> Task:
 
 
 def told(value: Any, figure: Callable[[float], Any] = float) -> Any:
-    """Without times; every figure by `figure`."""
+    """Without times; every figure by `figure`. A law by token: rounding swaps equals."""
     if isinstance(value, float):
         return figure(value)
     if is_dataclass(value):
         kept = {f.name: told(getattr(value, f.name), figure) for f in fields(value) if f.name not in TIMES}
         if isinstance(value, Finished):
             del kept["draft"], kept["eager"]
+        if isinstance(value, Law):
+            kept["top"] = told(tuple(sorted(value.top, key=lambda one: one.token)), figure)
         return type(value).__name__, kept
     return tuple(told(one, figure) for one in value) if isinstance(value, tuple) else value
 
