@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .models.view import TargetView
 
 EMBEDDED, TUNED = "embedded", "tuned"  # the families that come with the package
-RULES = ("rejection", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
+RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
 LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
 ADAPTIVE, DEFAULT = "adaptive", "draft_model"
 MODEL, EXIT = "models.base.LanguageModel", "exit_layer"

@@ -1,4 +1,4 @@
-"""Every way to judge a draft, by name: rejection sampling (`verify.py`), and three others on the same draft.
+"""Every way to judge a draft, by name: rejection sampling (`verify.py`), and four others on the same draft.
 
 Greedy decoding needs no rule: where p is one-hot, each rule keeps exactly the target's likeliest tokens.
 """
@@ -15,18 +15,17 @@ from .types import Kind, Proposal, Trial, TYPICAL_DELTA, TYPICAL_EPSILON, Verdic
 from .verify import RejectionSampling, Rule
 
 
-class SharedNoise(Rule):
+class SampleAndMatch(Rule):
     """The target draws its own token at every node; a child is kept while it is that very token.
 
-    Drafter and target draw with the same Gumbel noise (`SharedNoiseChooser`), so on a chain a token is kept with
-    probability Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV): Daliri, Musco and Suresh 2024
-    (arXiv 2408.07978). The text is the target's samples and nothing else: token for token that of plain decoding
-    with this seed, for any drafter and any K. With independent draws it is lossless, too, but keeps only Σ p·q.
+    The text is the target's samples and nothing else, so it is lossless for any drafter, and q is not needed: what
+    engines do that are not told it. A token drawn from q is kept with probability Σ p·q, one that was chosen outright
+    with p(x); rejection sampling keeps Σ min(p, q) and p(x). "Naive sampling" in SpecInfer (arXiv 2305.09781, 4.3).
     """
 
-    name = "shared noise"
+    name = "sample and match"
     lossless = True
-    description = "Draw from both models with the same noise; keep a token while it is the target's own sample."
+    description = "Draw from the target at every place; keep a token while it is the target's own sample. Needs no q."
 
     def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
         node, path = -1, list[int]()
@@ -37,6 +36,18 @@ class SharedNoise(Rule):
                 return without_coins(proposal, rows, path, token)
             node = same[0]
             path.append(node)
+
+
+class SharedNoise(SampleAndMatch):
+    """Sample and match, where drafter and target draw with the same Gumbel noise (`SharedNoiseChooser`).
+
+    On a chain a token is kept with probability Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV):
+    Daliri, Musco and Suresh 2024 (arXiv 2408.07978). The text is token for token that of plain decoding with this
+    seed, for any drafter and any K.
+    """
+
+    name = "shared noise"
+    description = "Draw from both models with the same noise; keep a token while it is the target's own sample."
 
     def chooser(self, seed: int) -> Chooser:
         return SharedNoiseChooser(seed)
@@ -126,6 +137,7 @@ def without_coins(proposal: Proposal, rows: Tensor, path: Sequence[int], token: 
 
 RULES: dict[str, type[Rule]] = {
     "rejection": RejectionSampling,
+    "match": SampleAndMatch,
     "shared_noise": SharedNoise,
     "block": BlockVerification,
     "typical": TypicalAcceptance,

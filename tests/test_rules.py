@@ -1,4 +1,4 @@
-"""Four rules on the same draft: what each keeps, that three are lossless, and that the fourth says it is not."""
+"""Five rules on the same draft: what each keeps, that four are lossless, and that the fifth says it is not."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ids(events: list[Event], lane: str = "speculative") -> list[int]:
 
 
 @pytest.mark.parametrize("paths", [64, pytest.param(130, marks=pytest.mark.long)])
-@pytest.mark.parametrize("key", ["block", "shared_noise"])
+@pytest.mark.parametrize("key", ["match", "block", "shared_noise"])
 def test_every_random_path_gives_the_targets_law(key: str, paths: int) -> None:
     proved: list[Case] = []
     few = [case for case in cases(key) if case.k > 0 and case.vocabulary ** (case.length + 1) <= paths]
@@ -59,7 +59,14 @@ def test_every_random_path_gives_the_targets_law(key: str, paths: int) -> None:
 
 @pytest.mark.parametrize(
     ("key", "drafter"),
-    [("block", "model"), ("block", "point"), ("shared_noise", "model"), ("shared_noise", "without replacement")],
+    [
+        ("match", "model"),
+        ("match", "without replacement"),
+        ("block", "model"),
+        ("block", "point"),
+        ("shared_noise", "model"),
+        ("shared_noise", "without replacement"),
+    ],
 )
 def test_three_drafts_deep(key: str, drafter: str) -> None:
     depth = 2 if drafter == "without replacement" else 3
@@ -78,9 +85,29 @@ def test_typical_acceptance_is_not_lossless_but_greedy_text_survives(drafter: st
 
 def test_the_labels_are_true() -> None:
     assert {key for key, rule in RULES.items() if not rule.lossless} == {"typical"}
-    assert len({rule.name for rule in RULES.values()}) == len({rule.description for rule in RULES.values()}) == 4
+    for told in ("name", "description"):
+        assert len({getattr(rule, told) for rule in RULES.values()}) == len(RULES)
     assert "Lossy" in RULES["typical"].description
     assert isinstance(Task(toys.TableModel(3, 0), (0,)).rule, RejectionSampling)
+
+
+def test_what_each_rule_keeps_of_a_draft_on_average() -> None:
+    """Of a drawn draft Σ min(p, q) or Σ p·q, of one that was chosen outright p(x) by either rule."""
+    torch.manual_seed(0)
+    p, q = torch.rand(2, 5, dtype=torch.float64).pow(2).softmax(-1)
+    chosen = int(q.argmax())
+
+    def kept(rule: str, drawn: bool) -> float:
+        def run(chooser: Chooser) -> tuple[int, ...]:
+            token = chooser.categorical(q, ("draft", 0)) if drawn else chosen
+            proposal = Proposal.chain([token], q[None] if drawn else None)
+            return (len(named(rule).verify(proposal, torch.stack([p, p]), chooser).path),)
+
+        return output_law(run)[0][(1,)]
+
+    assert kept("rejection", True) == pytest.approx(float(torch.minimum(p, q).sum()), abs=EXACT)
+    assert kept("match", True) == pytest.approx(float(p @ q), abs=EXACT)
+    assert kept("rejection", False) == pytest.approx(kept("match", False), abs=EXACT) == float(p[chosen])
 
 
 # The enumeration has power: planted mistakes.
@@ -295,7 +322,7 @@ def test_a_block_can_be_judged_again_from_its_events() -> None:
 
 
 @pytest.mark.parametrize("drafter", ["model", "without replacement"])
-@pytest.mark.parametrize("key", ["shared_noise", "typical"])
+@pytest.mark.parametrize("key", ["match", "shared_noise", "typical"])
 def test_a_rule_without_coins_tells_of_none(key: str, drafter: str) -> None:
     rejected = 0
     for event in run(key, drafter):
@@ -347,7 +374,7 @@ def test_every_rule_runs_by_name_and_the_lanes_say_which(family: Family) -> None
 
 
 def test_an_unknown_rule_is_refused_with_the_choices(family: Family, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="choose from rejection, shared_noise, block, typical"):
+    with pytest.raises(ValueError, match="choose from rejection, match, shared_noise, block, typical"):
         race(family, "Once", rule="luck")
     assert terminal.main(["Once", "--rule", "luck", "--dtype", "float32"]) == 2
     assert "there is no rule 'luck'" in capsys.readouterr().err
@@ -368,7 +395,7 @@ def test_the_prover_sees_the_residual_of_one_token_after_a_block(
     assert prove.prove_rule("block") == 1
 
 
-@pytest.mark.parametrize(("key", "status"), [("block", 0), ("shared_noise", 0), ("typical", 1)])
+@pytest.mark.parametrize(("key", "status"), [("match", 0), ("block", 0), ("shared_noise", 0), ("typical", 1)])
 def test_the_prover_takes_a_rule(
     key: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

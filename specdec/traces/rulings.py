@@ -13,7 +13,8 @@ from ..events import Position
 from ..types import Said, Status, TYPICAL_DELTA, TYPICAL_EPSILON
 from .cycle import AuditedCycle, MAX_SAID, NOTHING
 
-REJECTION, NOISE, BLOCK, TYPICAL = "rejection sampling", "shared noise", "block verification", "typical acceptance"
+REJECTION, MATCH, NOISE = "rejection sampling", "sample and match", "shared noise"
+BLOCK, TYPICAL = "block verification", "typical acceptance"
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,23 @@ def by_block(cycle: AuditedCycle) -> list[Ruling]:
     return [Ruling("accepted" if i < kept else "rejected" if i == kept else "discarded", why) for i in range(n)]
 
 
+def by_match(cycle: AuditedCycle) -> list[Ruling]:
+    """The target draws a token at each place, and it joins the text there: a draft is kept if it is that token."""
+    rulings, node = [NEVER] * len(cycle.positions), -1
+    for token, piece in zip(cycle.committed.tokens, cycle.committed.pieces, strict=True):
+        why = Said("the target draws {piece!r}", piece=piece[:MAX_SAID])
+        children = cycle.children(node)
+        following = [child for child in children if cycle.positions[child].token == token][:1]
+        for child in following or children:
+            rulings[child] = Ruling("accepted" if following else "rejected", why)
+        if not following:
+            return rulings
+        node = following[0]
+    for child in cycle.children(node):  # the text ended first
+        rulings[child] = UNTOLD
+    return rulings
+
+
 def by_sample(cycle: AuditedCycle) -> list[Ruling]:
     """What the noise draws from the target's row is kept."""
     rulings, node = [NEVER] * len(cycle.positions), -1
@@ -116,6 +134,7 @@ def by_threshold(cycle: AuditedCycle) -> list[Ruling]:
 
 JUDGES: dict[str, Callable[[AuditedCycle], list[Ruling]]] = {
     REJECTION: by_coins,
+    MATCH: by_match,
     NOISE: by_sample,
     BLOCK: by_block,
     TYPICAL: by_threshold,

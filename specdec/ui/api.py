@@ -178,7 +178,7 @@ def compare(
         temperature: 0 is greedy; at most 2
         max_tokens: new tokens, 1 to 256
         seed: of all coins and draws
-        rule: rejection, shared_noise, block or typical (lossy)
+        rule: rejection, match, shared_noise, block or typical (lossy)
         family: the target, embedded or tuned (on code)
 
     Returns:
@@ -222,7 +222,7 @@ def explain(
         temperature: 0 is greedy; at most 2
         max_tokens: new tokens, 1 to 256
         seed: of all coins and draws
-        rule: rejection, shared_noise, block or typical (lossy)
+        rule: rejection, match, shared_noise, block or typical (lossy)
         family: the target, embedded or tuned (on code)
 
     Returns:

@@ -14,13 +14,13 @@ from typing import Any
 from ..families import presets
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, RULES, TUNED
-from ..traces.rulings import BLOCK, NOISE, REJECTION, TYPICAL
+from ..traces.rulings import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, sentences, strings
 
 FAMILY = ASSETS / "family"
 # The families that share this folder: the general target, and the one tuned on code, each with its drafters.
 TARGETS = {EMBEDDED: "target", TUNED: "tuned/target"}
-RULE_NAMES = dict(zip(RULES, (REJECTION, NOISE, BLOCK, TYPICAL), strict=True))  # as a trace calls them
+RULE_NAMES = dict(zip(RULES, (REJECTION, MATCH, NOISE, BLOCK, TYPICAL), strict=True))  # as a trace calls them
 MAX_HEADER = 1_000_000  # bytes
 MAX_PAIR = 300  # characters of two names
 

@@ -21,7 +21,7 @@ from specdec.events import Committed, Drafted, from_dict, Started, to_dict, Veri
 from specdec.proof.toys import TableModel
 from specdec.rules import BlockVerification, RULES
 from specdec.sampling import SharedNoiseChooser
-from specdec.traces.file import dump, Header
+from specdec.traces.file import dump, Header, Trace
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
 
@@ -111,7 +111,7 @@ def case(proposal: Proposal, rows: Tensor, coins: list[float], rule: str) -> dic
     wanted, real = [], None
     for name, k, part, verdict in verdicts(proposal, rows, coins):
         states = describe.statuses(part, verdict)
-        by_place = proposal.is_chain or name in ("shared noise", "first choice")
+        by_place = proposal.is_chain or name in ("sample and match", "shared noise", "first choice")
         token = verdict.token if by_place else None  # in a tree the other rules name noise by the node
         wanted.append(
             {"rule": name, "k": k, "path": verdict.path, "kind": verdict.kind, "states": states, "token": token}
@@ -136,10 +136,19 @@ def cases() -> Iterator[dict[str, Any]]:
 def test_the_pages_what_if_decides_as_the_rules_do(tmp_path: Path) -> None:
     made = list(cases())
     kinds = {(want["rule"], want["kind"]) for one in made for want in one["wanted"]}
-    assert len(kinds) == 10  # every rule both keeps all and does not
+    assert len(kinds) == 2 * (len(RULES) + 1)  # every rule both keeps all and does not
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(made), encoding="utf-8")
-    nodejs.check("step.test.cjs", CASES=path)
+    nodejs.check("step.test.cjs", CASES=path, MATCHED=matched(tmp_path / "matched.jsonl"))
+
+
+def matched(path: Path) -> Path:
+    """A run whose drafts were held against the target's own draws."""
+    target = TableModel(12, seed=1)
+    drafter = DraftModelDrafter(TableModel(12, seed=2, base=target))
+    task = Task(target, (1,), SamplingParams(1.0, max_tokens=40), drafter, 3, RULES["match"](), lane="speculative")
+    Trace(Header("r", "live", "p", ("speculative",)), tuple(generate(task))).save(path)
+    return path
 
 
 # What the events tell.

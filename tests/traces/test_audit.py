@@ -27,7 +27,7 @@ from specdec.traces.audit import audit, Fault, holds, LaneAudit
 from specdec.traces.compare import compare
 from specdec.traces.file import Header, Trace, TraceError
 from specdec.traces.report import examine
-from specdec.traces.rulings import BLOCK, JUDGES, NOISE, REJECTION, TYPICAL
+from specdec.traces.rulings import BLOCK, JUDGES, MATCH, NOISE, REJECTION, TYPICAL
 from specdec.traces.shape import MAX_NODES
 from specdec.types import Costs, SamplingParams
 from specdec.ui import menu
@@ -98,7 +98,7 @@ def test_every_rule_on_every_draft_passes(drafter: str, rule: str, params: Sampl
 
 
 def test_the_names_of_the_rules_are_the_engines() -> None:
-    assert set(JUDGES) == {rule.name for rule in rules.RULES.values()} == {REJECTION, NOISE, BLOCK, TYPICAL}
+    assert set(JUDGES) == {rule.name for rule in rules.RULES.values()} == {REJECTION, MATCH, NOISE, BLOCK, TYPICAL}
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
@@ -355,7 +355,7 @@ def test_a_tampered_h_of_a_block_is_found() -> None:
     assert faults and faults[0].cycle == cycle
 
 
-@pytest.mark.parametrize("rule", ["shared_noise", "typical", "block"])
+@pytest.mark.parametrize("rule", ["match", "shared_noise", "typical", "block"])
 def test_a_verdict_of_another_rule_is_found(rule: str) -> None:
     lines = [to_dict(event) for event in run(rule=rule, params=SamplingParams(1.0, max_tokens=60, seed=1))]
     other = NOISE if rule == "typical" else TYPICAL

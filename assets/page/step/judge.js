@@ -4,8 +4,8 @@
  * This is the rules' third form, beside the engine's loop and the audit. It shares no code with them, so that Node can hold
  * it against them. A cycle is one of `../race/run.js`. */
 
-const REJECTION = "rejection sampling", NOISE = "shared noise", BLOCK = "block verification", TYPICAL = "typical acceptance", FIRST = "first choice";
-const RULES = [REJECTION, NOISE, BLOCK, TYPICAL, FIRST];
+const REJECTION = "rejection sampling", MATCH = "sample and match", NOISE = "shared noise", BLOCK = "block verification", TYPICAL = "typical acceptance", FIRST = "first choice";
+const RULES = [REJECTION, MATCH, NOISE, BLOCK, TYPICAL, FIRST];
 const EPSILON = 0.09, DELTA = 0.3; // of typical acceptance, as in the engine
 
 /* What a question needs and this cycle does not hold, as the name of a sentence; null if it can be answered. */
@@ -14,7 +14,7 @@ function lacks(cycle, rule) {
   if (rule === REJECTION) return null;
   if (rule === BLOCK) return tree ? "tree" : drafts.every((draft) => chanceOfBlock(draft) != null) ? null : "block";
   const heads = drafts.filter((draft) => headOf(drafts, draft) === draft);
-  if (rule === NOISE) return heads.every((draft) => draft.target && draft.target.sample) ? null : "sample";
+  if (rule === MATCH || rule === NOISE) return heads.every((draft) => draft.target && draft.target.sample) ? null : "sample";
   return heads.every((draft) => draft.target && draft.target.top.length) ? null : "laws";
 }
 
@@ -43,11 +43,12 @@ function freshCoin(number, node) {
   return ((x ^ (x >>> 14)) >>> 0) / 4294967296;
 }
 
-/* The cycle under another rule, with a shorter draft or with other coins: `choice` is { rule, k, coins }. */
-function judge(cycle, choice) {
+/* The cycle under another rule, with a shorter draft or with other coins: `choice` is { rule, k, coins }, `ran` the rule of its run. */
+function judge(cycle, choice, ran) {
   const k = choice.k ?? Infinity, drafts = cycle.drafts.map((draft) => (draft.level <= k ? draft : { ...draft, parent: null })), raw = rawOf(cycle.drafts);
   const coin = (node) => choice.coins && choice.coins[node] != null ? choice.coins[node] : drafts[node].u ?? freshCoin(cycle.number, node);
-  const walk = { [REJECTION]: byCoins, [NOISE]: bySample, [BLOCK]: byBlock, [TYPICAL]: byThreshold, [FIRST]: byFirst }[choice.rule];
+  const samples = ran === MATCH ? drawnIn(cycle) : {}, bySample = sampled(choice.rule === MATCH ? samples : {});
+  const walk = { [REJECTION]: byCoins, [MATCH]: bySample, [NOISE]: bySample, [BLOCK]: byBlock, [TYPICAL]: byThreshold, [FIRST]: byFirst }[choice.rule];
   return { rule: choice.rule, k, ...walk(drafts, raw, coin) };
 }
 
@@ -90,11 +91,19 @@ function together(drafts, wanted) {
   }
 }
 
-function bySample(drafts, raw) {
-  return together(drafts, (draft, node) => {
-    const { sample } = headOf(drafts, draft).target;
+/* What the target drew is kept: in this very run, where `known` tells it by place, else with the noise of the place. */
+function sampled(known) {
+  return (drafts, raw) => together(drafts, (draft, node) => {
+    const sample = known[draft.parent] || headOf(drafts, draft).target.sample;
     return { p: raw[node], q: draft.q, sample, kept: sample.token === draft.token };
   });
+}
+
+/* The target's own draws in a run of sample and match, by place: they are the text. */
+function drawnIn(cycle) {
+  const kept = cycle.drafts.filter((draft) => draft.status === "accepted"), places = kept.map((draft) => [draft.parent, draft]);
+  if (cycle.own) places.push([kept.length ? cycle.drafts.indexOf(kept[kept.length - 1]) : -1, cycle.own]);
+  return Object.fromEntries(places.map(([place, { token, piece }]) => [place, { token, piece }]));
 }
 
 function byFirst(drafts, raw) {
@@ -146,6 +155,7 @@ function recorded(cycle, rule) {
     trials[node] = { p, q, kept: rule === BLOCK ? u < h : accepted(draft) };
     if (rule === BLOCK) Object.assign(trials[node], { u, h, chance: h });
     else if (u != null) Object.assign(trials[node], { u, chance: Math.min(1, p / q) });
+    else if (rule === MATCH) trials[node].sample = drawnIn(cycle)[draft.parent];
     else if (rule === NOISE && law) trials[node].sample = law.sample;
     else if (rule === TYPICAL && law) trials[node].limit = Math.min(EPSILON, DELTA * Math.exp(-law.entropy));
   }
@@ -211,4 +221,4 @@ function stepsOf(cycle, verdict, states, own) {
   return ["draft", "check", ...verdict.order, ...(late ? ["late"] : []), ...(own ? ["own"] : []), "commit"];
 }
 
-module.exports = { BLOCK, NOISE, FIRST, TYPICAL, REJECTION, RULES, judge, recorded, statesOf, ownOf, stepsOf, lawsOf, lacks, headOf, freshCoin };
+module.exports = { BLOCK, MATCH, NOISE, FIRST, TYPICAL, REJECTION, RULES, judge, recorded, statesOf, ownOf, stepsOf, lawsOf, lacks, headOf, freshCoin };

@@ -4,7 +4,7 @@
  * `now()` is what the page shows: the cycle, the verdict, the target's own token, and the letters of the chosen notation. */
 
 const { h, s, text, line, rect, svg, hatch, fill, words, shown, chance, clamp } = require("../race/player.js");
-const { FIRST, lawsOf } = require("./judge.js");
+const { FIRST, MATCH, lawsOf } = require("./judge.js");
 
 const SHOWN = 6; // tokens in a chart, the rest goes to "all others"
 
@@ -73,8 +73,8 @@ function pictures(W, now) {
   function plainTest(draft, trial, width) {
     const P = W.position;
     if (trial.limit != null) return [threshold(trial, width), verdictOf(draft, trial), formula(words(P.formula_typical, { name: letters().p_short, p: figure(trial.p), sign: trial.kept ? "≥" : "<", limit: figure(trial.limit) })), note(P.note_typical)];
-    const first = now().verdict.rule === FIRST, wanted = trial.sample ? h("p", { class: "sd-so" }, ...fill(first ? P.first : P.sample, { x: mark(trial.kept ? "acc" : "res", trial.sample.piece) })) : null;
-    return [wanted, verdictOf(draft, trial), note(first ? P.note_first : P.note_noise)].filter(Boolean);
+    const { rule } = now().verdict, first = rule === FIRST, wanted = trial.sample ? h("p", { class: "sd-so" }, ...fill(first ? P.first : P.sample, { x: mark(trial.kept ? "acc" : "res", trial.sample.piece) })) : null;
+    return [wanted, verdictOf(draft, trial), note(first ? P.note_first : rule === MATCH ? P.note_match : P.note_noise)].filter(Boolean);
   }
 
   function threshold(trial, width) {

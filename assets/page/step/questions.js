@@ -4,7 +4,7 @@
  * `page` is the page that asks: what it shows (`now`), the rule of its run, the draft in focus, and how it is drawn again. */
 
 const { h, words, sentences, shown } = require("../race/player.js");
-const { RULES, lacks } = require("./judge.js"), { figure } = require("./pictures.js");
+const { MATCH, NOISE, RULES, lacks } = require("./judge.js"), { figure } = require("./pictures.js");
 
 function whatIf(W, part, S, page) {
   function paint() {
@@ -56,7 +56,8 @@ function whatIf(W, part, S, page) {
   function paintRule() {
     const { cycle, gained, verdict } = page.now(), A = W.what_if, mine = page.rule(), missing = [];
     for (const option of part.rule.options) {
-      const why = cycle.drafts.length ? option.value !== mine && lacks(cycle, option.value) : "nothing";
+      const tied = mine === NOISE && option.value === MATCH && "tied"; // its draft knows the only draws that a trace holds
+      const why = cycle.drafts.length ? option.value !== mine && (tied || lacks(cycle, option.value)) : "nothing";
       option.disabled = Boolean(why);
       if (why && !missing.includes(why)) missing.push(why);
     }

@@ -4,7 +4,7 @@
  * What decides is in judge.js. The run and the makers of elements are the player's. Text enters by `append`. */
 
 const KIT = require("../race/player.js");
-const { BLOCK, NOISE, FIRST, TYPICAL, REJECTION, judge, recorded, statesOf, ownOf, stepsOf, lawsOf, headOf } = require("./judge.js");
+const { BLOCK, MATCH, NOISE, FIRST, TYPICAL, REJECTION, judge, recorded, statesOf, ownOf, stepsOf, lawsOf, headOf } = require("./judge.js");
 const { pictures, apart, figure, key, mark, note, title } = require("./pictures.js"), { whatIf } = require("./questions.js"), { moveIn } = require("./moves.js");
 
 const PACES = [["slow", 5000], ["steady", 2500], ["quick", 900]];
@@ -47,7 +47,7 @@ function mount(element, props) {
   /* Everything that is drawn, from the cycle and the question. */
   function look() {
     const cycle = cycles()[S.cycle], theirs = recorded(cycle, rule()), touched = asked();
-    const verdict = touched ? judge(cycle, { ...S.choice, rule: S.choice.rule || rule() }) : theirs;
+    const verdict = touched ? judge(cycle, { ...S.choice, rule: S.choice.rule || rule() }, rule()) : theirs;
     const states = touched ? statesOf(cycle, verdict) : cycle.drafts.map((draft) => draft.state);
     if (!touched) verdict.order = verdict.order.filter((node) => states[node] !== "cut");
     const own = ownOf(cycle, verdict, theirs), steps = stepsOf(cycle, verdict, states, own);
@@ -229,7 +229,7 @@ function mount(element, props) {
     const { verdict, cycle } = now, Y = W.judge, trial = verdict.trials[node], { piece } = cycle.drafts[node], [u, r] = trial.u == null ? ["–", "–"] : apart(trial.u, trial.chance);
     const told = { x: mark(trial.kept ? "acc" : "rej", piece), p: figure(trial.p), q: figure(trial.q), r, h: r, u, verdict: h("b", {}, trial.kept ? Y.keep : Y.reject), limit: trial.limit == null ? "–" : figure(trial.limit), sample: trial.sample ? shown(trial.sample.piece) : "–" };
     const fresh = trial.u != null && cycle.drafts[node].u == null && !(S.choice.coins && S.choice.coins[node] != null) ? [Y.fresh] : [];
-    if (verdict.rule === NOISE) return fill(trial.sample ? Y.noise : Y.plain, told);
+    if (verdict.rule === MATCH || verdict.rule === NOISE) return fill(!trial.sample ? Y.plain : verdict.rule === MATCH ? Y.match : Y.noise, told);
     if (verdict.rule === FIRST) return fill(Y.first, told);
     if (verdict.rule === TYPICAL) return fill(trial.limit == null ? Y.plain : Y.typical, told);
     if (trial.u == null) return fill(Y.plain, told);
@@ -241,7 +241,7 @@ function mount(element, props) {
   function ownSentence() {
     const { own, verdict } = now, Y = W.own_says, rejected = own.node >= 0;
     const name = own.sample ? mark(own.state, own.sample.piece) : h("span", {}, guess());
-    const key = own.state === "pla" ? "pla" : own.state === "bon" ? "bonus" : rejected ? (isGreedy() ? "greedy" : "residual") : verdict.rule === NOISE ? "noise" : verdict.rule === FIRST ? "greedy" : "straight";
+    const key = own.state === "pla" ? "pla" : own.state === "bon" ? "bonus" : rejected ? (isGreedy() ? "greedy" : "residual") : verdict.rule === MATCH ? "match" : verdict.rule === NOISE ? "noise" : verdict.rule === FIRST ? "greedy" : "straight";
     return fill(Y[key], { own: name });
   }
 

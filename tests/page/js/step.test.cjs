@@ -44,6 +44,17 @@ test("the recorded verdict, judged again with its own coins, is itself", () => {
   }
 });
 
+test("what the target drew in a run of sample and match stays what it drew", () => {
+  const { cycles } = player.fold(lines(fs.readFileSync(process.env.MATCHED, "utf8"))).lanes.speculative, drafting = cycles.filter((cycle) => cycle.drafts.length);
+  const other = drafting.filter((cycle) => {
+    const theirs = step.recorded(cycle, step.MATCH), again = step.judge(cycle, { rule: step.MATCH }, step.MATCH);
+    assert.deepEqual([again.path, again.order, again.trials], [theirs.path, theirs.order, Object.fromEntries(Object.entries(again.trials).map(([node, trial]) => [node, { ...trial, ...theirs.trials[node] }]))]);
+    assert.equal(step.ownOf(cycle, again, theirs)?.sample.token, cycle.own?.token);
+    return String(step.judge(cycle, { rule: step.NOISE }, step.MATCH).path) !== String(theirs.path);
+  });
+  assert.ok(drafting.length > 10 && other.length > 0); // the noise of a place draws otherwise than the run did
+});
+
 test("another coin turns a verdict round at min(1, p/q), and nowhere else", () => {
   let turned = 0;
   for (const { cycle, rule } of CASES.filter((one) => one.rule === step.RULES[0])) {
@@ -99,7 +110,7 @@ test("an older trace is taken apart, and says which questions it cannot answer",
   for (const one of chains) {
     const cycle = cycleOf(older(one.events)), theirs = step.recorded(cycle, one.rule);
     assert.deepEqual(theirs.path, step.recorded(one.cycle, one.rule).path);
-    assert.deepEqual(step.RULES.map((rule) => step.lacks(cycle, rule)), [null, "sample", "block", null, null]);
+    assert.deepEqual(step.RULES.map((rule) => step.lacks(cycle, rule)), [null, "sample", "sample", "block", null, null]);
     const open = step.judge(cycle, { rule: one.rule, coins: Object.fromEntries(cycle.drafts.map((_, node) => [node, 0])) });
     assert.deepEqual([step.ownOf(cycle, open, theirs).law, step.ownOf(cycle, open, theirs).state], [theirs.path.length === cycle.drafts.length ? cycle.own.law : null, "bon"]);
     for (const draft of cycle.drafts) {
