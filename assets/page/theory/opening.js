@@ -1,6 +1,6 @@
 // @ts-check
-/* What the page begins with: why a check is nearly free, when speculation loses, the best K at a glance, and what the
- * temperature does to acceptance. */
+/* What the page begins with: why a check is nearly free, when speculation loses, the best K at a glance, what the
+ * temperature does to acceptance, and what each rule keeps of one draft. */
 
 const { h, text, line, rect, svg, words, fixed } = require("../race/player.js");
 const { machineOf, modelOf, readingSeconds, computingSeconds, weightsRead, bestK, speedup, tempered, overlap } = require("./formulas.js");
@@ -43,7 +43,7 @@ function opening(W, part, S, room, { machines, models, reports }) {
 
   /* Both laws of two places at several temperatures, and their overlap. */
   function paintHeat() {
-    const width = room.heat, wide = width / TEMPERATURES.length, tall = 62, high = tall + 44, g = svg(width, 2 * high + 4, W.heat.aria);
+    const width = room.heat, wide = width / TEMPERATURES.length, tall = 62, high = tall + 56, g = svg(width, 2 * high - 8, W.heat.aria);
     Object.entries(PLACES).forEach(([name, laws], row) => {
       const floor = row * high + tall + 30;
       g.append(text(0, row * high + 11, W.heat[name], "sd-k"));
@@ -57,6 +57,24 @@ function opening(W, part, S, room, { machines, models, reports }) {
       });
     });
     part.heat.replaceChildren(g);
+  }
+
+  /* One place three times, and in it what stays: of a draft that is drawn, by either rule, and of the draft's first choice. */
+  function paintRules() {
+    const [p, q] = PLACES.agree, width = room.heat, wide = width / 3, tall = 62, floor = tall + 34, g = svg(width, floor + 22, W.kept_by.aria), first = q.indexOf(Math.max(...q));
+    const kept = { rejection: p.map((_, token) => Math.min(p[token], q[token])), match: p.map((_, token) => p[token] * q[token]), chosen: p.map((_, token) => (token === first ? p[token] : 0)) };
+    Object.entries(kept).forEach(([name, parts], i) => {
+      const left = i * wide, each = (wide - 18) / p.length, thick = Math.max(3, each - 4), up = (value) => (value / 0.5) * tall;
+      W.kept_by[name].forEach((said, row) => g.append(text(left, 11 + 14 * row, said, row ? "" : "sd-k")));
+      parts.forEach((part, token) => {
+        const x = left + token * each, outline = (value, cls) => g.append(rect(x, floor - up(value), thick, up(value), { class: cls, fill: "none", "stroke-width": 1.2 }));
+        g.append(rect(x, floor - up(part), thick, up(part), { class: "sd-f-acc" }));
+        outline(p[token], "sd-s-target");
+        if (name !== "chosen") outline(q[token], "sd-s-draft");
+      });
+      g.append(line(left, floor, left + wide - 14, floor, "sd-ax"), text(left, floor + 15, words(W.kept_by.kept, { share: fixed(parts.reduce((all, part) => all + part, 0)) }), "sd-b"));
+    });
+    part.rules.replaceChildren(g);
   }
 
   /* The draft model's α, greedy and sampled, on each text that the bench recorded. */
@@ -76,6 +94,7 @@ function opening(W, part, S, room, { machines, models, reports }) {
       paintWall();
       paintLoses(now, tokens, passes);
       paintHeat();
+      paintRules();
     },
   };
 }
