@@ -20,6 +20,7 @@ from typing import Any, Literal
 from .types import Costs, Kind, Said, SamplingParams, Status
 
 SCHEMA = 1
+UNNAMED = -1  # a drafted token that a server does not tell
 LARGEST = 2**64  # of a number in a file: anything below is finite wherever it is read
 
 
@@ -52,14 +53,15 @@ class Position:
     `h` is the chance that block verification keeps the block up to here, if no longer one was kept.
     `p` and `q` are the exact probabilities in the test: in a tree, those after the rejected siblings.
     `target` and `draft` list the same tokens, except those that have no probability at all.
+    A server watched from outside does not tell all: `token` is then `UNNAMED`, `p` and `q` are None.
     """
 
     node: int
     token: int
     piece: str
     status: Status
-    p: float
-    q: float
+    p: float | None
+    q: float | None
     u: float | None
     overlap: float | None = None  # sum of min(p, q)
     target: Law | None = None
@@ -81,6 +83,7 @@ class Started:
     rule: str = ""
     lossless: bool = True
     costs: Costs | None = None  # what a drafter weighs that chooses its own depth
+    server: str = ""  # whose lane it is, if it is watched from outside: the kind of server and its version
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,9 @@ class Failed:
     at: float
 
 
+# exact: the server's own list of steps agrees with what arrived; merged: steps were joined on the way, and the list
+# set them apart again; totals: the server tells sums only, and what arrived together counts as one cycle.
+Counted = Literal["exact", "merged", "totals"]
 FinishReason = Literal["length", "end", "stop", "context", "failed"]
 
 
@@ -143,7 +149,7 @@ FinishReason = Literal["length", "end", "stop", "context", "failed"]
 class Finished:
     """Seconds by kind of work: prefill (the first token), draft, verify, other (the engine's own).
 
-    `eager` is why a lane on a GPU ran without captured graphs.
+    `eager` is why a lane on a GPU ran without captured graphs. `counted` says how cycles of a server are known.
     """
 
     lane: str
@@ -156,6 +162,7 @@ class Finished:
     verify: float
     other: float
     eager: str | None = None
+    counted: Counted | None = None
 
 
 Event = Started | Drafted | Verified | Committed | Failed | Finished

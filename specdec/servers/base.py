@@ -1,0 +1,94 @@
+"""What any server is asked and what it tells, whoever wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ..events import FinishReason
+from ..types import SamplingParams
+
+
+class ServerError(ValueError):
+    """What a server did wrong, or why it cannot be asked: one sentence for people, without its key or its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a server says of itself; None and "" where it does not."""
+
+    kind: str  # "vLLM", "SGLang", "llama.cpp"
+    version: str
+    model: str
+    context: int | None = None
+    speculates: bool | None = None
+    k: int | None = None  # tokens drafted a cycle, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token as a server tells it. `id` is None where it tells text only.
+
+    `top` are the likeliest tokens of this place with their log-probabilities in nats, this one perhaps among them.
+    """
+
+    piece: str
+    id: int | None = None
+    logprob: float | None = None
+    top: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What arrived together. `drafted` and `accepted` are sums so far, where a server tells them as it goes."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    at: float  # seconds since the request was sent
+    drafted: int | None = None
+    accepted: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The last word of a stream. Steps are the server's own list, without the first token, which the prompt gives."""
+
+    reason: FinishReason
+    at: float
+    step_drafted: tuple[int, ...] | None = None
+    step_accepted: tuple[int, ...] | None = None
+    drafted: int | None = None
+    accepted: int | None = None
+
+
+Logprobs = Literal["none", "chosen", "top"]
+
+
+class Server(Protocol):
+    """One server at one address. Every method raises ServerError, and nothing else, for whatever a server does."""
+
+    @property
+    def facts(self) -> Facts: ...
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        """The ids that the server reads for `text`, special tokens included."""
+        ...
+
+    def stream(self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0) -> Iterator[Chunk | Ending]:
+        """One text as it arrives, `Ending` last. `top` asks for so many alternatives a token.
+
+        Closing the iterator hangs up, and the server stops.
+        """
+        ...
+
+    def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
+        """The tokens of `draws` independent texts of `params.max_tokens` each: one request where the server can.
+
+        The same `params.seed` asks for the same texts, where the server keeps its word.
+        """
+        ...
+
+    def law(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
+        """The likeliest tokens after `prompt` with their probabilities under `params`, as the server tells them."""
+        ...
