@@ -168,8 +168,9 @@ class Transcript:
     def finished(self, at: float, eager: str | None = None) -> Finished:
         other = max(0.0, at - sum(self.spent.values()))
         return Finished(
-            self.task.lane, self.reason or "failed", self.count, self.text, at, **self.spent, other=other, eager=eager
-        )
+            self.task.lane, self.reason or "failed", self.count, self.text, at, self.spent["prefill"],
+            self.spent["draft"], self.spent["verify"], other, eager,
+        )  # fmt: skip
 
 
 def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:

@@ -163,6 +163,8 @@ class Finished:
     other: float
     eager: str | None = None
     counted: Counted | None = None
+    drafted: int | None = None  # a server's own sums, where its cycles are not known
+    accepted: int | None = None
 
 
 Event = Started | Drafted | Verified | Committed | Failed | Finished

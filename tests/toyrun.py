@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from specdec.events import Candidate, Committed, Drafted, Event, Finished, Law, Position, Started, Verified
+from specdec.events import (
+    Candidate,
+    Committed,
+    Counted,
+    Drafted,
+    Event,
+    Finished,
+    Law,
+    Position,
+    Started,
+    UNNAMED,
+    Verified,
+)
 from specdec.traces.file import Header, Trace
 from specdec.types import Kind, SamplingParams, Status
 
@@ -103,6 +115,48 @@ def peer(cycles: int = 4) -> Iterator[Event]:
 def peer_trace() -> Trace:
     lanes = ("speculative", "transformers", "plain")
     return Trace(replace(header(), lanes=lanes), (*events(), *peer()))
+
+
+def server(counted: Counted | None = "exact", cycles: int = 4, lane: str = "speculative") -> Iterator[Event]:
+    """As a server tells it: cycles accept 2, 0, 1, 2, … of two. Rejected tokens have no name; no q, no coin.
+
+    Of sums alone only the accepted drafts are known. The plain lane drafts nothing.
+    """
+    t, total, text, sums = PREFILL, 1, " and", [0, 0]
+    fates: tuple[Status, ...] = ("rejected", "discarded")
+    yield Started(lane, "", 2, PARAMS, 5, server="vLLM 0.32.0")
+    yield Verified(lane, 0, (), 0.0, t, law(" and"), 0.5)
+    yield Committed(lane, 0, (1,), (text,), 0, "bonus", text, total, t)
+    for cycle in range(1, cycles + 1):
+        accepted = (2, 0, 1)[(cycle - 1) % 3] if lane == "speculative" else 0
+        drafts = [
+            Position(i, 10 + i, f" a{i}", "accepted", 0.5, None, None, target=law(" and")) for i in range(accepted)
+        ]
+        if lane == "speculative" and counted in ("exact", "merged"):
+            drafts += [Position(i, UNNAMED, "", fates[i - accepted], None, None, None) for i in range(accepted, 2)]
+        if drafts:
+            tokens, pieces = zip(*((x.token, x.piece) for x in drafts), strict=True)
+            yield Drafted(lane, cycle, tokens, pieces, tuple(range(-1, len(drafts) - 1)), t, t)
+        yield Verified(lane, cycle, tuple(drafts), t, t + PASS, law(" and"), 0.4)
+        t, total, sums = t + PASS, total + accepted + 1, [sums[0] + 2, sums[1] + accepted]
+        tokens, pieces = (
+            (*range(10, 10 + accepted), 100 + cycle),
+            (*(f" a{i}" for i in range(accepted)), f" own{cycle}"),
+        )
+        kind: Kind = "resampled" if len(drafts) > accepted else "bonus"
+        text += "".join(pieces)
+        yield Committed(lane, cycle, tokens, pieces, accepted, kind, "".join(pieces), total, t)
+    told = sums if counted == "totals" else (None, None)
+    yield Finished(lane, "end", total, text, t, PREFILL, 0.0, PASS * cycles, 0.0, None, counted, *told)
+
+
+def server_trace(counted: Counted | None = "exact", beside: bool = False, source: str = "recorded") -> Trace:
+    """`beside`: with a plain server's lane."""
+    told = {"kind": "vLLM", "version": "0.32.0", "model": "target", "context": 512, "speculates": True, "k": 2}
+    lanes = ("speculative", "plain") if beside else ("speculative",)
+    models = {"server": told} | ({"plain_server": told | {"speculates": False, "k": None}} if beside else {})
+    head = replace(header(source), run=f"served-{source}", lanes=lanes, models=models)
+    return Trace(head, (*server(counted), *(server(None, 8, "plain") if beside else ())))
 
 
 def position(i: int, piece: str, accepted: int) -> Position:

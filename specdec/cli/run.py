@@ -138,6 +138,7 @@ def render(event: Event, before: Sequence[Event], colour: bool) -> str:
 def styled(piece: str, status: str, colour: bool) -> str:
     codes, mark = STYLES[status]
     # Discarded and rejected tokens are not part of the text: their line breaks must not break lines.
+    piece = piece or "□"  # a server does not tell which token it was
     text = piece if status in ("accepted", "resampled", "bonus") else piece.replace("\n", "↵")
     return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from ..events import Committed, Drafted, Event, Finished, Verified
+from ..events import Committed, Counted, Drafted, Event, Finished, Started, Verified
 from ..types import Tree
 from .theory import accounted_speedup
 
@@ -41,6 +41,9 @@ class LaneStats:
     reason: str = ""
     text: str = ""
     eager: str | None = None  # why it ran without captured graphs, on a GPU
+    server: str = ""  # whose lane it is, if it was watched from outside
+    counted: Counted | None = None  # how a server's cycles are known
+    sums: tuple[int, int] | None = None  # drafted and accepted, where a server tells no more
     ids: list[int] = field(default_factory=list)
 
     @classmethod
@@ -75,9 +78,19 @@ class LaneStats:
                 else:
                     stats.cycles += 1
                 parents, judged = (), None
+            elif isinstance(event, Started):
+                stats.server = event.server
             elif isinstance(event, Finished):
                 stats.reason, stats.text, stats.eager = event.reason, event.text, event.eager
+                stats.counted = event.counted
+                if stats.server and event.counted not in ("exact", "merged"):
+                    stats._sums_only(event.drafted or 0, event.accepted or 0)
         return stats
+
+    def _sums_only(self, drafted: int, accepted: int) -> None:
+        """What became of the drafts of each cycle is not known: only that of all together."""
+        self.drafted, self.sums = drafted, (drafted, accepted)
+        self.accepted_at, self.judged_at, self.accepted_of, self.judged_of = [], [], {}, {}
 
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...], before: str) -> None:
         """Count levels of the draft: reached if one of its nodes was judged, passed if one was accepted.
@@ -111,7 +124,7 @@ class LaneStats:
 
     @property
     def accepted(self) -> int:
-        return sum(self.accepted_at)
+        return sum(self.accepted_at) if self.sums is None else self.sums[1]
 
     @property
     def alpha(self) -> float | None:
@@ -172,8 +185,8 @@ class Comparison:
 
     @property
     def draft_cost(self) -> float | None:
-        """c: one draft token's time."""
-        if not self.step or not self.speculative.drafted:
+        """c: one draft token's time. A server does not tell it."""
+        if not self.step or not self.speculative.drafted or self.speculative.server:
             return None
         return self.speculative.draft_seconds / self.speculative.drafted / self.step
 
@@ -181,13 +194,14 @@ class Comparison:
     def verify_cost(self) -> float | None:
         """v: one verification pass (the mean, so that the account adds up)."""
         passes = self.speculative.verify_seconds
-        return sum(passes) / len(passes) / self.step if self.step and passes else None
+        told = self.step and passes and not self.speculative.server
+        return sum(passes) / len(passes) / self.step if told and self.step else None
 
     @property
     def overhead(self) -> float | None:
         """o: what a cycle costs beyond its draft and its pass."""
         spec = self.speculative
-        if not self.step or not spec.drafting_cycles or not spec.cycles:
+        if not self.step or not spec.drafting_cycles or not spec.cycles or spec.server:
             return None
         return spec.other_seconds / spec.cycles / self.step
 
@@ -195,7 +209,8 @@ class Comparison:
     def overhead_share(self) -> float | None:
         """The same as a share of the speculative lane's time."""
         spec = self.speculative
-        return spec.other_seconds / spec.decode_seconds if spec.drafting_cycles and spec.decode_seconds else None
+        told = spec.drafting_cycles and spec.decode_seconds and not spec.server
+        return spec.other_seconds / spec.decode_seconds if told else None
 
     @property
     def step_cost(self) -> float:
@@ -211,7 +226,7 @@ class Comparison:
 
 def account(runs: Sequence[Comparison]) -> float | None:
     """The speed-up that the acceptance and the costs of these runs, taken together, add up to."""
-    runs = [run for run in runs if run.step and run.speculative.cycles]
+    runs = [run for run in runs if run.step and run.speculative.cycles and not run.speculative.server]
     lanes = [run.speculative for run in runs]
     drafting = sum(lane.drafting_cycles for lane in lanes)
     if not drafting:
@@ -288,7 +303,7 @@ def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
     lanes = [run.speculative for run in runs]
     accepted = sum(lane.accepted for lane in lanes)
     return {
-        "alpha": ratio(accepted, sum(lane.judged for lane in lanes)),
+        "alpha": ratio(sum(sum(lane.accepted_at) for lane in lanes), sum(lane.judged for lane in lanes)),
         "alpha_by_position": [round(rate, 4) for rate in pooled_alpha(lanes)],
         "alpha_by_kind": {kind: round(rate, 4) for kind, rate in pooled_alpha_by_kind(lanes).items()},
         "draft_acceptance_rate": ratio(accepted, sum(lane.drafted for lane in lanes)),

@@ -3,7 +3,7 @@
 A decision is recomputed exactly: p, q and u are in the trace to the last bit (`rulings.py`). A law stands in it by
 its likeliest tokens and the mass of all others: what hangs on it is held against bounds (`laws.py`). Settings, text and
 coins must fit what was done (`settings.py`, `words.py`, `coins.py`). What a trace does not tell, because it is older,
-lighter or cut, is counted as unchecked and never as good.
+lighter or cut, is counted as unchecked and never as good; so are a server's decisions: it tells neither q nor coin.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 from ..events import Committed, Drafted, Event, Failed, Finished, Started, Verified
 from ..types import Said
 from .coins import Coins
-from .cycle import AuditedCycle, MAX_SAID, misshapen, named, NOTHING
+from .cycle import AuditedCycle, is_unnamed, MAX_SAID, misshapen, named, NOTHING
 from .laws import lists_what_was_chosen, masses, ROUNDING, the_sample, unsound_laws, wrong_chances, wrong_law
 from .rulings import BLOCK, JUDGES, NEVER, NOISE, REJECTION
-from .settings import miscalled, misended, overstepped
+from .settings import miscalled, misended, overstepped, too_deep
 from .words import Pieces, Text
 
 CLOCK = 1e-9  # seconds
@@ -49,11 +49,13 @@ class Fault:
 class LaneAudit:
     """What was done again of one lane. `unchecked` counts by name what the trace does not tell.
 
-    `lossless` is None where the rule is not known; `coins` is how many were found to come from the seed.
+    `lossless` is None where the rule is not known; `coins` is how many were found to come from the seed. `server` is
+    whose lane it is, if it was watched from outside.
     """
 
     lane: str
     rule: str = ""
+    server: str = ""
     lossless: bool | None = None
     cycles: int = 0
     tokens: int = 0
@@ -138,6 +140,9 @@ class LaneReader:
 
     def start(self, event: Started) -> None:
         self.started = event
+        self.account.server = event.server
+        if event.server:
+            return  # what its rule is, it does not say
         self.account.rule = event.rule or REJECTION  # older versions knew no other, and did not say it
         self.account.lossless = event.lossless if self.account.rule in JUDGES else None
         for reason in miscalled(event, self.account.rule):
@@ -154,7 +159,7 @@ class LaneReader:
         if late := backwards(self.at, cycle):
             self.fault(number, late)
         self.at = event.at
-        for reason in list(misshapen(cycle)) or list(self.contradictions(cycle)):
+        for reason in list(misshapen(cycle, bool(self.account.server))) or list(self.contradictions(cycle)):
             self.fault(number, reason)
         self.ended = len(event.tokens) <= len(cycle.path)
         self.account.cycles, self.account.tokens = number + 1, self.total
@@ -204,12 +209,26 @@ class LaneReader:
     def contradictions(self, cycle: AuditedCycle) -> Iterator[Said]:
         if wrong := self.pieces.wrong(cycle):
             yield wrong
+        if self.account.server:
+            yield from self.told_by_server(cycle)
+            return
         if self.started:
             yield from overstepped(self.started, cycle)
         yield from unsound_laws(cycle, self.lists)
         yield from wrong_chances(cycle)
         yield from self.wrong_decisions(cycle)
         yield from self.wrong_draw(cycle)
+
+    def told_by_server(self, cycle: AuditedCycle) -> Iterator[Said]:
+        """No draft deeper than K, where a server tells it; the rest is between its models."""
+        if self.started and self.started.k:
+            yield from too_deep(self.started, cycle)
+        if unnamed := sum(map(is_unnamed, cycle.positions)):
+            self.untold("drafts whose token the server does not tell", unnamed)
+        if judged := sum(x.status != "discarded" for x in cycle.positions):
+            self.untold("decisions whose q and coin the server does not tell", judged)
+        if cycle.own is not None:
+            self.untold("draws whose whole law the server does not tell")
 
     def wrong_decisions(self, cycle: AuditedCycle) -> Iterator[Said]:
         if not cycle.positions:

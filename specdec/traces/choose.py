@@ -18,6 +18,7 @@ from ..events import Committed, Event, Position, Verified
 from ..families.zoo import Family
 from ..lanes.race import race, SPECULATIVE
 from ..types import SamplingParams
+from .cycle import chances
 
 EARLY = 3  # cycles within which the first rejection must come
 SURE, DOUBTFUL, CLEAR = (0.3, 0.7), (0.02, 0.15), 0.15  # q, p, and the least distance between the coin and p / q
@@ -67,6 +68,7 @@ def measured(prompt: str, seed: int, events: Iterable[Event]) -> Candidate:
 
 def gap(one: Position) -> bool:
     """Whether a rejection explains itself: q well above p, and the coin far from the line between them."""
-    if one.u is None or one.q is None or not (SURE[0] <= one.q <= SURE[1] and DOUBTFUL[0] <= one.p <= DOUBTFUL[1]):
+    p, q = chances(one)
+    if one.u is None or not (SURE[0] <= q <= SURE[1] and DOUBTFUL[0] <= p <= DOUBTFUL[1]):
         return False
-    return one.u - one.p / one.q >= CLEAR
+    return one.u - p / q >= CLEAR

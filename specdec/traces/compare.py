@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
 
-from ..events import Committed, Drafted, Event, Verified
+from ..events import Committed, Drafted, Event, UNNAMED, Verified
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def compare(a: Iterable[Event], b: Iterable[Event], lane: str = "speculative") -
     words = [[token for event in run for token in written(event)] for run in events]
     pieces = tuple(piece for _, piece, _ in words[0]), tuple(piece for _, piece, _ in words[1])
     for at, (one, other) in enumerate(zip_longest(*words)):
-        if one is None or other is None or one[0] != other[0]:
+        if one is None or other is None or differ(one, other):
             ends = [run[-1][2] if run else 0 for run in words]
             cycles = (one[2] if one else ends[0], other[2] if other else ends[1])
             return Parting("words", pieces, at, cycles)
@@ -54,6 +54,11 @@ def compare(a: Iterable[Event], b: Iterable[Event], lane: str = "speculative") -
                 cycle = (one or other)[0]
                 return Parting(what, pieces, None, (cycle, cycle))  # type: ignore[arg-type]
     return Parting("nothing", pieces)
+
+
+def differ(one: tuple[int, str, int], other: tuple[int, str, int]) -> bool:
+    """By their ids; by their pieces where a server does not tell the ids."""
+    return one[1] != other[1] if UNNAMED in (one[0], other[0]) else one[0] != other[0]
 
 
 def written(event: Event) -> Sequence[tuple[int, str, int]]:

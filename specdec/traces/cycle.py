@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from ..events import Committed, Drafted, Event, Position, Verified
+from ..events import Committed, Drafted, Event, Position, UNNAMED, Verified
 from ..types import Said, Tree
 
 MAX_SAID = 40  # characters of a name from the trace
@@ -79,7 +79,8 @@ class AuditedCycle:
         """Of the prefixes of a chain, the empty one first (`BlockVerification`)."""
         weights = [1.0]
         for position in self.positions:
-            weights.append(min(1.0, weights[-1] * position.p / position.q))
+            p, q = chances(position)
+            weights.append(min(1.0, weights[-1] * p / q))
         return weights
 
 
@@ -99,20 +100,38 @@ def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
             drafted = verified = None
 
 
+def chances(x: Position) -> tuple[float, float]:
+    """p and q of a draft of our own engine, which tells them always (`shape.py`, `misshapen`)."""
+    assert x.p is not None and x.q is not None, "only a server leaves them untold"
+    return x.p, x.q
+
+
+def is_unnamed(x: Position) -> bool:
+    """Whether nobody told which token it was, neither its id nor its piece."""
+    return x.token == UNNAMED and not x.piece
+
+
 def named(x: Position) -> Said:
     return Said("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_SAID])
 
 
-def misshapen(cycle: AuditedCycle) -> Iterator[Said]:
-    """All of the draft was checked, one path of it was accepted, and that path and one token joined the text."""
+def misshapen(cycle: AuditedCycle, server: bool = False) -> Iterator[Said]:
+    """All of the draft was checked, one path of it was accepted, and that path and one token joined the text.
+
+    A `server` need not tell p and q.
+    """
     event, path, parents = cycle.committed, cycle.path, cycle.tree.parents
     tokens = cycle.drafted.tokens if cycle.drafted else ()
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
         yield Said("what was checked is not what was drafted")
         return
     for x in cycle.positions:
-        if not (0.0 <= x.p <= 1.0 + SLACK and 0.0 < x.q <= 1.0 + SLACK and 0.0 <= (x.u or 0.0) < 1.0):
-            told = {"draft": named(x), "p": x.p, "q": x.q, "u": x.u}
+        p, q = (1.0 if server and chance is None else chance for chance in (x.p, x.q))
+        if p is None or q is None:
+            yield Said("{draft} lacks p or q", draft=named(x))
+            return
+        if not (0.0 <= p <= 1.0 + SLACK and 0.0 < q <= 1.0 + SLACK and 0.0 <= (x.u or 0.0) < 1.0):
+            told = {"draft": named(x), "p": p, "q": q, "u": x.u}
             yield Said("{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: no probabilities", **told)
             return
     if [parents[node] for node in path] != [-1, *path][: len(path)]:

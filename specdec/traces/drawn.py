@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment
 
 from ..events import Failed, Position
-from .cycle import cycles
+from .cycle import cycles, is_unnamed
 from .file import Trace
 
 # The colours and marks of the page; the mark stands beside the colour for whoever does not see it.
@@ -24,12 +24,17 @@ STATES = {
     "resampled": ("↻", "background:#bfe0f7;border-bottom:4px double #0072b2"),
     "bonus": ("+1", "background:#f8e29a;border-left:3px solid #8a6400"),
 }
+COUNTED = {  # how the cycles of a server are known
+    "exact": "; its cycles are exact",
+    "merged": "; its cycles were set apart by its own list",
+    "totals": "; it tells sums only, and what arrived together counts as one cycle",
+}
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")  # unseen, or turning the line
 PAGE = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string("""
 <div style="max-width:60em;line-height:2;overflow-wrap:anywhere">
 {% macro chip(piece, state, told="") %}
 <span title="{{ told or state }}" style="{{ states[state][1] }};color:#0b0f14;border-radius:4px;padding:1px 4px;\
-margin:0 2px;white-space:pre-wrap;display:inline-block;line-height:1.4;font-family:monospace">\
+margin:0 2px;min-width:1em;white-space:pre-wrap;display:inline-block;line-height:1.4;font-family:monospace">\
 {{ piece }}<small style="margin-left:3px;display:inline-block">{{ states[state][0] }}</small></span>
 {% endmacro %}
 <span style="white-space:pre-wrap;opacity:.7">{{ prompt }}</span>
@@ -63,8 +68,9 @@ def drawn(trace: Trace) -> str:
 def told(x: Position | None) -> str:
     if x is None:
         return ""
-    coin = "" if x.u is None else f", u = {x.u:.3f}"
-    return f"{x.status}: p = {x.p:.3f}, q = {x.q:.3f}{coin}"
+    told = [f"{name} = {value:.3f}" for name, value in (("p", x.p), ("q", x.q), ("u", x.u)) if value is not None]
+    unnamed = ["the server does not tell which token it was"] if is_unnamed(x) else []
+    return f"{x.status}: {', '.join(unnamed + told)}" if unnamed or told else x.status
 
 
 def visible(piece: str) -> str:
@@ -78,8 +84,12 @@ def figures(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if asked := summary["settings"]:
         words = f"{asked['drafter']}, K = {asked['k']}, temperature {asked['temperature']:g}, seed {asked['seed']}"
         kept = "lossless" if asked["lossless"] else "LOSSY: the text no longer follows the target's law"
+        if server := asked["server"]:
+            yield "server", f"{server}, watched from outside{COUNTED.get(asked['counted'], '')}"
+            words = f"temperature {asked['temperature']:g}, seed {asked['seed']}"
         yield "settings", words
-        yield "verification", f"{asked['rule']}, {kept}"
+        if not server:
+            yield "verification", f"{asked['rule']}, {kept}"
     for name, key, unit in (
         ("measured speed-up", "measured_speedup", "×"),
         ("acceptance rate α", "alpha", ""),

@@ -11,7 +11,7 @@ from itertools import chain
 
 from ..events import Position, Started
 from ..types import Status
-from .cycle import AuditedCycle, cycles, MAX_SAID, misshapen
+from .cycle import AuditedCycle, chances, cycles, is_unnamed, MAX_SAID, misshapen
 from .file import Trace
 from .rulings import BLOCK, JUDGES, NEVER, REJECTION
 
@@ -20,7 +20,8 @@ from .rulings import BLOCK, JUDGES, NEVER, REJECTION
 class Decision:
     """A drafted token and what became of it. `cycle` and `position` count from 1; `said` is a paragraph.
 
-    `p` and `q` are the probabilities in the test, `chance` is min(1, p/q); `u` is None where no coin was tossed.
+    `p` and `q` are the probabilities in the test, `chance` is min(1, p/q); `u` is None where no coin was tossed. What a
+    server does not tell is None, and its `rule` is "".
     """
 
     cycle: int
@@ -29,10 +30,10 @@ class Decision:
     token: str
     status: Status
     rule: str
-    p: float
-    q: float
-    ratio: float
-    chance: float
+    p: float | None
+    q: float | None
+    ratio: float | None
+    chance: float | None
     u: float | None
     said: str
 
@@ -54,22 +55,41 @@ def explain(trace: Trace, cycle: int = 0, position: int = 0) -> Decision:
         raise ValueError(f"There is no draft {position}. Choose one from 1 to {len(chosen[0].positions)}.")
     places = [(one, x) for one in chosen for x in one.positions if position in (0, x.node + 1)]
     one, x = next((place for place in places if place[1].status == "rejected"), places[0])
-    if wrong := next(misshapen(one), None):
+    server = started.server if started else ""
+    if wrong := next(misshapen(one, bool(server)), None):
         raise ValueError(f"Cycle {one.number} of this trace contradicts itself: {wrong}.")
+    if server:
+        return by_server(one, x, server)
     rule = (started and started.rule) or REJECTION
     greedy = started is not None and started.params.temperature == 0.0
     said = " ".join(chain(setting(one, x, greedy), verdict(one, x, rule), outcome(one, x, rule)))
-    chance = min(1.0, x.p / x.q)
+    p, q = chances(x)
     return Decision(
-        one.number, x.node + 1, len(one.positions), x.piece, x.status, rule, x.p, x.q, x.p / x.q, chance, x.u, said
+        one.number, x.node + 1, len(one.positions), x.piece, x.status, rule, p, q, p / q, min(1.0, p / q), x.u, said
+    )  # fmt: skip
+
+
+def by_server(cycle: AuditedCycle, x: Position, server: str) -> Decision:
+    """What a server tells of one draft: its fate, perhaps its token and p, and never the reason."""
+    said = [f"Cycle {cycle.number} drafted {count(len(cycle.positions), 'token')}, says {server[:MAX_SAID]}."]
+    said.append(f"Draft {x.node + 1} is {'a token that it does not tell' if is_unnamed(x) else quoted(x.piece)}.")
+    if x.p is not None:
+        said.append(f"The target gave it p = {x.p:.4g}.")
+    said.append(f"It was {x.status}. The server tells neither q nor the coin, so the decision cannot be done again.")
+    if cycle.own is not None:
+        said.append(f"The target's own token of this cycle is {quoted(cycle.committed.pieces[-1])}.")
+    return Decision(
+        cycle.number, x.node + 1, len(cycle.positions), x.piece, x.status, "", x.p, None, None, None, None,
+        " ".join(said),
     )  # fmt: skip
 
 
 def setting(cycle: AuditedCycle, x: Position, greedy: bool) -> Iterator[str]:
+    p, q = chances(x)
     drafts = ", ".join(quoted(one.piece) for one in cycle.positions[:16]) + ", …" * (len(cycle.positions) > 16)
     yield f"Cycle {cycle.number} drafted {count(len(cycle.positions), 'token')}: {drafts}."
-    yield f"Draft {x.node + 1} is {quoted(x.piece)}: the drafter gave it q = {x.q:.4g}, the target p = {x.p:.4g}."
-    if x.q == 1.0:
+    yield f"Draft {x.node + 1} is {quoted(x.piece)}: the drafter gave it q = {q:.4g}, the target p = {p:.4g}."
+    if q == 1.0:
         yield "q is 1 because the drafter chose it outright, without a coin of its own."
     if greedy:
         yield "At temperature 0 the target's p is 1 for its own choice and 0 for every other token."
@@ -81,7 +101,8 @@ def verdict(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
         yield f"It was discarded without being judged: {turn(cycle, x, rule)}."
         return
     if rule == REJECTION:
-        yield f"The rule keeps it with chance min(1, p/q) = {min(1.0, x.p / x.q):.4g}."
+        p, q = chances(x)
+        yield f"The rule keeps it with chance min(1, p/q) = {min(1.0, p / q):.4g}."
     if x.u is not None:
         yield f"The coin fell on u = {x.u:.4g}."
     if ruling is None or ruling.status is None:

@@ -82,8 +82,11 @@ class Trace:
         for event in self.events:
             if isinstance(event, Committed) and event.lane in texts:
                 texts[event.lane] += event.text
-        told = ("drafter", "k", "rule", "lossless", "prompt_tokens")
+        told = ("drafter", "k", "rule", "lossless", "prompt_tokens", "server")
         settings = {name: getattr(started, name) for name in told} | asdict(started.params) if started else {}
+        comparison = Comparison.of(self.events)
+        if started and started.server:
+            settings["counted"] = comparison.speculative.counted
         return {
             "run": self.header.run,
             "source": self.header.source,
@@ -91,7 +94,7 @@ class Trace:
             "settings": settings,
             "texts": texts,
             "same_text": len(set(texts.values())) == 1 if len(texts) > 1 else None,
-            "figures": summary([Comparison.of(self.events)]),
+            "figures": summary([comparison]),
         }
 
     def __repr__(self) -> str:

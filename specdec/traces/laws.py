@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ..events import Event, Law, Verified
 from ..types import Said
-from .cycle import AuditedCycle, MAX_SAID, named, NOTHING
+from .cycle import AuditedCycle, chances, MAX_SAID, named, NOTHING
 from .rulings import BLOCK, JUDGES, REJECTION
 
 LIKELIEST = 6  # tokens that every law lists, unless it has fewer
@@ -60,7 +60,7 @@ def unsound_laws(cycle: AuditedCycle, lists: bool) -> Iterator[Said]:
             if law and (reason := unsound(law)):
                 yield Said("a law of {draft} {reason}", draft=name, reason=reason)
                 return
-        for letter, prob, law in (("p", x.p, x.target), ("q", x.q, x.draft)):
+        for letter, prob, law in zip("pq", chances(x), (x.target, x.draft), strict=True):
             if law and (
                 not within(prob, bounds(law)(x.token)) or (lists and prob > ROUNDING and x.token not in masses(law))
             ):

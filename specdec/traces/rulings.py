@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..events import Position
 from ..types import Said, Status, TYPICAL_DELTA, TYPICAL_EPSILON
-from .cycle import AuditedCycle, MAX_SAID, NOTHING
+from .cycle import AuditedCycle, chances, MAX_SAID, NOTHING
 
 REJECTION, MATCH, NOISE = "rejection sampling", "sample and match", "shared noise"
 BLOCK, TYPICAL = "block verification", "typical acceptance"
@@ -44,17 +44,18 @@ def by_coins(cycle: AuditedCycle) -> list[Ruling]:
 
 
 def by_coin(x: Position) -> Ruling:
+    p, q = chances(x)
     if x.status == "discarded":
-        kept = x.u is None or x.u * x.q < x.p
+        kept = x.u is None or x.u * q < p
         return Ruling("accepted" if kept else "rejected", Said("its turn had come"))
     if x.u is not None:
-        kept = x.u * x.q < x.p
-        why = Said("u·q = {uq:.6g} {sign} p = {p:.6g}", uq=x.u * x.q, sign="<" if kept else "≥", p=x.p)
+        kept = x.u * q < p
+        why = Said("u·q = {uq:.6g} {sign} p = {p:.6g}", uq=x.u * q, sign="<" if kept else "≥", p=p)
         return Ruling("accepted" if kept else "rejected", why)
     # Without its coin: some are kept, and some rejected, whatever the coin.
-    if x.p == 0.0:
+    if p == 0.0:
         return Ruling("rejected", Said("p is 0"))
-    return Ruling("accepted", Said("p is 1")) if x.p == 1.0 else UNTOLD
+    return Ruling("accepted", Said("p is 1")) if p == 1.0 else UNTOLD
 
 
 def by_block(cycle: AuditedCycle) -> list[Ruling]:
@@ -116,10 +117,10 @@ def by_threshold(cycle: AuditedCycle) -> list[Ruling]:
     for x, parent in zip(cycle.positions, cycle.tree.parents, strict=True):
         if x.target is None:
             return [UNTOLD] * len(cycle.positions)
-        limit = min(TYPICAL_EPSILON, TYPICAL_DELTA * math.exp(-x.target.entropy))
-        near = abs(x.p - limit) <= 1e-5 * limit  # the entropy is rounded
-        why.append(Said("p = {p:.6g} and the limit is {limit:.6g}", p=x.p, limit=limit))
-        if parent in plausible and (x.status == "accepted" if near else x.p >= limit):
+        p, limit = chances(x)[0], min(TYPICAL_EPSILON, TYPICAL_DELTA * math.exp(-x.target.entropy))
+        near = abs(p - limit) <= 1e-5 * limit  # the entropy is rounded
+        why.append(Said("p = {p:.6g} and the limit is {limit:.6g}", p=p, limit=limit))
+        if parent in plausible and (x.status == "accepted" if near else p >= limit):
             plausible.append(x.node)
     tip = max(plausible, key=lambda node: depths[node] if node >= 0 else 0)
     path = set(cycle.tree.path(tip))

@@ -21,9 +21,8 @@ def miscalled(started: Started, rule: str) -> Iterator[Said]:
 
 def overstepped(started: Started, cycle: AuditedCycle) -> Iterator[Said]:
     """One cycle against the settings."""
-    params, deepest = started.params, max(cycle.tree.depths(), default=0)
-    if deepest > started.k:
-        yield Said("the draft is {depth} deep, and K is {k}", depth=deepest, k=started.k)
+    params = started.params
+    yield from too_deep(started, cycle)
     laws = [x.target for x in cycle.positions] + ([cycle.verified.law, cycle.verified.bonus] if cycle.verified else [])
     for law in filter(None, laws):
         if params.temperature == 0.0 and not is_point(law):
@@ -32,6 +31,11 @@ def overstepped(started: Started, cycle: AuditedCycle) -> Iterator[Said]:
         if 0 < params.top_k < held(law):
             yield Said("top-k is {k}, and a law holds more tokens", k=params.top_k)
             return
+
+
+def too_deep(started: Started, cycle: AuditedCycle) -> Iterator[Said]:
+    if (deepest := max(cycle.tree.depths(), default=0)) > started.k:
+        yield Said("the draft is {depth} deep, and K is {k}", depth=deepest, k=started.k)
 
 
 def is_point(law: Law) -> bool:

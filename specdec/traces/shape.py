@@ -1,10 +1,13 @@
-"""What every reader of a trace may rely on: drafts are trees, each is checked whole, no lane is longer than a run."""
+"""What every reader of a trace may rely on: drafts are trees, each is checked whole, no lane is longer than a run.
+
+Only a server's lane may leave tokens unnamed, or p and q untold.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from ..events import Committed, Drafted, Event, Verified
+from ..events import Committed, Drafted, Event, Started, UNNAMED, Verified
 from ..types import MAX_TOKENS, Said, Tree
 
 MAX_NODES = 256  # of one draft; the engine stays far below
@@ -16,9 +19,13 @@ class Shape:
     def __init__(self) -> None:
         self.drafted: Counter[str] = Counter()  # nodes that wait for their check, by lane
         self.tokens: Counter[str] = Counter()
+        self.servers: set[str] = set()  # lanes that were watched from outside
 
     def take(self, event: Event) -> None:
-        if isinstance(event, Drafted):
+        if isinstance(event, Started) and event.server:
+            self.servers.add(event.lane)
+        elif isinstance(event, Drafted):
+            self.named(event)
             if len(event.tokens) > MAX_NODES:
                 raise ValueError(Said("the draft holds more than {limit} tokens", limit=MAX_NODES))
             if not len(event.tokens) == len(event.pieces) == len(event.parents):
@@ -28,10 +35,28 @@ class Shape:
         elif isinstance(event, Verified):
             if [x.node for x in event.positions] != list(range(self.drafted[event.lane])):
                 raise ValueError(Said("what was checked is not what was drafted"))
+            self.told(event)
         elif isinstance(event, Committed):
+            self.named(event)
             del self.drafted[event.lane]
             self.tokens[event.lane] += len(event.tokens)
             if len(event.tokens) != len(event.pieces):
                 raise ValueError(Said("as many pieces as tokens must join the text"))
             if self.tokens[event.lane] > MAX_TOKENS:
                 raise ValueError(Said("a lane holds more than {limit} tokens", limit=MAX_TOKENS))
+
+    def named(self, event: Drafted | Committed) -> None:
+        if UNNAMED in event.tokens and event.lane not in self.servers:
+            raise ValueError(Said("a token has no name, and the lane is no server's"))
+
+    def told(self, event: Verified) -> None:
+        """Of a server p and q may be missing, and its draft is a chain: nothing after a rejection is judged."""
+        if event.lane not in self.servers:
+            for x in event.positions:
+                if x.p is None or x.q is None:
+                    raise ValueError(Said("{name} lacks {field!r}", name="Position", field="p" if x.p is None else "q"))
+            return
+        statuses = [x.status for x in event.positions]
+        kept = next((i for i, status in enumerate(statuses) if status != "accepted"), len(statuses))
+        if statuses[kept : kept + 1] == ["discarded"] or any(status != "discarded" for status in statuses[kept + 1 :]):
+            raise ValueError(Said("a server's draft was judged after a rejection"))

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ..events import Candidate, Committed, Drafted, Event, Law, Verified
+from ..events import Candidate, Committed, Drafted, Event, Law, UNNAMED, Verified
 from ..types import Said
 from .cycle import AuditedCycle, MAX_SAID, NOTHING
 
@@ -35,6 +35,11 @@ class Pieces:
 
 
 def mentioned(event: Event | None) -> Iterator[tuple[int, str]]:
+    """Ids with their pieces; what a server leaves unnamed is not among them."""
+    return ((token, piece) for token, piece in listed(event) if token != UNNAMED)
+
+
+def listed(event: Event | None) -> Iterator[tuple[int, str]]:
     if isinstance(event, (Drafted, Committed)):
         yield from zip(event.tokens, event.pieces, strict=True)
     elif isinstance(event, Verified):
@@ -47,8 +52,8 @@ def mentioned(event: Event | None) -> Iterator[tuple[int, str]]:
 
 
 def named_in(law: Law | None) -> Iterator[tuple[int, str]]:
-    listed: Iterable[Candidate] = () if law is None else (*law.top, law.sample) if law.sample else law.top
-    return ((candidate.token, candidate.piece) for candidate in listed)
+    candidates: Iterable[Candidate] = () if law is None else (*law.top, law.sample) if law.sample else law.top
+    return ((candidate.token, candidate.piece) for candidate in candidates)
 
 
 class Text:

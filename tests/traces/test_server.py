@@ -1,0 +1,147 @@
+"""A server's lane: what it does not tell is neither invented nor held against it, and only it may leave things out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import toyrun
+
+from specdec.events import Committed, Drafted, Event, from_dict, Started, to_dict, UNNAMED, Verified
+from specdec.figures.stats import Comparison, summary
+from specdec.traces.audit import audit, holds
+from specdec.traces.compare import compare
+from specdec.traces.explain import explain
+from specdec.traces.file import Trace, TraceError
+from specdec.traces.report import certificate
+
+
+def edited(trace: Trace, kind: type, cycle: int, change: Callable[[Any], Event]) -> Trace:
+    """With the events of a kind in one cycle changed."""
+
+    def chosen(event: Event) -> bool:
+        return isinstance(event, kind) and getattr(event, "cycle", 0) == cycle
+
+    return replace(trace, events=tuple(change(event) if chosen(event) else event for event in trace.events))
+
+
+def position(at: int, **changes: Any) -> Callable[[Verified], Verified]:
+    def change(event: Verified) -> Verified:
+        judged = [replace(x, **changes) if i == at else x for i, x in enumerate(event.positions)]
+        return replace(event, positions=tuple(judged))
+
+    return change
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a plain server"])
+@pytest.mark.parametrize("counted", ["exact", "merged", "totals", None])
+def test_it_is_read_and_its_audit_says_what_it_could_not_check(counted: Any, beside: bool) -> None:
+    trace = toyrun.server_trace(counted, beside)
+    read = Trace.loads(trace.dumps())
+    assert read == trace
+    accounts = audit(read.header.lanes, read.events)
+    assert holds(accounts)
+    one, unnamed = accounts[0], 3 if counted in ("exact", "merged") else 0
+    assert (one.server, one.rule, one.lossless, one.decisions, one.draws) == ("vLLM 0.32.0", "", None, 0, 0)
+    unchecked = {str(what): count for what, count in one.unchecked.items()}
+    assert unchecked.get("drafts whose token the server does not tell", 0) == unnamed
+    assert unchecked["decisions whose q and coin the server does not tell"] == 5 + (2 if unnamed else 0)
+    assert "vLLM 0.32.0, watched from outside" in certificate(accounts)
+
+
+CONTRADICTIONS: dict[str, tuple[type, int, Callable[[Any], Event], str]] = {
+    "a count": (Committed, 2, lambda e: replace(e, total=e.total + 1), "tokens, not"),
+    "a text": (Committed, 2, lambda e: replace(e, text=" other"), "not that of the tokens"),
+    "a time": (Committed, 2, lambda e: replace(e, at=0.0), "clock runs backwards"),
+    "an id": (Committed, 1, lambda e: replace(e, tokens=(10, 12, 101)), "other tokens joined"),
+    "more joined": (Committed, 3, lambda e: replace(e, accepted=2), "tokens were accepted"),
+    "no probability": (Verified, 1, position(0, p=1.5), "no probabilities"),
+    "too deep": (Started, 0, lambda e: replace(e, k=1), "and K is 1"),
+}
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_what_can_be_checked_of_it_is(name: str) -> None:
+    kind, cycle, change, said = CONTRADICTIONS[name]
+    trace = edited(toyrun.server_trace(), kind, cycle, change)
+    (account,) = audit(trace.header.lanes, trace.events)
+    assert any(said in fault.reason for fault in account.faults)
+
+
+REFUSED: dict[str, tuple[Trace, type, int, Callable[[Any], Event], str]] = {
+    "no p of ours": (toyrun.trace(), Verified, 2, position(1, p=None), "Position lacks 'p'"),
+    "no q of ours": (toyrun.trace(), Verified, 2, position(1, q=None), "Position lacks 'q'"),
+    "unnamed draft of ours": (
+        toyrun.trace(), Drafted, 2, lambda e: replace(e, tokens=(0, UNNAMED, 2)), "the lane is no server's",
+    ),
+    "unnamed token of ours": (
+        toyrun.trace(), Committed, 4, lambda e: replace(e, tokens=(UNNAMED,)), "the lane is no server's",
+    ),
+    "judged after a rejection": (
+        toyrun.server_trace(), Verified, 2, position(1, status="rejected"), "judged after a rejection",
+    ),
+    "kept after a rejection": (
+        toyrun.server_trace(), Verified, 2, position(1, status="accepted"), "judged after a rejection",
+    ),
+    "nothing rejected": (
+        toyrun.server_trace(), Verified, 2, position(0, status="discarded"), "judged after a rejection",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_nobody_else_may_leave_things_out(name: str) -> None:
+    trace, kind, cycle, change, said = REFUSED[name]
+    with pytest.raises(TraceError, match=said):
+        Trace.loads(edited(trace, kind, cycle, change).dumps())
+
+
+def test_an_unknown_chance_is_left_out_of_the_file() -> None:
+    event = next(e for e in toyrun.server() if isinstance(e, Verified) and e.positions and e.cycle == 2)
+    written = to_dict(event)
+    assert not {"p", "q", "u"} & written["positions"][0].keys() and from_dict(written) == event
+
+
+def test_its_figures() -> None:
+    exact, sums = (Comparison.of(toyrun.server_trace(counted, True).events) for counted in ("exact", "totals"))
+    lane = exact.speculative
+    assert (lane.drafted, lane.accepted, lane.judged) == (8, 5, 7)
+    assert (lane.alpha, lane.draft_acceptance_rate, lane.tau) == (5 / 7, 5 / 8, 9 / 4)
+    assert exact.measured_speedup == pytest.approx(9 / 4)
+    assert sums.speculative.alpha is None and sums.speculative.draft_acceptance_rate == 5 / 8  # as the server says
+    figures = [summary([one]) for one in (exact, sums)]
+    assert [one["alpha"] for one in figures] == [round(5 / 7, 4), None]
+    assert [one["draft_acceptance_rate"] for one in figures] == [0.625, 0.625]
+    for one in figures:  # what it does not tell: the share of drafting in a cycle
+        assert not any(one[name] for name in ("draft_cost", "verify_cost", "overhead", "accounted_speedup"))
+    assert figures[1]["alpha_by_position"] == [] and figures[1]["alpha_by_kind"] == {}
+    alone = Comparison.of(toyrun.server_trace().events)
+    assert alone.measured_speedup is None and alone.speculative.tau == 9 / 4
+
+
+def test_one_decision_in_words() -> None:
+    trace = toyrun.server_trace()
+    kept, lost = explain(trace, 1, 1), explain(trace)
+    assert (kept.token, kept.p, kept.q, kept.chance) == (" a0", 0.5, None, None)
+    assert "neither q nor the coin" in kept.said and "p = 0.5" in kept.said
+    assert (lost.cycle, lost.status, lost.token) == (2, "rejected", "") and "a token that it does not tell" in lost.said
+
+
+def test_runs_without_ids_are_compared_by_their_pieces() -> None:
+    trace = toyrun.server_trace()
+
+    def nameless(event: Event) -> Event:
+        return replace(event, tokens=(UNNAMED,) * len(event.tokens)) if isinstance(event, Committed) else event
+
+    assert compare(trace.events, map(nameless, trace.events)).what == "nothing"
+    other = edited(trace, Committed, 2, lambda e: nameless(replace(e, pieces=(" else",))))  # type: ignore[arg-type]
+    assert compare(trace.events, other.events).what == "words"
+
+
+def test_it_draws_itself_with_what_is_told() -> None:
+    drawn, sums = (toyrun.server_trace(counted)._repr_html_() for counted in ("exact", "totals"))
+    assert "rejected: the server does not tell which token it was" in drawn and "q = " not in drawn
+    assert "vLLM 0.32.0, watched from outside; its cycles are exact" in drawn and "verification" not in drawn
+    assert "sums only" in sums and "acceptance rate" not in sums
