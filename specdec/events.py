@@ -139,8 +139,9 @@ class Failed:
     at: float
 
 
-# exact: the server's own list of steps agrees with what arrived; merged: steps were joined on the way, and the list
-# set them apart again; totals: the server tells sums only, and what arrived together counts as one cycle.
+# exact: the server's own count of each step agrees with what arrived; merged: its list was laid over what arrived,
+# since steps came together, or one of several drafted nothing; totals: it tells sums at most, and what arrived together
+# counts as one cycle.
 Counted = Literal["exact", "merged", "totals"]
 FinishReason = Literal["length", "end", "stop", "context", "failed"]
 
@@ -149,7 +150,8 @@ FinishReason = Literal["length", "end", "stop", "context", "failed"]
 class Finished:
     """Seconds by kind of work: prefill (the first token), draft, verify, other (the engine's own).
 
-    `eager` is why a lane on a GPU ran without captured graphs. `counted` says how cycles of a server are known.
+    `eager` is why a lane on a GPU ran without captured graphs. `counted` says how cycles of a server are known;
+    `drafted` and `accepted` are its own sums, where it tells no more.
     """
 
     lane: str

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Protocol
 
 from ..events import FinishReason
-from ..types import SamplingParams
+from ..types import Said, SamplingParams
 
 
 class ServerError(ValueError):
-    """What a server did wrong, or why it cannot be asked: one sentence for people, without its key or its text."""
+    """What a server did wrong, or why it cannot be asked: one sentence for people (`said`), without its key."""
+
+    def __init__(self, reason: str, /, **values: Any) -> None:
+        self.said = reason if isinstance(reason, Said) else Said(reason, **values)
+        super().__init__(self.said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class Token:
     """One token as a server tells it. `id` is None where it tells text only.
 
     `top` are the likeliest tokens of this place with their log-probabilities in nats, this one perhaps among them.
+    `logprob` and `top` are those of the law that this token was drawn from; None and () where the server tells another.
     """
 
     piece: str
@@ -52,7 +57,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The last word of a stream. Steps are the server's own list, without the first token, which the prompt gives."""
+    """The last word of a stream. Steps are the server's own list, without the first token, which the prompt gives,
+    and without steps that drafted nothing. `histogram` says how many steps accepted 0, 1, 2, … drafted tokens.
+    """
 
     reason: FinishReason
     at: float
@@ -60,9 +67,7 @@ class Ending:
     step_accepted: tuple[int, ...] | None = None
     drafted: int | None = None
     accepted: int | None = None
-
-
-Logprobs = Literal["none", "chosen", "top"]
+    histogram: tuple[int, ...] | None = None
 
 
 class Server(Protocol):

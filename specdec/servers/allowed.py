@@ -1,0 +1,54 @@
+"""Where requests may go. One's own machine asks any server; a public host only those that its owner lists.
+
+SPECDEC_SERVERS holds addresses, commas between. There a name is looked up once, and may mean no machine of the host's
+own network: such a one must be listed by its number.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from urllib.parse import urlsplit
+
+from ..families.presets import is_public
+from .base import ServerError
+from .stream import origin, PORTS
+
+LISTED = "SPECDEC_SERVERS"
+
+
+def listed() -> tuple[str, ...]:
+    """The owner's addresses. ServerError where one of them is no address."""
+    said = os.environ.get(LISTED, "")
+    return tuple(dict.fromkeys(origin(address) for address in said.split(",") if address.strip()))
+
+
+def addresses() -> tuple[str, ...] | None:
+    """Those that may be asked; None for any."""
+    return listed() if is_public() else None
+
+
+def checked(place: str) -> str | None:
+    """The one IP address that requests to `place` (an origin) go to; None where any will do. Else ServerError."""
+    known = addresses()
+    if known is None:
+        return None
+    if place not in known:
+        raise ServerError("This host asks only the servers that its owner lists.")
+    parts = urlsplit(place)
+    host, port = parts.hostname or "", parts.port or PORTS[parts.scheme]
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    try:
+        found = [ipaddress.ip_address(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    except (OSError, UnicodeError, ValueError):
+        raise ServerError("The server's name is not known.") from None
+    found = [getattr(ip, "ipv4_mapped", None) or ip for ip in found]
+    if not found or not all(ip.is_global and not ip.is_multicast for ip in found):
+        raise ServerError(
+            "The server's name leads into this host's own network. Its owner can list it by its number instead."
+        )
+    return str(found[0])

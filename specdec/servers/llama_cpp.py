@@ -1,0 +1,152 @@
+"""llama.cpp's llama-server, read in the source that llama-cpp-python 0.3.36 carries (November 2026).
+
+It sends a token a chunk. `timings_per_token` adds running sums: `draft_n` grows before a cycle's first token is sent,
+`draft_n_accepted` with it, so cycles are known as they come. Accepted tokens carry no probabilities. Speculation cannot
+be switched off for one request.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..events import FinishReason
+from ..types import SamplingParams
+from . import fields, laws
+from .base import Chunk, Ending, Facts, ServerError, Token
+from .fields import at
+from .stream import Client
+
+REASONS: dict[str, FinishReason] = {"limit": "length", "eos": "end", "word": "stop"}
+SEEDS = 2**32 - 1  # the last number of 32 bits stands for chance
+
+
+class LlamaCpp:
+    def __init__(self, client: Client, model: dict[str, Any]) -> None:
+        self._client = client
+        props = client.ask("/props")
+        context = at(props, "default_generation_settings", "n_ctx")
+        self.facts = Facts(
+            kind="llama.cpp",
+            version=fields.word(at(props, "build_info")),
+            model=fields.word(at(model, "id")),
+            context=context if type(context) is int and context > 0 else None,
+            speculates=self._speculates(),
+        )
+
+    def _speculates(self) -> bool | None:
+        try:
+            told = at(self._client.ask("/slots"), 0, "speculative")
+        except ServerError:  # started with --no-slots
+            return None
+        return told if isinstance(told, bool) else None
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        return fields.ids(at(self._client.ask("/tokenize", {"content": text, "add_special": True}), "tokens"))
+
+    def stream(self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0) -> Iterator[Chunk | Ending]:
+        body = self._body(prompt, params) | {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
+        cycle = Cycle()
+        count = 0
+        for data, arrived in self._client.events("/completion", body):
+            sums = at(data, "timings", "draft_n") or 0, at(data, "timings", "draft_n_accepted") or 0
+            drafted, accepted = (fields.whole(value, "counts of drafts") for value in sums)
+            if at(data, "stop") is True:
+                yield from cycle.flush()
+                yield Ending(reason(data), arrived, drafted=drafted, accepted=accepted)
+                return
+            told = fields.whole(at(data, "tokens_predicted"), "counts of tokens")
+            silent = [Token("")] * min(told - count - 1, params.max_tokens)  # half a character each: not told by itself
+            count = told
+            yield from cycle.take(
+                [*silent, token(data)], fields.text(at(data, "content"), "text"), arrived, drafted, accepted
+            )
+
+    def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
+        """A request each: several texts in one need as many slots as the server was started with."""
+        texts = []
+        for draw in range(draws):
+            body = self._body(prompt, params) | {"return_tokens": True, "seed": (params.seed + draw) % SEEDS}
+            texts.append(fields.ids(at(self._client.ask("/completion", body), "tokens")))
+        return texts
+
+    def law(self, prompt: Sequence[int], params: SamplingParams, top: int) -> laws.Told:
+        told = self._client.ask("/completion", self._body(prompt, params) | {"n_predict": 1, "n_probs": max(top, 1)})
+        found = at(told, "completion_probabilities", 0, "top_probs")
+        if not found:
+            raise ServerError("The server tells no probabilities.")
+        return {
+            fields.whole(at(item, "id"), "token ids"): math.exp(probability(at(item, "prob")))
+            for item in fields.listed(found, "probabilities")
+        }
+
+    def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
+        """Temperature, top-k and top-p alone; the server by itself would do more."""
+        return {
+            "prompt": prompt if isinstance(prompt, str) else list(prompt),
+            "n_predict": params.max_tokens,
+            "temperature": params.temperature,
+            "top_k": params.top_k,
+            "top_p": params.top_p,
+            "samplers": ["temperature", "top_k", "top_p"],
+            "min_p": 0.0,
+            "repeat_penalty": 1.0,
+            "seed": params.seed % SEEDS,
+            "stop": list(params.stop),
+            "ignore_eos": params.ignore_end,
+            "post_sampling_probs": True,
+        }
+
+
+class Cycle:
+    """Joins the chunks of one cycle: the tokens from one growth of the sums to the last that this cycle brings."""
+
+    def __init__(self) -> None:
+        self._drafted = self._accepted = self._missing = 0
+        self._held: Chunk | None = None
+
+    def take(self, tokens: list[Token], text: str, at: float, drafted: int, accepted: int) -> Iterator[Chunk]:
+        if drafted != self._drafted or self._missing <= 0:
+            yield from self.flush()
+            self._missing = 1 + accepted - self._accepted
+            self._drafted, self._accepted = drafted, accepted
+        self._missing -= len(tokens)
+        before = self._held or Chunk("", (), at)
+        self._held = Chunk(before.text + text, (*before.tokens, *tokens), at, drafted, accepted)
+        if self._missing <= 0:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[Chunk]:
+        if self._held is not None:
+            yield self._held
+        self._held, self._missing = None, 0
+
+
+def token(data: Any) -> Token:
+    """The one of a chunk, with the law that it was drawn from where the server tells it."""
+    found = fields.ids(at(data, "tokens"))
+    if len(found) != 1:
+        raise fields.unreadable("token ids")
+    told = at(data, "completion_probabilities", 0)
+    if told is None:
+        return Token(fields.text(at(data, "content"), "text"), found[0])
+    top = tuple(
+        (fields.text(at(item, "token"), "tokens"), probability(at(item, "prob")))
+        for item in at(told, "top_probs") or ()
+    )
+    return Token(fields.text(at(data, "content"), "text"), found[0], probability(at(told, "prob")), top)
+
+
+def probability(value: Any) -> float:
+    """As a log-probability."""
+    if type(value) not in (int, float) or not 0.0 <= value <= 1.001:
+        raise fields.unreadable("probabilities")
+    return math.log(min(1.0, value)) if value else -math.inf
+
+
+def reason(data: Any) -> FinishReason:
+    found = REASONS.get(fields.word(at(data, "stop_type")))
+    if found is None:
+        raise ServerError("The server ended its answer without saying why.")
+    return "context" if found == "length" and at(data, "truncated") is True else found

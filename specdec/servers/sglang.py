@@ -1,0 +1,151 @@
+"""SGLang's own route, /generate, read in the source of 0.5.23 (November 2026); it was not run here.
+
+It streams what is new at each step, and at the end tells how many steps accepted 0, 1, 2, … tokens, but not in which
+order. Its log-probabilities are those after the temperature, before top-k and top-p, unless the server was started with
+SGLANG_RETURN_ORIGINAL_LOGPROB. Speculation cannot be switched off for one request.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..events import FinishReason
+from ..types import SamplingParams
+from . import fields, laws
+from .base import Chunk, Ending, Facts, ServerError, Token
+from .fields import at
+from .stream import Client
+
+AT_ONCE = 64  # texts asked for in one request
+
+
+class SGLang:
+    def __init__(self, client: Client, model: dict[str, Any]) -> None:
+        self._client = client
+        told = client.ask("/server_info")
+        context, nodes = at(model, "max_model_len"), at(told, "speculative_num_draft_tokens")
+        known = isinstance(told, dict) and "speculative_algorithm" in told
+        speculates = at(told, "speculative_algorithm") is not None if known else None
+        self._whole = at(told, "incremental_streaming_output") is not True  # each chunk repeats those before
+        self.facts = Facts(
+            kind="SGLang",
+            version=fields.word(at(told, "version")),
+            model=fields.word(at(model, "id")),
+            context=context if type(context) is int and context > 0 else None,
+            speculates=speculates,
+            # its own account takes one token off: the first node of a step is the last token of the text
+            k=nodes - 1 if speculates and type(nodes) is int and nodes > 1 else None,
+        )
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        told = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
+        return fields.ids(at(told, "tokens"))
+
+    def stream(self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0) -> Iterator[Chunk | Ending]:
+        body = self._body(prompt, params) | {
+            "stream": True,
+            "return_logprob": True,
+            "top_logprobs_num": top,
+            "return_text_in_logprobs": True,
+        }
+        body["sampling_params"]["sampling_seed"] = params.seed % 2**63
+        seen, before = 0, ""
+        for data, arrived in self._client.events("/generate", body):
+            told, text = at(data, "meta_info"), fields.text(at(data, "text"), "text")
+            entries = fields.listed(at(told, "output_token_logprobs"), "log-probabilities")
+            tops = at(told, "output_top_logprobs") or [None] * len(entries)
+            numbers = fields.ids(at(data, "output_ids"))
+            if self._whole:
+                entries, tops, numbers = entries[seen:], tops[seen:], numbers[seen:]
+                text, before = text[len(before) :], text
+            if not len(entries) == len(tops) == len(numbers):
+                raise ServerError(
+                    "The server tells {pieces} pieces of text with another number of ids.", pieces=len(entries)
+                )
+            seen += len(entries)
+            found = tuple(token(entry, top, params) for entry, top in zip(entries, tops, strict=True))
+            if tuple(x.id for x in found) != numbers:
+                raise ServerError("The server tells two different lists of token ids.")
+            if found or text:
+                yield Chunk(text, found, arrived)
+            if at(told, "finish_reason") is not None:
+                yield ending(at(told, "finish_reason"), arrived, told)
+                return
+
+    def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
+        """Without a seed: all texts of a request would share it."""
+        texts = list[tuple[int, ...]]()
+        while len(texts) < draws:
+            n = min(AT_ONCE, draws - len(texts))
+            body = self._body(prompt, params)
+            body["sampling_params"]["n"] = n
+            told = self._client.ask("/generate", body)
+            found = fields.listed(told if n > 1 else [told], "texts")
+            if len(found) != n:
+                raise ServerError("The server wrote {found} texts where {n} were asked for.", found=len(found), n=n)
+            texts += [fields.ids(at(item, "output_ids")) for item in found]
+        return texts
+
+    def law(self, prompt: Sequence[int], params: SamplingParams, top: int) -> laws.Told:
+        if laws.filters(params):
+            raise ServerError("The server tells probabilities before top-k and top-p only. Switch these off.")
+        body = self._body(prompt, params) | {"return_logprob": True, "top_logprobs_num": max(top, 1)}
+        body["sampling_params"]["max_new_tokens"] = 1
+        found = at(self._client.ask("/generate", body), "meta_info", "output_top_logprobs", 0)
+        if not found:
+            raise ServerError("The server tells no log-probabilities.")
+        told = {fields.whole(at(item, 1), "token ids"): fields.logprob(at(item, 0)) for item in found}
+        if params.temperature == 0.0:
+            return laws.warped(told, params)
+        return {number: math.exp(value) for number, value in told.items()}
+
+    def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
+        return {
+            **({"text": prompt} if isinstance(prompt, str) else {"input_ids": list(prompt)}),
+            "sampling_params": {
+                "max_new_tokens": params.max_tokens,
+                "temperature": params.temperature,
+                "top_k": params.top_k or -1,
+                "top_p": params.top_p,
+                "min_p": 0.0,
+                "repetition_penalty": 1.0,
+                "presence_penalty": 0.0,
+                "frequency_penalty": 0.0,
+                "stop": list(params.stop),
+                "ignore_eos": params.ignore_end,
+            },
+        }
+
+
+def token(entry: Any, top: Any, params: SamplingParams) -> Token:
+    """From (log-probability, id, text), with the law in use where that is told."""
+    piece, number = fields.text(at(entry, 2), "pieces of text"), fields.whole(at(entry, 1), "token ids")
+    if laws.filters(params) and params.temperature > 0.0:
+        return Token(piece, number)
+    value = fields.logprob(at(entry, 0))
+    likeliest = tuple((fields.text(at(item, 2), "tokens"), fields.logprob(at(item, 0))) for item in top or ())
+    return (
+        laws.greedy(piece, number, value, likeliest)
+        if params.temperature == 0.0
+        else Token(piece, number, value, likeliest)
+    )
+
+
+def ending(told: Any, arrived: float, counts: Any) -> Ending:
+    kind = at(told, "type")
+    reason: FinishReason = "stop" if isinstance(at(told, "matched"), str) else "end"
+    if kind == "length":
+        reason = "length"
+    elif kind != "stop":
+        raise ServerError("The server broke the text off ({reason}).", reason=fields.word(kind))
+    drafted, accepted = (at(counts, f"spec_num_{name}_drafts") for name in ("proposed", "correct"))
+    histogram = at(counts, "spec_correct_drafts_histogram")
+    return Ending(
+        reason,
+        arrived,
+        drafted=fields.whole(drafted, "counts of drafts") if drafted is not None else None,
+        accepted=fields.whole(accepted, "counts of drafts") if accepted is not None else None,
+        histogram=fields.ids(histogram, "counts of steps") if histogram is not None else None,
+    )

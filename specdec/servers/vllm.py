@@ -1,0 +1,221 @@
+"""vLLM's completions API, read in the source of 0.32.0 (November 2026) and tried.
+
+It streams one chunk a step; a slow reader gets steps joined. With `--per-request-spec-decode-metrics detailed` (or
+`summary`) the last chunk tells what each step drafted and accepted (or how many of each). Speculation cannot be
+switched off for one request: a baseline is a second server.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..events import FinishReason
+from ..types import SamplingParams
+from . import fields, laws
+from .base import Chunk, Ending, Facts, ServerError, Token
+from .fields import at
+from .stream import Client
+
+AT_ONCE = 64  # texts asked for in one request
+POSITIONS = re.compile(r'^vllm:spec_decode_num_accepted_tokens_per_pos_total\{[^}]*position="(\d+)"', re.MULTILINE)
+SPECULATES = re.compile(r"^vllm:spec_decode_num_drafts_total", re.MULTILINE)
+ANY = re.compile(r"^vllm:", re.MULTILINE)
+PLACEHOLDER = "token_id:"  # how an id is written where names of tokens are expected
+
+
+class VLLM:
+    def __init__(self, client: Client, model: dict[str, Any]) -> None:
+        self._client = client
+        metrics = self._metrics()
+        places = {int(place) for place in POSITIONS.findall(metrics)}
+        context = at(model, "max_model_len")
+        self.facts = Facts(
+            kind="vLLM",
+            version=fields.word(at(client.ask("/version"), "version")),
+            model=fields.word(at(model, "id")),
+            context=context if type(context) is int and context > 0 else None,
+            speculates=bool(SPECULATES.search(metrics)) if ANY.search(metrics) else None,
+            k=max(places) + 1 if places else None,
+        )
+        self._processed: bool | None = None
+
+    def _metrics(self) -> str:
+        try:
+            return self._client.text("/metrics")
+        except ServerError:  # it may be closed to strangers
+            return ""
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        told = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
+        return fields.ids(at(told, "tokens"))
+
+    def stream(self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0) -> Iterator[Chunk | Ending]:
+        known = self._tells_law(params)
+        body = self._body(prompt, params) | {
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "logprobs": top,
+        }
+        reason: FinishReason | None = None
+        last: Any = None
+        arrived = 0.0
+        for data, arrived in self._client.events("/v1/completions", body):
+            self._check_model(data)
+            choice = at(data, "choices", 0)
+            if choice is None:
+                last = data
+                continue
+            yield Chunk(fields.text(at(choice, "text"), "text"), tokens(choice, params, known), arrived)
+            reason = finish(choice) or reason
+        if reason is None:
+            raise ServerError("The server ended its answer without saying why.")
+        yield ending(reason, arrived, at(last, "metrics", "speculative_decoding"))
+
+    def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
+        """vLLM seeds the i-th text of a request with seed + i, so requests go on where the last one ended."""
+        texts = list[tuple[int, ...]]()
+        while len(texts) < draws:
+            n = min(AT_ONCE, draws - len(texts))
+            body = self._body(prompt, params) | {"n": n, "seed": seed(params.seed + len(texts))}
+            told = self._client.ask("/v1/completions", body)
+            self._check_model(told)
+            choices = fields.listed(at(told, "choices"), "texts")
+            if len(choices) != n:
+                raise ServerError("The server wrote {found} texts where {n} were asked for.", found=len(choices), n=n)
+            texts += [fields.ids(at(choice, "token_ids")) for choice in choices]
+        return texts
+
+    def law(self, prompt: Sequence[int], params: SamplingParams, top: int) -> laws.Told:
+        if params.temperature == 0.0 or self._tells_law(params):
+            told = self._first(prompt, params, top)
+            if params.temperature == 0.0:
+                return laws.warped(told, params)
+            return {token: math.exp(value) for token, value in told.items()}
+        try:  # before temperature, top-k and top-p: these can be done here if all of the law is told
+            return laws.warped(self._first(prompt, params, -1), params)
+        except ServerError as error:
+            raise ServerError(
+                "The server tells probabilities before the temperature only. Start it with "
+                "--logprobs-mode processed_logprobs, or with --max-logprobs -1."
+            ) from error
+
+    def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> laws.Told:
+        """Log-probabilities after `prompt`, as the server tells them: of the `top` likeliest tokens; of all with -1."""
+        body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
+        told = self._client.ask("/v1/completions", body)
+        self._check_model(told)
+        found = at(told, "choices", 0, "logprobs", "top_logprobs", 0)
+        if not isinstance(found, dict) or not found:
+            raise ServerError("The server tells no log-probabilities.")
+        return {number(name): fields.logprob(value) for name, value in found.items()}
+
+    def _tells_law(self, params: SamplingParams) -> bool:
+        """Whether its log-probabilities are those of the law in use, or (the default) of the model's own.
+
+        `--logprobs-mode` is not told. But a temperature of 2 halves the gap of two logits, if it is applied.
+        """
+        if params.temperature == 0.0 or laws.is_plain(params):
+            return True
+        if self._processed is None:
+            gaps = []
+            for temperature in (1.0, 2.0):
+                two = sorted(self._first([0], SamplingParams(temperature, seed=1), 2).values())[-2:]
+                gaps.append(two[1] - two[0])
+            self._processed = abs(gaps[1] - gaps[0] / 2) < abs(gaps[1] - gaps[0])
+        return self._processed
+
+    def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
+        """All is said, since a model's own generation_config.json may hold other defaults."""
+        return {
+            "model": self.facts.model,
+            "prompt": prompt if isinstance(prompt, str) else list(prompt),
+            "max_tokens": params.max_tokens,
+            "temperature": params.temperature,
+            "top_k": params.top_k,
+            "top_p": params.top_p,
+            "min_p": 0.0,
+            "repetition_penalty": 1.0,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
+            "seed": seed(params.seed),
+            "stop": list(params.stop),
+            "ignore_eos": params.ignore_end,
+            "return_token_ids": True,
+        }
+
+    def _check_model(self, data: Any) -> None:
+        if at(data, "model") != self.facts.model:
+            raise ServerError("Another model answered than the one that was asked.")
+
+
+def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...]:
+    """Those of a chunk, with the law in use where the log-probabilities are `known` to tell it."""
+    told = at(choice, "token_ids")
+    numbers = fields.ids(told) if told is not None else None
+    names = at(choice, "logprobs", "tokens")
+    if names is None:
+        if numbers:
+            raise ServerError("The server tells ids of tokens without their text.")
+        return ()
+    pieces = [fields.text(name, "pieces of text") for name in fields.listed(names, "pieces of text")]
+    values = fields.listed(at(choice, "logprobs", "token_logprobs"), "log-probabilities")
+    tops = at(choice, "logprobs", "top_logprobs") or [None] * len(pieces)
+    if len({len(pieces), len(values), len(tops), len(pieces if numbers is None else numbers)}) > 1:
+        raise ServerError("The server tells {pieces} pieces of text with another number of ids.", pieces=len(pieces))
+    found = []
+    for place, (piece, value, top) in enumerate(zip(pieces, values, tops, strict=True)):
+        number = numbers[place] if numbers is not None else None
+        if not known or value is None:
+            found.append(Token(piece, number))
+            continue
+        likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in (top or {}).items())
+        exact = params.temperature > 0.0
+        value = fields.logprob(value)
+        found.append(Token(piece, number, value, likeliest) if exact else laws.greedy(piece, number, value, likeliest))
+    return tuple(found)
+
+
+def finish(choice: Any) -> FinishReason | None:
+    """`stop` is an end token, or with a reason that is text, a stop string."""
+    told = at(choice, "finish_reason")
+    if told is None:
+        return None
+    if told == "stop":
+        return "stop" if isinstance(at(choice, "stop_reason"), str) else "end"
+    if told == "length":
+        return "length"
+    raise ServerError("The server broke the text off ({reason}).", reason=fields.word(told))
+
+
+def ending(reason: FinishReason, arrived: float, told: Any) -> Ending:
+    if not isinstance(told, dict):
+        return Ending(reason, arrived)
+    drafted, accepted, histogram = (
+        told.get(name) for name in ("num_draft_tokens", "num_accepted_draft_tokens", "acceptance_histogram")
+    )
+    lists = told.get("per_step_drafted"), told.get("per_step_accepted")
+    steps = fields.steps(*lists) if all(x is not None for x in lists) else (None, None)
+    return Ending(
+        reason,
+        arrived,
+        step_drafted=steps[0],
+        step_accepted=steps[1],
+        drafted=fields.whole(drafted, "counts of drafts") if drafted is not None else None,
+        accepted=fields.whole(accepted, "counts of drafts") if accepted is not None else None,
+        histogram=fields.ids(histogram, "counts of steps") if histogram is not None else None,
+    )
+
+
+def number(name: str) -> int:
+    told = name.removeprefix(PLACEHOLDER)
+    if told == name or not told.isdecimal() or len(told) > 10:
+        raise fields.unreadable("token ids")
+    return int(told)
+
+
+def seed(wanted: int) -> int:
+    """As a signed number of 64 bits."""
+    return (wanted + 2**63) % 2**64 - 2**63
