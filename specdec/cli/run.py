@@ -19,6 +19,7 @@ from ..traces.file import Header
 from ..types import SamplingParams
 
 DEFAULTS = SamplingParams()
+KEY = "SPECDEC_SERVER_KEY"
 # Background colours of the page's palette, always with a mark: colour is never the only sign.
 STYLES = {
     "accepted": ("48;5;151;38;5;16", "✓"),
@@ -52,6 +53,13 @@ def run(
     dtype: Annotated[Literal["bfloat16", "float32"] | None, Option(help="[default: what is fastest here]")] = None,
     device: Annotated[Literal["auto", "cpu", "cuda"], Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
     peer: Annotated[Literal["transformers"] | None, Option(help="one more lane: its own assisted generation")] = None,
+    server: Annotated[
+        str | None, Option(help="instead of our engine: the address of a vLLM, SGLang or llama.cpp server to watch")
+    ] = None,
+    plain: Annotated[str | None, Option(help="with --server: one that serves the same without speculation")] = None,
+    key_env: Annotated[
+        str, Option(help="with --server: the environment's variable that holds its key, if it wants one")
+    ] = KEY,
     as_json: Annotated[bool, Option("--json", help="print the trace, one JSON object a line")] = False,
     save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,
     kind: Annotated[str, Option(help="with --save: what the prompt is (story, code, facts, …)")] = "",
@@ -64,6 +72,15 @@ def run(
     if save is not None:
         check_place(save)
     params = SamplingParams(temperature, top_k, top_p, max_tokens, seed, tuple(stop))
+    if server is None and (plain is not None or key_env != KEY):
+        raise ValueError("--plain and --key-env belong to a --server")
+    if server is not None:
+        if target is not None or drafter or peer or rule != RULES[0]:
+            raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
+        from .watch import watched
+
+        header, told = watched(prompt, server, plain, key_env, params, kind, as_json)
+        return kept_as(save, header, told)
     import torch  # after the arguments are known to be good
 
     from ..families import zoo
@@ -80,13 +97,20 @@ def run(
     events = race(models, prompt, chosen, k, params, rule=rule, peer=bool(peer))
     header = trace.live_header(prompt, models.describe(), kind, bool(peer))
     kept = as_lines(header, events) if as_json else as_text(prompt, events)
+    return kept_as(save, header, kept)
+
+
+def kept_as(save: Path | None, header: Header, events: Sequence[Event]) -> int:
+    """Keeps the run in that file, if there is one; the command's exit code."""
+    from ..traces import file as trace
+
     if save is not None:
         try:
-            trace.Trace(replace(header, source="recorded"), tuple(kept)).save(save)
+            trace.Trace(replace(header, source="recorded"), tuple(events)).save(save)
         except OSError as error:
             print(f"specdec: the run could not be saved: {error}", file=sys.stderr)
             return 1
-    return int(any(isinstance(event, Failed) and event.fatal for event in kept))
+    return int(any(isinstance(event, Failed) and event.fatal for event in events))
 
 
 def check_place(path: Path) -> None:

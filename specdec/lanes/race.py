@@ -1,26 +1,20 @@
-"""Lanes on one device: speculative and plain decoding of one prompt, perhaps a peer, each with its own clock.
-
-The lane whose clock shows the least time runs next, so all advance in the same time and a reader of the events sees the
-true speed-up grow. No lane ever waits for another on its own clock.
-"""
+"""Lanes on one device: speculative and plain decoding of one prompt, perhaps a peer, each with its own clock."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Generator
 
 from .. import rules
 from ..engine import check_prompt, PromptError, Task
-from ..events import Committed, Event, Finished
+from ..events import Event
 from ..families.zoo import Family
 from ..gpu.lane import generate
 from ..methods import adapted, known
 from ..types import has_half_characters, Said, SamplingParams
 from ..verify import RejectionSampling, Rule
+from .interleave import interleave, PEER, PLAIN, SPECULATIVE
 from .probe import probe
 from .transformers import assisted
-
-SPECULATIVE, PEER, PLAIN = "speculative", "transformers", "plain"
 
 
 def tasks(
@@ -76,24 +70,3 @@ def race(
     for task in lanes.values():
         check_prompt(task)
     return interleave({lane: (assisted if lane == PEER else generate)(task) for lane, task in lanes.items()})
-
-
-def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Event, None, None]:
-    """A whole cycle at a time, of the lane whose clock (from the first token on) shows less."""
-    clocks, first = dict.fromkeys(lanes, 0.0), dict.fromkeys(lanes, 0.0)
-    running = list(lanes)
-    with contextlib.ExitStack() as stack:
-        for lane in lanes.values():
-            stack.enter_context(contextlib.closing(lane))
-        while running:
-            lane_behind = min(running, key=lambda name: clocks[name])
-            for event in lanes[lane_behind]:
-                yield event
-                if isinstance(event, Committed):
-                    if event.cycle == 0:
-                        first[lane_behind] = event.at
-                    clocks[lane_behind] = event.at - first[lane_behind]
-                    break
-                if isinstance(event, Finished):
-                    running.remove(lane_behind)
-                    break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -80,10 +80,12 @@ class Server(Protocol):
         """The ids that the server reads for `text`, special tokens included."""
         ...
 
-    def stream(self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0) -> Iterator[Chunk | Ending]:
+    def stream(
+        self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
+    ) -> Generator[Chunk | Ending, None, None]:
         """One text as it arrives, `Ending` last. `top` asks for so many alternatives a token.
 
-        Closing the iterator hangs up, and the server stops.
+        Closing the generator hangs up, and the server stops.
         """
         ...
 

@@ -8,7 +8,7 @@ be switched off for one request.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from ..events import FinishReason
@@ -45,7 +45,9 @@ class LlamaCpp:
     def tokenize(self, text: str) -> tuple[int, ...]:
         return fields.ids(at(self._client.ask("/tokenize", {"content": text, "add_special": True}), "tokens"))
 
-    def stream(self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0) -> Iterator[Chunk | Ending]:
+    def stream(
+        self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
+    ) -> Generator[Chunk | Ending, None, None]:
         body = self._body(prompt, params) | {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
         cycle = Cycle()
         count = 0

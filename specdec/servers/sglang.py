@@ -8,7 +8,7 @@ SGLANG_RETURN_ORIGINAL_LOGPROB. Speculation cannot be switched off for one reque
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from ..events import FinishReason
@@ -43,7 +43,9 @@ class SGLang:
         told = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
         return fields.ids(at(told, "tokens"))
 
-    def stream(self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0) -> Iterator[Chunk | Ending]:
+    def stream(
+        self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
+    ) -> Generator[Chunk | Ending, None, None]:
         body = self._body(prompt, params) | {
             "stream": True,
             "return_logprob": True,

@@ -2,14 +2,19 @@
 
 It streams one chunk a step; a slow reader gets steps joined. With `--per-request-spec-decode-metrics detailed` (or
 `summary`) the last chunk tells what each step drafted and accepted (or how many of each). Speculation cannot be
-switched off for one request: a baseline is a second server.
+switched off for one request: a baseline is a second server. Without that flag the counters of /metrics tell the same,
+if nobody else was served meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Generator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ..events import FinishReason
@@ -20,59 +25,88 @@ from .fields import at
 from .stream import Client
 
 AT_ONCE = 64  # texts asked for in one request
-POSITIONS = re.compile(r'^vllm:spec_decode_num_accepted_tokens_per_pos_total\{[^}]*position="(\d+)"', re.MULTILINE)
-SPECULATES = re.compile(r"^vllm:spec_decode_num_drafts_total", re.MULTILINE)
-ANY = re.compile(r"^vllm:", re.MULTILINE)
+COUNTER = re.compile(r'^vllm:(\w+)_total\{(?:[^}\n]*position="(\d{1,3})")?[^}\n]*\} ([\d.e+]{1,20})$', re.MULTILINE)
+WRITTEN, DRAFTS = "generation_tokens", "spec_decode_num_drafts"
+DRAFTED, ACCEPTED = "spec_decode_num_draft_tokens", "spec_decode_num_accepted_tokens"
+PLACES = "spec_decode_num_accepted_tokens_per_pos"
 PLACEHOLDER = "token_id:"  # how an id is written where names of tokens are expected
+
+
+Counters = Counter[tuple[str, int]]
 
 
 class VLLM:
     def __init__(self, client: Client, model: dict[str, Any]) -> None:
         self._client = client
-        metrics = self._metrics()
-        places = {int(place) for place in POSITIONS.findall(metrics)}
+        counters = self._counters()
+        places = [place for name, place in counters if name == PLACES]
         context = at(model, "max_model_len")
         self.facts = Facts(
             kind="vLLM",
             version=fields.word(at(client.ask("/version"), "version")),
             model=fields.word(at(model, "id")),
             context=context if type(context) is int and context > 0 else None,
-            speculates=bool(SPECULATES.search(metrics)) if ANY.search(metrics) else None,
+            speculates=(DRAFTS, -1) in counters if counters else None,
             k=max(places) + 1 if places else None,
         )
         self._processed: bool | None = None
 
-    def _metrics(self) -> str:
+    def _counters(self) -> Counters:
+        """By name and position (-1 without one), of all engines together; empty where they are not shown."""
         try:
-            return self._client.text("/metrics")
+            metrics = self._client.text("/metrics")
         except ServerError:  # it may be closed to strangers
-            return ""
+            return Counters()
+        counters = Counters()
+        for name, place, value in COUNTER.findall(metrics):
+            with contextlib.suppress(ValueError, OverflowError):
+                counters[name, int(place) if place else -1] += int(float(value))
+        return counters
 
     def tokenize(self, text: str) -> tuple[int, ...]:
         told = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
         return fields.ids(at(told, "tokens"))
 
-    def stream(self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0) -> Iterator[Chunk | Ending]:
+    def stream(
+        self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
+    ) -> Generator[Chunk | Ending, None, None]:
         known = self._tells_law(params)
         body = self._body(prompt, params) | {
             "stream": True,
             "stream_options": {"include_usage": True},
             "logprobs": top,
         }
+        before = self._counters() if self.facts.speculates else Counters()
         reason: FinishReason | None = None
         last: Any = None
-        arrived = 0.0
+        arrived, count = 0.0, 0
         for data, arrived in self._client.events("/v1/completions", body):
             self._check_model(data)
             choice = at(data, "choices", 0)
             if choice is None:
                 last = data
                 continue
-            yield Chunk(fields.text(at(choice, "text"), "text"), tokens(choice, params, known), arrived)
-            reason = finish(choice) or reason
+            found = tokens(choice, params, known)
+            yield Chunk(fields.text(at(choice, "text"), "text"), found, arrived)
+            reason, count = finish(choice) or reason, count + len(found)
         if reason is None:
             raise ServerError("The server ended its answer without saying why.")
-        yield ending(reason, arrived, at(last, "metrics", "speculative_decoding"))
+        told = at(last, "metrics", "speculative_decoding") or (self._grown(before, count) if before else None)
+        yield ending(reason, arrived, told)
+
+    def _grown(self, before: Counters, count: int) -> dict[str, Any] | None:
+        """What the counters tell of a text of so many tokens, as the last chunk would; None if others wrote, too."""
+        for _ in range(3):
+            grown = Counters({key: value - before[key] for key, value in self._counters().items()})
+            reached = [grown[DRAFTS, -1], *(grown[PLACES, place] for place in range(self.facts.k or 0)), 0]
+            if grown[WRITTEN, -1] == count and reached == sorted(reached, reverse=True):
+                return {
+                    "num_draft_tokens": grown[DRAFTED, -1],
+                    "num_accepted_draft_tokens": grown[ACCEPTED, -1],
+                    "acceptance_histogram": [here - further for here, further in pairwise(reached)],
+                }
+            time.sleep(0.1)  # they are raised a little after the last token is sent
+        return None
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
         """vLLM seeds the i-th text of a request with seed + i, so requests go on where the last one ended."""

@@ -1,0 +1,240 @@
+"""A server's answers as lanes of events.
+
+The clock is the arrival here. Lanes run one after the other, since two servers on one machine would disturb each other.
+While a text comes, its events say what is known then; a server that counts its steps at the end has them told again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ..events import (
+    Candidate,
+    Committed,
+    Counted,
+    Drafted,
+    Event,
+    Failed,
+    Finished,
+    FinishReason,
+    Law,
+    Position,
+    Started,
+    UNNAMED,
+    Verified,
+)  # fmt: skip
+from ..lanes.interleave import interleave, PLAIN, SPECULATIVE
+from ..types import has_half_characters, SamplingParams
+from .base import Chunk, Ending, Server, ServerError, Token
+from .steps import counted, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Recounted:
+    """The whole run once more, all lanes in the order of their clocks: it takes the place of every event before it."""
+
+    events: tuple[Event, ...]
+
+
+def race(
+    server: Server, plain: Server | None, prompt: str | Sequence[int], params: SamplingParams, top: int = 5
+) -> Generator[Event | Recounted, None, None]:
+    """The events of both lanes as they come, one lane after the other; last `Recounted`.
+
+    `top` is how many alternatives are asked for at each place. ServerError, before anything runs, for a prompt that is
+    empty or too long, and for a plain server that reads it differently or speculates, too. What a server does wrong
+    later is in its lane's `Failed`.
+    """
+    if plain is not None and plain.facts.speculates:
+        raise ServerError("The plain server speculates, too. A baseline is the same model served without speculation.")
+    lanes = {SPECULATIVE: server} | ({PLAIN: plain} if plain is not None else {})
+    read = {lane: tokens(server, prompt) for lane, server in lanes.items()}
+    if len(set(read.values())) > 1:
+        raise ServerError("The two servers read the prompt differently: they do not serve the same model.")
+    return _race(lanes, read[SPECULATIVE], params, top)
+
+
+def _race(
+    lanes: dict[str, Server], prompt: Sequence[int], params: SamplingParams, top: int
+) -> Generator[Event | Recounted, None, None]:
+    final = {}
+    for lane, server in lanes.items():
+        final[lane] = yield from watch(server, prompt, params, lane, top)
+    yield Recounted(tuple(interleave({lane: (event for event in events) for lane, events in final.items()})))
+
+
+def tokens(server: Server, prompt: str | Sequence[int]) -> tuple[int, ...]:
+    """The prompt as ids, which it must have fewer of than the context holds."""
+    if isinstance(prompt, str):
+        if not prompt.strip():
+            raise ServerError("The prompt is empty. Type a few words to start from.")
+        if has_half_characters(prompt):
+            raise ServerError("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
+        prompt = server.tokenize(prompt)
+    if not prompt:
+        raise ServerError("The prompt is empty. Type a few words to start from.")
+    limit = (server.facts.context or math.inf) - 1
+    if len(prompt) > limit:
+        raise ServerError(
+            "The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", n=len(prompt), limit=int(limit)
+        )
+    return tuple(prompt)
+
+
+def watch(
+    server: Server, prompt: Sequence[int], params: SamplingParams, lane: str = SPECULATIVE, top: int = 5
+) -> Generator[Event, None, list[Event]]:
+    """One lane's events as they come; it returns them once more, recounted. Closing it hangs up."""
+    facts = server.facts
+    room = facts.context - len(prompt) if facts.context else params.max_tokens
+    asked = replace(params, max_tokens=min(params.max_tokens, room))
+    k = facts.k or 0 if facts.speculates is not False else 0
+    started = Started(lane, "", k, params, len(prompt), server=f"{facts.kind} {facts.version}".strip())
+    yield started
+    cycles, chunks = Cycles(lane), list[Chunk]()
+    try:
+        ending: Ending | None = None
+        with contextlib.closing(server.stream(prompt, asked, top)) as stream:
+            for told in stream:
+                if isinstance(told, Ending):
+                    ending = told
+                    continue
+                check(told, chunks, asked.max_tokens)
+                chunks.append(told)
+                for step in newest(chunks, facts.speculates):
+                    yield from cycles.events(step)
+        if ending is None or not any(chunk.tokens for chunk in chunks):
+            raise ServerError("The server wrote nothing.")
+    except ServerError as error:
+        failed = Failed(lane, cycles.cycle, "target", error.said, True, cycles.at)
+        last = finished(lane, "failed", chunks, cycles, None)
+        yield failed
+        yield last
+        again = Cycles(lane)
+        return [started, *again.all(counted(chunks, UNTOLD, facts.speculates)[0]), failed, last]
+    if ending.reason == "length" and asked.max_tokens < params.max_tokens:
+        ending = replace(ending, reason="context")
+    last, events = recounted(lane, chunks, ending, facts.speculates)
+    yield last
+    return [started, *events, last]
+
+
+def recounted(
+    lane: str, chunks: Sequence[Chunk], ending: Ending, speculates: bool | None
+) -> tuple[Finished, list[Event]]:
+    """A lane's cycles as its server counts them at the end. Pure."""
+    steps, how = counted(chunks, ending, speculates)
+    cycles = Cycles(lane)
+    events = cycles.all(steps)
+    return finished(lane, ending.reason, chunks, cycles, how, ending), events
+
+
+def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
+    if chunk.text and not chunk.tokens and not before:
+        raise ServerError("The server tells text without its tokens.")
+    if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
+        raise ServerError("The server wrote more tokens than it was asked for.")
+
+
+def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
+    """The steps that the last chunk brought, as far as they are known yet."""
+    *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
+    if not last.tokens or not before:
+        return counted([last], UNTOLD, speculates)[0]
+    one = Chunk("", (Token(""),), before[-1].at, before[-1].drafted, before[-1].accepted)
+    return counted([one, last], UNTOLD, speculates)[0][1:]
+
+
+UNTOLD = Ending("length", 0.0)  # what is known of a text that has not ended
+
+
+class Cycles:
+    """Events of a lane, step by step. The first step is the prefill's."""
+
+    def __init__(self, lane: str) -> None:
+        self.lane, self.cycle, self.total, self.at, self.first = lane, 0, 0, 0.0, 0.0
+
+    def all(self, steps: Iterable[Step]) -> list[Event]:
+        return [event for step in steps for event in self.events(step)]
+
+    def events(self, step: Step) -> Iterator[Event]:
+        """What is not told is left out: q, coins, and which tokens were rejected."""
+        last = len(step.tokens) - 1
+        accepted = (last if step.accepted is None else step.accepted) if self.cycle else 0
+        drafted = (accepted if step.drafted is None else step.drafted) if self.cycle else 0
+        positions = tuple(position(node, accepted, step.tokens) for node in range(drafted))
+        own = step.tokens[accepted] if accepted <= last else None
+        whole = drafted == accepted  # then the target's own token was drawn from its row; else from what was left of it
+        row = law(own) if own and whole else None
+        if positions:
+            named, pieces = tuple(x.token for x in positions), tuple(x.piece for x in positions)
+            parents = tuple(range(-1, drafted - 1))
+            yield Drafted(self.lane, self.cycle, named, pieces, parents, self.at, self.at)
+        yield Verified(
+            self.lane, self.cycle, positions, self.at, step.at, law=row, p=chance(own), bonus=row if positions else None
+        )
+        self.at, self.total = step.at, self.total + len(step.tokens)
+        self.first = self.first or step.at
+        yield Committed(
+            self.lane, self.cycle, tuple(map(number, step.tokens)), tuple(x.piece for x in step.tokens),
+            min(accepted, len(step.tokens)), "bonus" if whole else "resampled", step.text, self.total, step.at,
+        )  # fmt: skip
+        self.cycle += 1
+
+
+def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
+    """A drafted token: one of the text, the one in whose place the target put its own, or one after it."""
+    token = tokens[node] if node < len(tokens) else None
+    if node < accepted and token is not None:
+        return Position(node, number(token), token.piece, "accepted", chance(token), None, None, target=law(token))
+    if node < accepted:
+        return Position(node, UNNAMED, "", "accepted", None, None, None)
+    row = law(token) if token is not None and node == accepted else None
+    return Position(node, UNNAMED, "", "rejected" if node == accepted else "discarded", None, None, None, target=row)
+
+
+def number(token: Token) -> int:
+    return UNNAMED if token.id is None else token.id
+
+
+def chance(token: Token | None) -> float | None:
+    return None if token is None or token.logprob is None else math.exp(token.logprob)
+
+
+def law(token: Token) -> Law | None:
+    """The head of the target's law at a token's place, where it is told. Its entropy counts the rest as one token."""
+    if not token.top:
+        return None
+    candidates = [
+        Candidate(number(token) if piece == token.piece else UNNAMED, piece, math.exp(value))
+        for piece, value in token.top
+    ]
+    candidates.sort(key=lambda x: -x.prob)
+    rest = max(0.0, 1.0 - sum(x.prob for x in candidates))
+    entropy = sum(-p * math.log(p) for p in (*(x.prob for x in candidates), rest) if p > 0.0)
+    return Law(tuple(candidates), rest, entropy)
+
+
+def finished(
+    lane: str,
+    reason: FinishReason,
+    chunks: Sequence[Chunk],
+    cycles: Cycles,
+    how: Counted | None,
+    told: Ending | None = None,
+) -> Finished:
+    """All time after the first token is the target's: how a server splits it is not told."""
+    sums = (told.drafted, told.accepted) if told is not None and how == "totals" else (None, None)
+    text = "".join(chunk.text for chunk in chunks)
+    return Finished(
+        lane, reason, cycles.total, text, cycles.at, cycles.first, 0.0, cycles.at - cycles.first, 0.0, None, how, *sums
+    )
+
+
+def about(server: Server, plain: Server | None = None) -> dict[str, Any]:
+    """Facts for the header of a trace: neither address nor key."""
+    return {"server": asdict(server.facts)} | ({"plain_server": asdict(plain.facts)} if plain is not None else {})

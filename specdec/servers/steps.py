@@ -1,0 +1,141 @@
+"""A server's steps, from the chunks that arrived and from what it tells of them at the end. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..events import Counted
+from .base import Chunk, Ending, Token
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One cycle: its tokens, and how many were drafted and accepted; None where that is not known.
+
+    Of a text that ended inside it, it holds fewer tokens than it accepted.
+    """
+
+    tokens: tuple[Token, ...]
+    text: str
+    at: float
+    drafted: int | None = None
+    accepted: int | None = None
+
+
+def counted(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Step], Counted | None]:
+    """All steps, the first token's own before them. None where nothing is drafted."""
+    blocks = blocks_of(chunks)
+    if not blocks:
+        return [], None
+    first, rest = blocks[0], blocks[1:]
+    if all(chunk.drafted is not None for chunk in chunks) and speculates is not False:
+        return [first, *running(chunks)], "exact"
+    lists = stepwise(rest, ending)
+    laid = lay([len(block.tokens) for block in rest], lists[1]) if lists else None
+    if lists and laid:
+        told = [None if place is None else (lists[0][place], lists[1][place]) for places in laid for place in places]
+        parts = [
+            part
+            for block, places in zip(rest, laid, strict=True)
+            for part in cut(block, sizes(block, places, lists[1]))
+        ]
+        steps = [
+            Step(part.tokens, part.text, part.at, *(count or (0, 0))) for part, count in zip(parts, told, strict=True)
+        ]
+        alone = all(len(places) == 1 for places in laid)
+        sure = None not in (place for places in laid for place in places) or 0 not in lists[1]
+        return [first, *steps], "exact" if alone and sure else "merged"
+    if speculates is False or ending.drafted == 0:
+        return [first, *(one for block in rest for one in cut(block, [1] * len(block.tokens)))], None
+    return [first, *rest], "totals"
+
+
+def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
+    """What arrived together, the first token apart. Text without a token of its own joins what came before."""
+    blocks = list[Step]()
+    for chunk in chunks:
+        block = Step(chunk.tokens, chunk.text, chunk.at)
+        if not block.tokens:
+            if blocks:
+                blocks[-1] = Step(blocks[-1].tokens, blocks[-1].text + block.text, blocks[-1].at)
+        elif blocks or len(block.tokens) == 1:
+            blocks.append(block)
+        else:
+            blocks += cut(block, [1, len(block.tokens) - 1])
+    return blocks
+
+
+def running(chunks: Sequence[Chunk]) -> list[Step]:
+    """By the sums that each chunk tells."""
+    steps, before = list[Step](), (0, 0)
+    for place, chunk in enumerate(chunk for chunk in chunks if chunk.tokens):
+        sums = chunk.drafted or 0, chunk.accepted or 0
+        if place:
+            steps.append(Step(chunk.tokens, chunk.text, chunk.at, sums[0] - before[0], sums[1] - before[1]))
+        before = sums
+    return steps
+
+
+def stepwise(blocks: Sequence[Step], ending: Ending) -> tuple[Sequence[int], Sequence[int]] | None:
+    """Tokens drafted and accepted by each step that drafted: the server's list, or what can only have been one."""
+    if ending.step_drafted is not None and ending.step_accepted is not None:
+        return ending.step_drafted, ending.step_accepted
+    if not ending.histogram or ending.drafted is None:
+        return None
+    # It says how many steps accepted 0, 1, 2, … tokens. What arrived says in which order, if the two agree.
+    steps, k = sum(ending.histogram), len(ending.histogram) - 1
+    wanted = Counter({size: count for size, count in enumerate(ending.histogram) if count})
+    found = [len(block.tokens) - 1 for block in blocks]
+    if not wanted[0]:
+        found = [size for size in found if size]  # these drafted nothing
+    if len(found) != steps or ending.drafted != steps * k:
+        return None
+    last = [*(wanted - Counter(found[:-1])).elements()]  # the last one may have been cut off
+    if len(last) != 1 or last[0] < found[-1]:
+        return None
+    return [k] * steps, [*found[:-1], last[0]]
+
+
+def lay(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
+    """The steps of each block of so many tokens: places in the list, or None for a token that nobody drafted.
+
+    Each listed step brings its accepted tokens and one more. Those that fit are taken as they come: no other way uses
+    more of the list. None where the list does not fit what arrived.
+    """
+    laid, place = list[list[int | None]](), 0
+    for number, left in enumerate(blocks):
+        here = list[int | None]()
+        while left:
+            if place < len(accepted) and accepted[place] < left:
+                here.append(place)
+                left -= accepted[place] + 1
+                place += 1
+            elif place == len(accepted) - 1 and number == len(blocks) - 1:  # the text ended inside its last step
+                here.append(place)
+                left, place = 0, place + 1
+            else:
+                here.append(None)
+                left -= 1
+        laid.append(here)
+    return laid if place == len(accepted) else None
+
+
+def sizes(block: Step, places: Sequence[int | None], accepted: Sequence[int]) -> list[int]:
+    wanted = [1 if place is None else accepted[place] + 1 for place in places]
+    wanted[-1] = len(block.tokens) - sum(wanted[:-1])
+    return wanted
+
+
+def cut(block: Step, parts: Sequence[int]) -> list[Step]:
+    """The block in parts of so many tokens, each with its own text where the pieces say it, else the last with all."""
+    steps, text, start = list[Step](), block.text, 0
+    for number, size in enumerate(parts):
+        tokens = block.tokens[start : start + size]
+        own = "".join(token.piece for token in tokens)
+        last = number == len(parts) - 1
+        said = text if last else own if text.startswith(own) else ""
+        steps.append(Step(tokens, said, block.at))
+        text, start = text[len(said) :], start + size
+    return steps
