@@ -51,7 +51,7 @@ def logprob(value: Any) -> float:
 
 def word(value: Any) -> str:
     """A short name for labels; "" where there is none."""
-    return "".join(c for c in value[:120] if c.isprintable()) if isinstance(value, str) else ""
+    return "".join(c for c in value[:120] if c.isprintable() and c not in "<>") if isinstance(value, str) else ""
 
 
 def steps(drafted: Any, accepted: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

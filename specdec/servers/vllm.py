@@ -131,6 +131,8 @@ class VLLM:
         try:  # before temperature, top-k and top-p: these can be done here if all of the law is told
             return laws.warped(self._first(prompt, params, -1), params)
         except ServerError as error:
+            if error.said.values.get("status") != 400:
+                raise
             raise ServerError(
                 "The server tells probabilities before the temperature only. Start it with "
                 "--logprobs-mode processed_logprobs, or with --max-logprobs -1."

@@ -107,6 +107,7 @@ class LaneReader:
         self.total, self.at = 0, 0.0
         self.spent = {"draft": 0.0, "verify": 0.0}
         self.text, self.coins = Text(), Coins()
+        self.deep = list[tuple[int, Said]]()  # drafts of a server that are deeper than it says, unless they are joined
 
     def fault(self, cycle: int, reason: str, /, **values: Any) -> None:
         said = reason if isinstance(reason, Said) else Said(reason, **values)
@@ -188,6 +189,8 @@ class LaneReader:
 
     def finish(self, event: Finished) -> None:
         last = max(0, self.account.cycles - 1)
+        for number, reason in self.deep if event.counted != "totals" else ():
+            self.fault(number, reason)
         if event.tokens != self.total:
             told = {"ended": event.tokens, "joined": self.total}
             self.fault(last, "the lane ends with {ended} tokens, and {joined} joined the text", **told)
@@ -210,7 +213,7 @@ class LaneReader:
         if wrong := self.pieces.wrong(cycle):
             yield wrong
         if self.account.server:
-            yield from self.told_by_server(cycle)
+            self.told_by_server(cycle)
             return
         if self.started:
             yield from overstepped(self.started, cycle)
@@ -219,10 +222,10 @@ class LaneReader:
         yield from self.wrong_decisions(cycle)
         yield from self.wrong_draw(cycle)
 
-    def told_by_server(self, cycle: AuditedCycle) -> Iterator[Said]:
-        """No draft deeper than K, where a server tells it; the rest is between its models."""
+    def told_by_server(self, cycle: AuditedCycle) -> None:
+        """No draft deeper than K, where a server tells it and its cycles; the rest is between its models."""
         if self.started and self.started.k:
-            yield from too_deep(self.started, cycle)
+            self.deep += [(cycle.number, reason) for reason in too_deep(self.started, cycle)]
         if unnamed := sum(map(is_unnamed, cycle.positions)):
             self.untold("drafts whose token the server does not tell", unnamed)
         if judged := sum(x.status != "discarded" for x in cycle.positions):

@@ -1,0 +1,288 @@
+"""What a bad server does costs its lane, says one sentence, and leaks nothing."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stub import Asked, CLOSE, Reply, sse, Stub
+
+from specdec.events import Committed, Failed, Finished
+from specdec.servers import lane
+from specdec.servers.base import Server, ServerError
+from specdec.servers.connect import connect
+from specdec.servers.stream import Limits, origin
+from specdec.types import SamplingParams
+
+KEY = "sk-very-secret"
+QUICK = Limits(connect=20.0, first=20.0, silence=20.0, line=20_000, whole=100_000, attempts=2, pause=0.01)
+PATIENCE = {"silence from the start": replace(QUICK, first=0.5)}  # of the streams that are silent
+PATIENCE |= dict.fromkeys(("silence", "nothing but signs of life"), replace(QUICK, silence=0.5))
+MODELS = {"data": [{"id": "target", "owned_by": "vllm", "max_model_len": 512}]}
+PARAMS = SamplingParams(max_tokens=8)
+METRICS = b'vllm:generation_tokens_total{engine="0"} 1.0\n'
+
+
+def event(text: str = " a", number: Any = 7, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    """A chunk of one token."""
+    told = {"tokens": [text], "token_logprobs": [-0.1], "top_logprobs": [{text: -0.1}]}
+    choice = {"index": 0, "text": text, "token_ids": [number], "logprobs": told, "finish_reason": finish}
+    return {"model": "target", "choices": [choice | more]}
+
+
+def vllm(completion: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
+    """A server that is sound but for its completions."""
+
+    def answer(asked: Asked) -> Reply:
+        told = {"/v1/models": MODELS, "/version": {"version": "0.32.0"}, "/tokenize": {"tokens": [1, 2]}}
+        if asked.path == "/metrics":
+            return Reply([METRICS], type="text/plain")
+        return Reply.of(told[asked.path]) if asked.path in told else completion(asked)
+
+    return answer
+
+
+def run(server: Server) -> tuple[str, list[Any]]:
+    """The sentence of the failure, and the run; it must end like any other."""
+    *_, last = lane.race(server, None, [1, 2], PARAMS)
+    assert isinstance(last, lane.Recounted)
+    assert isinstance(last.events[-1], Finished) and last.events[-1].reason == "failed"
+    (failed,) = (e for e in last.events if isinstance(e, Failed))
+    assert failed.fatal
+    return failed.reason, list(last.events)
+
+
+GOOD = [event(" a"), event(" b")]
+STREAMS: dict[str, tuple[Any, str]] = {
+    "an error in mid-stream": ([*GOOD, {"error": {"message": f"boom {KEY}"}}], "stopped with an error"),
+    "a socket closed in mid-stream": ([*GOOD, CLOSE], "broke off in the middle"),
+    "an end without a reason": ([*GOOD, "[DONE]"], "without saying why"),
+    "an end without the last word": (GOOD, "broke off in the middle"),
+    "half a JSON": ([*GOOD, b'data: {"model": "tar\n\n'], "not the JSON"),
+    "no JSON at all": ([*GOOD, b"data: hello\n\n"], "not the JSON"),
+    "JSON too deep": ([*GOOD, b"data: " + b"[" * 9000 + b"\n\n"], "not the JSON"),
+    "a list": ([*GOOD, [1, 2]], "Another model answered"),
+    "a line without an end": ([*GOOD, *[b"x" * 10_000] * 5], "a line of more than 20000 bytes"),
+    "100 MB": ([*GOOD, *[b": " + b"x" * 9_000 + b"\n"] * 9999], "more than 100000 bytes"),
+    "a negative id": ([*GOOD, event(number=-5)], "token ids that cannot be read"),
+    "an id that is text": ([*GOOD, event(number="7")], "token ids that cannot be read"),
+    "a huge id": ([*GOOD, event(number=2**40)], "token ids that cannot be read"),
+    "more ids than text": ([*GOOD, event(token_ids=[7, 8])], "another number of ids"),
+    "ids without text": ([*GOOD, event(logprobs=None)], "ids of tokens without their text"),
+    "text without tokens": (
+        [event(logprobs=None, token_ids=None), event(logprobs=None, token_ids=None)],
+        "without its",
+    ),
+    "a probability above one": (
+        [event(logprobs={"tokens": [" a"], "token_logprobs": [3.0], "top_logprobs": [{" a": 3.0}]})],
+        "log-probabilities that cannot be read",
+    ),
+    "text that is a number": ([*GOOD, event() | {"choices": [{"text": 5}]}], "text that cannot be read"),
+    "silence": ([*GOOD, 30.0], "silent for 0.5 seconds"),
+    "silence from the start": ([30.0], "silent for 0.5 seconds"),
+    "nothing but signs of life": ([*GOOD, *[b": ping\n\n", 0.1] * 300], "silent for 0.5 seconds"),
+    "another model": ([event() | {"model": "other"}], "Another model answered"),
+    "too many tokens": ([event() for _ in range(20)], "more tokens than it was asked for"),
+    "a reason of its own": ([*GOOD, event(finish="<script>")], "broke the text off"),
+    "impossible counts": (
+        [
+            *GOOD,
+            event(finish="length"),
+            {
+                "model": "target",
+                "choices": [],
+                "metrics": {"speculative_decoding": {"per_step_drafted": [1], "per_step_accepted": [4]}},
+            },
+            "[DONE]",
+        ],
+        "counts of steps that cannot be read",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_bad_stream_costs_its_lane_and_says_why(name: str) -> None:
+    events, said = STREAMS[name]
+    with Stub(vllm(lambda _: Reply.stream(events))) as stub:
+        server = connect(stub.address, KEY, QUICK)
+        server._client.limits = PATIENCE.get(name, QUICK)  # type: ignore[attr-defined]
+        reason, told = run(server)
+        assert said in reason and "\n" not in reason and KEY not in reason and "<" not in reason
+    kept = "".join(e.text for e in told if isinstance(e, Committed))
+    assert len(reason) < 250 and (kept.startswith(" a b") or events[:2] != GOOD)
+
+
+ANSWERS: dict[str, tuple[Reply, str]] = {
+    "404": (
+        Reply.of({"error": {"message": f"no such\nroute {KEY}"}}, 404),
+        "refused (status 404): (it repeats the key)",
+    ),
+    "400 in plain text": (Reply([b"<h1>no</h1>"], 400, "text/html"), "answered with status 400"),
+    "500": (Reply.of({"error": {"message": "<b>x</b>" * 99}}, 500), "refused (status 500): b x /b b x"),
+    "401": (Reply.of({"error": "no"}, 401), "wants another key"),
+    "503": (Reply([], 503), "answered with status 503"),
+    "a redirect": (
+        Reply([], 307, headers={"location": "http://127.0.0.1:1/v1"}),
+        "sends requests on to another address",
+    ),
+    "compressed": (Reply([b"x"], headers={"content-encoding": "gzip"}), "compressed data"),
+    "an endless error": (Reply([b"x" * 9_999] * 99, 400), "answered with status 400"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_refusal_is_one_sentence(name: str) -> None:
+    reply, said = ANSWERS[name]
+    with Stub(vllm(lambda _: reply)) as stub:
+        reason, _ = run(connect(stub.address, KEY, QUICK))
+    assert said in reason and KEY not in reason and "<" not in reason and len(reason) < 250
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_no_server_is_found_where_all_is_refused(name: str) -> None:
+    reply, said = ANSWERS[name]
+    with Stub(lambda _: reply) as stub, pytest.raises(ServerError) as raised:
+        connect(stub.address, KEY, QUICK)
+    assert said in str(raised.value) and KEY not in str(raised.value)
+    assert raised.value.said.template
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with Stub(lambda _: Reply.of(MODELS)) as inner:
+        sent = Reply([], 302, headers={"location": inner.address + "/v1/models"})
+        with Stub(lambda _: sent) as outer, pytest.raises(ServerError, match="another address"):
+            connect(outer.address, KEY, QUICK)
+        assert not inner.asked
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ({"data": []}, "names no model"),
+        ({"data": [{"id": "x", "owned_by": "openai"}]}, "none of the servers that can be watched"),
+        ({"data": [{"id": 5, "owned_by": "vllm"}]}, "names no model"),
+        ([], "models that cannot be read"),
+    ],
+)
+def test_what_is_no_server_of_these_is_not_guessed_at(models: Any, said: str) -> None:
+    with Stub(lambda _: Reply.of(models)) as stub, pytest.raises(ServerError, match=said):
+        connect(stub.address, limits=QUICK)
+
+
+def test_the_key_goes_into_one_header_alone() -> None:
+    with Stub(vllm(lambda _: Reply.stream([*GOOD, event(finish="length"), "[DONE]"]))) as stub:
+        server = connect(stub.address, KEY, QUICK)
+        *_, last = lane.race(server, None, "Once", PARAMS)
+        assert {asked.headers["authorization"] for asked in stub.asked} == {f"Bearer {KEY}"}
+        assert all(KEY not in asked.path + json.dumps(asked.body) for asked in stub.asked)
+    assert isinstance(last, lane.Recounted)
+    assert KEY not in repr(last) + repr(lane.about(server)) + repr(server.facts)
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "ключ", "a\x00b"])
+def test_a_key_that_cannot_be_sent_is_not_shown(key: str) -> None:
+    with pytest.raises(ServerError, match="cannot be sent") as raised:
+        connect("http://127.0.0.1:1", key)
+    assert key not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "127.0.0.1:8000",
+        "ftp://x",
+        "http://",
+        "http://a:b@x",
+        "http://x/path",
+        "http://x?y",
+        "http://x:99999",
+        "file:///etc",
+    ],
+)
+def test_what_is_no_address_is_refused_before_anything_is_sent(address: str) -> None:
+    with pytest.raises(ServerError, match=r"address"):
+        connect(address)
+
+
+def test_an_address_has_one_form() -> None:
+    assert origin(" HTTP://Example.com:80/v1/ ") == "http://example.com"
+    assert origin("https://[::1]:8000") == "https://[::1]:8000"
+
+
+def test_a_busy_server_is_asked_again_but_not_in_mid_text() -> None:
+    answers = iter([Reply([], 503), Reply.stream([*GOOD, CLOSE])])
+    with Stub(vllm(lambda _: next(answers))) as stub:
+        reason, events = run(connect(stub.address, limits=QUICK))
+        assert [asked.path for asked in stub.asked].count("/v1/completions") == 2
+    assert "broke off" in reason
+    assert "".join(e.text for e in events if isinstance(e, Committed)) == " a b"
+
+
+def test_who_stops_hangs_up() -> None:
+    def endless() -> Iterator[Any]:
+        while True:
+            yield event()
+            yield 0.02
+
+    def stream(_: Asked) -> Reply:
+        return Reply((x if isinstance(x, float) else sse(x) for x in endless()), type="text/event-stream")
+
+    with Stub(vllm(stream)) as stub:
+        server = connect(stub.address)
+        race = lane.race(server, None, "Once", SamplingParams(max_tokens=500))
+        while not isinstance(next(race), Committed):
+            pass
+        race.close()
+        assert stub.hung_up.wait(10)
+
+
+def test_a_late_reader_reads_the_true_times() -> None:
+    """The time of a chunk is when it came, not when it was looked at."""
+    events = [event(), 0.05, event(), 0.05, event(finish="length"), "[DONE]"]
+    with Stub(vllm(lambda _: Reply.stream(events))) as stub:
+        *_, last = slowly(lane.race(connect(stub.address), None, "Once", PARAMS))
+    at = [e.at for e in last.events if isinstance(e, Committed)]
+    assert at[2] < 0.6  # the reader took more than a second
+
+
+def slowly(events: Iterator[Any]) -> Iterator[Any]:
+    for told in events:
+        yield told
+        time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tls")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    try:
+        subprocess.run([*made, "-addext", "subjectAltName=IP:127.0.0.1", *files], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("openssl is not installed")
+    return folder
+
+
+def test_a_certificate_that_nobody_vouches_for_is_not_trusted(certificate: Path, monkeypatch) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    with Stub(lambda _: Reply.of(MODELS), tls) as stub:
+        with pytest.raises(ServerError, match="certificate is not trusted"):
+            connect(stub.address, KEY, QUICK)
+        assert not stub.asked
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+        connect(stub.address, KEY, QUICK)
+        assert stub.asked
+
+
+def test_http_where_https_is_wanted() -> None:
+    with Stub(lambda _: Reply.of(MODELS)) as stub, pytest.raises(ServerError, match="Is it http://"):
+        connect(stub.address.replace("http:", "https:"), limits=QUICK)

@@ -1,0 +1,277 @@
+"""Recordings of real servers, read again: what was drafted and kept, cycle by cycle."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from record import PROMPTS, SETTINGS, SHORT, TOP
+from stub import recording, replay
+
+from specdec import cli
+from specdec.engine import generate, Task
+from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, UNNAMED, Verified
+from specdec.families.zoo import load
+from specdec.figures.stats import LaneStats
+from specdec.servers import lane
+from specdec.servers.base import ServerError
+from specdec.servers.connect import connect
+from specdec.traces.audit import audit
+from specdec.traces.file import live_header, Trace
+from specdec.types import SamplingParams
+
+SPECULATIVE, PLAIN, BROKEN, NGRAM = "vllm-draft_model-mended", "vllm-plain", "vllm-draft_model", "vllm-ngram"
+UNTOLD = "vllm-draft_model-untold"  # started without --per-request-spec-decode-metrics
+RECORDINGS = (SPECULATIVE, PLAIN, BROKEN, NGRAM, UNTOLD)
+
+
+def watched(name: str, kind: str, how: str) -> tuple[list[Event], list[Event]]:
+    """The events as they came, and as they were told again."""
+    with replay(name) as stub:
+        *live, last = lane.race(connect(stub.address), None, PROMPTS[kind], SETTINGS[how], TOP)
+    assert isinstance(last, lane.Recounted)
+    return [event for event in live if not isinstance(event, lane.Recounted)], list(last.events)
+
+
+def told_steps(name: str, kind: str, how: str) -> dict[str, list[int]]:
+    """The recording's own list, read here by itself."""
+    wanted = SETTINGS[how].temperature
+    ids = next(
+        json.loads(call["blocks"][0])["tokens"]
+        for call in recording(name)["calls"]
+        if call["path"] == "/tokenize" and call["body"]["prompt"] == PROMPTS[kind]
+    )
+    for call in recording(name)["calls"]:
+        body = call["body"]
+        if (
+            call["path"] == "/v1/completions"
+            and body.get("stream")
+            and (body["prompt"], body["temperature"]) == (ids, wanted)
+        ):
+            last = json.loads(call["blocks"][-2].removeprefix("data: "))
+            found: dict[str, list[int]] = last["metrics"]["speculative_decoding"]
+            return found
+    raise AssertionError("not recorded")
+
+
+def kept(events: list[Event]) -> list[int]:
+    return [event.accepted for event in events if isinstance(event, Committed)][1:]
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("how", SETTINGS)
+@pytest.mark.parametrize("kind", PROMPTS)
+def test_events_hold_all_that_arrived_and_make_a_sound_trace(name: str, kind: str, how: str) -> None:
+    live, final = watched(name, kind, how)
+    for events in (live, final):
+        committed = [event for event in events if isinstance(event, Committed)]
+        finished = events[-1]
+        assert isinstance(events[0], Started) and isinstance(finished, Finished)
+        assert sum(len(event.tokens) for event in committed) == finished.tokens == committed[-1].total > 0
+        pieces = "".join(piece for event in committed for piece in event.pieces)
+        assert finished.text == (pieces.removesuffix("<|endoftext|>") if finished.reason == "end" else pieces)
+        assert [event.at for event in committed] == sorted(event.at for event in committed)
+        assert UNNAMED not in (token for event in committed for token in event.tokens)
+    assert "".join(event.text for event in final if isinstance(event, Committed)) == final[-1].text
+    header = replace(live_header(PROMPTS[kind], {}), lanes=("speculative",), machine={})
+    again = Trace.loads(Trace(header, tuple(final)).dumps())
+    assert again.events == tuple(final)
+    assert not any(account.faults for account in audit(header.lanes, again.events))
+
+
+@pytest.mark.parametrize("name", [SPECULATIVE, BROKEN, NGRAM])
+@pytest.mark.parametrize("how", SETTINGS)
+@pytest.mark.parametrize("kind", PROMPTS)
+def test_drafts_are_the_servers_own_list(name: str, kind: str, how: str) -> None:
+    _, final = watched(name, kind, how)
+    drafts = [event for event in final if isinstance(event, Verified) and event.positions]
+    told = told_steps(name, kind, how)
+    assert [len(event.positions) for event in drafts] == told["per_step_drafted"]
+    statuses = [[x.status for x in event.positions] for event in drafts]
+    assert [found.count("accepted") for found in statuses] == told["per_step_accepted"]
+    for found in statuses:
+        after = found[found.count("accepted") :]
+        assert after == ["rejected"] * bool(after) + ["discarded"] * (len(after) - 1)
+    named = {x.token for event in drafts for x in event.positions if x.status != "accepted"}
+    assert named <= {UNNAMED}
+    finished = final[-1]
+    assert isinstance(finished, Finished) and finished.counted in ("exact", "merged")
+
+
+def test_steps_that_came_together_are_set_apart() -> None:
+    live, final = watched(BROKEN, "code", "greedy")
+    assert len(kept(final)) > len(kept(live))
+    assert isinstance(final[-1], Finished) and final[-1].counted == "merged"
+    at = [event.at for event in final if isinstance(event, Committed)]
+    assert len(set(at)) < len(at)
+
+
+def test_without_the_flag_the_servers_counters_tell_its_steps() -> None:
+    for kind in PROMPTS:
+        _, final = watched(UNTOLD, kind, "greedy")
+        _, told = watched(SPECULATIVE, kind, "greedy")
+        assert isinstance(final[-1], Finished)
+        if final[-1].counted == "exact":
+            assert kept(final) == kept(told)
+
+
+@pytest.mark.parametrize("kind", PROMPTS)
+def test_a_greedy_run_is_our_engines_cycle_by_cycle(kind: str) -> None:
+    """The same weights, K and tokens: the same text, in the same cycles, with the same drafts kept."""
+    _, final = watched(SPECULATIVE, kind, "greedy")
+    family = load()
+    with replay(SPECULATIVE) as stub:
+        ids = connect(stub.address).tokenize(PROMPTS[kind])
+    target, drafter = family.lane("draft_model", capacity=256)
+    task = Task(
+        target, ids, SETTINGS["greedy"], drafter, 4, end_tokens=family.end_tokens,
+        token_bytes=family.pieces.bytes, piece=family.pieces.piece,
+    )  # fmt: skip
+    ours = list(generate(task))
+    told, done = ([e for e in events if isinstance(e, Committed)] for events in (final, ours))
+    assert [(e.tokens, e.pieces, e.text) for e in told] == [(e.tokens, e.pieces, e.text) for e in done]
+    # In the last cycle our engine drafts no more than there is room for; a server does.
+    assert [e.accepted for e in told[:-1]] == [e.accepted for e in done[:-1]]
+    found, wanted = LaneStats.of(final, "speculative"), LaneStats.of(ours, "speculative")
+    assert found.tau == wanted.tau and found.alpha is not None and wanted.alpha is not None
+    assert abs(found.alpha - wanted.alpha) <= (0.02 if kind != "facts" else 0.06)
+
+
+def test_a_plain_server_is_a_lane_without_drafts() -> None:
+    live, final = watched(PLAIN, "story", "sampled")
+    assert not any(isinstance(event, Drafted) for event in [*live, *final])
+    assert kept(final) == [0] * 23
+    assert isinstance(final[-1], Finished) and final[-1].counted is None
+
+
+def test_probabilities_are_told_only_where_they_are_those_in_use() -> None:
+    for how, known in (("greedy", True), ("sampled", False)):
+        _, final = watched(SPECULATIVE, "story", how)
+        verified = [event for event in final if isinstance(event, Verified)]
+        accepted = [x for event in verified for x in event.positions if x.status == "accepted"]
+        assert accepted and {x.p for x in accepted} == {1.0 if known else None}
+        assert {x.target is not None for x in accepted} == {known}
+        assert all(x.q is None and x.u is None for event in verified for x in event.positions)
+
+
+def test_at_temperature_one_a_law_is_told_by_its_likeliest_tokens() -> None:
+    with replay(PLAIN) as stub:
+        server = connect(stub.address)
+        law = server.law(server.tokenize(PROMPTS["story"]), SHORT, 5)
+    assert len(law) >= 5 and 0.5 < sum(law.values()) <= 1.0
+
+
+def test_another_temperature_needs_the_whole_law() -> None:
+    with replay(PLAIN) as stub:
+        server = connect(stub.address)
+        with pytest.raises(ServerError, match="--logprobs-mode processed_logprobs"):
+            server.law(server.tokenize(PROMPTS["story"]), SETTINGS["sampled"], 5)
+
+
+def test_samples_are_as_many_as_were_asked_for() -> None:
+    with replay(SPECULATIVE) as stub:
+        server = connect(stub.address)
+        texts = server.sample(server.tokenize(PROMPTS["story"]), SHORT, 5)
+        assert [len(text) for text in texts] == [3] * 5
+        assert stub.asked[-1].body["n"] == 5
+
+
+def test_who_it_is_and_what_it_serves_is_asked() -> None:
+    with replay(SPECULATIVE) as stub:
+        facts = connect(stub.address + "/v1/").facts
+    assert (facts.kind, facts.version, facts.model, facts.context) == ("vLLM", "0.32.0", "target", 512)
+    assert (facts.speculates, facts.k) == (True, 4)
+    with replay(PLAIN) as stub:
+        assert connect(stub.address).facts.speculates is False
+
+
+def test_a_race_merges_two_lanes_by_their_clocks() -> None:
+    with replay(SPECULATIVE) as fast, replay(PLAIN) as slow:
+        *live, last = lane.race(connect(fast.address), connect(slow.address), PROMPTS["story"], SETTINGS["greedy"], TOP)
+    assert isinstance(last, lane.Recounted)
+    lanes = [event.lane for event in live if not isinstance(event, lane.Recounted)]
+    assert lanes == sorted(lanes, reverse=True)  # one after the other
+    assert {event.lane for event in last.events[:8]} == {"speculative", "plain"}
+    texts = {event.lane: event.text for event in last.events if isinstance(event, Finished)}
+    assert texts["speculative"] == texts["plain"]
+
+
+def test_a_baseline_does_not_speculate() -> None:
+    with replay(SPECULATIVE) as one, pytest.raises(ServerError, match="The plain server speculates, too"):
+        lane.race(connect(one.address), connect(one.address), PROMPTS["story"], SETTINGS["greedy"], TOP)
+
+
+@pytest.mark.parametrize("prompt", ["", "  \n", "half \ud800"])
+def test_a_prompt_that_cannot_be_read_is_refused_before_anything_runs(prompt: str) -> None:
+    with replay(PLAIN) as stub:
+        server = connect(stub.address)
+        before = len(stub.asked)
+        with pytest.raises(ServerError, match="The prompt"):
+            lane.race(server, None, prompt, SamplingParams())
+        assert len(stub.asked) == before
+
+
+def test_the_prompt_must_fit_the_context() -> None:
+    with replay(PLAIN) as stub, pytest.raises(ServerError, match="has 512 tokens; the model reads at most 511"):
+        lane.race(connect(stub.address), None, [1] * 512, SamplingParams())
+
+
+def test_the_terminal_shows_the_race_and_keeps_it(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(lane.race, "__defaults__", (TOP,))
+    words = [PROMPTS["story"], "--temperature", "0", "--max-tokens", "24", "--save", str(tmp_path / "run.jsonl")]
+    with replay(SPECULATIVE) as fast, replay(PLAIN) as slow:
+        assert cli.main([*words, "--seed", "0", "--server", fast.address, "--plain", slow.address]) == 0
+    said = capsys.readouterr().out
+    for line in (
+        "vLLM 0.32.0, model target, at most 4",
+        "exact: the server's own count",
+        "measured speed-up",
+        "gaps, plain",
+    ):
+        assert line in said
+    assert "□✗" in said and "not told" in said
+    trace = Trace.load(tmp_path / "run.jsonl")
+    assert trace.header.lanes == ("speculative", "plain") and trace.header.machine == {}
+    assert trace.summary()["same_text"] and trace.summary()["settings"]["counted"] == "exact"
+    assert fast.address not in (tmp_path / "run.jsonl").read_text() and "127.0.0.1" not in trace.dumps()
+
+
+def test_one_lane_shows_no_speed_up(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(lane.race, "__defaults__", (TOP,))
+    with replay(SPECULATIVE) as stub:
+        words = [PROMPTS["story"], "--temperature", "0", "--max-tokens", "24", "--seed", "0"]
+        assert cli.main([*words, "--server", stub.address]) == 0
+    said = capsys.readouterr().out
+    assert "no --plain server given" in said and "speed-up" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--plain", "http://127.0.0.1:1"], "belong to a --server"),
+        (["--server", "ftp://x"], "begins with http://"),
+        (["--server", "http://me:word@127.0.0.1:1"], "must not hold a name or password"),
+        (["--server", "http://127.0.0.1:1", "--drafter", "medusa"], "leave those options out"),
+        (["--server", "http://127.0.0.1:1", "--key-env", "NO_SUCH_KEY"], "holds no NO_SUCH_KEY"),
+        (["--server", "http://127.0.0.1:1"], "cannot be reached"),
+    ],
+)
+def test_what_cannot_be_watched_is_said_in_one_line(words: list[str], said: str, capsys) -> None:
+    assert cli.main(["Once", *words]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1 and "word@" not in error
+
+
+def test_watching_needs_no_torch() -> None:
+    code = "import sys, specdec.servers.connect, specdec.servers.lane; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_no_failure_hides_in_a_recording() -> None:
+    for name in RECORDINGS:
+        assert not any(isinstance(event, Failed) for event in watched(name, "facts", "greedy")[1])
+        assert math.isfinite(watched(name, "facts", "greedy")[1][-1].at)
