@@ -51,7 +51,11 @@ class Recorder(Client):
             told = [*lines(blocks)]
             if path == "/metrics":  # of hundreds of lines, those that are read
                 told = ["".join(f"{x}\n" for x in told[0].split("\n") if x.startswith(("vllm:spec", "vllm:gen")))]
-            told = [re.sub(r'"root":"[^"]*"', '"root":"target"', block) for block in told]  # no folder of this machine
+            told = [re.sub(r'"(root|model_path)":"[^"]*"', r'"\1":"target"', block) for block in told]  # no folder here
+            if path == "/props":
+                props = json.loads(told[0])
+                read = ("default_generation_settings", "build_info")
+                told = [json.dumps({name: props[name] for name in read})]
             kind = "text/event-stream" if told and told[0].startswith("data:") else "application/json"
             call = {"method": "GET" if body is None else "POST", "path": path, "body": body, "status": status}
             self.calls.append({**call, "type": kind, "blocks": told})

@@ -1,0 +1,116 @@
+"""How steps are found in what arrived: by hand, for the cases that recordings may not hold."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from specdec.servers.base import Chunk, Ending, Token
+from specdec.servers.steps import counted, lay
+
+
+def chunks(*sizes: int) -> list[Chunk]:
+    """Of so many tokens each, one a second."""
+    made, number = [], 0
+    for at, size in enumerate(sizes):
+        pieces = [f" {number + i}" for i in range(size)]
+        number += size
+        made.append(Chunk("".join(pieces), tuple(Token(piece, 7) for piece in pieces), float(at)))
+    return made
+
+
+def shape(
+    told: list[Chunk], ending: Ending, speculates: bool | None = True
+) -> tuple[list[tuple[Any, ...]], str | None]:
+    steps, how = counted(told, ending, speculates)
+    assert "".join(step.text for step in steps) == "".join(chunk.text for chunk in told)
+    assert all(step.text == "".join(token.piece for token in step.tokens) for step in steps)
+    return [(len(step.tokens), step.drafted, step.accepted) for step in steps], how
+
+
+FIRST = (1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "drafted", "accepted", "steps", "how"),
+    [
+        ((1, 3, 1), (4, 4), (2, 0), [(3, 4, 2), (1, 4, 0)], "exact"),
+        ((1, 4), (4, 4), (2, 0), [(3, 4, 2), (1, 4, 0)], "merged"),
+        ((5,), (4, 4), (2, 0), [(3, 4, 2), (1, 4, 0)], "merged"),  # the first token came with them
+        ((1, 1, 3), (4,), (2,), [(1, 0, 0), (3, 4, 2)], "exact"),  # a step without a draft
+        ((1, 1, 1, 3), (4, 4), (0, 2), [(1, 4, 0), (1, 0, 0), (3, 4, 2)], "merged"),  # which of two had none?
+        ((1, 3, 2), (4, 4), (2, 4), [(3, 4, 2), (2, 4, 4)], "exact"),  # the text ended inside the last step
+        ((1, 3, 2), (4, 4), (2, 0), [(3, 4, 2), (1, 4, 0), (1, 0, 0)], "merged"),
+        ((1, 3, 2), (4, 4), (4, 4), [(3, None, None), (2, None, None)], "totals"),  # a list of something else
+        ((1, 2), (4, 4), (2, 4), [(2, None, None)], "totals"),
+        ((1,), (), (), [], "exact"),
+    ],
+)
+def test_a_list_is_laid_over_what_arrived(
+    sizes: tuple[int, ...], drafted: tuple[int, ...], accepted: tuple[int, ...], steps: list[Any], how: str
+) -> None:
+    ending = Ending("length", 9.0, drafted, accepted, sum(drafted), sum(accepted))
+    found, said = shape(chunks(*sizes), ending)
+    assert found[1:] == steps and found[0][0] == 1
+    assert said in (how, None) if not steps else said == how
+
+
+@pytest.mark.parametrize(
+    ("sizes", "histogram", "drafted", "how"),
+    [
+        ((1, 3, 1, 5), (1, 0, 1, 0, 1), 12, "exact"),
+        ((1, 3, 1, 2), (1, 0, 1, 0, 1), 12, "exact"),  # cut off
+        ((1, 3, 6), (1, 0, 1, 0, 1), 12, "totals"),  # two came together: their order is not told
+        ((1, 3, 1, 1, 5), (1, 0, 1, 0, 1), 12, "totals"),  # which of two drafted nothing?
+        ((1, 3, 1, 5), (0, 0, 1, 0, 1), 8, "exact"),  # the one in the middle
+        ((1, 3, 1, 5), (1, 0, 1, 0, 1), 11, "totals"),  # drafts of several lengths
+    ],
+)
+def test_counts_of_steps_are_confirmed_by_what_arrived(
+    sizes: tuple[int, ...], histogram: tuple[int, ...], drafted: int, how: str
+) -> None:
+    ending = Ending("length", 9.0, drafted=drafted, accepted=3, histogram=histogram)
+    steps, said = shape(chunks(*sizes), ending)
+    assert said == how
+    if how == "exact":
+        accepted = [step[2] for step in steps[1:] if step[1]]
+        counts = [accepted.count(size) for size in range(len(histogram))]
+        assert counts == list(histogram) and sum(step[1] for step in steps[1:]) == drafted
+
+
+def test_a_plain_servers_chunks_are_never_drafts() -> None:
+    steps, how = shape(chunks(1, 3, 2), Ending("length", 9.0), speculates=False)
+    assert [step[0] for step in steps] == [1] * 6 and how is None
+
+
+def test_what_drafted_nothing_has_no_drafts() -> None:
+    steps, how = shape(chunks(1, 3), Ending("length", 9.0, drafted=0, accepted=0))
+    assert [step[0] for step in steps] == [1] * 4 and how is None
+
+
+def test_running_sums_cut_the_steps() -> None:
+    told = [
+        Chunk(chunk.text, chunk.tokens, chunk.at, *sums)
+        for chunk, sums in zip(chunks(1, 3, 1, 2), [(0, 0), (4, 2), (4, 2), (8, 5)], strict=True)
+    ]
+    assert shape(told, Ending("length", 9.0)) == ([FIRST, (3, 4, 2), (1, 0, 0), (2, 4, 3)], "exact")
+
+
+def test_any_run_is_found_again() -> None:
+    """Random steps, joined at random: the list is used up, and every token has its step."""
+    chance = random.Random(5)
+    for _ in range(500):
+        steps = [chance.choice([None, 0, 1, 2, 4]) for _ in range(chance.randint(1, 12))]
+        accepted = [step for step in steps if step is not None]
+        blocks = [0]
+        for step in steps:
+            if chance.random() < 0.7 and blocks[-1]:
+                blocks.append(0)
+            blocks[-1] += (step or 0) + 1
+        laid = lay(blocks, accepted)
+        assert laid is not None
+        for block, places in zip(blocks, laid, strict=True):
+            assert sum(1 if place is None else accepted[place] + 1 for place in places) == block
+        assert [place for places in laid for place in places if place is not None] == list(range(len(accepted)))
