@@ -26,6 +26,12 @@ def listed(value: Any, name: str) -> list[Any]:
     return value
 
 
+def named(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise unreadable(name)
+    return value
+
+
 def ids(value: Any, name: str = "token ids") -> tuple[int, ...]:
     return tuple(whole(item, name) for item in listed(value, name))
 

@@ -29,6 +29,7 @@ from ..events import (
 )  # fmt: skip
 from ..lanes.interleave import interleave, PLAIN, SPECULATIVE
 from ..types import has_half_characters, SamplingParams
+from . import fields
 from .base import Chunk, Ending, Server, ServerError, Token
 from .steps import counted, Step
 
@@ -138,6 +139,11 @@ def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
         raise ServerError("The server tells text without its tokens.")
     if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
         raise ServerError("The server wrote more tokens than it was asked for.")
+    if before and chunk.drafted is not None and chunk.accepted is not None:
+        last = before[-1]
+        drafted, accepted = chunk.drafted - (last.drafted or 0), chunk.accepted - (last.accepted or 0)
+        if not 0 <= accepted <= drafted <= fields.MAX_DRAFT or len(chunk.tokens) > accepted + 1:
+            raise fields.unreadable("counts of drafts")
 
 
 def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:

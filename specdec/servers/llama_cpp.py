@@ -135,7 +135,7 @@ def token(data: Any) -> Token:
         return Token(fields.text(at(data, "content"), "text"), found[0])
     top = tuple(
         (fields.text(at(item, "token"), "tokens"), probability(at(item, "prob")))
-        for item in at(told, "top_probs") or ()
+        for item in fields.listed(at(told, "top_probs") or [], "probabilities")
     )
     return Token(fields.text(at(data, "content"), "text"), found[0], probability(at(told, "prob")), top)
 

@@ -57,7 +57,7 @@ class SGLang:
         for data, arrived in self._client.events("/generate", body):
             told, text = at(data, "meta_info"), fields.text(at(data, "text"), "text")
             entries = fields.listed(at(told, "output_token_logprobs"), "log-probabilities")
-            tops = at(told, "output_top_logprobs") or [None] * len(entries)
+            tops = fields.listed(at(told, "output_top_logprobs") or [None] * len(entries), "log-probabilities")
             numbers = fields.ids(at(data, "output_ids"))
             if self._whole:
                 entries, tops, numbers = entries[seen:], tops[seen:], numbers[seen:]
@@ -98,7 +98,10 @@ class SGLang:
         found = at(self._client.ask("/generate", body), "meta_info", "output_top_logprobs", 0)
         if not found:
             raise ServerError("The server tells no log-probabilities.")
-        told = {fields.whole(at(item, 1), "token ids"): fields.logprob(at(item, 0)) for item in found}
+        told = {
+            fields.whole(at(item, 1), "token ids"): fields.logprob(at(item, 0))
+            for item in fields.listed(found, "log-probabilities")
+        }
         if params.temperature == 0.0:
             return laws.warped(told, params)
         return {number: math.exp(value) for number, value in told.items()}
@@ -127,7 +130,10 @@ def token(entry: Any, top: Any, params: SamplingParams) -> Token:
     if laws.filters(params) and params.temperature > 0.0:
         return Token(piece, number)
     value = fields.logprob(at(entry, 0))
-    likeliest = tuple((fields.text(at(item, 2), "tokens"), fields.logprob(at(item, 0))) for item in top or ())
+    likeliest = tuple(
+        (fields.text(at(item, 2), "tokens"), fields.logprob(at(item, 0)))
+        for item in fields.listed(top or [], "log-probabilities")
+    )
     return (
         laws.greedy(piece, number, value, likeliest)
         if params.temperature == 0.0

@@ -198,7 +198,7 @@ def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...
         return ()
     pieces = [fields.text(name, "pieces of text") for name in fields.listed(names, "pieces of text")]
     values = fields.listed(at(choice, "logprobs", "token_logprobs"), "log-probabilities")
-    tops = at(choice, "logprobs", "top_logprobs") or [None] * len(pieces)
+    tops = fields.listed(at(choice, "logprobs", "top_logprobs") or [None] * len(pieces), "log-probabilities")
     if len({len(pieces), len(values), len(tops), len(pieces if numbers is None else numbers)}) > 1:
         raise ServerError("The server tells {pieces} pieces of text with another number of ids.", pieces=len(pieces))
     found = []
@@ -207,7 +207,8 @@ def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...
         if not known or value is None:
             found.append(Token(piece, number))
             continue
-        likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in (top or {}).items())
+        top = fields.named(top or {}, "log-probabilities")
+        likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in top.items())
         exact = params.temperature > 0.0
         value = fields.logprob(value)
         found.append(Token(piece, number, value, likeliest) if exact else laws.greedy(piece, number, value, likeliest))
