@@ -43,6 +43,7 @@ ALLOWED = {
         "families",
         "gpu",
         "lanes",
+        "servers",
         "traces",
         "cli",
         "bench",

@@ -5,7 +5,7 @@ Hub or from folders (`--target`, `--draft`) in the same way. *shapes* runs model
 and synthetic acceptance (`shapes.py`); *gpu* does so on a GPU, beside transformers, and runs *methods* there, too: the
 report has it under `embedded`. *serving* is what a reader of the page's stream costs a run, and *page* what the
 page costs its reader: bytes, waiting, the browser's main thread. *visitors* is many people at once: a class, and
-twenty with live runs of their own.
+twenty with live runs of their own. *server* watches a server of others (`--server`, `--plain`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..families.zoo import Family, load, load_pair
 from ..figures import machine
 from ..figures.stats import middle
 from ..methods import adapted, ADAPTIVE, DEFAULT, METHODS
-from . import page, peers, serving, shapes, visitors
+from . import page, peers, servers, serving, shapes, visitors
 from .measure import host_syncs, pairs, Row, row, Setting, telling
 from .options import Options
 from .prompts import PROMPTS
@@ -156,6 +156,8 @@ def report(options: Options) -> int:
         return write(page.report(options), options)
     if options.suite == "visitors":
         return write(visitors.report(options), options)
+    if options.suite == "server":
+        return write(servers.report(options), options)
     if options.suite in ("shapes", "gpu"):
         found = shapes.report(options)
         if options.suite == "gpu":

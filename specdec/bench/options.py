@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "serving", "page", "visitors")
+SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "serving", "page", "visitors", "server")
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Options:
     peers: bool = True
     json: Path | None = None
     pairs: tuple[str, ...] = ()
+    server: str | None = None
+    plain: str | None = None
 
     def __post_init__(self) -> None:
         """ValueError for what belongs to another suite."""
@@ -29,3 +31,5 @@ class Options:
         hub = self.suite == "hub"
         if hub is not bool(self.target) or (not hub and (self.draft or self.device != "cpu")):
             raise ValueError("--target, --draft and --device belong to --suite hub, which needs a target")
+        if (self.suite == "server") is not bool(self.server) or (self.plain and not self.server):
+            raise ValueError("--server and --plain belong to --suite server, which needs a server's address")

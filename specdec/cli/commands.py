@@ -130,7 +130,9 @@ def record(
 
 
 def bench(
-    suite: Annotated[str, Option(help="embedded, methods, hub, shapes, gpu, serving, page, visitors")] = "embedded",
+    suite: Annotated[
+        str, Option(help="embedded, methods, hub, shapes, gpu, serving, page, visitors, server")
+    ] = "embedded",
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
     target: Annotated[str | None, Option(help="of --suite hub: a model's name on the Hub, or a folder")] = None,
     draft: Annotated[list[str], Option(help="of --suite hub: draft models or heads for it")] = [],  # noqa: B006
@@ -141,12 +143,14 @@ def bench(
     peers: Annotated[bool, Option("--peers/--no-peers", help="transformers' own generation, too")] = True,
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
     pairs: Annotated[list[str], Option(help="of --suite shapes: which models")] = [],  # noqa: B006
+    server: Annotated[str | None, Option(help="of --suite server: its address")] = None,
+    plain: Annotated[str | None, Option(help="of --suite server: the same model without speculation")] = None,
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""
     from ..bench.options import Options
 
     options = Options(
-        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, tuple(pairs)
+        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, tuple(pairs), server, plain
     )  # fmt: skip
     from ..bench.__main__ import report
 
