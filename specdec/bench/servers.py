@@ -92,7 +92,7 @@ def sound(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def under_load(server: Server, plain: Server | None, temperature: float, options: Options) -> list[dict[str, Any]]:
-    """By requests in hand: tokens of all of them per second, and seconds per token of one; the servers take turns."""
+    """By requests in hand: tokens of all of them per second, and milliseconds per token of one; the servers take turns."""
     found = []
     both = {"speculative": server} | ({"plain": plain} if plain is not None else {})
     for crowd in CROWDS:
@@ -106,7 +106,7 @@ def under_load(server: Server, plain: Server | None, temperature: float, options
                     waits[name] += [stats.seconds_per_token for stats in lanes]
         gains = [fast / slow for fast, slow in zip(rates["speculative"], rates.get("plain", ()), strict=False)]
         figures = {f"{name}_tokens_per_second": middle(values) for name, values in rates.items()}
-        figures |= {f"{name}_seconds_per_token": middle(values) for name, values in waits.items()}
+        figures |= {f"{name}_ms_per_token": middle(1e3 * x for x in values if x) for name, values in waits.items()}
         found.append({"requests": crowd, "temperature": temperature} | figures | {"gain": middle(gains)})
     return found
 
