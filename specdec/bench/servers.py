@@ -92,7 +92,7 @@ def sound(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def under_load(server: Server, plain: Server | None, temperature: float, options: Options) -> list[dict[str, Any]]:
-    """By requests in hand: tokens of all of them per second, and milliseconds per token of one; the servers take turns."""
+    """By requests in hand: tokens per second of all, milliseconds per token of one; the servers take turns."""
     found = []
     both = {"speculative": server} | ({"plain": plain} if plain is not None else {})
     for crowd in CROWDS:
