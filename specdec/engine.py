@@ -210,7 +210,8 @@ def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwat
         if proposal.tokens:
             pieces = tuple(map(task.piece, proposal.tokens))
             ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
-            yield Drafted(lane, cycle, proposal.tokens, pieces, proposal.parents, start, drafted, ends)
+            own = proposal.own or None
+            yield Drafted(lane, cycle, proposal.tokens, pieces, proposal.parents, start, drafted, ends, own)
 
         # Verify: one pass over what the cache lacks and the whole draft; then judge and keep.
         with watch, torch.inference_mode():

@@ -96,6 +96,7 @@ class Drafted:
     start: float
     end: float
     step_ends: tuple[float, ...] = ()  # when each token was ready, where the drafter knows it
+    own: tuple[tuple[str, ...], ...] | None = None  # of each token that a drafter cut otherwise, its own pieces
 
 
 @dataclass(frozen=True, slots=True)

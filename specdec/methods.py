@@ -40,7 +40,7 @@ class Method:
     takes: tuple[str, ...] = ()  # what the class is made from, in order: view, part, capacity
     part: str = ""  # what it drafts with: a class that loads weights and may name `taps`, or EXIT; "" nothing
     folder: str = ""  # where a family keeps those weights
-    families: tuple[str, ...] = (EMBEDDED,)
+    families: tuple[str, ...] = (EMBEDDED,)  # those of ours that have it; none: pairs alone
     tree: bool = False  # else it drafts chains
     gpu: str = ""  # its form in gpu/drafting.py; without one it drafts on the host
     peer: bool = False  # transformers can draft so, too
@@ -83,6 +83,13 @@ MODEL_DRAFT = Method(
         {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B", "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.1-8B-Instruct"},
     ),
 )  # fmt: skip
+UNIVERSAL = Method(
+    "universal", "drafters.universal.UniversalDrafter", ("part",), "drafters.universal.ForeignModel", families=(),
+    card=Card(
+        {"Timor et al. 2025": "https://arxiv.org/abs/2502.05202"},
+        {"Qwen/Qwen3-0.6B": "meta-llama/Llama-3.1-8B-Instruct"},
+    ),
+)  # fmt: skip
 MEDUSA = Method(
     "medusa", "drafters.medusa.MedusaDrafter", ("view", "part"), "drafters.medusa.MedusaHeads", "medusa",
     gpu="MedusaSteps",
@@ -119,6 +126,7 @@ METHODS = {
     for method in (
         MODEL_DRAFT,
         variant(MODEL_DRAFT, "draft_model:tuned", "tuned/draft_model", (TUNED,)),
+        UNIVERSAL,
         Method(
             ADAPTIVE, "drafters.adaptive.AdaptiveDrafter", part=MODEL, folder=DEFAULT, families=(EMBEDDED, TUNED),
             card=Card({

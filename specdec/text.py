@@ -38,6 +38,9 @@ class Pieces:
         except UnicodeDecodeError:
             return "".join(f"<0x{byte:02X}>" for byte in data)
 
+    def encode(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
     def _read(self, token: int) -> builtins.bytes:
         content = None if token in self._special else self._tokenizer.id_to_token(token)
         if content is None:  # a control token, or an id that only pads the vocabulary

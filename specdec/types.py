@@ -116,17 +116,22 @@ class Proposal:
     `parents[i]` is the node that token i follows, -1 for the last committed token; parents come before
     their children. `probs[i]` is the law token i was really drawn from, after every warp; None says that
     each token was chosen outright (a point mass). `seconds[i]` is the time that drafting token i took,
-    where the drafter knows it.
+    where the drafter knows it. `own[i]` are the drafter's own pieces that token i lies over, where it has another
+    tokenizer and cut the text otherwise.
     """
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
     probs: Tensor | None = None  # [n, V]
     seconds: tuple[float, ...] = ()
+    own: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
-    def chain(cls, tokens: list[int], probs: Tensor | None = None, seconds: tuple[float, ...] = ()) -> Proposal:
-        return cls(tuple(tokens), tuple(range(-1, len(tokens) - 1)), probs, seconds)
+    def chain(
+        cls, tokens: list[int], probs: Tensor | None = None, seconds: tuple[float, ...] = (),
+        own: tuple[tuple[str, ...], ...] = (),
+    ) -> Proposal:  # fmt: skip
+        return cls(tuple(tokens), tuple(range(-1, len(tokens) - 1)), probs, seconds, own)
 
     def __len__(self) -> int:
         return len(self.tokens)

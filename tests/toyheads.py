@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor
+from toywords import foreign
 
 from specdec.drafters import AdaptiveDrafter, Drafter, Eagle3Head, MedusaHeads
 from specdec.methods import ADAPTIVE, EXIT, Method, METHODS
@@ -106,12 +107,21 @@ def drafts_on(target: Transformer) -> dict[str, Any]:
 DRAFTS = drafts_on(TARGET)
 MEDUSA, EAGLE3 = DRAFTS["medusa"], DRAFTS["eagle3"]
 DRAFT = TableModel(23, seed=4, context=160)
+# The target's 23 tokens, two of them control tokens; the draft's lack some, and have longer ones.
+FOREIGN = foreign(
+    "- - a b c d e f g h i j k l m n o p q r s t u",
+    "- u t s r q p o n m l k j i h g f e d c b a ab bc cab tu",
+    5,
+    (0,),
+    160,
+)
 # What each kind of drafter drafts with, by the place of its class.
 PARTS: dict[str, Any] = {
     "": None,
     EXIT: EXIT_LAYER,
     MODEL_PLACE: DRAFT,
     "drafters.medusa.MedusaHeads": MEDUSA,
+    "drafters.universal.ForeignModel": FOREIGN,
     "drafters.eagle3.Eagle3Head": EAGLE3,
 }
 

@@ -49,6 +49,7 @@ def run(
     draft: Annotated[
         list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")
     ] = [],  # noqa: B006
+    universal: Annotated[bool, Option("--universal", help="draft models may have a tokenizer of their own")] = False,
     exit_layer: Annotated[int, Option(help="offer early_exit of --target at this layer (Llama, Qwen, …)")] = 0,
     dtype: Annotated[Literal["bfloat16", "float32"] | None, Option(help="[default: what is fastest here]")] = None,
     device: Annotated[Literal["auto", "cpu", "cuda"], Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
@@ -69,6 +70,8 @@ def run(
         raise ValueError("--target is empty; name a folder or a model on the Hub, or leave it out")
     if target is None and (draft or exit_layer):
         raise ValueError("--draft and --exit-layer belong to a --target")
+    if universal and not draft:
+        raise ValueError("--universal is for a --draft with another tokenizer than the --target")
     if save is not None:
         check_place(save)
     params = SamplingParams(temperature, top_k, top_p, max_tokens, seed, tuple(stop))
@@ -89,7 +92,9 @@ def run(
 
     number = getattr(torch, dtype) if dtype else None
     if target is not None:
-        models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, pickles=True, device=device)
+        models = zoo.load_pair(
+            target, *draft, exit_layer=exit_layer, universal=universal, dtype=number, pickles=True, device=device
+        )
     else:
         models = zoo.load(family, number, device)
     trained = (name for name, fitted in models.drafters.items() if fitted.part is not None)

@@ -7,6 +7,7 @@ from .eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter
 from .early_exit import EarlyExitDrafter
 from .medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
 from .prompt_lookup import PromptLookupDrafter
+from .universal import ForeignModel, UniversalDrafter
 
 __all__ = [
     "AdaptiveDrafter",
@@ -16,9 +17,11 @@ __all__ = [
     "Eagle3Head",
     "Eagle3TreeDrafter",
     "EarlyExitDrafter",
+    "ForeignModel",
     "MedusaDrafter",
     "MedusaHeads",
     "MedusaTreeDrafter",
     "NoDrafter",
     "PromptLookupDrafter",
+    "UniversalDrafter",
 ]

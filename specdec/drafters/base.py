@@ -46,8 +46,8 @@ class ChainDrafter:
 
     enough: Enough | None = None
 
-    def step(self, pending: list[int]) -> Tensor:
-        """Read the tokens not read yet; logits after the last of them.  # [1, V]"""
+    def step(self, pending: list[int]) -> Tensor | None:
+        """Read the tokens not read yet; logits after the last of them, None where nothing can be drafted.  # [1, V]"""
         raise NotImplementedError
 
     def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor | None]:
@@ -68,6 +68,8 @@ class ChainDrafter:
         started = time.perf_counter()
         while len(drafted) < k:
             logits = self.step(pending)
+            if logits is None:
+                break
             token, law = self.draw(logits, params, chooser, len(drafted))
             drafted.append(token)
             if law is not None:

@@ -1,5 +1,7 @@
 """Pairs of published models, by name; any other pair is written `TARGET + DRAFT`: names on the Hub, or folders.
 
+`TARGET + ~DRAFT` is a draft model with another tokenizer.
+
 It is data, and imports no torch: the page's menu reads it.
 """
 
@@ -13,10 +15,11 @@ from dataclasses import dataclass
 from ..methods import DEFAULT, EMBEDDED, TUNED
 from .hub import MORE
 
-BESIDE = " + "
+BESIDE, OTHERWISE = " + ", "~"
 ALWAYS = ("prompt_lookup", "none")  # ways of drafting that need nothing but the target
 MODEL = (DEFAULT, "adaptive")
 EAGLE3, MEDUSA, EXIT = ("eagle3", "eagle3:tree"), ("medusa", "medusa:tree"), ("early_exit",)
+UNIVERSAL = ("universal",)
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 HOSTED = "SPACE_ID"  # set on every Hugging Face Space
 
@@ -33,6 +36,11 @@ class Pair:
     @property
     def models(self) -> tuple[str, ...]:
         return self.target, *self.drafts
+
+    @property
+    def universal(self) -> bool:
+        """Whether the drafts may have tokenizers of their own."""
+        return self.methods == UNIVERSAL
 
 
 @dataclass(frozen=True)
@@ -79,8 +87,12 @@ def named(spec: str) -> Pair | None:
     """The pair of that name, or written `TARGET + DRAFT`; None for a family of ours, or where it is no pair."""
     if spec in PRESETS:
         return PRESETS[spec]
-    models = tuple(part.strip() for part in spec.split(BESIDE))
-    return Pair(models[0], models[1:]) if all(map(is_model, models)) else None
+    target, *drafts = (part.strip() for part in spec.split(BESIDE))
+    if universal := bool(drafts) and all(draft.startswith(OTHERWISE) for draft in drafts):
+        drafts = [draft.removeprefix(OTHERWISE).strip() for draft in drafts]
+    if not all(map(is_model, (target, *drafts))):
+        return None
+    return Pair(target, tuple(drafts), methods=UNIVERSAL) if universal else Pair(target, tuple(drafts))
 
 
 def is_model(name: str) -> bool:
@@ -88,8 +100,8 @@ def is_model(name: str) -> bool:
     return bool(ON_THE_HUB.fullmatch(name)) or os.path.isfile(os.path.join(name, "config.json"))
 
 
-def written(target: str, drafts: Sequence[str] = ()) -> str:
-    return BESIDE.join((target, *drafts))
+def written(target: str, drafts: Sequence[str] = (), universal: bool = False) -> str:
+    return BESIDE.join((target, *(OTHERWISE * universal + draft for draft in drafts)))
 
 
 def hosts() -> str:

@@ -17,7 +17,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from ..drafters import Eagle3Head, MedusaHeads
+from ..drafters import Eagle3Head, ForeignModel, MedusaHeads
 from ..drafters.eagle3 import checked_taps, default_taps, layer_config
 from ..drafters.medusa import chosen_tree
 from ..models.base import Target
@@ -51,7 +51,7 @@ OTHERS = {  # other ways of drafting, by a tensor that only they have
 FITS = "an EAGLE-3 head, Medusa heads or a plain draft model would fit"
 
 Model = Transformer | HuggingFaceModel
-Drafting = Eagle3Head | MedusaHeads | Model
+Drafting = Eagle3Head | MedusaHeads | Model | ForeignModel
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str) -> Model:
@@ -61,11 +61,13 @@ def load_model(folder: Path, dtype: torch.dtype, device: str) -> Model:
     return (Transformer if ours else HuggingFaceModel).load(folder, dtype, device)
 
 
-def load_drafter(folder: Path, target: Target, tokenizer: Tokenizer, pickles: bool = False) -> Drafting:
+def load_drafter(
+    folder: Path, target: Target, tokenizer: Tokenizer, pickles: bool = False, universal: bool = False
+) -> Drafting:
     """What `folder` holds, ready to draft for `target`. ValueError says what was found and what would fit.
 
-    `pickles` also reads .bin and .pt files, their tensors alone: for files that people keep themselves, not for
-    what a stranger names on a page.
+    `universal` lets a draft model keep a tokenizer of its own. `pickles` also reads .bin and .pt files, their tensors
+    alone: for files that people keep themselves, not for what a stranger names on a page.
     """
     with naming(folder):
         path = folder / "config.json"
@@ -79,7 +81,7 @@ def load_drafter(folder: Path, target: Target, tokenizer: Tokenizer, pickles: bo
             raise ValueError("there is no config.json beside the weights")
         if kind == "eagle3":
             return eagle3(weights, config, target)
-        return draft_model(folder, weights, config, target, tokenizer)
+        return draft_model(folder, weights, config, target, tokenizer, universal)
 
 
 def read_tensors(folder: Path, pickles: bool) -> Weights:
@@ -195,10 +197,12 @@ def medusa(weights: Weights, config: Mapping[str, Any], target: Target) -> Medus
 
 
 def draft_model(
-    folder: Path, weights: Weights, config: Mapping[str, Any], target: Target, tokenizer: Tokenizer
-) -> Model:
-    """A smaller model, its vocabulary cut to the target's."""
-    check_same_tokens(tokenizer, read_tokenizer(folder), target.vocabulary)
+    folder: Path, weights: Weights, config: Mapping[str, Any], target: Target, tokenizer: Tokenizer, universal: bool
+) -> Model | ForeignModel:
+    """A smaller model: its vocabulary cut to the target's, or with its own tokenizer."""
+    own = read_tokenizer(folder)
+    if not universal:
+        check_same_tokens(tokenizer, own, target.vocabulary)
     draft: Model
     if is_ours(config):
         shape = Config.read(config)
@@ -207,8 +211,11 @@ def draft_model(
     else:
         draft = HuggingFaceModel(config_of(config), weights, target.dtype, target.device)
     draft.source = folder
-    cut_vocabulary(draft, target.vocabulary)
-    return draft
+    cut_vocabulary(draft, shared_vocabulary(draft, own) if universal else target.vocabulary)
+    if not universal:
+        return draft
+    own.encode_special_tokens = True  # text becomes no control token here either
+    return ForeignModel(draft, Pieces(own), Pieces(tokenizer), target.vocabulary, prefix(own))
 
 
 def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
@@ -252,7 +259,10 @@ def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
     for i in range(count):
         a, b = (reader.piece(i) for reader in pieces)
         if pieces[0].bytes(i) != pieces[1].bytes(i) or (a and b and a != b):
-            raise ValueError(f"another tokenizer: id {i} is {a!r} for the target and {b!r} for the draft model")
+            raise ValueError(
+                f"another tokenizer: id {i} is {a!r} for the target and {b!r} for the draft model; to draft all the "
+                "same, write ~ before the draft's name, or add --universal in a terminal"
+            )
 
 
 def shared_vocabulary(target: Target, tokenizer: Tokenizer) -> int:

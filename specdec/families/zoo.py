@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from ..drafters import AdaptiveDrafter, Drafter
+from ..drafters import AdaptiveDrafter, Drafter, ForeignModel
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part
 from ..models.base import LanguageModel, Target
@@ -135,7 +135,10 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
             if pair := presets.named(name):
                 for other in [key for key in _loaded if presets.named(key[0])]:
                     del _loaded[other]
-                family = load_pair(pair.target, *pair.drafts, exit_layer=pair.exit_layer, dtype=dtype, device=device)
+                family = load_pair(
+                    pair.target, *pair.drafts, exit_layer=pair.exit_layer, universal=pair.universal, dtype=dtype,
+                    device=device,
+                )  # fmt: skip
                 family.name = name
             else:
                 folder = FOLDERS.get(name) or Path(name)
@@ -191,20 +194,21 @@ def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
 
 def heads(folder: Path, target: Target, eight_bit: bool) -> dict[str, Fitted]:
     """The drafters that are small parts trained on the target's own states."""
-    kinds = {m.folder: m.part_class for m in METHODS.values() if m.part_class and m.part != MODEL}
+    kinds = {m.folder: m.part_class for m in METHODS.values() if m.part_class and m.folder and m.part != MODEL}
     parts = (kind.load(folder / name, target, eight_bit) for name, kind in kinds.items() if (folder / name).is_dir())
     return {method.name: Fitted(method, part) for part in parts for method in of_part(part)}
 
 
 def load_pair(
-    target: str | Path, *drafts: str | Path, exit_layer: int = 0, dtype: torch.dtype | None = None,
-    pickles: bool = False, device: str = "cpu",
+    target: str | Path, *drafts: str | Path, exit_layer: int = 0, universal: bool = False,
+    dtype: torch.dtype | None = None, pickles: bool = False, device: str = "cpu",
 ) -> Family:  # fmt: skip
     """A target in the Hub's layout and any number of drafters for it, each recognised by its tensors.
 
     Folders, or names on the Hub. `exit_layer` offers early exit there: LayerSkip's files do not say where their models
-    were trained to exit. `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter
-    of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
+    were trained to exit. `universal` lets draft models keep tokenizers of their own (`drafters/universal.py`).
+    `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter of a kind is suffixed
+    with its folder's name. ValueError, with one reason, for what cannot be loaded.
     """
     device = resolved(device)
     folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
@@ -225,14 +229,15 @@ def load_pair(
         if exit_layer:
             family.drafters |= leaving(exit_layer)
         for source, place in zip(drafts, others, strict=True):
-            part = published.load_drafter(place, model, tokenizer, pickles)
+            part = published.load_drafter(place, model, tokenizer, pickles, universal)
             for method in of_part(part):
                 if method.tree and not model.takes_trees:
                     continue
                 name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
                 family.drafters[name] = Fitted(method, part)
-                if isinstance(part, published.Model):
-                    family.drafts[name] = part
+                draft = part.model if isinstance(part, ForeignModel) else part
+                if isinstance(draft, published.Model):
+                    family.drafts[name] = draft
         return at_its_fastest(family)
 
 

@@ -20,7 +20,7 @@ import toyrun
 
 from specdec import events
 from specdec.lanes.worker import WorkerDied
-from specdec.methods import CHAINS_ONLY, LOSSY, METHODS, RULES, TUNED
+from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, RULES, TUNED
 from specdec.traces import file as trace
 from specdec.ui import menu, request, session, text, turns
 from specdec.ui.components import drawn
@@ -144,14 +144,15 @@ def family(tmp_path, monkeypatch):
 
 
 def test_the_menu_offers_what_the_family_holds(family):
-    assert menu.drafters() == [name for name in METHODS if name != "draft_model:tuned"]
+    assert menu.drafters() == [name for name, method in METHODS.items() if EMBEDDED in method.families]
     for name in ("adaptive:medusa:tree", "adaptive:draft_model:story"):
         assert request.check("Hi", name).drafter == name
     for name in ("medusa", "draft_model_scratch", "draft_model_story", "draft_model_large"):
         shutil.rmtree(family / name)
     (family / "target" / "config.json").write_text("{", encoding="utf-8")
     controls = {"draft_model:scratch", "draft_model:story", "draft_model:large"}
-    assert METHODS.keys() - menu.drafters() == {"medusa", "medusa:tree", "early_exit", "draft_model:tuned"} | controls
+    elsewhere = {"draft_model:tuned", "universal"}
+    assert METHODS.keys() - menu.drafters() == {"medusa", "medusa:tree", "early_exit"} | elsewhere | controls
     for gone in ("medusa", "draft_model:story", "adaptive:draft_model:story"):
         with pytest.raises(request.InputError, match="eagle3:tree"):
             request.check("Hi", gone)

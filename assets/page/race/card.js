@@ -2,7 +2,7 @@
 /* The card beside a token: its numbers, its coin and both laws; or what a figure means. */
 
 const { EPS, depthOf, shownLanes, isGreedy } = require("./run.js");
-const { h, s, text, line, rect, svg, hatch, chip, statusOf, clamp, chance, shown, words } = require("./kit.js");
+const { h, s, text, line, rect, svg, hatch, chip, statusOf, clamp, chance, shown, wrote, words } = require("./kit.js");
 
 function cards(W, root, part, S) {
   let card = null;
@@ -43,7 +43,7 @@ function cards(W, root, part, S) {
     const rows = [[C.p, chance(draft.p)], [C.q, chance(draft.q)]];
     if (test.label) rows.push([test.label, chance(test.stay)], [C.u, test.u != null ? chance(test.u) : item.lane === 2 && draft.status !== "discarded" ? C.untold : C.not_drawn]);
     if (draft.overlap != null) rows.push([C.beta, chance(draft.overlap)]);
-    const notes = [test.note, item.state === "cut" ? C.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null];
+    const notes = [wrote(draft) && words(C.seam, { pieces: wrote(draft) }), test.note, item.state === "cut" ? C.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null];
     return [...head, h("div", { class: "sd-kv" }, rows.map(([name, value]) => [h("span", {}, name), h("b", {}, value)])), test.label ? coin(test) : null, notes.map((note) => note && h("p", { class: "sd-sub" }, note)), laws(draft)].flat().filter(Boolean);
   }
 

@@ -43,6 +43,9 @@ const visible = (piece) => piece.replace(/\n/g, "↵").replace(/\t/g, "⇥").rep
 const blank = (piece) => (/^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣"));
 const shown = (piece) => visible(piece.trim() ? piece.replace(/^ /, "") : blank(piece)) || "∅";
 
+/* Where the drafter cut the text otherwise: its own pieces under this token; else "". */
+const wrote = (draft) => (draft.seam || []).map((piece) => visible(piece).replace(/ /g, "␣")).join("|");
+
 /* The words for a name, or those for any other. */
 const pick = (map, name) => (Object.hasOwn(map, name) ? map[name] : map.other);
 
@@ -129,6 +132,6 @@ function prompted(header, write) {
 }
 
 module.exports = {
-  MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, pick, fill, words, sentences, niceStep, tick, widthOf,
+  MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, wrote, pick, fill, words, sentences, niceStep, tick, widthOf,
   dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, chip, statusOf, freshId, prompted,
 };

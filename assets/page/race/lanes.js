@@ -2,7 +2,7 @@
 /* The lanes of text: chips are built as their cycles arrive, and time only changes their classes. */
 
 const { EPS, tipOf, beginning, speculative, doneBy, shownLanes, depthOf } = require("./run.js");
-const { visible, words, dress, h, chip, statusOf, prompted } = require("./kit.js");
+const { visible, wrote, words, dress, h, chip, statusOf, prompted } = require("./kit.js");
 
 const NEAR = 60; // px: two lines from its end a lane still follows
 
@@ -62,6 +62,7 @@ function lanes(W, part, S) {
   function put(l, parent, piece, state, from, judged, about) {
     const node = chip(W, piece, state, "button", statusOf(W, state, about) + levelOf(about));
     node.classList.add("sd-fut");
+    node.classList.toggle("sd-seam", Boolean(about.draft && wrote(about.draft)));
     const item = { node, state, from, judged, now: "fut", lane: l, piece, ...about };
     node.item = item;
     chips.push(item);

@@ -64,7 +64,7 @@ function newCycle(lane, open, event) {
   const drafts = positions.map((position, i) => {
     const level = levels[i] = parents[i] < 0 ? 1 : levels[parents[i]] + 1;
     const state = kept === event.accepted && level > kept ? "cut" : STATE[position.status] || "dis"; // cut: the text ended before it
-    return { ...position, state, level, parent: parents[i], ready: draft ? (draft.steps[i] ?? draft.end) : 0 };
+    return { ...position, state, level, parent: parents[i], ready: draft ? (draft.steps[i] ?? draft.end) : 0, seam: ((drafted && drafted.own) || [])[i] };
   });
   const own = kept > event.accepted ? ownToken(event, verified, drafts.length) : null;
   const reached = [...new Set(drafts.filter((one) => one.state === "acc" || one.state === "rej").map((one) => one.level))];

@@ -10,7 +10,7 @@ const { pictures, apart, figure, key, mark, note, title } = require("./pictures.
 const PACES = [["slow", 5000], ["steady", 2500], ["quick", 900]];
 
 function mount(element, props) {
-  const { h, chip, fill, words, shown, visible, chance, duration, clamp, speculative, firstRejection, prompted } = KIT;
+  const { h, chip, fill, words, shown, visible, chance, duration, clamp, speculative, firstRejection, prompted, wrote } = KIT;
   const W = JSON.parse(props.words), player = document.querySelector(".sd-player"), PW = player.words, root = element.querySelector(".sd-step"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const S = { cycle: 0, step: "draft", choice: {}, coin: null, notation: "plain", pace: 2500, playing: false, timer: 0 };
@@ -173,7 +173,7 @@ function mount(element, props) {
 
   function chipOf(node, state, tag = "button") {
     const made = chip(PW, now.cycle.drafts[node].piece, state, tag);
-    made.classList.toggle("sd-on", S.step === node && tag === "button");
+    for (const [name, on] of [["sd-on", S.step === node && tag === "button"], ["sd-seam", wrote(now.cycle.drafts[node])]]) made.classList.toggle(name, Boolean(on));
     if (tag === "button") made.onclick = () => byHand(() => { S.step = now.steps.includes(node) ? node : now.steps.includes("late") ? "late" : "own"; S.coin = null; draw(true); });
     return made;
   }
@@ -220,7 +220,7 @@ function mount(element, props) {
     if (S.step === "late") return fill(cycle.tree ? Y.late_tree : states.filter((state) => state === "dis").length === 1 ? Y.late_one : Y.late, { n: states.filter((state) => state === "dis").length });
     if (S.step === "commit") return fill(!own ? Y.ended : gained === 1 ? (n ? Y.commit_one : Y.commit_plain) : Y.commit, { n: gained, drafts: n });
     if (S.step === "own") return ownSentence();
-    return judgeSentence(S.step);
+    return [...judgeSentence(S.step), ...(wrote(cycle.drafts[S.step]) ? [" ", words(PW.card.seam, { pieces: wrote(cycle.drafts[S.step]) })] : [])];
   }
 
   const passTime = () => (now.cycle.check ? duration(now.cycle.check.end - now.cycle.check.start) : "–");

@@ -62,7 +62,7 @@ def weights(method: Method) -> str:
     whole, config = menu.parameters(target), menu.read_json(target / "config.json")
     if method.part == EXIT and {"exit_layers", "num_hidden_layers"} <= config.keys():
         return words["exit_weights"].format(exit=config["exit_layers"][0], layers=config["num_hidden_layers"])
-    if not method.folder:
+    if method.part in ("", EXIT):
         return words["no_weights"].format(target=menu.size(whole))
     count = menu.parameters(menu.FAMILY / method.folder)
     if not count or not whole:

@@ -28,6 +28,20 @@ test("tokens behind a rejection are discarded, and nobody judged them", () => {
   assert.equal(cycle.judged, 2);
 });
 
+test("a token tells what the draft wrote in its place, where it was cut otherwise", () => {
+  const lines = [
+    { event: "header", lanes: ["speculative", "plain"] },
+    { event: "committed", lane: "speculative", cycle: 0, tokens: [1], pieces: ["a"], accepted: 0, kind: "bonus", at: 0 },
+    { event: "drafted", lane: "speculative", cycle: 1, tokens: [2, 3], pieces: [" lighthouse", "."], parents: [-1, 0], start: 0, end: 1, own: [[" light", "house"], []] },
+    { event: "verified", lane: "speculative", cycle: 1, positions: [{ token: 2, piece: " lighthouse", status: "accepted" }, { token: 3, piece: ".", status: "rejected" }], start: 1, end: 2 },
+    { event: "committed", lane: "speculative", cycle: 1, tokens: [2, 4], pieces: [" lighthouse", ","], accepted: 1, kind: "resampled", at: 2 },
+  ];
+  const drafts = (log) => player.fold(log).lanes.speculative.cycles[0].drafts.map(player.wrote);
+  assert.deepEqual(drafts(lines), ["␣light|house", ""]);
+  delete lines[2].own;
+  assert.deepEqual(drafts(lines), ["", ""]);
+});
+
 test("figures at the end", () => {
   const F = player.figuresAt(run, player.horizon(run));
   assert.equal(F.a.accepted, 3 + 2 + 1 + 0 + 2);
