@@ -111,6 +111,8 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["bench", "--suite", "magic"], "there is no suite"),
         (["app", "--port", "99999"], "--port"),
         (["app", "--host", "nonsense"], "no address of this machine"),
+        (["Hello", "--target", "x", "--universal"], "--universal is for a --draft with another tokenizer"),
+        (["app", "--target", "a/b", "--universal"], "--universal is for a --draft with another tokenizer"),
         (["app", "--pair", "nonsense"], "nonsense is no pair; name one of smollm2-1.7b"),
         (["app", "--pair", "a/b", "--target", "c/d"], "give one of them"),
         (["app", "--draft", "a/b"], "--draft belongs to a --target"),

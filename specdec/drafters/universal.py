@@ -68,7 +68,7 @@ class UniversalDrafter(ChainDrafter):
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._seen, self._text = 0, ""  # tokens of the target, and what they say in whole characters
         self._own = Rewritten(part.own)
-        self._capacity, self._cache = 0, self.model.new_cache(0)
+        self._capacity, self._cache = 0, self.model.new_cache(0)  # grows with the text, see `_catch_up`
         self._cached: list[int] = []  # its own ids: the text's, then drafts that may have been rejected
         self._unread: list[int] = []
 
@@ -96,7 +96,7 @@ class UniversalDrafter(ChainDrafter):
 
     def _rewritten(self, tokens: Sequence[int], k: int) -> Proposal:
         """The draft model's favourites, up to `k` or until their text is more than `k` tokens of the target."""
-        words, before = self.part.target, b"".join(map(self.part.target.bytes, tokens[-ANEW:]))
+        words, before = self.part.target, readable(b"".join(map(self.part.target.bytes, tokens[-ANEW:])))
         pending, own, said, ids = self._unread, list[int](), b"", list[int]()
         while len(own) < k and len(ids) <= k:
             logits = self._read(pending)
@@ -105,7 +105,7 @@ class UniversalDrafter(ChainDrafter):
             if not data:  # a control token: to the draft model, the text ends here
                 break
             own, said = own + pending, said + data
-            ids = continued(words, readable(before), readable(said))
+            ids = continued(words, before, readable(said))
             if self.enough is not None and self.enough(float(logits[0].softmax(-1)[pending[0]]), len(own) - 1):
                 break
         self._unread = []

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from tokenizers import decoders, models, normalizers, Tokenizer
 from torch import Tensor
 from toywords import Chunks, embedded_target_into, foreign, shortened_draft_into
@@ -16,7 +18,7 @@ from toywords import Chunks, embedded_target_into, foreign, shortened_draft_into
 from specdec.drafters import ForeignModel, UniversalDrafter
 from specdec.drafters.universal import continued, cuts, Rewritten, Words
 from specdec.engine import check_proposal, DraftError, generate, Task
-from specdec.events import Committed, Drafted, Failed, from_dict, to_dict
+from specdec.events import Committed, Drafted, Failed, Finished, from_dict, to_dict
 from specdec.families import zoo
 from specdec.lanes.race import race
 from specdec.proof.enumeration import output_law
@@ -266,6 +268,24 @@ def test_greedy_text_is_plain_decodings(family: zoo.Family, drafter: str) -> Non
         )
         assert spoken == plain and len(plain) == 40
         assert any(isinstance(event, Drafted) for event in events)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_a_draft_model_that_transformers_runs(folders: tuple[Path, Path], tmp_path: Path, temperature: float) -> None:
+    """GPT-2 with random weights: its words do not help, and do no harm."""
+    shutil.copytree(folders[1], tmp_path / "gpt2")
+    (tmp_path / "gpt2" / "model.safetensors").unlink()
+    config = transformers.GPT2Config(
+        vocab_size=1024, n_embd=32, n_layer=1, n_head=2, n_positions=128, bos_token_id=0, eos_token_id=0
+    )
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "gpt2")
+    family = zoo.load_pair(folders[0], tmp_path / "gpt2", universal=True, dtype=torch.float32)
+    params = SamplingParams(temperature, max_tokens=20, seed=3, ignore_end=True)
+    events = list(race(family, "Once upon a time", "universal", 3, params))
+    assert not any(isinstance(event, Failed) for event in events)
+    assert any(isinstance(event, Drafted) for event in events)
+    spoken, plain = (e.text for e in events if isinstance(e, Finished))
+    assert temperature or spoken == plain
 
 
 def test_sampling_keeps_drafts_and_fails_nowhere(family: zoo.Family) -> None:

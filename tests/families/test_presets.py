@@ -37,6 +37,15 @@ def test_a_pair_is_a_name_or_is_written(tmp_path: Path) -> None:
         assert presets.named(none) is None, none
 
 
+def test_a_draft_with_a_tokenizer_of_its_own_is_marked() -> None:
+    pair = presets.named("a/b + ~c/d")
+    assert pair == presets.named(presets.written("a/b", ["c/d"], universal=True)) == presets.named("a/b + ~ c/d")
+    assert pair == Pair("a/b", ("c/d",), methods=("universal",)) and pair.universal
+    assert not any(preset.universal for preset in presets.PRESETS.values())
+    for none in ("~a/b", "~a/b + c/d", "a/b + ~", "a/b + ~~c/d", "a/b + c/d + ~e/f", "a/b + ~/etc"):
+        assert presets.named(none) is None, none
+
+
 def test_a_host_says_what_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID"):
         monkeypatch.delenv(name, raising=False)
