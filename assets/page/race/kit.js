@@ -55,6 +55,12 @@ function fill(template, values) {
 }
 const words = (template, values) => fill(template, values).join("");
 
+/* What the drafter wrote in place of these, as a sentence after others. */
+function seams(W, drafts) {
+  const pieces = drafts.map(wrote).filter(Boolean).join("  ");
+  return pieces ? [" ", words(W.card.seam, { pieces })] : [];
+}
+
 /* Side by side; a Chinese full stop is as wide as a character, so no space follows it. */
 const sentences = (...parts) => parts.flat().filter(Boolean).join(" ").replace(/([。：？！]) /g, "$1");
 
@@ -132,6 +138,6 @@ function prompted(header, write) {
 }
 
 module.exports = {
-  MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, wrote, pick, fill, words, sentences, niceStep, tick, widthOf,
+  MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, wrote, seams, pick, fill, words, sentences, niceStep, tick, widthOf,
   dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, chip, statusOf, freshId, prompted,
 };

@@ -10,7 +10,7 @@ const { pictures, apart, figure, key, mark, note, title } = require("./pictures.
 const PACES = [["slow", 5000], ["steady", 2500], ["quick", 900]];
 
 function mount(element, props) {
-  const { h, chip, fill, words, shown, visible, chance, duration, clamp, speculative, firstRejection, prompted, wrote } = KIT;
+  const { h, chip, fill, words, shown, visible, chance, duration, clamp, speculative, firstRejection, prompted, wrote, seams } = KIT;
   const W = JSON.parse(props.words), player = document.querySelector(".sd-player"), PW = player.words, root = element.querySelector(".sd-step"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const S = { cycle: 0, step: "draft", choice: {}, coin: null, notation: "plain", pace: 2500, playing: false, timer: 0 };
@@ -215,12 +215,12 @@ function mount(element, props) {
 
   function sentence() {
     const { cycle, states, own, gained } = now, Y = W.say, n = states.filter((state) => state !== "out").length;
-    if (S.step === "draft") return fill(cycle.tree ? Y.draft_tree : n === 1 ? Y.draft_one : Y.draft, { n, time: cycle.draft ? duration(cycle.draft.end - cycle.draft.start) : "–", levels: Math.max(...cycle.drafts.map((draft) => draft.level)) });
+    if (S.step === "draft") return [...fill(cycle.tree ? Y.draft_tree : n === 1 ? Y.draft_one : Y.draft, { n, time: cycle.draft ? duration(cycle.draft.end - cycle.draft.start) : "–", levels: Math.max(...cycle.drafts.map((draft) => draft.level)) }), ...seams(PW, cycle.drafts)];
     if (S.step === "check") return fill(n ? Y.check : Y.check_plain, { rows: n + 1, time: passTime() });
     if (S.step === "late") return fill(cycle.tree ? Y.late_tree : states.filter((state) => state === "dis").length === 1 ? Y.late_one : Y.late, { n: states.filter((state) => state === "dis").length });
     if (S.step === "commit") return fill(!own ? Y.ended : gained === 1 ? (n ? Y.commit_one : Y.commit_plain) : Y.commit, { n: gained, drafts: n });
     if (S.step === "own") return ownSentence();
-    return [...judgeSentence(S.step), ...(wrote(cycle.drafts[S.step]) ? [" ", words(PW.card.seam, { pieces: wrote(cycle.drafts[S.step]) })] : [])];
+    return [...judgeSentence(S.step), ...seams(PW, [cycle.drafts[S.step]])];
   }
 
   const passTime = () => (now.cycle.check ? duration(now.cycle.check.end - now.cycle.check.start) : "–");
