@@ -325,12 +325,12 @@ def test_no_script_is_longer_than_a_reader_bears():
 def test_every_string_the_player_asks_for_exists():
     words = player_words()
     script = drawn.script("race/player")
-    groups = "figures define say transport charts foot card time lane meta tree peer"
+    groups = "figures define say transport charts foot card time lane meta tree peer server finish"
     for group in groups.split():
-        letter = {"figures": "U", "say": "Y", "card": "C", "tree": "T"}.get(group)
+        letter = {"figures": "U", "say": "Y", "card": "C", "tree": "T", "server": "V"}.get(group)
         names = set(re.findall(rf"\bW\.{group}\.(\w+)", script))
         assert names <= words[group].keys(), group
-        if letter in ("U", "C", "T"):
+        if letter in ("U", "C", "T", "V"):
             assert set(re.findall(rf"\b{letter}\.(\w+)", script)) - CHART <= words[group].keys()
     assert words["define"].keys() >= {"speedup", "alpha", "tau", "ttft", "tpot", "dar", "c", "v"}
     said = set(re.findall(r"\bY\.(\w+)", script))
@@ -358,7 +358,7 @@ def test_every_string_that_the_step_page_asks_for_exists():
     script = drawn.script("step/step")
     asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script))
     groups = {"Y": ("say", "judge", "own_says"), "P": ("position",), "A": ("what_if",), "O": ("own",), "G": ("grid",)}
-    groups |= {"N": ("notation.plain", "notation.lev", "notation.chen")}
+    groups |= {"V": ("served",), "N": ("notation.plain", "notation.lev", "notation.chen")}
     assert len(asked) > 30
     for name in asked:
         group, _, key = name.partition(".")
@@ -615,6 +615,8 @@ def test_the_players_arithmetic(tmp_path):
     toyrun.trace().save(tmp_path / "toy.jsonl")
     toyrun.tree_trace().save(tmp_path / "tree.jsonl")
     toyrun.peer_trace().save(tmp_path / "peer.jsonl")
-    files = {name: tmp_path / f"{name.lower()}.jsonl" for name in ("TOY", "TREE", "PEER")}
+    toyrun.server_trace(beside=True).save(tmp_path / "served.jsonl")
+    toyrun.server_trace("totals", source="live").save(tmp_path / "sums.jsonl")
+    files = {name: tmp_path / f"{name.lower()}.jsonl" for name in ("TOY", "TREE", "PEER", "SERVED", "SUMS")}
     nodejs.check("player.test.cjs", **files, TRACE=files["TOY"])
     nodejs.check("flow.test.cjs", TRACE=files["TOY"])

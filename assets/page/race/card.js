@@ -1,7 +1,7 @@
 // @ts-check
 /* The card beside a token: its numbers, its coin and both laws; or what a figure means. */
 
-const { EPS, depthOf, shownLanes, isGreedy } = require("./run.js");
+const { EPS, depthOf, shownLanes, isGreedy, serverOf } = require("./run.js");
 const { h, s, text, line, rect, svg, hatch, chip, statusOf, clamp, chance, shown, wrote, words } = require("./kit.js");
 
 function cards(W, root, part, S) {
@@ -40,16 +40,17 @@ function cards(W, root, part, S) {
     const { draft, cycle, i } = item, C = W.card, test = testOf(item), at = { cycle: cycle.number, i: i + 1, n: cycle.drafts.length, level: draft.level, levels: depthOf(cycle) };
     const head = cardHead(item, words(cycle.tree ? C.tree_place : C.place, at));
     if (item.now === "pen") return head;
-    const rows = [[C.p, chance(draft.p)], [C.q, chance(draft.q)]];
+    const rows = serverOf(laneOf(item.lane)) ? (draft.p == null ? [] : [[C.p, chance(draft.p)]]) : [[C.p, chance(draft.p)], [C.q, chance(draft.q)]];
     if (test.label) rows.push([test.label, chance(test.stay)], [C.u, test.u != null ? chance(test.u) : item.lane === 2 && draft.status !== "discarded" ? C.untold : C.not_drawn]);
     if (draft.overlap != null) rows.push([C.beta, chance(draft.overlap)]);
-    const notes = [wrote(draft) && words(C.seam, { pieces: wrote(draft) }), test.note, item.state === "cut" ? C.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null];
+    const notes = [wrote(draft) && words(C.seam, { pieces: wrote(draft) }), draft.piece === "" && test.served ? W.server.unnamed_tip : null, test.note, item.state === "cut" ? C.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null];
     return [...head, h("div", { class: "sd-kv" }, rows.map(([name, value]) => [h("span", {}, name), h("b", {}, value)])), test.label ? coin(test) : null, notes.map((note) => note && h("p", { class: "sd-sub" }, note)), laws(draft)].flat().filter(Boolean);
   }
 
   /* What decided: a coin against a chance, or no coin at all. */
   function testOf({ draft, lane }) {
     const C = W.card, rule = ruleName(lane), judged = draft.status !== "discarded", { u } = draft;
+    if (serverOf(laneOf(lane))) return { served: true, note: judged ? W.server.no_coin : null };
     if (lane === 2) return { label: C.chance, stay: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1, words: judged ? C.untold : C.never };
     if (draft.h != null) return { label: C.block, stay: draft.h, u, words: C.not_needed, note: u == null ? C.longer : null };
     const without = Object.hasOwn(C.without_coin, rule) ? C.without_coin[rule] : judged && u == null && C.without_coin.other;
@@ -64,14 +65,15 @@ function cards(W, root, part, S) {
     return !up || up.state === "acc" ? C.dis_beside : C.dis_branch;
   }
 
-  const ruleName = (l) => { const { started } = shownLanes(S.run)[l]; return started ? started.rule : ""; };
+  const laneOf = (l) => shownLanes(S.run)[l];
+  const ruleName = (l) => { const { started } = laneOf(l); return started ? started.rule : ""; };
 
   function ownCard(item) {
     const C = W.card, greedy = isGreedy(S.run), straight = Object.hasOwn(C.without_coin, ruleName(item.lane)), place = item.place === "first" ? C.first_place : item.lane === 1 ? words(C.plain_place, { i: item.cycle.number + 1 }) : words(C.own_place, { cycle: item.cycle.number });
-    const told = item.state === "res" && greedy ? C.res_greedy : item.state === "res" && straight ? C.res_straight : C[item.state] || C.pla, own = item.own;
+    const served = serverOf(laneOf(item.lane)), told = served && item.state === "res" ? W.server.res : item.state === "res" && greedy ? C.res_greedy : item.state === "res" && straight ? C.res_straight : C[item.state] || C.pla, own = item.own;
     const parts = [...cardHead(item, place), h("p", { class: "sd-sub sd-told" }, told)];
     if (own.p != null) parts.push(h("div", { class: "sd-kv" }, h("span", {}, C.own_p), h("b", {}, chance(own.p))));
-    if (own.law) parts.push(oneLaw(own.law, item.state === "res" && !greedy && !straight ? C.residual : C.target));
+    if (own.law) parts.push(oneLaw(own.law, item.state === "res" && !greedy && !straight && !served ? C.residual : C.target));
     return parts;
   }
 

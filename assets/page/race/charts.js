@@ -1,7 +1,7 @@
 // @ts-check
 /* The timeline, the three charts and the table below them. Every chart takes its width from the page, so that its text stays 12 px. */
 
-const { EPS, speculative, isOver, atEnd, horizon, written, shownLanes } = require("./run.js");
+const { EPS, speculative, isOver, atEnd, horizon, written, shownLanes, isServed, gapsOf } = require("./run.js");
 const { MARK, h, s, text, line, svg, bundle, hatch, clamp, fixed, duration, words, niceStep, tick, widthOf, write } = require("./kit.js");
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
@@ -15,7 +15,7 @@ function charts(W, part, S, term) {
     const box = part.gantt, width = S.room.gantt, [A, B] = shownLanes(S.run);
     if (!width || !A.first) return box.replaceChildren();
     if (box.firstChild !== strip) box.replaceChildren(strip, veil, now);
-    const length = axisEnd(end), key = [S.run.header.run, A.cycles.length, B.cycles.length, isOver(S.run), S.zoom, width, length].join();
+    const length = axisEnd(end), key = [S.run.header.run, A.cycles.length, B ? B.cycles.length : 0, isOver(S.run), S.zoom, width, length].join();
     if (key !== G.key) {
       G.key = key;
       buildGantt(length, width);
@@ -29,7 +29,7 @@ function charts(W, part, S, term) {
   }
 
   function buildGantt(length, width) {
-    const [A, B, P] = shownLanes(S.run), down = P ? 56 : 0, close = S.zoom === "close"; // a third row pushes the plain one down
+    const [A, B, P] = shownLanes(S.run), down = P ? 56 : B ? 0 : -56, close = S.zoom === "close"; // a third row pushes the plain one down
     const span = Math.max(close ? closeSpan(A, B, width) : length, EPS), scale = width / span, wide = Math.max(width, length * scale), height = 132 + down;
     Object.assign(G, { close, span, scale, labels: [], told: 0 });
     const x = (v) => v * scale, looks = bundle(), told = (at, ...nodes) => nodes.forEach((node) => { node.style.visibility = "hidden"; G.labels.push({ at, node }); });
@@ -40,7 +40,7 @@ function charts(W, part, S, term) {
       }
     }
     const g = svg(wide, height, W.time.aria, s("desc", {}, ganttTold(A, B)), looks.paths((look) => ({ class: look, "stroke-width": 0.5 })));
-    if (!close && A.finished && A.end < B.end * 0.8) told(A.end, line(x(A.end) + 4, 31, x(B.end), 31, "sd-ax", { "stroke-dasharray": "2 3" }), text(x(A.end) + 12, 26, words(W.time.done, { time: duration(A.end) }), "sd-b"));
+    if (!close && B && A.finished && A.end < B.end * 0.8) told(A.end, line(x(A.end) + 4, 31, x(B.end), 31, "sd-ax", { "stroke-dasharray": "2 3" }), text(x(A.end) + 12, 26, words(W.time.done, { time: duration(A.end) }), "sd-b"));
     g.append(...G.labels.map((one) => one.node), line(0, 110 + down, wide, 110 + down, "sd-ax"));
     axis(g, 0, wide / scale, x, wide, 127 + down, 110 + down, span);
     G.labels.sort((a, b) => a.at - b.at);
@@ -48,7 +48,7 @@ function charts(W, part, S, term) {
   }
 
   /* For who cannot see it. */
-  const ganttTold = (A, B) => words(W.time.told, { ks: A.cycles.length, ts: duration(A.end), kp: B.cycles.length, tp: duration(B.end) });
+  const ganttTold = (A, B) => (B ? words(W.time.told, { ks: A.cycles.length, ts: duration(A.end), kp: B.cycles.length, tp: duration(B.end) }) : words(W.time.told_alone, { ks: A.cycles.length, ts: duration(A.end) }));
 
   function axis(g, from, span, x, width, y, top, window = span) {
     const step = niceStep(window, S.room.gantt > 500 ? 9 : 5);
@@ -75,7 +75,7 @@ function charts(W, part, S, term) {
     looks.add("sd-f-target", left, y, wide - (close ? 1 : 0.5), 26, close ? 2 : 0);
     if (!close && !checks) return parts;
     if (wide > (close ? 16 : 9)) parts.push(text(mid, y - 6, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
-    const n = cycle.drafts.length, labels = checks && n ? [words(W.time.checks, { n }), words(W.time.checks_short, { n }), String(n)] : [W.time.target_short];
+    const n = cycle.drafts.length, labels = isServed(S.run) ? (checks && n ? [words(W.server.cycle, { n }), String(n)] : []) : checks && n ? [words(W.time.checks, { n }), words(W.time.checks_short, { n }), String(n)] : [W.time.target_short];
     const label = close && labels.find((one) => wide > 8 + widthOf(one));
     if (label) parts.push(text(mid, y + 17, label, "sd-on-target", "middle"));
     return parts;
@@ -83,8 +83,8 @@ function charts(W, part, S, term) {
 
   /* About four cycles, and never a plain pass too narrow for its label. */
   function closeSpan(A, B, width) {
-    const cycles = A.cycles.length ? A.cycles : B.cycles, mean = cycles.length ? cycles[cycles.length - 1].at / cycles.length : 1;
-    const pass = B.cycles.length ? B.end / B.cycles.length : mean;
+    const cycles = A.cycles.length || !B ? A.cycles : B.cycles, mean = cycles.length ? cycles[cycles.length - 1].at / cycles.length : 1;
+    const pass = B && B.cycles.length ? B.end / B.cycles.length : mean;
     return Math.min(axisEnd(horizon(S.run)), Math.max(mean * (width > 500 ? 4.3 : 2.1), pass * (width > 500 ? 5 : 2.5)));
   }
 
@@ -131,6 +131,8 @@ function charts(W, part, S, term) {
   }
 
   function drawAlpha(F) {
+    part.alpha.closest("figure").hidden = !F.told; // of sums alone there is no course to draw
+    if (!F.told) return;
     const C = columns(S.room.alpha, 40), height = 196, top = 8, bottom = 24, y = (a) => top + (1 - a) * (height - top - bottom), x = (i) => i * C.step + C.step / 2;
     const g = svg(C.width, height, W.charts.alpha_aria, s("desc", {}, C.cycles.filter((c) => c.sum.judged).map((c) => `${c.number}: ${fixed(c.sum.accepted / c.sum.judged)}`).join(", "))), wide = C.width - C.right;
     for (const a of [0, 0.5, 1]) g.append(line(0, y(a), wide, y(a), a ? "sd-grid" : "sd-ax"));
@@ -148,22 +150,23 @@ function charts(W, part, S, term) {
   function drawCurve(F, end) {
     const box = part.curve, width = S.room.curve, height = 224, left = 28, bottom = 26, [A, B, P] = shownLanes(S.run);
     if (!width) return;
-    const tokens = (lane) => written(lane, lane.cycles.length), wanted = (B.started && B.started.params && B.started.params.max_tokens) || 0;
+    const tokens = (lane) => written(lane, lane.cycles.length), asked = B || A, wanted = (asked.started && asked.started.params && asked.started.params.max_tokens) || 0;
     const last = axisEnd(end), most = Math.max(4, ...shownLanes(S.run).map(tokens), isOver(S.run) ? 0 : wanted);
     const x = (v) => left + (v / last) * (width - left - 10), y = (n) => height - bottom - (n / most) * (height - bottom - 18), g = svg(width, height, W.charts.curve_aria, s("desc", {}, shownLanes(S.run).map((lane) => `${W.lane[lane.name] || lane.name}: ` + words(W.lane.clock, { tokens: tokens(lane) }) + ", " + duration(lane.end)).join("; ")));
     const step = niceStep(most, 4);
     for (let n = 0; n <= most + EPS; n += step) g.append(line(left, y(n), width, y(n), "sd-grid"), text(left - 6, y(n) + 4, String(n), "", "end"));
     axis(g, 0, last, x, width, height - 8, null);
     for (const [lane, cls] of [[B, "sd-line-b"], [P, "sd-line-c"], [A, "sd-line-a"]]) if (lane) g.append(s("path", { d: stairs(lane, last, x, y), class: "sd-ghost-line" }), s("path", { d: stairs(lane, S.t, x, y), class: cls }));
-    curveKey(g, width - 112, height - bottom - 6, P);
+    curveKey(g, width - 112, height - bottom - 6, B, P);
+    if (!B) return box.replaceChildren(g);
     if (isOver(S.run) && atEnd(S)) finishLabel(g, F, A, B, x, y, width);
     else if (!P && F.a.tokens + F.b.tokens) nowLabels(g, F, x, y, width);
     box.replaceChildren(g);
   }
 
   /* The lines are told apart by a key, below them at the right: names beside them would run into the lines. */
-  function curveKey(g, x, bottom, peer) {
-    const rows = [["sd-line-a", W.charts.speculative], peer && ["sd-line-c", W.charts.peer], ["sd-line-b", W.charts.plain]].filter(Boolean);
+  function curveKey(g, x, bottom, plain, peer) {
+    const rows = [["sd-line-a", W.charts.speculative], peer && ["sd-line-c", W.charts.peer], plain && ["sd-line-b", W.charts.plain]].filter(Boolean);
     rows.forEach(([cls, name], i) => { const y = bottom - (rows.length - i) * 17 + 9; g.append(line(x, y, x + 24, y, cls), text(x + 31, y + 4, name)); });
   }
 
@@ -198,17 +201,19 @@ function charts(W, part, S, term) {
     const U = W.figures, [A, B, P] = shownLanes(S.run), p = F.peer, ms = (v) => (v ? duration(v) : "–"), ratio = (v) => (v == null ? "–" : fixed(v) + (P ? "" : " " + U.passes_unit));
     const tpot = (at) => (at.tokens ? ms(at.time / at.tokens) : "–"), drafting = (at) => (at.time ? fixed((at.drafting / at.time) * 100, 0) + " %" : "–");
     const kept = (at) => (at.drafted ? fixed(at.accepted / at.drafted) + (P ? "" : ` (${at.accepted}/${at.drafted})`) : "–");
+    const served = isServed(S.run), gaps = (lane) => { const found = gapsOf(lane, S.t); return found ? ms(found.median) + " / " + ms(found.longest) : "–"; }, dar = served ? (F.dar == null ? "–" : fixed(F.dar)) : kept(F.a);
     const rows = [
-      ["ttft", ms(A.zero * 1000), P && ms(P.zero * 1000), ms(B.zero * 1000)],
-      ["tpot", tpot(F.a), p && tpot(p), tpot(F.b)],
-      ["passes", String(F.a.k), p && String(p.k), String(F.b.k)],
-      ["dar", kept(F.a), p && kept(p), ""],
-      ["c", ratio(F.c), p && ratio(F.perPass(p.drafting, p.drafted)), ""],
-      ["v", ratio(F.v), p && ratio(F.perPass(p.checking, p.checks)), F.b.k ? "1" : ""],
-      ["drafting", drafting(F.a), p && drafting(p), ""],
-    ].map((row) => row.filter((cell) => cell != null));
-    const heads = [W.lane.speculative, ...(P ? [W.lane.peer] : []), W.lane.plain];
-    if (!part.account.rows.length || part.account.rows[0].cells.length !== heads.length + 1) {
+      ["ttft", ms(A.zero * 1000), P && ms(P.zero * 1000), B && ms(B.zero * 1000)],
+      ["tpot", tpot(F.a), p && tpot(p), B && tpot(F.b)],
+      ...(served ? [["gaps", gaps(A), P && gaps(P), B && gaps(B)]] : []),
+      ["passes", String(F.a.k), p && String(p.k), B && String(F.b.k)],
+      ["dar", dar, p && kept(p), B && ""],
+    ].concat(served ? [] : [      ["c", ratio(F.c), p && ratio(F.perPass(p.drafting, p.drafted)), B && ""],
+      ["v", ratio(F.v), p && ratio(F.perPass(p.checking, p.checks)), B && (F.b.k ? "1" : "")],
+      ["drafting", drafting(F.a), p && drafting(p), B && ""],
+    ]).map((row) => row.filter((cell) => cell != null));
+    const heads = [W.lane.speculative, ...(P ? [W.lane.peer] : []), ...(B ? [W.lane.plain] : [])];
+    if (part.account.rows.length !== rows.length + 1 || part.account.rows[0].cells.length !== heads.length + 1) {
       part.account.replaceChildren(h("thead", {}, h("tr", {}, h("td"), heads.map((head) => h("th", { scope: "col" }, head)))),
         h("tbody", {}, rows.map(([name]) => h("tr", {}, h("th", { scope: "row" }, term(name, U[name])), heads.map(() => h("td"))))));
     }

@@ -1,8 +1,8 @@
 // @ts-check
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
-const { speculative, plain, peerOf, isOver, wasStopped, atEnd } = require("./run.js");
-const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js");
+const { speculative, plain, peerOf, isOver, wasStopped, atEnd, serverOf, isServed } = require("./run.js");
+const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"), { counted, lines } = require("./served.js");
 
 function figures(W, root, part, S) {
   function heading() {
@@ -14,12 +14,18 @@ function figures(W, root, part, S) {
     const drafting = /^draft_model/.test(started.drafter) && Object.hasOwn(models, started.drafter) && models[started.drafter], draft = drafting && size(drafting.parameters);
     const pair = target && draft ? words(W.meta.pair, { target, draft }) : target ? words(W.meta.target_only, { target }) : "";
     const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(S.run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
-    write(part.meta, "textContent", [W.kind[head.kind || ""] || head.kind, pair, placeOf(W, models, machine), pace].filter(Boolean).join(" · "));
+    const server = (models.server || {}).model ? words(W.server.model, { model: models.server.model }) : "";
+    write(part.meta, "textContent", [W.kind[head.kind || ""] || head.kind, server, pair, placeOf(W, models, machine), pace].filter(Boolean).join(" · "));
+    counted(W, part.counted, speculative(S.run));
     root.toggleAttribute("data-lossy", started.lossless === false);
+    root.toggleAttribute("data-alone", !plain(S.run));
     root.toggleAttribute("data-peer", Boolean(peerOf(S.run)));
     if (peerOf(S.run)) write(part.sub2, "textContent", peerWords(peerOf(S.run), machine.transformers));
     write(part.legend.late, "data", W.status[started.rule === BLOCK ? "late" : "dis"]);
-    write(part.sub0, "textContent", words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""));
+    part.swatches.hidden = isServed(S.run);
+    write(part.sub1, "textContent", serverOf(plain(S.run)) ? words(W.server.plain, { server: serverOf(plain(S.run)) }) : W.lane.plain_sub);
+    if (isServed(S.run)) write(part.sub0, "textContent", lines(W, started));
+    else write(part.sub0, "textContent", words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""));
   }
 
   function peerWords(lane, version) {
@@ -35,11 +41,11 @@ function figures(W, root, part, S) {
   function paintFigures(F) {
     const final = isOver(S.run) && atEnd(S) && !wasStopped(S.run), U = W.figures;
     const rows = [
-      ["speedup", final ? U.speedup : U.so_far, F.speedup ? fixed(F.speedup) + "×" : "–", "", "sd-hero"],
+      ["speedup", final ? U.speedup : U.so_far, F.speedup ? fixed(F.speedup) + "×" : "–", plain(S.run) ? "" : isServed(S.run) ? W.server.no_plain : U.no_plain, "sd-hero"],
       ["speculative", U.speculative, F.a.rate ? fixed(F.a.rate, 0) : "–", U.rate_unit, "sd-rate"],
-      ["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit, "sd-rate"],
+      ...(plain(S.run) ? [["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit, "sd-rate"]] : []),
       ...(F.peer ? [["peer", U.peer, F.peer.rate ? fixed(F.peer.rate, 0) : "–", F.against ? words(U.against, { times: fixed(F.against) }) : U.rate_unit, "sd-rate"]] : []),
-      ["alpha", U.alpha, F.alpha == null ? "–" : fixed(F.alpha), F.a.judged ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged }) : ""],
+      ["alpha", U.alpha, F.alpha == null ? "–" : fixed(F.alpha), !F.told ? (speculative(S.run).finished ? W.server.untold : W.server.later) : F.a.judged ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged }) : ""],
       ["tau", U.tau, F.tau == null ? "–" : fixed(F.tau), U.tau_unit],
     ];
     if (part.figures.children.length !== rows.length) part.figures.replaceChildren(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label), name === "speedup" ? h("span", { class: "sd-tag" }, W.lossy) : null), h("dd", {}))));
@@ -50,7 +56,7 @@ function figures(W, root, part, S) {
     });
     const clock = (lane, n) => [h("b", {}, n === 1 ? W.lane.one_token : words(W.lane.clock, { tokens: n })), h("span", {}, "")];
     part.clock0.replaceChildren(...clock(speculative(S.run), F.a.written));
-    part.clock1.replaceChildren(...clock(plain(S.run), F.b.written));
+    if (plain(S.run)) part.clock1.replaceChildren(...clock(plain(S.run), F.b.written));
     if (F.peer) part.clock2.replaceChildren(...clock(peerOf(S.run), F.peer.written));
   }
 

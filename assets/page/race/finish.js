@@ -1,7 +1,7 @@
 // @ts-check
 /* The end of a run: each lane as a bar of its time, a picture of both to share, and the text without chips. */
 
-const { speculative, plain, figuresAt } = require("./run.js");
+const { speculative, plain, figuresAt, serverOf } = require("./run.js");
 const { h, words, duration, fixed, visible } = require("./kit.js");
 
 const WIDTH = 1200, HEIGHT = 630; // what pages show of a link
@@ -9,11 +9,11 @@ const WIDTH = 1200, HEIGHT = 630; // what pages show of a link
 /* What the end says: tokens, passes and time of both lanes, and who was faster. */
 function result(W, run) {
   const A = speculative(run), B = plain(run), F = figuresAt(run, Infinity), n = F.a.written;
-  const rows = [["speculative", A, F.a], ["plain", B, F.b]].map(([name, lane, at]) => ({
-    name: W.lane[name], kind: name, time: lane.end, passes: at.k, label: words(W.finish.bar, { passes: at.k, time: duration(lane.end) }),
+  const rows = [["speculative", A, F.a], ["plain", B, F.b]].filter(([, lane]) => lane).map(([name, lane, at]) => ({
+    name: W.lane[name], kind: name, time: lane.end, passes: at.k, label: words(serverOf(lane) ? W.server.bar : W.finish.bar, { passes: at.k, time: duration(lane.end) }),
   }));
-  const title = words(F.a.written === F.b.written ? W.finish.title : W.finish.title_unequal, { n, m: F.b.written, ks: F.a.k, kp: F.b.k });
-  return { title, rows, speedup: F.speedup, longest: Math.max(A.end, B.end) };
+  const title = words(!B ? W.finish.title_alone : F.a.written === F.b.written && !serverOf(A) ? W.finish.title : serverOf(A) ? W.server.title : W.finish.title_unequal, { n, m: F.b.written, ks: F.a.k, kp: F.b.k });
+  return { title, rows, speedup: F.speedup, longest: Math.max(...rows.map((row) => row.time)) };
 }
 
 const textOf = (run) => {

@@ -4,7 +4,7 @@
 const { h, chip, freshId } = require("./kit.js");
 
 function furniture(W, part, speeds) {
-  const named = { name0: W.lane.speculative, name1: W.lane.plain, name2: W.lane.peer, sub1: W.lane.plain_sub, time: W.time.title, own: W.own, how: W.how, door: W.door, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
+  const named = { name0: W.lane.speculative, name1: W.lane.plain, name2: W.lane.peer, time: W.time.title, own: W.own, how: W.how, door: W.door, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
   for (const [name, words] of Object.entries(named)) part[name].textContent = words;
   part.card.id = freshId("card");
   part.stage.setAttribute("aria-label", W.transport.stage);

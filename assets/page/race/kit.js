@@ -3,6 +3,7 @@
 
 const { EPS } = require("./run.js");
 
+const UNNAMEABLE = ["rej", "dis", "cut", "pen"]; // states of a draft that a server may leave without a name
 const MARK = { acc: "✓", rej: "✗", dis: "·", res: "↻", bon: "+1", pen: "", pla: "", cut: "·" };
 const BLOCK = "block verification", NOISE = "shared noise"; // rules with words of their own
 
@@ -119,8 +120,9 @@ function body(piece) {
 }
 
 function chip(W, piece, state, tag = "button", status = W.status[state]) {
-  const name = (/^ /.test(piece) ? W.space + " " : "") + (piece.trim() || (/\n/.test(piece) ? W.line_break : ""));
-  const node = h(tag, { class: "sd-tok sd-" + state, "aria-label": name + ", " + status, type: tag === "button" ? "button" : null, tabindex: tag === "button" ? -1 : null }, body(piece));
+  const unnamed = piece === "" && UNNAMEABLE.includes(state), name = unnamed ? W.server.unnamed : (/^ /.test(piece) ? W.space + " " : "") + (piece.trim() || (/\n/.test(piece) ? W.line_break : ""));
+  const more = tag === "button" ? { type: "button", tabindex: -1 } : { title: unnamed ? W.server.unnamed_tip : null };
+  const node = h(tag, { class: "sd-tok sd-" + state, "aria-label": name + ", " + status, "data-unnamed": unnamed ? "" : null, ...more }, unnamed ? h("span", { class: "sd-x" }) : body(piece));
   if (MARK[state]) node.append(h("span", { class: "sd-m", "aria-hidden": "true" }, MARK[state]));
   return node;
 }

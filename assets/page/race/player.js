@@ -6,7 +6,7 @@
 const RUN = require("./run.js"), SHARED = require("./kit.js");
 const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js"), { ways } = require("./ways.js"), { furniture } = require("./furniture.js");
 const { figures } = require("./figures.js"), { lanes } = require("./lanes.js"), { story } = require("./story.js"), { charts } = require("./charts.js"), { cards } = require("./card.js");
-const { EPS, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, figuresAt, firstRejection, newReader, read, shownLanes, atEnd } = RUN;
+const { EPS, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, figuresAt, firstRejection, newReader, read, shownLanes, atEnd, isServed } = RUN;
 const { h, clamp, duration, words, write, attribute } = SHARED;
 
 const SPEEDS = [[1, "1×"], [10, "1/10"], [100, "1/100"], [400, "1/400"]];
@@ -31,7 +31,7 @@ function mount(element, props, watch, trigger) {
     S.run = reader.run;
     if (!S.run) return empty();
     S.run.closed ||= S.run.header.source !== "live"; // all of a recorded run is there, even if it was stopped
-    if (begun) begin();
+    if (begun) begin(fresh);
     text.build();
     if (calm && S.run.header.source === "live") S.t = horizon(S.run);
     draw();
@@ -60,18 +60,19 @@ function mount(element, props, watch, trigger) {
     root.dataset.state = "empty";
   }
 
-  function begin() {
+  function begin(fresh) {
     clearTimeout(S.timer);
     card.hide();
-    const live = S.run.header.source === "live";
-    Object.assign(S, { t: 0, zoom: S.zoomChosen ? S.zoom : "close", hold: live || S.touched ? "spent" : "armed", playing: false, settle: 1 });
-    if (S.guided) S.slow = live ? 100 : pace(S.run, S.t);
-    part.peer.hidden = !peerOf(S.run);
+    const live = S.run.header.source === "live", again = fresh && live && isServed(S.run) && isOver(S.run); // the same run, as its server counted it
+    Object.assign(S, { t: again ? horizon(S.run) : 0, zoom: S.zoomChosen ? S.zoom : again ? "run" : "close", hold: live || S.touched ? "spent" : "armed", playing: false, settle: 1 });
+    if (S.guided) S.slow = live ? (isServed(S.run) && !again ? 1 : 100) : pace(S.run, S.t);
+    [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plain(S.run)];
     text.clear();
-    part.rows.replaceChildren(...[W.lane.speculative, peerOf(S.run) && W.lane.peer, W.lane.plain].filter(Boolean).map((name) => h("span", {}, name)));
-    if (drawn !== null && innerWidth <= 1040) part.stage.scrollIntoView({ behavior: calm ? "auto" : "smooth" }); // the button is far below
+    part.rows.replaceChildren(...[W.lane.speculative, peerOf(S.run) && W.lane.peer, plain(S.run) && W.lane.plain].filter(Boolean).map((name) => h("span", {}, name)));
+    if (drawn !== null && !again && innerWidth <= 1040) part.stage.scrollIntoView({ behavior: calm ? "auto" : "smooth" }); // the button is far below
     drawn = null;
     about.heading();
+    if (again) return;
     if (!calm) S.timer = setTimeout(() => play(true), live ? 0 : 400);
     else if (!live) whenCalm();
   }
@@ -118,7 +119,7 @@ function mount(element, props, watch, trigger) {
 
   /* One cycle as token flow; at the end both lanes as bars. While cycles pass too fast to be seen, only their ends show. */
   function drawPicture(F, over) {
-    const cycles = speculative(S.run).cycles, done = over && atEnd(S) && F.a.k > 0 && F.b.k > 0 && !wasStopped(S.run);
+    const cycles = speculative(S.run).cycles, done = over && atEnd(S) && F.a.k > 0 && (F.b.k > 0 || !plain(S.run)) && !wasStopped(S.run);
     if (done !== Boolean(S.done) || (done && S.done !== S.run)) {
       S.done = done ? S.run : null;
       part.flow.replaceChildren();

@@ -3,7 +3,7 @@
  * the end of a lane's prefill, because the page compares decoding. */
 
 const STATE = { accepted: "acc", rejected: "rej", discarded: "dis", resampled: "res", bonus: "bon" };
-const EPS = 1e-6;
+const EPS = 1e-6, UNNAMED = -1; // a token that a server does not tell
 
 function newRun(header) {
   const names = header.lanes && header.lanes.length ? header.lanes : ["speculative", "plain"];
@@ -58,18 +58,19 @@ function newCycle(lane, open, event) {
   const before = lane.cycles.length ? lane.cycles[lane.cycles.length - 1] : null;
   const { drafted, verified } = open;
   const positions = (verified && verified.positions) || [];
-  const draft = drafted ? { start: ms(drafted.start), end: ms(drafted.end), steps: (drafted.step_ends || []).map(ms) } : null;
+  const served = serverOf(lane); // it does not tell when it drafted, and all of a cycle arrives together
+  const draft = drafted && !served ? { start: ms(drafted.start), end: ms(drafted.end), steps: (drafted.step_ends || []).map(ms) } : null;
   const check = verified ? { start: ms(verified.start), end: ms(verified.end) } : null;
   const kept = event.tokens.length, parents = parentsOf((drafted && drafted.parents) || [], positions.length), levels = [];
   const drafts = positions.map((position, i) => {
     const level = levels[i] = parents[i] < 0 ? 1 : levels[parents[i]] + 1;
     const state = kept === event.accepted && level > kept ? "cut" : STATE[position.status] || "dis"; // cut: the text ended before it
-    return { ...position, state, level, parent: parents[i], ready: draft ? (draft.steps[i] ?? draft.end) : 0, seam: ((drafted && drafted.own) || [])[i] };
+    return { ...position, state, level, parent: parents[i], ready: draft ? (draft.steps[i] ?? draft.end) : served ? ms(event.at) : 0, seam: ((drafted && drafted.own) || [])[i] };
   });
   const own = kept > event.accepted ? ownToken(event, verified, drafts.length) : null;
   const reached = [...new Set(drafts.filter((one) => one.state === "acc" || one.state === "rej").map((one) => one.level))];
   const cycle = {
-    number: lane.cycles.length + 1, draft, check, drafts, own, at: ms(event.at), gained: kept, tokens: event.tokens, pieces: event.pieces,
+    number: lane.cycles.length + 1, draft, check, drafts, own, at: ms(event.at), gained: kept, served: Boolean(served), tokens: event.tokens, pieces: event.pieces,
     bonus: verified && verified.bonus,
     start: draft ? draft.start : check ? check.start : before ? before.at : 0, tree: new Set(parents).size < parents.length,
     accepted: reached.filter((level) => drafts.some((one) => one.level === level && one.state === "acc")).length, judged: reached.length,
@@ -113,15 +114,23 @@ function addUp(sum, cycle) {
 }
 
 const speculative = (run) => run.lanes[run.names[0]];
-const plain = (run) => run.lanes[run.names[run.names.length - 1]];
+const plain = (run) => (run.names.length > 1 ? run.lanes[run.names[run.names.length - 1]] : null);
 const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
+
+/* A lane may be a server's, watched from outside. Then `started` says whose, and at the end how its cycles are known. */
+const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
+const isServed = (run) => Boolean((run.header.models || {}).server || serverOf(speculative(run)));
+const countedOf = (lane) => (lane.finished && lane.finished.counted) || "";
+const isTold = (lane) => !serverOf(lane) || ["exact", "merged"].includes(countedOf(lane)); // what became of each cycle's drafts
+
 const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
 const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
-/* How far the replay may go: while the run goes on, no lane may be shown ahead of what the other has done. */
+/* How far the replay may go: while the run goes on, no lane may be shown ahead of what the other has done. Servers are
+ * watched one after the other. */
 function horizon(run) {
   const lanes = run.names.map((name) => run.lanes[name]);
-  if (isOver(run)) return Math.max(...lanes.map((lane) => lane.end));
+  if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.end));
   const busy = lanes.filter((lane) => !lane.finished);
   return Math.min(...busy.map((lane) => lane.end));
 }
@@ -139,30 +148,41 @@ function doneBy(cycles, t) {
 /* Tokens in the lane's text after so many cycles, the prefill's own included. */
 const written = (lane, k) => (lane.first ? lane.first.pieces.length : 0) + (k ? lane.cycles[k - 1].sum.tokens : 0);
 
-/* Everything the figures line needs at time t. Costs are in plain passes of the target. */
+/* The times between arrivals, from the first token on, in ms: the median and the longest. */
+function gapsOf(lane, t) {
+  const ends = lane.cycles.slice(0, doneBy(lane.cycles, t)).map((cycle) => cycle.at), gaps = ends.map((at, i) => at - (i ? ends[i - 1] : 0)).filter((gap) => gap > EPS).sort((a, b) => a - b);
+  return gaps.length ? { median: (gaps[(gaps.length - 1) >> 1] + gaps[gaps.length >> 1]) / 2, longest: gaps[gaps.length - 1] } : null;
+}
+
+/* Everything the figures line needs at time t. Costs are in plain passes of the target; what a server does not tell is null. */
 function figuresAt(run, t) {
   const laneAt = (lane) => {
+    if (!lane) return { k: 0, last: null, ...NOTHING, written: 0, time: 0, rate: 0 };
     const k = doneBy(lane.cycles, t), last = k ? lane.cycles[k - 1] : null;
     const sum = last ? last.sum : NOTHING;
     return { k, last, ...sum, written: written(lane, k), time: last ? last.at : 0, rate: last && last.at > 0 ? (sum.tokens / last.at) * 1000 : 0 };
   };
-  const a = laneAt(speculative(run)), b = laneAt(plain(run)), peer = peerOf(run) && laneAt(peerOf(run));
+  const lane = speculative(run), a = laneAt(lane), b = laneAt(plain(run)), peer = peerOf(run) && laneAt(peerOf(run));
+  const told = isTold(lane), own = !serverOf(lane), sums = lane.finished && lane.finished.drafted ? lane.finished : null;
   const pass = b.k ? b.time / b.k : 0;
   const perPass = (ms, n) => (pass && n ? ms / n / pass : null);
   return {
     a, b, peer, speedup: a.rate && b.rate ? a.rate / b.rate : null, against: peer && peer.rate && b.rate ? peer.rate / b.rate : null,
-    alpha: a.judged ? a.accepted / a.judged : null, tau: a.k ? a.tokens / a.k : null,
-    dar: a.drafted ? a.accepted / a.drafted : null, perPass,
-    c: perPass(a.drafting, a.drafted), v: perPass(a.checking, a.checks), cost: perPass(a.time, a.k), draftCost: perPass(a.drafting, a.k), passCost: perPass(a.passing, a.k),
+    told, alpha: told && a.judged ? a.accepted / a.judged : null, tau: a.k ? a.tokens / a.k : null,
+    dar: told ? (a.drafted ? a.accepted / a.drafted : null) : sums ? sums.accepted / sums.drafted : null, perPass, cost: perPass(a.time, a.k),
+    c: own ? perPass(a.drafting, a.drafted) : null, v: own ? perPass(a.checking, a.checks) : null, draftCost: own ? perPass(a.drafting, a.k) : null, passCost: own ? perPass(a.passing, a.k) : null,
   };
 }
 
 const firstRejection = (run) => speculative(run).cycles.find((cycle) => cycle.own && cycle.own.state === "res") || null;
 
-/* Where does a lane part from the plain one? -1 if nowhere among the tokens that both have: greedy ones must agree. */
+/* Where does a lane part from the plain one? -1 if nowhere among the tokens that both have: greedy ones must agree.
+ * Pieces are compared where a server tells no ids. */
 function partAt(run, lane = speculative(run)) {
-  const ids = (lane) => (lane.first ? lane.first.tokens : []).concat(...lane.cycles.map((cycle) => cycle.tokens));
-  const a = ids(lane), b = ids(plain(run)), n = Math.min(a.length, b.length);
+  if (!plain(run)) return { at: -1, of: 0 };
+  const all = (lane, what) => (lane.first ? lane.first[what] : []).concat(...lane.cycles.map((cycle) => cycle[what]));
+  const what = [lane, plain(run)].some((one) => all(one, "tokens").includes(UNNAMED)) ? "pieces" : "tokens";
+  const a = all(lane, what), b = all(plain(run), what), n = Math.min(a.length, b.length);
   for (let i = 0; i < n; i++) if (a[i] !== b[i]) return { at: i, of: n };
   return { at: -1, of: n };
 }
@@ -200,6 +220,6 @@ const atEnd = (S) => S.t >= horizon(S.run) - EPS;
 const isGreedy = (run) => { const { started } = speculative(run); return Boolean(started && started.params && started.params.temperature === 0); };
 
 module.exports = {
-  EPS, NOTHING, newRun, fold, apply, tipOf, beginning, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, written, figuresAt,
-  firstRejection, partAt, newReader, read, atEnd, shownLanes, depthOf, isGreedy,
+  EPS, UNNAMED, NOTHING, newRun, fold, apply, tipOf, beginning, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, written, figuresAt,
+  firstRejection, partAt, serverOf, isServed, countedOf, isTold, gapsOf, newReader, read, atEnd, shownLanes, depthOf, isGreedy,
 };

@@ -1,25 +1,27 @@
 // @ts-check
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
-const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf } = require("./run.js");
-const { BLOCK, NOISE, h, fixed, chance, apart, duration, shown, pick, fill, words, sentences } = require("./kit.js");
+const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf, isServed } = require("./run.js");
+const { BLOCK, NOISE, h, fixed, chance, apart, duration, shown, pick, fill, words, sentences } = require("./kit.js"), { served } = require("./served.js");
 
 /* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers. */
 function story(W, S, numbersOf) {
-  const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece));
+  const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece)), theirs = served(W, S, tinted, numbersOf);
 
   function sentence(F) {
-    const Y = W.say, lane = speculative(S.run), fatal = [lane, plain(S.run)].map((one) => one.failures.find((f) => f.fatal)).find(Boolean);
+    const Y = W.say, lane = speculative(S.run), fatal = [lane, plain(S.run)].filter(Boolean).map((one) => one.failures.find((f) => f.fatal)).find(Boolean);
     const drafter = lane.started ? lane.started.drafter : "", over = isOver(S.run);
     if (over && atEnd(S)) return fatal ? [words(Y.failed, { reason: fatal.reason })] : lastWords(F, drafter);
     if (lane.finished && F.a.k === lane.cycles.length && F.a.k) return [Y.spec_done];
     if (!lane.first) return [Y.waiting];
+    if (!F.a.k && isServed(S.run)) return [W.server.begun];
     if (!F.a.k) return [words(pick(Y.start, lane.started && lane.started.k === 0 ? "none" : drafter), { k: lane.started ? lane.started.k : "K" })];
     return cycleWords(F.a.last, lane.started);
   }
 
   function cycleWords(cycle, started) {
     const Y = W.say, n = cycle.drafts.length, about = { cycle: cycle.number, n, total: cycle.gained };
+    if (started && started.server) return theirs.cycle(cycle, about);
     if (!n) return [words(Y.nothing, about)];
     if (!cycle.own) return [words(Y.ended, about)];
     if (cycle.tree) return treeWords(cycle, about);
@@ -46,7 +48,9 @@ function story(W, S, numbersOf) {
   function lastWords(F, drafter) {
     const Y = W.say, told = { n: F.a.written, m: F.b.written, ts: duration(F.a.time), tp: duration(F.b.time), ks: F.a.k, kp: F.b.k, tau: F.tau == null ? "–" : fixed(F.tau) };
     if (wasStopped(S.run)) return [F.a.written ? words(Y.stopped, told) : Y.stopped_early];
-    if (!F.a.k || !F.b.k) return [sentences(Y.one_token, endings())];
+    if (!F.a.k || (!F.b.k && plain(S.run))) return [sentences(Y.one_token, endings())];
+    if (isServed(S.run)) return [sentences(theirs.end(F, told), endings())];
+    if (!plain(S.run)) return [sentences(words(Y.alone, told), endings())];
     if (!F.a.drafted) return [sentences(words(drafter === "prompt_lookup" ? Y.inactive_lookup : Y.inactive, told), endings())];
     const rest = Math.max(0, F.cost - F.draftCost - F.passCost);
     Object.assign(told, { cost: fixed(F.cost), drafting: fixed(F.draftCost), checking: fixed(F.passCost), rest: fixed(rest) });
@@ -60,7 +64,8 @@ function story(W, S, numbersOf) {
 
   /* Why a lane wrote fewer tokens than it was asked for. */
   function endings() {
-    const [a, b] = [speculative(S.run), plain(S.run)].map((lane) => lane.finished.reason), one = (who, reason) => (W.reason[reason] ? words(W.reason[reason], { who }) : "");
+    const [a, b] = [speculative(S.run), plain(S.run)].filter(Boolean).map((lane) => lane.finished.reason), one = (who, reason) => (W.reason[reason] ? words(W.reason[reason], { who }) : "");
+    if (!plain(S.run)) return [one(W.lane.speculative, a)];
     return a === b ? [one(W.lane.both, a)] : [one(W.lane.speculative, a), one(W.lane.plain, b)];
   }
 
@@ -71,7 +76,7 @@ function story(W, S, numbersOf) {
 
   /* On a GPU, why a lane ran without captured graphs. */
   function eagerly(Y) {
-    const lane = [speculative(S.run), plain(S.run)].find((lane) => lane.finished && lane.finished.eager);
+    const lane = [speculative(S.run), plain(S.run)].find((lane) => lane && lane.finished && lane.finished.eager);
     return lane && words(Y.eager, { who: W.lane[lane.name], reason: lane.finished.eager });
   }
 
@@ -85,6 +90,7 @@ function story(W, S, numbersOf) {
     const { params, rule, lossless } = speculative(S.run).started || {}, { at, of } = partAt(S.run), over = isOver(S.run) && atEnd(S);
     if (!params || !of) return "";
     const about = { temperature: params.temperature, n: at < 0 ? of : at + 1 }, sampled = params.temperature > 0;
+    if (sampled && isServed(S.run)) return words(W.server.odds, about);
     if (sampled && lossless === false) return words(Y.lossy, about);
     if (sampled && rule === NOISE) return words(at >= 0 ? Y.noise_part : over ? Y.noise : Y.noise_so_far, about);
     if (sampled) return words(at >= 0 ? Y.sampled : Y.sampled_same, about);

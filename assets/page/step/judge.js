@@ -11,6 +11,7 @@ const EPSILON = 0.09, DELTA = 0.3; // of typical acceptance, as in the engine
 /* What a question needs and this cycle does not hold, as the name of a sentence; null if it can be answered. */
 function lacks(cycle, rule) {
   const { drafts, tree } = cycle;
+  if (cycle.served) return "server";
   if (rule === REJECTION) return null;
   if (rule === BLOCK) return tree ? "tree" : drafts.every((draft) => chanceOfBlock(draft) != null) ? null : "block";
   const heads = drafts.filter((draft) => headOf(drafts, draft) === draft);
@@ -174,6 +175,7 @@ function statesOf(cycle, verdict) {
 
 /* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
 function ownOf(cycle, verdict, theirs) {
+  if (cycle.served) return cycle.own && { state: cycle.own.state, node: -1, law: cycle.own.law || null, sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p } };
   const { drafts } = cycle, { tip, rule, order, k } = verdict, head = drafts.find((draft) => draft.parent === tip);
   const bonus = !head || head.level > k, rejected = !bonus && (rule === REJECTION || rule === BLOCK), node = rejected ? (rule === BLOCK ? tip + 1 : order[order.length - 1]) : -1;
   const law = (head ? head.target : cycle.tree ? null : cycle.bonus) || null, state = !drafts.length ? "pla" : bonus ? "bon" : "res", own = { state, node, law, sample: null };

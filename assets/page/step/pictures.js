@@ -3,7 +3,7 @@
  *
  * `now()` is what the page shows: the cycle, the verdict, the target's own token, and the letters of the chosen notation. */
 
-const { h, s, text, line, rect, svg, hatch, fill, words, shown, chance, clamp } = require("../race/player.js");
+const { h, s, text, line, rect, svg, hatch, fill, words, shown, chance, clamp, UNNAMED } = require("../race/player.js");
 const { FIRST, MATCH, lawsOf } = require("./judge.js");
 
 const SHOWN = 6; // tokens in a chart, the rest goes to "all others"
@@ -18,6 +18,7 @@ const figure = (x) => (x >= 0.1 || x === 0 ? x.toFixed(2) : x >= 0.001 ? x.toPre
 const key = (...items) => h("div", { class: "sd-key" }, items.map(([cls, label]) => h("span", {}, h("i", { class: cls }), label)));
 const note = (told) => h("p", { class: "sd-sub sd-gapped" }, told);
 const mark = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece));
+const same = (a, b) => (a.token === UNNAMED || b.token === UNNAMED ? a.piece === b.piece : a.token === b.token); // a server may tell no ids
 const title = (told) => h("h3", {}, told);
 const short = (piece, room) => { const label = shown(piece), most = Math.max(2, Math.floor(room / 7.4)); return label.length > most ? label.slice(0, most - 1) + "…" : label; };
 
@@ -86,16 +87,16 @@ function pictures(W, now) {
 
   /* -- the target's own token -- */
 
-  /* Drawn from a whole row of the target. */
-  function row(width) {
-    const { own } = now(), O = W.own, state = own.state;
-    const rows = own.law.top.slice(0, SHOWN), at = own.sample && rows.findIndex((one) => one.token === own.sample.token);
+  /* Drawn from a whole row of the target; or the row of a draft, as a server tells it. */
+  function row(width, draft = null) {
+    const own = draft ? { law: draft.target, state: "pla", sample: { token: draft.token, piece: draft.piece, prob: draft.p } } : now().own, O = W.own, state = own.state;
+    const rows = own.law.top.slice(0, SHOWN), at = own.sample && rows.findIndex((one) => same(one, own.sample));
     if (own.sample && at < 0) rows.push({ ...own.sample, prob: own.sample.prob ?? 0 });
     const high = 26, rest = Math.max(0, 1 - rows.reduce((sum, one) => sum + one.prob, 0)), list = [...rows, { piece: null, prob: rest }], most = Math.max(...list.map((one) => one.prob)), g = svg(width, list.length * high, O.row);
     list.forEach((one, i) => {
-      const hit = own.sample && one.token === own.sample.token && one.piece !== null, wide = (one.prob / most) * (width - 84 - 110);
+      const hit = own.sample && one.piece !== null && same(one, own.sample), wide = (one.prob / most) * (width - 84 - 110);
       if (hit) g.append(rect(-8, i * high, width + 8, high - 2, { rx: 6, class: "sd-f-" + (state === "pla" ? "hot" : state) }));
-      g.append(text(0, i * high + 16, one.piece === null ? W.rest : short(one.piece, 84), one.piece === null ? "" : hit ? "sd-tk sd-on" : "sd-tk"), rect(84, i * high + 6, wide, 11, { class: hit && state !== "pla" ? "sd-f-ink" : "sd-f-target" }), text(84 + wide + 6, i * high + 16, chance(one.prob) + (hit ? " " + O.drawn : ""), hit ? "sd-b" + (state === "pla" ? "" : " sd-on") : ""));
+      g.append(text(0, i * high + 16, one.piece === null ? W.rest : short(one.piece, 84), one.piece === null ? "" : hit ? "sd-tk sd-on" : "sd-tk"), rect(84, i * high + 6, wide, 11, { class: hit && state !== "pla" ? "sd-f-ink" : "sd-f-target" }), text(84 + wide + 6, i * high + 16, chance(one.prob) + (hit ? " " + (draft ? W.served.kept : O.drawn) : ""), hit ? "sd-b" + (state === "pla" ? "" : " sd-on") : ""));
     });
     return g;
   }

@@ -28,7 +28,7 @@ function whatIf(W, part, S, page) {
     enable(part.coin, Boolean(askable));
     if (!askable) {
       part.coinvalue.textContent = "–";
-      part.coinanswer.textContent = node === null ? A.coin_where : trial && trial.u == null ? A.coin_none : W.lacks[lacks(cycle, verdict.rule)] || A.coin_where;
+      part.coinanswer.textContent = cycle.served ? W.lacks.server : node === null ? A.coin_where : trial && trial.u == null ? A.coin_none : W.lacks[lacks(cycle, verdict.rule)] || A.coin_where;
       return;
     }
     S.coin = node;
@@ -57,13 +57,13 @@ function whatIf(W, part, S, page) {
     const { cycle, gained, verdict } = page.now(), A = W.what_if, mine = page.rule(), missing = [];
     for (const option of part.rule.options) {
       const tied = mine === NOISE && option.value === MATCH && "tied"; // its draft knows the only draws that a trace holds
-      const why = cycle.drafts.length ? option.value !== mine && (tied || lacks(cycle, option.value)) : "nothing";
+      const why = cycle.drafts.length ? (cycle.served || option.value !== mine) && (tied || lacks(cycle, option.value)) : "nothing";
       option.disabled = Boolean(why);
       if (why && !missing.includes(why)) missing.push(why);
     }
-    part.rule.value = verdict.rule;
-    enable(part.rule, cycle.drafts.length > 0);
-    const told = S.choice.rule == null ? A.rule_same : sentences(words(A.rule_gives, { tokens: tokens(gained), was: cycle.gained }), A.rules[verdict.rule]);
+    part.rule.value = cycle.served ? "" : verdict.rule;
+    enable(part.rule, cycle.drafts.length > 0 && !cycle.served);
+    const told = cycle.served ? "" : S.choice.rule == null ? A.rule_same : sentences(words(A.rule_gives, { tokens: tokens(gained), was: cycle.gained }), A.rules[verdict.rule]);
     part.ruleanswer.textContent = sentences(told, missing.map((why) => W.lacks[why]));
   }
 

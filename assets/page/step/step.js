@@ -5,7 +5,7 @@
 
 const KIT = require("../race/player.js");
 const { BLOCK, MATCH, NOISE, FIRST, TYPICAL, REJECTION, judge, recorded, statesOf, ownOf, stepsOf, lawsOf, headOf } = require("./judge.js");
-const { pictures, apart, figure, key, mark, note, title } = require("./pictures.js"), { whatIf } = require("./questions.js"), { moveIn } = require("./moves.js");
+const { pictures, apart, figure, key, mark, note, title } = require("./pictures.js"), { whatIf } = require("./questions.js"), { moveIn } = require("./moves.js"), { served } = require("./served.js");
 
 const PACES = [["slow", 5000], ["steady", 2500], ["quick", 900]];
 
@@ -16,6 +16,7 @@ function mount(element, props) {
   const S = { cycle: 0, step: "draft", choice: {}, coin: null, notation: "plain", pace: 2500, playing: false, timer: 0 };
   let run = null, built = 0, spans = [], now = null, quiet = 0;
   const view = pictures(W, () => ({ ...now, notation: S.notation }));
+  const theirs = served(W, PW, view, () => now, () => passTime());
   const questions = whatIf(W, part, S, { now: () => now, rule: () => rule(), focus, play, draw });
 
   /* -- the run, and where we stand in it -- */
@@ -90,8 +91,7 @@ function mount(element, props) {
   /* -- moving -- */
 
   function go(cycle, step, byHand = true) {
-    S.cycle = clamp(cycle, 0, cycles().length - 1);
-    Object.assign(S, { choice: {}, step, coin: null });
+    Object.assign(S, { cycle: clamp(cycle, 0, cycles().length - 1), choice: {}, step, coin: null });
     if (byHand) draw(true);
   }
 
@@ -215,6 +215,7 @@ function mount(element, props) {
 
   function sentence() {
     const { cycle, states, own, gained } = now, Y = W.say, n = states.filter((state) => state !== "out").length;
+    if (cycle.served && ["draft", "check"].includes(S.step)) return theirs.sentence(S.step, n);
     if (S.step === "draft") return [...fill(cycle.tree ? Y.draft_tree : n === 1 ? Y.draft_one : Y.draft, { n, time: cycle.draft ? duration(cycle.draft.end - cycle.draft.start) : "–", levels: Math.max(...cycle.drafts.map((draft) => draft.level)) }), ...seams(PW, cycle.drafts)];
     if (S.step === "check") return fill(n ? Y.check : Y.check_plain, { rows: n + 1, time: passTime() });
     if (S.step === "late") return fill(cycle.tree ? Y.late_tree : states.filter((state) => state === "dis").length === 1 ? Y.late_one : Y.late, { n: states.filter((state) => state === "dis").length });
@@ -226,6 +227,7 @@ function mount(element, props) {
   const passTime = () => (now.cycle.check ? duration(now.cycle.check.end - now.cycle.check.start) : "–");
 
   function judgeSentence(node) {
+    if (now.cycle.served) return theirs.judged(node);
     const { verdict, cycle } = now, Y = W.judge, trial = verdict.trials[node], { piece } = cycle.drafts[node], [u, r] = trial.u == null ? ["–", "–"] : apart(trial.u, trial.chance);
     const told = { x: mark(trial.kept ? "acc" : "rej", piece), p: figure(trial.p), q: figure(trial.q), r, h: r, u, verdict: h("b", {}, trial.kept ? Y.keep : Y.reject), limit: trial.limit == null ? "–" : figure(trial.limit), sample: trial.sample ? shown(trial.sample.piece) : "–" };
     const fresh = trial.u != null && cycle.drafts[node].u == null && !(S.choice.coins && S.choice.coins[node] != null) ? [Y.fresh] : [];
@@ -241,7 +243,7 @@ function mount(element, props) {
   function ownSentence() {
     const { own, verdict } = now, Y = W.own_says, rejected = own.node >= 0;
     const name = own.sample ? mark(own.state, own.sample.piece) : h("span", {}, guess());
-    const key = own.state === "pla" ? "pla" : own.state === "bon" ? "bonus" : rejected ? (isGreedy() ? "greedy" : "residual") : verdict.rule === MATCH ? "match" : verdict.rule === NOISE ? "noise" : verdict.rule === FIRST ? "greedy" : "straight";
+    const key = own.state === "pla" ? "pla" : now.cycle.served && own.state === "res" ? "served" : own.state === "bon" ? "bonus" : rejected ? (isGreedy() ? "greedy" : "residual") : verdict.rule === MATCH ? "match" : verdict.rule === NOISE ? "noise" : verdict.rule === FIRST ? "greedy" : "straight";
     return fill(Y[key], { own: name });
   }
 
@@ -262,8 +264,8 @@ function mount(element, props) {
     part.grid.style.setProperty("--n", nodes.length + 1);
     part.grid.classList.toggle("sd-many", nodes.length > 9);
     part.grid.replaceChildren(
-      label(G.draft, cycle.tree ? G.draft_tree : G.draft_sub), ...nodes.map((node) => cell("sd-top" + hot(node), chipOf(node, "pen", "span"), h("span", {}, N.q_short + " " + chance(cycle.drafts[node].q)))), cell(""),
-      label(G.target, G.target_sub), h("div", { class: "sd-pass" + (passed ? "" : " sd-off") }, words(nodes.length ? G.pass : G.pass_plain, { time: passTime(), rows: states.filter((state) => state !== "out").length + 1 })),
+      label(G.draft, cycle.tree ? G.draft_tree : G.draft_sub), ...nodes.map((node) => cell("sd-top" + hot(node), chipOf(node, "pen", "span"), h("span", {}, cycle.served ? W.served.no_q : N.q_short + " " + chance(cycle.drafts[node].q)))), cell(""),
+      label(G.target, G.target_sub), h("div", { class: "sd-pass" + (passed ? "" : " sd-off") }, words(cycle.served ? W.served.pass : nodes.length ? G.pass : G.pass_plain, { time: passTime(), rows: states.filter((state) => state !== "out").length + 1 })),
       label(G.verdict, verdict.rule === BLOCK ? G.verdict_block : cycle.tree ? G.verdict_tree : G.verdict_sub),
       ...nodes.map((node) => cell("sd-bottom" + hot(node), ...verdictCell(node, passed))), cell("", ...(ownNow ? [ownChip("span"), h("span", {}, PW.status[own.state])] : [])));
     const place = part.grid.querySelector(".sd-hot");
@@ -272,7 +274,7 @@ function mount(element, props) {
 
   function verdictCell(node, passed) {
     const { states, verdict, cycle } = now, trial = verdict.trials[node], N = W.notation[S.notation];
-    if (!revealed(node)) return [h("span", {}, passed ? N.p_short + " " + chance(cycle.drafts[node].p) : "–")];
+    if (!revealed(node)) return [h("span", {}, passed && (!cycle.served || cycle.drafts[node].p != null) ? N.p_short + " " + chance(cycle.drafts[node].p) : "–")];
     const told = !trial ? (states[node] === "acc" ? W.grid.with_it : states[node] === "cut" ? W.grid.cut : W.grid.never) : trial.u == null ? (trial.kept ? W.grid.kept : W.grid.not_kept) : "u " + apart(trial.u, trial.chance).join(trial.kept ? " < " : " ≥ ");
     return [chipOf(node, states[node], "span"), h("span", {}, told)];
   }
@@ -296,6 +298,7 @@ function mount(element, props) {
   function testEvidence() {
     const node = focus(), P = W.position, N = W.notation[S.notation];
     if (node === null || S.step === "commit" || !now.verdict.trials[node]) return [[], []];
+    if (now.cycle.served) return theirs.evidence(now.cycle.drafts[node], part.left.clientWidth);
     const { cycle, verdict } = now, draft = cycle.drafts[node], trial = verdict.trials[node], told = { n: node + 1, level: draft.level, x: shown(draft.piece) };
     const about = isGreedy() ? P.lead_greedy : verdict.rule === REJECTION && headOf(cycle.drafts, draft) !== draft ? P.lead_sibling : draft.q === 1 ? P.lead_point : P.lead;
     const test = trial.u != null ? view.coin(draft, trial, part.right.clientWidth, isGreedy()) : view.plainTest(draft, trial, part.right.clientWidth);
@@ -308,6 +311,7 @@ function mount(element, props) {
   function ownEvidence() {
     const { own, verdict, cycle } = now, O = W.own, draft = own.node >= 0 && cycle.drafts[own.node].target ? cycle.drafts[own.node] : null;
     if (!draft) {
+      if (cycle.served && own.state === "res") return theirs.ownEvidence(own, part.left.clientWidth);
       const heading = own.state === "bon" ? O.bonus : own.state === "pla" ? O.pla : O.straight;
       const about = own.state === "bon" ? O.bonus_lead : own.state === "pla" ? O.pla_lead : verdict.rule === TYPICAL ? O.lossy_lead : O.straight_lead;
       return [[title(O.row), own.law ? view.row(part.left.clientWidth) : note(W.no_laws)], [title(heading), h("p", {}, about)]];
@@ -336,8 +340,7 @@ function mount(element, props) {
     const at = clamp(Math.floor(value), 0, cycles().length - 1);
     if (at !== S.cycle) go(at, null, false);
     const { steps } = look();
-    S.step = steps[clamp(Math.floor((value - at) * steps.length + 1e-9), 0, steps.length - 1)];
-    S.coin = null;
+    Object.assign(S, { step: steps[clamp(Math.floor((value - at) * steps.length + 1e-9), 0, steps.length - 1)], coin: null });
     draw();
   }
 
@@ -355,10 +358,7 @@ function mount(element, props) {
     event.preventDefault();
   }
 
-  function setPace(pace) {
-    S.pace = pace;
-    S.playing ? play(true) : paintTransport();
-  }
+  const setPace = (pace) => { S.pace = pace; S.playing ? play(true) : paintTransport(); };
 
   /* -- what stands still, and listening -- */
 

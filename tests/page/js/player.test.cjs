@@ -158,6 +158,42 @@ test("a third lane that goes on holds the others back, and one that failed does 
   assert.equal(player.horizon(over), player.horizon(run));
 });
 
+const logOf = (name) => fs.readFileSync(process.env[name], "utf8").trim().split("\n").map((line) => JSON.parse(line));
+
+test("a server's run has no split of its time, and what it does not tell is null", () => {
+  const served = player.fold(logOf("SERVED")), F = player.figuresAt(served, player.horizon(served)), [first, second] = served.lanes.speculative.cycles;
+  assert.ok(player.isServed(served) && F.told && player.countedOf(served.lanes.speculative) === "exact");
+  assert.deepEqual([first.draft, first.served, first.drafts[0].ready], [null, true, first.at]);
+  assert.deepEqual(second.drafts.map((draft) => [draft.state, draft.token, draft.p]), [["rej", player.UNNAMED, undefined], ["dis", player.UNNAMED, undefined]]);
+  assert.deepEqual([F.a.accepted, F.a.judged, F.a.drafted, F.dar], [5, 7, 8, 5 / 8]);
+  assert.deepEqual([F.c, F.v, F.draftCost, F.passCost], [null, null, null, null]);
+  assert.ok(Math.abs(F.alpha - 5 / 7) < 1e-9 && Math.abs(F.speedup - 9 / 4) < 1e-6);
+  const gaps = player.gapsOf(served.lanes.speculative, Infinity);
+  assert.ok(Math.abs(gaps.median - 4) < 1e-6 && Math.abs(gaps.longest - 4) < 1e-6);
+  assert.equal(player.gapsOf(served.lanes.speculative, 0), null);
+});
+
+test("of sums alone there is no acceptance rate, and without a plain lane no speed-up", () => {
+  const sums = player.fold(logOf("SUMS")), F = player.figuresAt(sums, player.horizon(sums));
+  assert.deepEqual([player.plain(sums), player.shownLanes(sums).length], [null, 1]);
+  assert.deepEqual([F.told, F.alpha, F.dar, F.speedup, F.b.rate], [false, null, 5 / 8, null, 0]);
+  assert.deepEqual(player.partAt(sums), { at: -1, of: 0 });
+  const going = player.fold(logOf("SERVED").filter((line) => line.event !== "finished"));
+  assert.deepEqual([player.figuresAt(going, Infinity).alpha, player.figuresAt(going, Infinity).told], [null, false], "nothing is known before the server's own list");
+});
+
+test("servers are watched one after the other, and none holds the other back", () => {
+  const going = player.fold(logOf("SERVED").filter((line) => line.lane !== "plain" && line.event !== "finished"));
+  assert.ok(going.lanes.speculative.end > 0);
+  assert.equal(player.horizon(going), going.lanes.speculative.end);
+});
+
+test("texts without ids are compared by their pieces", () => {
+  const served = logOf("SERVED"), nameless = player.fold(served.map((line) => (line.event === "committed" ? { ...line, tokens: line.tokens.map(() => player.UNNAMED) } : line)));
+  assert.deepEqual(player.partAt(nameless), player.partAt(player.fold(served)));
+  assert.equal(player.partAt(nameless).at, 1);
+});
+
 test("unknown events, lanes and half-known cycles do no harm", () => {
   const odd = [{ event: "news" }, { event: "news", lane: "speculative" }, { event: "committed", lane: "third", tokens: [] }];
   assert.doesNotThrow(() => player.fold([lines[0], ...odd, ...lines.slice(1)]));
