@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
-from urllib.parse import urlsplit
 
 from ..events import Committed, Event, Failed, Started, Verified
 from ..figures.stats import Comparison
 from ..servers import lane
 from ..servers.base import Server
-from ..servers.connect import connect
+from ..servers.connect import connect, same_host
 from ..traces import file as trace
 from ..traces.file import Header
 from ..types import SamplingParams
@@ -56,11 +55,6 @@ def watched(
     drawn = "".join(render(event, mine[: place + 1], colour) for place, event in enumerate(mine))
     print(f"\n\n{drawn}\n\n{report(events, server)}")
     return header, events
-
-
-def same_host(address: str, other: str | None) -> bool:
-    """A key goes to no other machine than its server's."""
-    return other is not None and urlsplit(address).hostname == urlsplit(other).hostname
 
 
 def report(events: Sequence[Event], server: Server) -> str:

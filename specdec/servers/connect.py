@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from . import allowed, fields
 from .base import Server, ServerError
@@ -13,6 +14,11 @@ from .stream import Client, Limits, origin
 from .vllm import VLLM
 
 KINDS: dict[str, Any] = {"vllm": VLLM, "sglang": SGLang, "llamacpp": LlamaCpp}
+
+
+def same_host(address: str, other: str) -> bool:
+    """Whether a key may go there, too: to no other machine than its server's. ServerError where one is no address."""
+    return urlsplit(origin(address)).hostname == urlsplit(origin(other)).hostname
 
 
 def connect(address: str, key: str = "", limits: Limits | None = None) -> Server:

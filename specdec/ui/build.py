@@ -9,7 +9,9 @@ from typing import Any
 import gradio as gr
 
 from . import api, link, session
+from .components import engine as servers
 from .components.drawn import drawn
+from .components.engine import Engine
 from .components.guide import tour
 from .components.keep import keep
 from .components.notice import notice, tell
@@ -73,24 +75,27 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
             js_on_load=API,
             apply_default_css=False,
         )
-        fields, screen = built["race"]
+        fields, who, screen = built["race"]
         keep(demo, fields, screen, TABS, race.PRIVATE)
         if language() == ENGLISH:  # they speak it whatever the page
             api.endpoints()
-        follow_links(demo, tabs, fields, told)
+        follow_links(demo, tabs, fields, who, told)
 
 
-def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], told: gr.HTML) -> None:
-    """`?tab=step` opens a tab, `?drafter=…` fills in a setting; what cannot be gets a sentence above the tabs."""
+def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: Engine, told: gr.HTML) -> None:
+    """`?tab=step` opens a tab, `?drafter=…` fills in a setting, `?server=…` a server that the owner lists; what cannot
+    be gets a sentence above the tabs."""
 
     def follow(request: gr.Request) -> list[Any]:
         session.warm()
         opened, no_tab = link.tab(request.query_params, TABS)
         settings, trouble = link.settings(request.query_params)
-        wrong = tell(sentences(no_tab, trouble), wrong=True) if no_tab or trouble else gr.skip()
-        return [gr.update(selected=opened) if opened else gr.skip(), wrong, *race.filled_in(list(fields), settings)]
+        served, unlisted = servers.from_link(request.query_params)
+        wrong = tell(sentences(no_tab, trouble, unlisted), wrong=True) if no_tab or trouble or unlisted else gr.skip()
+        tab = gr.update(selected=opened) if opened else gr.skip()
+        return [tab, wrong, *servers.filled_in(served), *race.filled_in(list(fields), settings)]
 
-    demo.load(follow, None, [tabs, told, *fields.values()], queue=False, **race.PRIVATE)
+    demo.load(follow, None, [tabs, told, *who.fields[:3], *fields.values()], queue=False, **race.PRIVATE)
 
 
 def head(words: dict[str, Any]) -> None:

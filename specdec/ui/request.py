@@ -55,7 +55,13 @@ def check(
         raise InputError(say("chains_only"))
     if not isinstance(peer, bool):
         raise InputError(say("peer"))
-    params = SamplingParams(
+    params = sampling(temperature, top_p, top_k, max_tokens, seed, stop)
+    k = whole("k", k, 0, MAX_K)
+    return RunRequest(readable(prompt), drafter, k, params, rule, family, peer and has_peer(drafter) and k > 0)
+
+
+def sampling(temperature: Any, top_p: Any, top_k: Any, max_tokens: Any, seed: Any, stop: Any) -> SamplingParams:
+    return SamplingParams(
         temperature=number("temperature", temperature, MAX_TEMPERATURE),
         top_k=whole("top_k", top_k, 0, MAX_TOP_K),
         top_p=share(top_p),
@@ -63,8 +69,6 @@ def check(
         seed=whole("seed", seed, 0, MAX_SEED),
         stop=stops(stop),
     )
-    k = whole("k", k, 0, MAX_K)
-    return RunRequest(readable(prompt), drafter, k, params, rule, family, peer and has_peer(drafter) and k > 0)
 
 
 @dataclass(frozen=True, slots=True)

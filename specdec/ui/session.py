@@ -59,10 +59,11 @@ _fetched: hub.Fetched | None = None  # its last word, for all who wait for it
 class News:
     """One thing to tell the page: lines of the run, or a notice beside the button; `cut` is why lines are missing.
 
-    `done`, `cut` and `error` come last. `share` is how much of a download is there.
+    A `whole` run takes the place of all lines before it. `done`, `cut` and `error` come last. `share` is how much of a
+    download is there.
     """
 
-    kind: Literal["lines", "notice", "fetching", "waiting", "done", "cut", "error"]
+    kind: Literal["lines", "whole", "notice", "fetching", "waiting", "done", "cut", "error"]
     text: str
     share: float = 1.0
 
@@ -84,7 +85,7 @@ def run(request: RunRequest) -> Iterator[News]:
 
     Models are fetched first, outside the line: nobody waits for another one's download.
     """
-    yield from _admitted(_run(request))
+    yield from admitted(_run(request))
 
 
 def _run(request: RunRequest) -> Iterator[News]:
@@ -101,12 +102,12 @@ def _run(request: RunRequest) -> Iterator[News]:
 def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
     """Races one after the other, without details, as fast as they go. Closing the iterator stops within one cycle."""
     work = _with_engine(requests[0].family, lambda family, race: _races(requests, family, race))
-    yield from _admitted(_alone("series", work))
+    yield from admitted(_alone("series", work))
 
 
 def certify(request: CertificateRequest) -> Iterator[News]:
     """A live certificate: each of the lines is the whole of it so far, as JSON. Closing the iterator stops it."""
-    yield from _admitted(_alone("certificate", _certify(request)))
+    yield from admitted(_alone("certificate", _certify(request)))
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
@@ -163,7 +164,7 @@ def _prepare() -> None:
         log.warning("the pair of this host: %s", error)
 
 
-def _admitted(work: Iterator[Told]) -> Iterator[News | Told]:
+def admitted(work: Iterator[Told]) -> Iterator[News | Told]:
     """`work`, unless its visitor asks too often, and while somebody takes what it tells."""
     tab, address = asking()
     if tab and (seconds := visitors.wait(tab, address)):
@@ -266,7 +267,7 @@ def _gpu_first(request: RunRequest, here: Generator[News, None, None]) -> Iterat
             yield news if news.kind in ("lines", "error") else replace(news, text=sentences(why, news.text))
 
 
-def _patiently(work: Callable[[], Done]) -> Generator[News, None, Done]:
+def patiently(work: Callable[[], Done]) -> Generator[News, None, Done]:
     """What `work` returns or raises. It has a thread of its own, which carries on if the caller stops waiting."""
     done: futures.Future[Done] = futures.Future()
 
@@ -285,7 +286,7 @@ def _patiently(work: Callable[[], Done]) -> Generator[News, None, Done]:
 def _with_engine(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Iterator[News | Told]:
     yield News("notice", _notice("loading" if not _loaded(name) else "running"))
     try:
-        family, race = yield from _patiently(lambda: _engine(name))
+        family, race = yield from patiently(lambda: _engine(name))
     except Exception as error:
         if isinstance(error, ValueError) and presets.named(name):  # a published checkpoint: it says what does not fit
             raise

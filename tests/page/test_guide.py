@@ -157,8 +157,10 @@ def test_options_of_transformers_exist(name: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_pages_own_assets_are_small(language: str) -> None:
-    """As they are sent: words as JSON without its line breaks, all of it compressed. A class has pages of its own; the engine's sentences stay
-    with the engine, and one or two of them are told."""
+    """As they are sent: words as JSON without its line breaks, all of it compressed.
+
+    A class has pages of its own. The engine's sentences stay with the engine: a visitor is sent one of them.
+    """
     files = [path for path in PAGE.rglob("*.*") if path.is_file() and path.parent.name != "class"]
     files += [ASSETS / "hardware.json", ASSETS / "sources.json", *(TEXT / language).glob("*.md")]
     words = [

@@ -189,8 +189,8 @@ def test_every_page_answers_in_its_language(tmp_path: Path, monkeypatch: pytest.
     heard = {}
     for page, language in ((path.strip("/"), language) for language, path in PATHS.items()):
         handlers = [event.fn for event in demo.fns.values() if event.page == page and event.fn]
-        start, run = (next(one for one in handlers if one.__name__ == name) for name in ("start", "run"))
-        heard[language] = next(start(""))[1]["value"]
+        start, run = (next(one for one in handlers if one.__name__ == name) for name in ("begin", "run"))
+        heard[language] = next(start("own", "", "", "", ""))[1]["value"]
         assert heard[language] == json.loads(next(run("")))["error"]
     assert heard["en"].startswith("The prompt is empty") and heard["zh"].startswith("提示词是空的")
     labels = {page: json.dumps(props, ensure_ascii=False, default=str) for page, props in pages(demo).items()}

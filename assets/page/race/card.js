@@ -1,7 +1,7 @@
 // @ts-check
 /* The card beside a token: its numbers, its coin and both laws; or what a figure means. */
 
-const { EPS, depthOf, shownLanes, isGreedy, serverOf } = require("./run.js");
+const { EPS, depthOf, shownLanes, isGreedy, serverOf, UNNAMED } = require("./run.js");
 const { h, s, text, line, rect, svg, hatch, chip, statusOf, clamp, chance, shown, wrote, words } = require("./kit.js");
 
 function cards(W, root, part, S) {
@@ -72,8 +72,9 @@ function cards(W, root, part, S) {
     const C = W.card, greedy = isGreedy(S.run), straight = Object.hasOwn(C.without_coin, ruleName(item.lane)), place = item.place === "first" ? C.first_place : item.lane === 1 ? words(C.plain_place, { i: item.cycle.number + 1 }) : words(C.own_place, { cycle: item.cycle.number });
     const served = serverOf(laneOf(item.lane)), told = served && item.state === "res" ? W.server.res : item.state === "res" && greedy ? C.res_greedy : item.state === "res" && straight ? C.res_straight : C[item.state] || C.pla, own = item.own;
     const parts = [...cardHead(item, place), h("p", { class: "sd-sub sd-told" }, told)];
+    const draft = item.cycle && item.cycle.drafts.find((one) => one.state === "rej"), row = own.law || (served && item.state === "res" && draft && draft.target);
     if (own.p != null) parts.push(h("div", { class: "sd-kv" }, h("span", {}, C.own_p), h("b", {}, chance(own.p))));
-    if (own.law) parts.push(oneLaw(own.law, item.state === "res" && !greedy && !straight && !served ? C.residual : C.target));
+    if (row) parts.push(oneLaw(row, item.state === "res" && !greedy && !straight && !served ? C.residual : C.target));
     return parts;
   }
 
@@ -90,12 +91,12 @@ function cards(W, root, part, S) {
   function laws(draft) {
     const target = draft.target ? draft.target.top : [], source = draft.draft ? draft.draft.top : [];
     if (!target.length && !source.length) return null;
-    const rows = new Map([[draft.token, { piece: draft.piece, p: draft.p, q: draft.q }]]);
+    const key = (one) => (one.token === UNNAMED ? one.piece : one.token), rows = new Map([[key(draft), { piece: draft.piece, p: draft.p, q: draft.q }]]);
     for (const [list, name] of [[target, "p"], [source, "q"]]) for (const one of list) {
-      if (!rows.has(one.token)) rows.set(one.token, { piece: one.piece });
-      if (rows.get(one.token)[name] == null) rows.get(one.token)[name] = one.prob;
+      if (!rows.has(key(one))) rows.set(key(one), { piece: one.piece });
+      if (rows.get(key(one))[name] == null) rows.get(key(one))[name] = one.prob;
     }
-    const [first, ...others] = rows.values();
+    const [first, ...others] = [...rows.values()].filter((one) => one.piece !== "" || one.p != null); // of an unnamed draft there is the target's row alone
     others.sort((a, b) => Math.max(b.p || 0, b.q || 0) - Math.max(a.p || 0, a.q || 0));
     const shownRows = [first, ...others.slice(0, 5)], both = source.length > 0, most = Math.max(EPS, ...shownRows.flatMap((r) => [r.p || 0, r.q || 0]));
     const g = svg(298, 22 + shownRows.length * 20, W.card.target, text(96, 12, W.card.target), both ? text(204, 12, W.card.draft) : null);

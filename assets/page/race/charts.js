@@ -201,11 +201,11 @@ function charts(W, part, S, term) {
     const U = W.figures, [A, B, P] = shownLanes(S.run), p = F.peer, ms = (v) => (v ? duration(v) : "–"), ratio = (v) => (v == null ? "–" : fixed(v) + (P ? "" : " " + U.passes_unit));
     const tpot = (at) => (at.tokens ? ms(at.time / at.tokens) : "–"), drafting = (at) => (at.time ? fixed((at.drafting / at.time) * 100, 0) + " %" : "–");
     const kept = (at) => (at.drafted ? fixed(at.accepted / at.drafted) + (P ? "" : ` (${at.accepted}/${at.drafted})`) : "–");
-    const served = isServed(S.run), gaps = (lane) => { const found = gapsOf(lane, S.t); return found ? ms(found.median) + " / " + ms(found.longest) : "–"; }, dar = served ? (F.dar == null ? "–" : fixed(F.dar)) : kept(F.a);
+    const served = isServed(S.run), gap = (lane, which) => { const found = gapsOf(lane, S.t); return found ? ms(found[which]) : "–"; }, dar = served ? (F.dar == null ? "–" : fixed(F.dar)) : kept(F.a);
     const rows = [
       ["ttft", ms(A.zero * 1000), P && ms(P.zero * 1000), B && ms(B.zero * 1000)],
       ["tpot", tpot(F.a), p && tpot(p), B && tpot(F.b)],
-      ...(served ? [["gaps", gaps(A), P && gaps(P), B && gaps(B)]] : []),
+      ...(served ? ["median", "longest"].map((which) => [which, gap(A, which), B && gap(B, which)]) : []),
       ["passes", String(F.a.k), p && String(p.k), B && String(F.b.k)],
       ["dar", dar, p && kept(p), B && ""],
     ].concat(served ? [] : [      ["c", ratio(F.c), p && ratio(F.perPass(p.drafting, p.drafted)), B && ""],

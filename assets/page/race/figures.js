@@ -1,8 +1,8 @@
 // @ts-check
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
-const { speculative, plain, peerOf, isOver, wasStopped, atEnd, serverOf, isServed } = require("./run.js");
-const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"), { counted, lines } = require("./served.js");
+const { speculative, plain, peerOf, isOver, wasStopped, atEnd, isServed } = require("./run.js");
+const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"), { counted, lines, nameOf } = require("./served.js");
 
 function figures(W, root, part, S) {
   function heading() {
@@ -23,8 +23,8 @@ function figures(W, root, part, S) {
     if (peerOf(S.run)) write(part.sub2, "textContent", peerWords(peerOf(S.run), machine.transformers));
     write(part.legend.late, "data", W.status[started.rule === BLOCK ? "late" : "dis"]);
     part.swatches.hidden = isServed(S.run);
-    write(part.sub1, "textContent", serverOf(plain(S.run)) ? words(W.server.plain, { server: serverOf(plain(S.run)) }) : W.lane.plain_sub);
-    if (isServed(S.run)) write(part.sub0, "textContent", lines(W, started));
+    write(part.sub1, "textContent", isServed(S.run) ? words(W.server.plain, { server: nameOf(models.plain_server || {}) }) : W.lane.plain_sub);
+    if (isServed(S.run)) write(part.sub0, "textContent", lines(W, models.server || { kind: started.server, version: "", k: started.k }));
     else write(part.sub0, "textContent", words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""));
   }
 

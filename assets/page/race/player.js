@@ -65,15 +65,14 @@ function mount(element, props, watch, trigger) {
     card.hide();
     const live = S.run.header.source === "live", again = fresh && live && isServed(S.run) && isOver(S.run); // the same run, as its server counted it
     Object.assign(S, { t: again ? horizon(S.run) : 0, zoom: S.zoomChosen ? S.zoom : again ? "run" : "close", hold: live || S.touched ? "spent" : "armed", playing: false, settle: 1 });
-    if (S.guided) S.slow = live ? (isServed(S.run) && !again ? 1 : 100) : pace(S.run, S.t);
+    if (S.guided) S.slow = !live || again ? pace(S.run, 0) : isServed(S.run) ? 1 : 100;
     [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plain(S.run)];
     text.clear();
     part.rows.replaceChildren(...[W.lane.speculative, peerOf(S.run) && W.lane.peer, plain(S.run) && W.lane.plain].filter(Boolean).map((name) => h("span", {}, name)));
     if (drawn !== null && !again && innerWidth <= 1040) part.stage.scrollIntoView({ behavior: calm ? "auto" : "smooth" }); // the button is far below
     drawn = null;
     about.heading();
-    if (again) return;
-    if (!calm) S.timer = setTimeout(() => play(true), live ? 0 : 400);
+    if (!calm && !again) S.timer = setTimeout(() => play(true), live ? 0 : 400);
     else if (!live) whenCalm();
   }
 
@@ -126,6 +125,7 @@ function mount(element, props, watch, trigger) {
       if (done) ending.draw(S.run);
       else picture.resized();
     }
+    if (!cycles.length) part.flow.replaceChildren(); // the run before
     if (done || !cycles.length) return;
     const last = F.a.last, next = cycles[F.a.k], between = next && last && S.t < next.start + EPS, early = S.t > (last ? last.at : 0) + EPS;
     const moving = next && early && !between && (!S.playing || slow());

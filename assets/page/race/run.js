@@ -121,7 +121,8 @@ const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
 const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
 const isServed = (run) => Boolean((run.header.models || {}).server || serverOf(speculative(run)));
 const countedOf = (lane) => (lane.finished && lane.finished.counted) || "";
-const isTold = (lane) => !serverOf(lane) || ["exact", "merged"].includes(countedOf(lane)); // what became of each cycle's drafts
+const isTold = (lane) => !serverOf(lane) || ["exact", "merged"].includes(countedOf(lane)) || isPlain(lane); // what became of each cycle's drafts
+const isPlain = (lane) => Boolean(serverOf(lane) && lane.finished && lane.finished.reason !== "failed" && !countedOf(lane)); // a server that does not speculate
 
 const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
 const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);

@@ -38,7 +38,8 @@ function counted(W, node, lane) {
   node.dataset.counted = name;
 }
 
-/* Beside a lane's name: whose it is. */
-const lines = (W, started) => words(started.k ? W.server.drafts : W.server.watched, { server: started.server || "", k: started.k });
+/* Beside a lane's name: whose it is, by the facts of a header. */
+const lines = (W, { kind, version, k }) => words(k ? W.server.drafts : W.server.watched, { server: nameOf({ kind, version }), k });
+const nameOf = ({ kind, version }) => `${kind || ""} ${version || ""}`.trim();
 
-module.exports = { served, counted, lines };
+module.exports = { served, counted, lines, nameOf };

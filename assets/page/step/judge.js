@@ -175,7 +175,7 @@ function statesOf(cycle, verdict) {
 
 /* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
 function ownOf(cycle, verdict, theirs) {
-  if (cycle.served) return cycle.own && { state: cycle.own.state, node: -1, law: cycle.own.law || null, sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p } };
+  if (cycle.served) return cycle.own && { state: cycle.own.state, node: -1, law: cycle.own.law || (cycle.drafts.find((draft) => draft.state === "rej") || {}).target || null, sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p } };
   const { drafts } = cycle, { tip, rule, order, k } = verdict, head = drafts.find((draft) => draft.parent === tip);
   const bonus = !head || head.level > k, rejected = !bonus && (rule === REJECTION || rule === BLOCK), node = rejected ? (rule === BLOCK ? tip + 1 : order[order.length - 1]) : -1;
   const law = (head ? head.target : cycle.tree ? null : cycle.bonus) || null, state = !drafts.length ? "pla" : bonus ? "bon" : "res", own = { state, node, law, sample: null };

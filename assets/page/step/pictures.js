@@ -89,7 +89,7 @@ function pictures(W, now) {
 
   /* Drawn from a whole row of the target; or the row of a draft, as a server tells it. */
   function row(width, draft = null) {
-    const own = draft ? { law: draft.target, state: "pla", sample: { token: draft.token, piece: draft.piece, prob: draft.p } } : now().own, O = W.own, state = own.state;
+    const own = draft ? { law: draft.target, state: "pla", sample: draft.piece ? { token: draft.token, piece: draft.piece, prob: draft.p } : null } : now().own, O = W.own, state = own.state;
     const rows = own.law.top.slice(0, SHOWN), at = own.sample && rows.findIndex((one) => same(one, own.sample));
     if (own.sample && at < 0) rows.push({ ...own.sample, prob: own.sample.prob ?? 0 });
     const high = 26, rest = Math.max(0, 1 - rows.reduce((sum, one) => sum + one.prob, 0)), list = [...rows, { piece: null, prob: rest }], most = Math.max(...list.map((one) => one.prob)), g = svg(width, list.length * high, O.row);

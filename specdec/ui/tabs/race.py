@@ -5,42 +5,44 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import gradio as gr
 from markdown_it import MarkdownIt
 
 from ...families import presets
 from ...methods import EMBEDDED, RULES
-from .. import link, menu, session
+from .. import link, menu, session, watch
+from ..components.engine import check_server, Engine, engine, SERVER
 from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
 from ..components.traces import traces
-from ..request import check, InputError, known_family, MAX_K, MAX_NEW, MAX_TEMPERATURE
+from ..request import check, InputError, known_family, MAX_K, MAX_NEW, MAX_TEMPERATURE, sampling
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
 # No limit of Gradio's: whoever waits in its line is told nothing. `session` has a line of its own.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
+Request = TypeVar("Request")
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
-def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.HTML]:
-    """The settings by name, and the player."""
+def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML]:
+    """The settings by name, whose engine runs them, and the player."""
     with gr.Row(elem_classes="sd-cols"):
         with gr.Column(elem_classes="sd-main"):
             screen = player(shown := session.first_recorded())
             with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
                 gr.HTML(MarkdownIt().render(paragraph("reading")))  # Gradio's own Markdown comes with 75 kB of scripts
         with gr.Column(elem_classes="sd-rail", min_width=240):
-            fields, run_button, stop_button, line = rail(screen, settings_of(shown))
-    connect(screen, line, fields, run_button, stop_button)
+            fields, who, run_button, stop_button, line = rail(screen, settings_of(shown))
+    connect(screen, line, [*who.fields, *fields], run_button, stop_button)
     gr.api(run, api_name="run" if language() == ENGLISH else f"run_{language()}", **ENGINE)
-    return dict(zip(inspect.signature(check).parameters, fields, strict=True)), screen
+    return dict(zip(inspect.signature(check).parameters, fields, strict=True)), who, screen
 
 
-def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], gr.Button, gr.Button, gr.HTML]:
+def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
     """The settings, in the order of `check`'s arguments; those of the run on show to begin with."""
     usual: dict[str, Any] = {
         "prompt": prompts()["story"][0],
@@ -68,18 +70,21 @@ def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], gr.Button, 
     )
     seed = gr.Number(usual["seed"], label=words["seed"], precision=None, elem_classes="sd-inline-number")
     with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
+        place = gr.Column()
         rule = dropdown("rule", RULES, words["rule_lines"])
         peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
         max_tokens = gr.Slider(1, MAX_NEW, value=usual["max_tokens"], step=1, label=words["max_tokens"], buttons=[])
         top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
         top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
         stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
+    with place:
+        who = engine([family, drafter, k, rule, peer], PRIVATE)
     traces()
     explain(drafter, rule, family, peer)
     family.change(switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
     fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings, rule, family, peer]
     recordings(screen, line, pills, list(inspect.signature(check).parameters), fields)
-    return fields, run_button, stop_button, line
+    return fields, who, run_button, stop_button, line
 
 
 def pairs(words: dict[str, Any], chosen: str) -> gr.Dropdown:
@@ -197,16 +202,23 @@ def settings_of(log: str) -> dict[str, Any]:
     """What the rail says of a run: its header and its first lane's settings."""
     try:
         header, started = (json.loads(text) for text in log.split("\n", 2)[:2])
-        params, rules = started["params"], {name: key for key, name in menu.RULE_NAMES.items()}
+        params, rules, server = (
+            started["params"],
+            {name: key for key, name in menu.RULE_NAMES.items()},
+            started.get("server"),
+        )
     except (ValueError, KeyError, TypeError):
         return {}
-    return {
-        "prompt": header["prompt"],
+    ours = {
         "family": header.get("models", {}).get("family", EMBEDDED),
         "drafter": started["drafter"],
         "k": started["k"],
         "rule": rules.get(started["rule"], RULES[0]),
         "peer": len(header["lanes"]) > 2,
+    }
+    return {
+        "prompt": header["prompt"],
+        **({} if server else ours),  # a server decides these by itself
         **{name: params[name] for name in ("temperature", "top_p", "top_k", "max_tokens", "seed")},
         "stop": "\n".join(params["stop"]),
     }
@@ -225,25 +237,43 @@ def play_recorded(name: str, drafter: str) -> tuple[Any, Any]:
 
 
 def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Button, stop_button: gr.Button) -> None:
-    running = run_button.click(start, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
+    """`fields` are the engine's and then the settings, as `begin` takes them."""
+    running = run_button.click(begin, fields, [screen, line, run_button, stop_button], **ENGINE, **PRIVATE)
     running.then(ended, None, screen, queue=False, **PRIVATE)
     running.then(over, None, [line, run_button, stop_button], queue=False, **PRIVATE)
     stop_button.click(None, None, None, cancels=running, queue=False, **PRIVATE)
 
 
+def begin(engine: Any, address: Any, plain: Any, key: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
+    """Updates of the page for one live run, of our engine or of a server."""
+    if engine != SERVER:
+        yield from start(*fields)
+        return
+    given = dict(zip(inspect.signature(check).parameters, fields, strict=False))
+    asked = {name: given[name] for name in inspect.signature(sampling).parameters}
+    prompt = given["prompt"]
+    yield from streamed(lambda: check_server(prompt, sampling(**asked), address, plain, key), watch.run)
+
+
 def start(*fields: Any) -> Iterator[tuple[Any, ...]]:
-    """Updates of the page for one live run. A refused input leaves everything on the page as it was."""
+    yield from streamed(lambda: check(*fields), session.run)
+
+
+def streamed(
+    asked: Callable[[], Request], run: Callable[[Request], Iterator[session.News]]
+) -> Iterator[tuple[Any, ...]]:
+    """The log as it grows. A refused input leaves everything on the page as it was."""
     try:
-        request = check(*fields)
+        request = asked()
     except InputError as error:
         yield gr.skip(), tell(str(error), wrong=True), gr.skip(), gr.skip()
         return
     yield gr.skip(), tell(""), gr.update(interactive=False), gr.update(interactive=True)
     log, words = "", strings("page")["notice"]
     stopped = {"waiting": words["left"], "notice": words["stopped"], "fetching": words["kept"]}
-    for news in batches(session.run(request)):
-        if news.kind == "lines":
-            log += pack(news.text)
+    for news in batches(run(request)):
+        if news.kind in ("lines", "whole"):
+            log = pack(news.text) if news.kind == "whole" else log + pack(news.text)
             yield log, gr.skip(), gr.skip(), gr.skip()
         else:
             told = tell(news.text, news.kind == "error", stopped.get(news.kind, ""), news.share)
@@ -261,6 +291,7 @@ def batches(news: Iterator[session.News]) -> Iterator[session.News]:
             held, size = held + item.text, size + len(item.text)
             if time.monotonic() - last < (1 if size < LONG_LOG else 3) / UPDATES_PER_SECOND:
                 continue
+        held = "" if item.kind == "whole" else held
         if held or item.kind == "lines":
             yield session.News("lines", held)
             held, last = "", time.monotonic()

@@ -1,0 +1,106 @@
+"""Who computes a run: this page's own engine, or a server of others; on a public host one that its owner lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from ...servers import allowed
+from ...servers.base import ServerError
+from ...servers.stream import origin
+from ...types import SamplingParams
+from ..request import InputError, readable, say
+from ..text import strings, translated
+from ..watch import WatchRequest
+
+OWN, SERVER = "own", "server"
+MAX_TEXT = 500  # characters of an address, or of a key
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The fields, in the order of `race.begin`'s arguments."""
+
+    chosen: gr.Radio
+    address: gr.Dropdown | gr.Textbox
+    plain: gr.Dropdown | gr.Textbox
+    key: gr.Textbox
+
+    @property
+    def fields(self) -> list[Any]:
+        return [self.chosen, self.address, self.plain, self.key]
+
+
+def engine(of_our_own: Sequence[Any], private: Mapping[str, Any]) -> Engine:
+    """`of_our_own` are the settings that a server decides by itself: they go while one is chosen."""
+    words = strings("page")["settings"]["engine"]
+    listed, free = known()
+    chosen = gr.Radio(
+        [(words[name], name) for name in (OWN, SERVER)], value=OWN, label=words["label"], info=words["about_own"],
+        visible=free or bool(listed), elem_id="engine",
+    )  # fmt: skip
+    with gr.Column(visible=False) as servers:
+        address, plain = place("address", listed, free), place("plain", ("", *listed), free)
+        key = gr.Textbox(
+            "", label=words["key"], info=words["key_info"], type="password", elem_id="key", max_lines=1,
+            html_attributes=gr.InputHTMLAttributes(autocomplete="off", spellcheck=False),
+        )  # fmt: skip
+    shown = [one.visible for one in of_our_own]
+
+    def choose(name: str) -> list[Any]:
+        own = name != SERVER
+        line = gr.update(info=words["about_own" if own else "about_server"])
+        return [line, gr.update(visible=not own), *(gr.update(visible=own and seen) for seen in shown)]
+
+    chosen.change(choose, chosen, [chosen, servers, *of_our_own], queue=False, **private)
+    return Engine(chosen, address, plain, key)
+
+
+def place(name: str, listed: Sequence[str], free: bool) -> gr.Dropdown | gr.Textbox:
+    """A menu of the owner's addresses; where the host allows it, another may be typed. Without any, a line."""
+    words = strings("page")["settings"]["engine"]
+    told: dict[str, Any] = {"label": words[name], "info": words[f"{name}_info"], "elem_id": name}
+    if not any(listed):
+        return gr.Textbox("", max_lines=1, **told)
+    choices = [(one or "–", one) for one in listed]
+    return gr.Dropdown(choices, value=listed[0], allow_custom_value=free, filterable=free, **told)
+
+
+def known() -> tuple[tuple[str, ...], bool]:
+    """The addresses that the owner lists, and whether any other may be typed. A list that cannot be read is none."""
+    try:
+        return allowed.listed(), allowed.addresses() is None
+    except ServerError:
+        return (), False
+
+
+def check_server(prompt: Any, params: SamplingParams, address: Any, plain: Any, key: Any) -> WatchRequest:
+    """The request, or an InputError. Whether this host may ask those servers is asked where they are."""
+    for text in (address, plain, key):
+        if not (text is None or isinstance(text, str)) or len(text or "") > MAX_TEXT:
+            raise InputError(say("server"))
+    if not (address or "").strip():
+        raise InputError(say("no_server"))
+    return WatchRequest(readable(prompt), params, address.strip(), (plain or "").strip(), (key or "").strip())
+
+
+def filled_in(served: Mapping[str, str]) -> list[Any]:
+    """Updates of the engine, the address and the plain one."""
+    if not served:
+        return [gr.skip()] * 3
+    return [gr.update(value=SERVER), *(gr.update(value=served.get(name, "")) for name in ("server", "plain"))]
+
+
+def from_link(query: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """What `?server=` and `?plain=` ask for, if the owner lists it: no link chooses where requests go."""
+    asked = {name: query[name] for name in ("server", "plain") if query.get(name)}
+    if "server" not in asked:
+        return {}, ""
+    try:
+        found = {name: origin(address) for name, address in asked.items()}
+    except ServerError as error:
+        return {}, translated(error.said)
+    return (found, "") if set(found.values()) <= set(known()[0]) else ({}, strings("page")["errors"]["not_listed"])
