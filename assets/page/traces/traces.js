@@ -5,10 +5,12 @@
 /* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones. */
 function linkOf(run, base, rules) {
   const { header } = run, started = run.lanes[run.names[0]].started || {}, params = started.params || {};
-  const all = { prompt: header.prompt, drafter: started.drafter, k: started.k, temperature: params.temperature, seed: params.seed };
-  const usual = { max_tokens: [params.max_tokens, 64], top_p: [params.top_p, 1], top_k: [params.top_k, 0], rule: [rules[started.rule], "rejection"] };
+  const served = Boolean(started.server), ours = served ? {} : { drafter: started.drafter, k: started.k }; // a server decides by itself; where it is, no trace tells
+  const all = { prompt: header.prompt, ...ours, temperature: params.temperature, seed: params.seed };
+  const usual = { max_tokens: [params.max_tokens, 64], top_p: [params.top_p, 1], top_k: [params.top_k, 0] };
   const stops = (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n");
-  Object.assign(usual, { family: [(header.models || {}).family, "embedded"], stop: [stops, ""], peer: [run.names.length > 2 ? "1" : "", ""] });
+  if (!served) Object.assign(usual, { rule: [rules[started.rule], "rejection"], family: [(header.models || {}).family, "embedded"], peer: [run.names.length > 2 ? "1" : "", ""] });
+  usual.stop = [stops, ""];
   for (const [name, [value, same]] of Object.entries(usual)) if (value !== same) all[name] = value;
   const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value != null));
   return base + "?" + query;
