@@ -24,12 +24,16 @@ from .base import ServerError
 
 BUSY = (429, 502, 503)  # a gateway's way of saying: a little later
 PORTS = {"http": 80, "https": 443}
+LOOK = 0.25  # seconds between two looks at `left`
 MAX_SAID = 120  # characters of what a server says of an error
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds to connect, to the first word of an answer, and between two; bytes of a line and of a whole answer."""
+    """Seconds to connect, to the first word of an answer, and between two; bytes of a line and of a whole answer.
+
+    `left`, set by whoever waits no longer, hangs up even while the server is silent.
+    """
 
     connect: float = 10.0
     first: float = 120.0
@@ -38,6 +42,7 @@ class Limits:
     whole: int = 64_000_000
     attempts: int = 3
     pause: float = 0.5
+    left: threading.Event | None = None
 
 
 class Client:
@@ -184,10 +189,16 @@ class _Call:
             self._came.put(error)
 
     def _next(self, patience: float) -> Any:
-        try:
-            item = self._came.get(timeout=max(0.0, self._heard + patience - time.perf_counter()))
-        except queue.Empty:
-            raise ServerError("The server was silent for {seconds:g} seconds.", seconds=patience) from None
+        left, until = self._limits.left, self._heard + patience
+        while True:
+            if left is not None and left.is_set():
+                raise ServerError("Nobody waits for the server's answer any more.")
+            rest = max(0.0, until - time.perf_counter())
+            with contextlib.suppress(queue.Empty):
+                item = self._came.get(timeout=rest if left is None else min(rest, LOOK))
+                break
+            if time.perf_counter() >= until:
+                raise ServerError("The server was silent for {seconds:g} seconds.", seconds=patience)
         if isinstance(item, Exception):
             raise item
         return item

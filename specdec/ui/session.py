@@ -96,7 +96,7 @@ def _run(request: RunRequest) -> Iterator[News]:
         return
     here = _alone("run", _with_engine(request.family, lambda family, race: _live(request, family, race, _worker)))
     lent = _gpu is not None and request.family == _gpu.family.name
-    yield from _explained(_gpu_first(request, here)) if lent else here
+    yield from explained(_gpu_first(request, here)) if lent else here
 
 
 def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
@@ -232,12 +232,12 @@ def _alone(kind: str, work: Iterator[Told]) -> Generator[News | Told, None, None
         return
     try:
         yield from _wait(ticket)
-        yield from _explained(work)
+        yield from explained(work)
     finally:
         _machine.leave(ticket)
 
 
-def _explained(work: Iterator[Told]) -> Iterator[News | Told]:
+def explained(work: Iterator[Told]) -> Iterator[News | Told]:
     """`work`; whatever breaks becomes one sentence."""
     try:
         yield from work

@@ -15,15 +15,17 @@ from dataclasses import dataclass, field, replace
 
 from ..events import Event
 from ..servers import lane
-from ..servers.base import Server, ServerError
+from ..servers.base import Server
 from ..servers.connect import connect, same_host
+from ..servers.stream import Limits
 from ..traces.file import Header, line, live_header, Trace
 from ..types import SamplingParams
 from . import session
 from .session import News
-from .text import kind_of, strings, translated
+from .text import kind_of, strings
 
 MODEL = 80  # characters of its name that are told
+THREAD = "watching a server"
 Race = Generator[Event | lane.Recounted, None, None]
 Told = Event | lane.Recounted | Exception | None
 
@@ -44,28 +46,29 @@ def run(request: WatchRequest) -> Iterator[News]:
 
     Closing the iterator hangs up.
     """
-    yield from session.admitted(_run(request))
+    yield from session.admitted(session.explained(_run(request)))
 
 
 def _run(request: WatchRequest) -> Iterator[News]:
     yield News("notice", notice("connecting"))
+    left = threading.Event()
     try:
-        server, plain, events = yield from session.patiently(lambda: begun(request))
+        server, plain, events = yield from session.patiently(lambda: begun(request, Limits(left=left)))
         facts = server.facts
-        yield News(
-            "notice", notice("watching", server=f"{facts.kind} {facts.version}".strip(), model=facts.model[:MODEL])
-        )
-        yield from _live(request, head(request, server, plain), events)
-    except ServerError as error:
-        yield News("error", translated(error.said))
+        name = f"{facts.kind} {facts.version}".strip()
+        yield News("notice", notice("watching", server=name, model=facts.model[:MODEL]))
+        yield from _live(head(request, server, plain), read(events, left))
+    finally:
+        left.set()  # hangs up, whatever is being waited for
 
 
-def begun(request: WatchRequest) -> tuple[Server, Server | None, Race]:
+def begun(request: WatchRequest, limits: Limits) -> tuple[Server, Server | None, Race]:
     """The servers, asked what they are, and their race. ServerError says why there is none."""
-    server = connect(request.address, request.key)
+    server = connect(request.address, request.key, limits)
     plain = None
     if request.plain:
-        plain = connect(request.plain, request.key if same_host(request.address, request.plain) else "")
+        key = request.key if same_host(request.address, request.plain) else ""
+        plain = connect(request.plain, key, limits)
     return server, plain, lane.race(server, plain, request.prompt, request.params)
 
 
@@ -76,29 +79,28 @@ def head(request: WatchRequest, server: Server, plain: Server | None) -> Header:
     return replace(header, lanes=lanes, machine={})
 
 
-def _live(request: WatchRequest, header: Header, race: Race) -> Iterator[News]:
+def _live(header: Header, events: Iterator[Event | lane.Recounted | None]) -> Iterator[News]:
     started = time.monotonic()
     yield News("lines", header.line())
-    with contextlib.closing(read(race)) as events:
-        for told in events:
-            if isinstance(told, lane.Recounted):
-                again = live_header(header.prompt, header.models, header.kind)  # another id: the page takes it anew
-                yield News("whole", Trace(replace(header, run=again.run), told.events).dumps())
-                continue
-            yield News("lines", "" if told is None else line(told))
-            if time.monotonic() - started > session.DEADLINE:
-                yield News("cut", notice("deadline", seconds=round(session.DEADLINE)))
-                return
+    for told in events:
+        if isinstance(told, lane.Recounted):
+            again = live_header(header.prompt, header.models, header.kind)  # another id: the page takes it anew
+            yield News("whole", Trace(replace(header, run=again.run), told.events).dumps())
+            continue
+        yield News("lines", "" if told is None else line(told))
+        if time.monotonic() - started > session.DEADLINE:
+            yield News("cut", notice("deadline", seconds=round(session.DEADLINE)))
+            return
     yield News("done", notice("done"))
 
 
-def read(race: Race) -> Generator[Event | lane.Recounted | None, None, None]:
+def read(race: Race, left: threading.Event) -> Iterator[Event | lane.Recounted | None]:
     """What comes, and None where nothing does for a while: a place where a visitor who left is noticed.
 
-    A thread reads, because a server may be silent. It alone closes the race, which hangs up.
+    A thread reads, because a server may be silent. It ends once `left` is set.
     """
     came: queue.SimpleQueue[Told] = queue.SimpleQueue()
-    left, end = threading.Event(), EOFError()
+    end = EOFError()
 
     def reading() -> None:
         try:
@@ -111,20 +113,17 @@ def read(race: Race) -> Generator[Event | lane.Recounted | None, None, None]:
         except Exception as error:
             came.put(error)
 
-    threading.Thread(target=reading, daemon=True).start()
-    try:
-        while True:
-            try:
-                told = came.get(timeout=session.LOOK)
-            except queue.Empty:
-                told = None
-            if told is end:
-                return
-            if isinstance(told, Exception):
-                raise told
-            yield told
-    finally:
-        left.set()
+    threading.Thread(target=reading, name=THREAD, daemon=True).start()
+    while True:
+        try:
+            told = came.get(timeout=session.LOOK)
+        except queue.Empty:
+            told = None
+        if told is end:
+            return
+        if isinstance(told, Exception):
+            raise told
+        yield told
 
 
 def notice(name: str, /, **values: object) -> str:
