@@ -95,8 +95,25 @@ def trace(
 def certify(
     text: Annotated[str, Option(help="certify the embedded models after this text, too")] = "",
     record: Annotated[bool, Option("--record", help="write what the page shows before anybody samples")] = False,
+    server: Annotated[str, Option(help="instead: is the server at this address lossless?")] = "",
+    plain: Annotated[str, Option(help="of --server: one that serves the same model without speculation")] = "",
+    target: Annotated[str, Option(help="of --server: the weights of its model, as a folder or a name on the Hub")] = "",
+    draft: Annotated[str, Option(help="of --target: those of its draft model, to tell the power exactly")] = "",
+    draws: Annotated[int, Option(min=100, help="of --server: texts at each context")] = 3_000,
+    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of --server: 0 compares greedy texts alone")] = 0.8,
+    json: Annotated[str, Option(help="of --server: a file for the certificate, or - to print it")] = "",
 ) -> int:
-    """What the shipped rule and each known mistake do to one place of a text, and how many samples show it."""
+    """What the shipped rule and each known mistake do to one place of a text, and how many samples show it.
+
+    With --server: whether that server is lossless, by its texts. Exit code 0 if it is as far as the draws can tell, 1
+    if it is not or never speculated, 2 if that could not be tested. A key is taken from SPECDEC_SERVER_KEY.
+    """
+    if server:
+        from ..servers.report import examine
+
+        return examine(server, plain, target, draft, draws, temperature, json)
+    if plain or target or draft or json:
+        raise ValueError("--plain, --target, --draft and --json belong to a --server")
     from ..proof.certify import print_all
 
     return print_all(text, record)

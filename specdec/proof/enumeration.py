@@ -55,12 +55,14 @@ class EnumeratingChooser(Chooser):
         return answer
 
 
-def paths(run: Callable[[Chooser], Outcome], limit: int) -> Iterator[tuple[Outcome, float]]:
+def paths(
+    run: Callable[[Chooser], Outcome], limit: int, walker: type[EnumeratingChooser] = EnumeratingChooser
+) -> Iterator[tuple[Outcome, float]]:
     """Every random path of `run`, as (outcome, probability). Depth first; TooManyPaths beyond `limit`."""
     script: list[int] = []
     opened: list[list[int]] = []
     for _ in range(limit):
-        chooser = EnumeratingChooser(script)
+        chooser = walker(script)
         chooser.open = opened
         outcome = run(chooser)
         yield outcome, chooser.probability

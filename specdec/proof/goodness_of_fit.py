@@ -83,10 +83,14 @@ def conditioning(draws: float) -> float:
     return 0.5 * math.log(2 * math.pi * draws) + 1 / (12 * draws)
 
 
-def limit(cells: int, draws: float) -> float:
-    """The G beyond which `false_alarm` lies below `FALSE_ALARM`, by Newton's method."""
-    w = weight(cells)
-    wanted = w + 2 * (conditioning(draws) - math.log(FALSE_ALARM))
+def limit(cells: int, draws: float, alarm: float = FALSE_ALARM) -> float:
+    """The G beyond which `false_alarm` lies below `alarm`."""
+    return beyond(weight(cells), conditioning(draws) - math.log(alarm))
+
+
+def beyond(w: float, surprise: float) -> float:
+    """The G for which (G - w (1 + ln(G / w))) / 2 is `surprise`, by Newton's method."""
+    wanted = w + 2 * surprise
     g = wanted + w
     while abs(step := (g - w * math.log(g / w) - wanted) / (1 - w / g)) > 1e-9 * g:
         g -= step

@@ -1,0 +1,52 @@
+"""The likely continuations of a text as cells, so that a law over every text of several tokens fits into a test."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from .enumeration import JointLaw
+from .goodness_of_fit import Counts
+
+OTHER = -1  # ends a cell: any token that has no cell of its own, and whatever follows it
+Row = Callable[[tuple[int, ...]], Mapping[int, float]]  # the likely tokens after a text; the others share the rest
+
+
+def laws_of_cells(row: Row, length: int, smallest: float) -> list[JointLaw]:
+    """The laws of the next 1, 2, … `length` tokens, each over cells that share out all texts.
+
+    A cell is a text, or a text whose last place is `OTHER`. One that is less likely than `smallest` never stands
+    alone, and one that cannot have two such parts is not split further.
+    """
+    laws: list[JointLaw] = [{(): 1.0}]
+    for _ in range(length):
+        longer: JointLaw = {}
+        for text, chance in laws[-1].items():
+            if text[-1:] == (OTHER,) or chance < 2 * smallest:
+                longer[text] = chance
+                continue
+            each = row(text)
+            listed = {token: chance * p for token, p in each.items() if chance * p >= smallest}
+            longer |= {(*text, token): p for token, p in listed.items()}
+            if len(listed) < len(each) or math.fsum(each.values()) < 1.0:
+                longer[*text, OTHER] = max(0.0, chance - math.fsum(listed.values()))
+        laws.append(longer)
+    return laws[1:]
+
+
+def counts_in(law: JointLaw, counts: Counts) -> Counter[tuple[int, ...]]:
+    """How often each cell of `law` was drawn. A text that the law excludes counts as a cell that it lacks."""
+    inner = {cell[:i] for cell in law for i in range(len(cell))}
+    found: Counter[tuple[int, ...]] = Counter()
+    for text, count in counts.items():
+        found[cell_of(text, law, inner)] += count
+    return found
+
+
+def cell_of(text: tuple[int, ...], law: JointLaw, inner: set[tuple[int, ...]]) -> tuple[int, ...]:
+    """`inner` are the beginnings of cells."""
+    end = 0
+    while text[:end] not in law and text[:end] in inner:
+        end += 1
+    return text[:end] if text[:end] in law else (*text[: end - 1], OTHER)

@@ -1,0 +1,190 @@
+"""Which known mistakes a number of draws would have shown at one place of a text.
+
+A vocabulary of thousands cannot be enumerated. The likeliest few tokens can, with all others as one: every random path
+of one cycle over them gives the law of a mistake. What that leaves out, it makes the mistake look harder to see.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from ..engine import Task
+from ..sampling import Chooser, probabilities
+from ..types import SamplingParams
+from .after_first import limit_after_first
+from .cells import OTHER, Row
+from .enumeration import EnumeratingChooser, JointLaw, paths
+from .goodness_of_fit import divergence, limit, SMALLEST
+from .mistakes import CATALOGUE, Mistake
+from .pair import drafter_of
+from .toys import ByPrefix
+
+KEPT = {1: 6, 2: 5, 3: 3}  # tokens told apart in drafts so long; two in longer ones
+LONGEST = 5  # tokens of a draft that is enumerated
+GRID = [math.ceil(10 * 1.05**i) for i in range(520)]  # numbers of draws that are tried, to 1e12
+LEAST = 1e-12  # what grows more slowly is rounding
+IMPOSSIBLE = 1e-12  # the chance of what the law excludes, so that its logarithm is finite
+
+
+class Lumped(ByPrefix):
+    """A model cut down to the target's likeliest tokens at each place, and one for all others (the last).
+
+    Rows are laws at `temperature`. After that last one both models agree, so that nothing beyond it is ever wrong.
+    """
+
+    context = 64
+
+    def __init__(self, row: Row, target: Row, kept: int, temperature: float) -> None:
+        self.vocabulary, self.kept, self.row, self.target, self.temperature = kept + 1, kept, row, target, temperature
+        self._rows: dict[tuple[int, ...], Tensor] = {}
+        self._names: dict[tuple[int, ...], list[int]] = {}
+
+    def names(self, prefix: tuple[int, ...]) -> list[int]:
+        """The tokens that stand alone after `prefix`; none where that names no one text."""
+        if prefix not in self._names:
+            text = self.real(prefix)
+            row = {} if text is None else self.target(text)
+            self._names[prefix] = sorted(row, key=lambda token: -row[token])[: self.kept]
+        return self._names[prefix]
+
+    def real(self, prefix: tuple[int, ...]) -> tuple[int, ...] | None:
+        named = [self.names(prefix[:i]) for i in range(len(prefix))]
+        if any(token >= len(names) for token, names in zip(prefix, named, strict=True)):
+            return None
+        return tuple(names[token] for token, names in zip(prefix, named, strict=True))
+
+    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+        if prefix not in self._rows:
+            text, law = self.real(prefix), [0.0] * self.vocabulary
+            row = {} if text is None else self.row(text)
+            for i, token in enumerate(self.names(prefix)):
+                law[i] = row.get(token, 0.0)
+            law[-1] = max(0.0, 1.0 - math.fsum(law))
+            self._rows[prefix] = torch.tensor(law, dtype=torch.float64).log() * self.temperature
+        return self._rows[prefix]
+
+    def law(self, prefix: tuple[int, ...]) -> list[float]:
+        law: list[float] = (self.logits(prefix) / self.temperature).exp().tolist()
+        return law
+
+
+class AsDrawn(EnumeratingChooser):
+    """What is no law (0 / 0) gives the last token, as the real chooser does."""
+
+    def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
+        return len(probs) - 1 if bool(probs.isnan().any()) else super().categorical(probs, key)
+
+
+def assumed_draft(target: Row) -> Row:
+    """For a server whose draft is not known: a law that resembles the target's as those of the toys do."""
+
+    @functools.cache
+    def row(text: tuple[int, ...]) -> Mapping[int, float]:
+        law = dict(target(text))
+        law[OTHER] = max(0.0, 1.0 - math.fsum(law.values()))
+        dice = random.Random(str(text))
+        drafted = {token: p**0.6 * math.exp(dice.gauss(0.0, 0.9)) for token, p in law.items()}
+        return {token: p / math.fsum(drafted.values()) for token, p in drafted.items() if token != OTHER}
+
+    return row
+
+
+def mistaken(
+    mistake: Mistake, target: Row, draft: Row, k: int, temperature: float
+) -> tuple[list[JointLaw], list[JointLaw]]:
+    """The laws of the next 1, 2, … tokens where the mistake was made and where it was not, over the likeliest few.
+
+    The first token is the target's, as on every server; a cycle of k drafts begins after it, and the target completes
+    the text.
+    """
+    k = min(max(k, mistake.least_k), LONGEST)
+    kept, params = min(KEPT.get(k, 2), len(target(())) - 1), SamplingParams(temperature=temperature)
+    models = Lumped(target, target, kept, temperature), Lumped(draft, target, kept, temperature)
+    firsts = {(token,): p for token, p in enumerate(models[0].law(())) if p > 0.0}
+    wrong: JointLaw = {(kept,): firsts.pop((kept,), 0.0)}
+    for first, chance in firsts.items():
+        for text, p in cycles(models, mistake, k, params, first):
+            wrong[first + text] = wrong.get(first + text, 0.0) + chance * p
+    right = {**firsts, (kept,): wrong[kept,]}
+    wrongs, rights = ([completed(models[0], law, n) for n in range(1, k + 3)] for law in (wrong, right))
+    return wrongs, rights
+
+
+def cycles(
+    models: tuple[Lumped, Lumped], mistake: Mistake, k: int, params: SamplingParams, text: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, ...], float]]:
+    """What one cycle after `text` can add, each random path with its chance."""
+    target, draft = models
+
+    def cycle(chooser: Chooser) -> tuple[int, ...]:
+        task = mistake.apply(Task(target, text, params, drafter_of(mistake, draft), k, details=False), draft)
+        proposal = task.drafter.propose(text, k, params, chooser)
+        block = (*text, *proposal.tokens)
+        logits = task.target.forward(block, task.target.new_cache(len(block)), proposal.parents, len(proposal) + 1)
+        return tuple(task.rule.verify(proposal, probabilities(logits, params), chooser).emitted(proposal))
+
+    return paths(cycle, 100_000, AsDrawn)
+
+
+def completed(target: Lumped, law: JointLaw, length: int) -> JointLaw:
+    """`law` with its texts continued by the target, or cut, to `length` tokens."""
+    full: JointLaw = {}
+    left = list(law.items())
+    while left:
+        text, chance = left.pop()
+        if len(text) >= length:
+            full[text[:length]] = full.get(text[:length], 0.0) + chance
+            continue
+        row = target.law(text)
+        left += [((*text, token), chance * p) for token, p in enumerate(row) if p > 0.0]
+    return full
+
+
+def power(
+    target: Row, draft: Row, laws: Sequence[JointLaw], k: int, temperature: float, alarm: float, paired: bool
+) -> dict[str, int | None]:
+    """Of each known mistake, how many draws show it in 999 of 1,000 samples; None where no number does.
+
+    `laws` are those that will be tested, for the number of their cells. `paired` draws stand against as many of a
+    second server's.
+    """
+    chances = [sorted(law.values()) for law in laws]
+    needed: dict[str, int | None] = {}
+    for mistake in CATALOGUE:
+        tests = list(zip(*mistaken(mistake, target, draft, k, temperature), chances, strict=False))[1:]
+        found = []
+        for wrong, right, cells in tests:
+            growth, variance = growing(wrong, right, paired)
+            red = functools.partial(is_shown, growth, variance, chances[0], cells, alarm, paired)
+            if growth > LEAST:
+                found.append(next((n for n in GRID if red(n)), None))
+        needed[mistake.key] = min((n for n in found if n is not None), default=None)
+    return needed
+
+
+def growing(wrong: JointLaw, right: JointLaw, paired: bool) -> tuple[float, float]:
+    """How much G grows with each draw, and the variance of that. Of two samples both differ from their middle."""
+    both = [(right.get(text, IMPOSSIBLE), wrong.get(text, 0.0)) for text in wrong.keys() | right.keys()]
+    sides = [[((p + q) / 2, q) for p, q in both], [((p + q) / 2, p) for p, q in both]] if paired else [both]
+    growth = [divergence(side) for side in sides]
+    squares = [math.fsum(q * math.log(q / p) ** 2 for p, q in side if q > 0.0 < p) for side in sides]
+    return sum(growth), max(0.0, sum(squares) - sum(delta**2 / 4 for delta in growth))
+
+
+def is_shown(
+    growth: float, variance: float, first: list[float], cells: list[float], alarm: float, paired: bool, n: int
+) -> bool:
+    """As in `draws_needed`, by a test with so many more `cells` (their chances, ascending) than these laws have."""
+    large = [len(chances) - bisect.bisect_left(chances, SMALLEST / n) for chances in (first, cells)]
+    degrees = large[1] - (0 if paired else large[0])
+    if degrees < 1:
+        return False
+    least = limit(degrees + 1, 2 * n, alarm) if paired else limit_after_first(degrees, alarm)
+    return degrees + n * growth - 3 * math.sqrt(2 * degrees + 4 * n * variance) > least

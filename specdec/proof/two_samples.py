@@ -1,0 +1,63 @@
+"""Do two samples come from one law, whatever it is? The G-test of two samples, exact where counts are small.
+
+Given how often each cell came in both samples together, which of these draws were the first sample's is pure chance
+if the laws are equal: that is the permutation test. To draw permutations shows no tail of one in ten million; a
+Chernoff bound does, with each cell's moments summed exactly.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .goodness_of_fit import Counts, GTest, SMALLEST
+
+TILTS = np.linspace(0.02, 0.98, 49)  # where Chernoff's bound is tried
+
+
+def two_samples(first: Counts, second: Counts) -> GTest:
+    """Cells that came fewer than ten times in both together share one."""
+    a, b = sum(first.values()), sum(second.values())
+    together = {cell: first.get(cell, 0) + second.get(cell, 0) for cell in first.keys() | second.keys()}
+    cells = [(first.get(cell, 0), m) for cell, m in together.items() if m >= 2 * SMALLEST]
+    small = [(first.get(cell, 0), m) for cell, m in together.items() if m < 2 * SMALLEST]
+    if small:
+        cells.append((sum(x for x, _ in small), sum(m for _, m in small)))
+    share = a / (a + b) if a + b else 0.0
+    if len(cells) < 2 or not 0.0 < share < 1.0:
+        return GTest(0.0, 0, 1.0)
+    statistic = sum(float(deviance(np.array([x]), m, share)[0]) for x, m in cells)
+    return GTest(statistic, len(cells) - 1, tail(statistic, [m for _, m in cells], a, b))
+
+
+def deviance(x: np.ndarray, m: int, share: float) -> np.ndarray:
+    """2 m KL(x / m || share): how unlike `share` it is that x of m draws are the first sample's."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ours = np.where(x > 0, x * np.log(x / (m * share)), 0.0)
+        theirs = np.where(x < m, (m - x) * np.log((m - x) / (m * (1 - share))), 0.0)
+    return np.asarray(2 * (ours + theirs))
+
+
+def tail(statistic: float, sizes: list[int], a: int, b: int) -> float:
+    """A bound on P(G >= statistic) over all ways to deal the draws of these cells to samples of a and b.
+
+    So dealt, the first sample's counts are independent binomial variables under the condition that they sum to a.
+    Hence P(G >= g) <= e^(-tg) Π E e^(td) / P(Binomial(a + b, a / (a + b)) = a) for every t > 0.
+    """
+    n, share = a + b, a / (a + b)
+    moments = np.zeros(len(TILTS))
+    for m, many in zip(*np.unique(sizes, return_counts=True), strict=True):
+        x = np.arange(int(m) + 1)
+        terms = log_binomial(int(m), share) + TILTS[:, None] * deviance(x, int(m), share)
+        top = terms.max(1, keepdims=True)
+        moments += many * (top[:, 0] + np.log(np.exp(terms - top).sum(1)))
+    exponent = float((moments - TILTS * statistic).min()) - float(log_binomial(n, share)[a])
+    return math.exp(min(0.0, exponent))
+
+
+def log_binomial(m: int, share: float) -> np.ndarray:
+    """ln of each chance of Binomial(m, share).  # [m + 1]"""
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, m + 1)))])
+    x = np.arange(m + 1)
+    return np.asarray(logs[m] - logs - logs[::-1] + x * math.log(share) + (m - x) * math.log1p(-share))

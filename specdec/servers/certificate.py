@@ -1,0 +1,419 @@
+"""Is this server lossless? Judged from outside, by the texts that it writes.
+
+The joint law of the first tokens after a few prompts is held against the target's: its weights, computed here; or the
+log-probabilities of a plain server of the same model; or, where those are not what it draws from, its texts. The first
+token after a prompt is never drafted, so that a test of it alone proves nothing of speculation. At temperature 0 the
+texts themselves are compared. In a terminal: `specdec certify --server URL`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import torch
+
+from ..families import zoo
+from ..methods import EMBEDDED
+from ..models.base import LanguageModel
+from ..proof.after_first import g_test_after_first
+from ..proof.cells import counts_in, laws_of_cells, OTHER, Row
+from ..proof.enumeration import JointLaw
+from ..proof.goodness_of_fit import g_test, GTest, SMALLEST
+from ..proof.pair import brief, CachedRows
+from ..proof.power import assumed_draft, power
+from ..proof.two_samples import two_samples
+from ..sampling import probabilities
+from ..types import Said, SamplingParams
+from .base import Chunk, Server, ServerError, Token
+from .contexts import CONTEXTS
+from .verdict import against, judge
+
+ALARM = 1e-6  # the chance that a lossless server is called anything else, over all tests of one certificate
+DRAWS, BATCH = 3_000, 50  # texts at each context, and how many a request asks for
+CONTROL = 4  # where a law is known, the plain server is asked for one text in so many, to see that it is its law
+SINGLY = 10  # of the plain server's texts one in so many is asked for alone, to see that its law stays under load
+GREEDY = 64  # tokens of a greedy text
+NEAR_TIE = 0.25  # between two logits: bfloat16 has steps of 1/8 from 16 on, and each may round either way
+TOP = 20  # log-probabilities asked for; what vLLM grants by default
+LEAST = 1e-6  # tokens of the target less likely than this share one cell
+UNLISTED = 1e-6  # chance left to the tokens that a server does not list
+STRIDE = 1_000  # between the seeds of two requests: a server may seed the texts of one with seed, seed + 1, …
+NEWS = 2.0  # seconds between two reports of a growing sample
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The target here, and the draft where its weights are at hand, too."""
+
+    target: LanguageModel[Any]
+    piece: Callable[[int], str]
+    draft: LanguageModel[Any] | None = None
+
+    @classmethod
+    def load(cls, target: str, draft: str = "") -> Weights:
+        """Of a folder, a name on the Hub, or the embedded family; in float32. ValueError says what cannot be had."""
+        own = target == EMBEDDED
+        family = zoo.load(EMBEDDED, torch.float32) if own else zoo.load_pair(target, *([draft] if draft else []), dtype=torch.float32)
+        return cls(family.target, family.pieces.piece, next(iter(family.drafts.values()), None))
+
+
+@dataclass
+class Place:
+    """One context, and what is known of it so far."""
+
+    name: str
+    prompt: tuple[int, ...]
+    plain: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    drawn: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    laws: list[JointLaw] = field(default_factory=list)
+    told: dict[str, Any] = field(default_factory=dict)
+
+
+def certify(
+    server: Server,
+    plain: Server | None = None,
+    weights: Weights | None = None,
+    temperature: float = 0.8,
+    draws: int = DRAWS,
+    seed: int = 1,
+    contexts: Mapping[str, str | Sequence[int]] = CONTEXTS,
+    batch: int = BATCH,
+) -> Iterator[dict[str, Any]]:
+    """The certificate as it grows: JSON-ready, the verdict and its sentence in the last one.
+
+    Without `plain` and `weights` there is nothing to hold the server against: ValueError.
+    """
+    if plain is None and weights is None:
+        raise ValueError(Said("Name a plain server of the same model, or the target's weights, to judge it by."))
+    examination = Examination(server, plain, weights, temperature, draws, seed, batch)
+    try:
+        yield from examination.run(contexts)
+    except ServerError as error:
+        yield examination.ended(error)
+        return
+    yield examination.ended()
+
+
+class Examination:
+    def __init__(
+        self, server: Server, plain: Server | None, weights: Weights | None,
+        temperature: float, draws: int, seed: int, batch: int,
+    ) -> None:  # fmt: skip
+        self.server, self.plain, self.weights, self.batch = server, plain, weights, batch
+        self.began, self.spoken, self.seed, self.requests = time.monotonic(), 0.0, seed, 0
+        self.k = min(server.facts.k or 4, 6)
+        self.params = SamplingParams(temperature=temperature, max_tokens=max(4, self.k + 2), ignore_end=True)
+        self.reference = "weights" if weights else "log-probabilities"
+        self.pieces: dict[int, str] = {}
+        self.places: list[Place] = []
+        self.told: dict[str, Any] = {
+            "server": asdict(server.facts),
+            "plain": asdict(plain.facts) if plain else None,
+            "temperature": temperature,
+            "draws": draws if temperature > 0 else 0,
+            "length": self.params.max_tokens,
+            "alarm": ALARM,
+            "doing": "",
+            "notes": [],
+        }
+        self.draws = draws
+
+    def run(self, contexts: Mapping[str, str | Sequence[int]]) -> Iterator[dict[str, Any]]:
+        self.alarm = ALARM / (3 * len(contexts) * self.params.max_tokens)  # drift, the plain law, the server's law
+        for name, text in contexts.items():
+            self.places.append(Place(name, self.read(text), told={"name": name, "text": text if isinstance(text, str) else list(text)}))
+        for place in self.places:
+            yield self.state(Said("greedy text: {name}", name=place.name))
+            self.watch(place)
+        if self.params.temperature == 0.0:
+            return
+        if self.plain:
+            for place in self.places:
+                yield from self.control(place)
+        for place in self.places:
+            yield self.state(Said("the target's law: {name}", name=place.name))
+            self.look_up(place)
+        for place in self.places:
+            yield from self.test(place)
+        if any(any(place.told["red"]) for place in self.places):
+            return
+        for place in self.places:
+            yield self.state(Said("power: {name}", name=place.name))
+            self.measure(place)
+
+    def read(self, text: str | Sequence[int]) -> tuple[int, ...]:
+        if not isinstance(text, str):
+            return tuple(text)
+        tokens = self.server.tokenize(text)
+        if self.plain and self.plain.tokenize(text) != tokens:
+            raise ServerError("The two servers read the same text as different tokens: they serve two models.")
+        return tokens
+
+    # Texts: greedy, and whether anything is drafted.
+
+    def watch(self, place: Place) -> None:
+        """Greedy text beside plain, and one at the temperature asked for: what they tell of speculation."""
+        contexts = [self.server.facts.context, self.weights.target.context if self.weights else None]
+        room = min(context for context in (*contexts, 8 * GREEDY) if context)
+        params = SamplingParams(max_tokens=min(GREEDY, room - len(place.prompt) - 2 * self.k), ignore_end=True)
+        text, counts = self.stream(self.server, place, params)
+        plain = self.greedy(place, params)
+        same = next((i for i, pair in enumerate(zip(text, plain, strict=False)) if not alike(*pair)), len(plain))
+        told: dict[str, Any] = {"equal": same, "of": len(plain), "gap": None}
+        if same < len(plain):
+            told |= {"gap": brief(self.gap(place, plain[:same])), "plain": plain[same].piece}
+        drafted = {"greedy": counts}
+        if self.params.temperature > 0.0:
+            sampled = replace(params, temperature=self.params.temperature, seed=self.fresh_seed())
+            drafted["sampled"] = self.stream(self.server, place, sampled)[1]
+        place.told |= {"greedy": told, "near_tie": (told["gap"] or 1.0) <= NEAR_TIE, "drafted": drafted}
+
+    def stream(self, server: Server, place: Place, params: SamplingParams) -> tuple[list[Token], list[int] | None]:
+        """The tokens, and how many were drafted and how many accepted, where the server tells."""
+        tokens: list[Token] = []
+        counts = None
+        for part in server.stream(place.prompt, params):
+            if isinstance(part, Chunk):
+                tokens += part.tokens
+            elif part.step_drafted is not None and part.step_accepted is not None:
+                counts = [sum(part.step_drafted), sum(part.step_accepted)]
+            elif part.drafted is not None and part.accepted is not None:
+                counts = [part.drafted, part.accepted]
+        self.pieces |= {token.id: token.piece for token in tokens if token.id is not None}
+        return tokens, counts
+
+    def greedy(self, place: Place, params: SamplingParams) -> list[Token]:
+        """The plain greedy text: the plain server's, or of the weights."""
+        if self.plain:
+            return self.stream(self.plain, place, params)[0]
+        assert self.weights
+        rows = CachedRows(self.weights.target, len(place.prompt) + params.max_tokens)
+        text = place.prompt
+        for _ in range(params.max_tokens):
+            text = (*text, int(rows.logits(text).argmax()))
+        return [Token(self.weights.piece(token), token) for token in text[len(place.prompt) :]]
+
+    def gap(self, place: Place, tokens: Sequence[Token]) -> float:
+        """Between the two best logits after `tokens`: the logarithm of the ratio of their chances."""
+        text = (*place.prompt, *(token.id for token in tokens if token.id is not None))
+        unwarped = SamplingParams(temperature=1.0, max_tokens=1)
+        law = self.plain.law(text, unwarped, 2) if self.plain else model_row(self.weights.target, text, unwarped)(())
+        best, second = sorted(law.values())[-2:][::-1]
+        return math.log(best / second)
+
+    # Samples.
+
+    def control(self, place: Place) -> Iterator[dict[str, Any]]:
+        """Plain against plain: alone and in crowds. A law that drifts with load would be blamed on speculation."""
+        assert self.plain
+        many = self.draws // CONTROL if self.weights else self.draws
+        alone, crowd = Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()
+        for _ in self.draw(self.plain, place, max(1, many // SINGLY), 1, alone):
+            yield self.state(Said("the plain server, one text at a time: {name}", name=place.name))
+        for eta in self.draw(self.plain, place, many, self.batch, crowd):
+            yield self.state(Said("the plain server: {name}", name=place.name), eta)
+        tests = [self.pair(alone, crowd, length)[0] for length in self.lengths]
+        place.plain = crowd
+        place.told["drift"] = [told_test(test) for test in tests]
+        if any(test.tail < self.alarm for test in tests):
+            raise ServerError("The plain server's own law changes with load: alone and in crowds of {n} its texts "
+                                  "differ, so that speculation cannot be judged by it.", n=self.batch)  # fmt: skip
+
+    def look_up(self, place: Place) -> None:
+        """The law to judge by. Where the plain server's log-probabilities are not what it draws from, its texts."""
+        smallest = SMALLEST / self.draws
+        if self.reference != "samples":
+            try:
+                row = self.row_of(place)
+                place.laws = laws_of_cells(row, self.params.max_tokens, smallest)
+            except ServerError as error:
+                if self.weights:
+                    raise
+                return self.by_samples(error.said)
+            if self.plain and any(test.tail < self.alarm for test in against_laws(place.plain, place.laws)):
+                if self.weights:
+                    raise ServerError("The plain server does not draw from the law of these weights: other "
+                                          "weights, another precision, or settings of its own.")  # fmt: skip
+                return self.by_samples(Said("The plain server does not draw from the law that it tells."))
+
+    def by_samples(self, reason: str) -> None:
+        """From here on, for every context."""
+        self.reference = "samples"
+        self.told["notes"].append(reason)
+        for place in self.places:
+            place.laws = []
+
+    def row_of(self, place: Place) -> Row:
+        if self.weights:
+            return model_row(self.weights.target, place.prompt, self.params)
+        assert self.plain
+        plain = self.plain
+
+        @functools.cache
+        def row(text: tuple[int, ...]) -> dict[int, float]:
+            law = plain.law((*place.prompt, *text), self.params, TOP)
+            mass = math.fsum(law.values())
+            if not law or not 0.0 < mass < 1.001:
+                raise ServerError("The plain server's log-probabilities are no law: they sum to {mass}.", mass=f"{mass:.4f}")
+            return {token: p * min(1.0, (1 - UNLISTED) / mass) for token, p in law.items()}
+
+        return row
+
+    def test(self, place: Place) -> Iterator[dict[str, Any]]:
+        began = time.monotonic()
+        for eta in self.draw(self.server, place, self.draws, self.batch, place.drawn):
+            yield self.state(Said("the server: {name}", name=place.name), eta)
+        if self.reference == "samples":
+            pairs = [self.pair(place.drawn, place.plain, length) for length in self.lengths]
+            tests, place.laws = [test for test, _ in pairs], [law for _, law in pairs]
+        else:
+            tests = against_laws(place.drawn, place.laws)
+        place.told |= {
+            "seconds": round(time.monotonic() - began, 1),
+            "tests": [told_test(test) for test in tests],
+            "red": [test.tail < self.alarm for test in tests],
+            "witness": self.witness(place),
+        }
+        yield self.state(Said("the server: {name}", name=place.name))
+
+    def draw(
+        self, server: Server, place: Place, draws: int, batch: int, into: Counter[tuple[int, ...]]
+    ) -> Iterator[float]:
+        """Draw `draws` texts; from time to time the seconds that are left."""
+        began = time.monotonic()
+        while (done := into.total()) < draws:
+            params = replace(self.params, seed=self.fresh_seed())
+            texts = server.sample(place.prompt, params, min(batch, draws - done))
+            if any(len(text) != params.max_tokens for text in texts) or not texts:
+                raise ServerError("The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens)
+            into.update(texts)
+            if time.monotonic() - self.spoken > NEWS:
+                yield (time.monotonic() - began) / into.total() * (draws - into.total())
+
+    def fresh_seed(self) -> int:
+        self.requests += 1
+        return self.seed + STRIDE * self.requests
+
+    @property
+    def lengths(self) -> range:
+        return range(1, self.params.max_tokens + 1)
+
+    def pair(self, a: Counter[tuple[int, ...]], b: Counter[tuple[int, ...]], length: int) -> tuple[GTest, JointLaw]:
+        """The test of two samples, over cells of both together; and the second one's law."""
+        draws = a.total() + b.total()
+        law = laws_of_cells(counted_row(a + b), length, 2 * SMALLEST / draws)[-1]
+        first, second = counts_in(law, a), counts_in(law, b)
+        return two_samples(first, second), {cell: second[cell] / b.total() for cell in law if second[cell]}
+
+    # What it means.
+
+    def witness(self, place: Place) -> dict[str, Any] | None:
+        """The token whose share differs most surely, after which tokens, with both chances."""
+        best: tuple[float, tuple[int, ...], float, float, int] | None = None
+        for length, (before, law) in enumerate(zip([{(): 1.0}, *place.laws], place.laws, strict=False), start=1):
+            visits, seen = counts_in(before, place.drawn), counts_in(law, place.drawn)
+            for cell in law.keys() | seen.keys():
+                n = visits[cell[:-1]]
+                if len(cell) < length or cell[-1] == OTHER or cell[:-1] not in before or n == 0:
+                    continue
+                p, share = min(1.0, law.get(cell, 0.0) / before[cell[:-1]]), seen[cell] / n
+                sure = n * divergence_of(share, p)
+                if best is None or sure > best[0]:
+                    best = sure, cell, p, share, n
+        if best is None:
+            return None
+        _, cell, p, share, n = best
+        return {
+            "after": [self.piece(token) for token in cell[:-1]], "token": cell[-1], "piece": self.piece(cell[-1]),
+            "place": len(cell), "expected": brief(p), "seen": brief(share), "of": n,
+        }  # fmt: skip
+
+    def piece(self, token: int) -> str:
+        if self.weights:
+            return str(self.weights.piece(token))
+        return self.pieces.get(token, f"#{token}")
+
+    def measure(self, place: Place) -> None:
+        """Which known mistakes so many draws would have shown here."""
+        if self.reference == "samples":
+            target = counted_row(place.plain)
+        else:
+            target = self.row_of(place)
+        drafted = self.weights.draft if self.weights else None
+        draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(target)
+        place.told["needed"] = power(
+            target, draft, place.laws, self.k, self.params.temperature, self.alarm, self.reference == "samples"
+        )
+
+    def state(self, doing: str, eta: float | None = None) -> dict[str, Any]:
+        self.spoken = time.monotonic()
+        return {
+            **self.told,
+            "reference": self.reference,
+            "doing": doing,
+            "seconds_left": None if eta is None else round(eta),
+            "seconds": round(time.monotonic() - self.began, 1),
+            "contexts": [dict(place.told) | {"done": place.drawn.total()} for place in self.places],
+        }
+
+    def ended(self, error: ServerError | None = None) -> dict[str, Any]:
+        told = self.state("")
+        return told | {"against": against(told)} | judge(told, error)
+
+
+def alike(a: Token, b: Token) -> bool:
+    return a.id == b.id if a.id is not None and b.id is not None else a.piece == b.piece
+
+
+def against_laws(counts: Counter[tuple[int, ...]], laws: Sequence[JointLaw]) -> list[GTest]:
+    """Of the first token, then of the next 1, 2, … after it."""
+    first, *longer = laws
+    return [g_test(counts_in(first, counts), first), *(g_test_after_first(counts, first, law) for law in longer)]
+
+
+def told_test(test: GTest) -> list[float | None]:
+    """G, its degrees of freedom, and a bound on the chance of as much."""
+    return [brief(test.statistic), test.degrees, brief(test.tail)]
+
+
+def divergence_of(share: float, p: float) -> float:
+    """KL of two coins."""
+    if share == p:
+        return 0.0
+    if p in (0.0, 1.0):
+        return math.inf
+    ours = share * math.log(share / p) if share else 0.0
+    return ours + ((1 - share) * math.log((1 - share) / (1 - p)) if share < 1.0 else 0.0)
+
+
+def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: SamplingParams) -> Row:
+    """A model's own rows after `prompt`."""
+    rows = CachedRows(model, len(prompt) + params.max_tokens + 1)
+
+    @functools.cache
+    def row(text: tuple[int, ...]) -> dict[int, float]:
+        law = probabilities(rows.logits(prompt + text)[None], params)[0]
+        likely = (law >= LEAST).nonzero().flatten() if len(law) > 2 * TOP else torch.arange(len(law))
+        return dict(zip(likely.tolist(), law[likely].tolist(), strict=True))
+
+    return row
+
+
+def counted_row(counts: Counter[tuple[int, ...]]) -> Row:
+    """How often each token came next."""
+    after: dict[tuple[int, ...], Counter[int]] = {}
+    for text, n in counts.items():
+        for i, token in enumerate(text):
+            after.setdefault(text[:i], Counter())[token] += n
+
+    def row(text: tuple[int, ...]) -> dict[int, float]:
+        seen = after.get(text, Counter())
+        return {token: n / seen.total() for token, n in seen.items()}
+
+    return row

@@ -1,0 +1,213 @@
+"""The certificate of a server, on our own engine behind HTTP: green for every drafter, red for mistakes, honest else."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ours import MakeTask, of_family, of_pair, Ours, serving
+
+from specdec import cli as terminal
+from specdec.engine import Task
+from specdec.families.zoo import load
+from specdec.methods import METHODS
+from specdec.proof.mistakes import MISTAKES
+from specdec.proof.pair import CachedRows, ModelPair, toy
+from specdec.proof.toys import TableModel
+from specdec.servers import vllm
+from specdec.servers.certificate import ALARM, certify, Weights
+from specdec.servers.connect import connect
+from specdec.types import SamplingParams
+from specdec.verify import RejectionSampling
+
+PLACE = {"toy": (0, 1)}
+MANY = 50_000  # texts a request: our server draws them together
+
+
+@pytest.fixture(autouse=True)
+def large_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vllm, "AT_ONCE", MANY)
+
+
+def told_of(
+    task: MakeTask, plain: MakeTask | None = None, weights: Weights | None = None, draws: int = 2_000,
+    tells: str = "processed", kind: type[Ours] = Ours, temperature: float = 0.8,
+) -> dict[str, Any]:  # fmt: skip
+    """The whole certificate of that engine as a server; `tells` and `kind` are the plain server's."""
+    with serving(task) as address, serving(plain or task, tells=tells, kind=kind) as beside:
+        other = connect(beside) if plain else None
+        *_, told = certify(connect(address), other, weights, temperature, draws, contexts=PLACE, batch=MANY)
+    return json.loads(json.dumps(told))
+
+
+def weights(pair: ModelPair) -> Weights:
+    return Weights(pair.models[0], pair.piece, pair.models[1])
+
+
+def plain() -> MakeTask:
+    return of_pair(toy(), k=0)
+
+
+REFERENCES: dict[str, dict[str, Any]] = {
+    "weights": {"weights": weights(toy())},
+    "log-probabilities": {"plain": plain(), "tells": "raw"},
+    "samples": {"plain": plain(), "tells": ""},
+}
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_a_lossless_server_is_green_whatever_it_is_held_against(reference: str) -> None:
+    told = told_of(of_pair(toy()), **REFERENCES[reference])
+    assert (told["verdict"], told["status"], told["reference"]) == ("lossless", 0, reference)
+    (one,) = told["contexts"]
+    assert one["greedy"]["equal"] == one["greedy"]["of"] > 40 and one["done"] == 2_000
+    assert sum(n <= 2_000 for n in one["needed"].values() if n) >= 9
+    drafted, accepted = one["drafted"]["sampled"]
+    assert drafted > accepted > 0
+
+
+@pytest.mark.parametrize(
+    ("reference", "key"), [("weights", "from_target"), ("log-probabilities", "argmax_draft"), ("samples", "draft_bonus")]
+)
+def test_a_mistake_is_red_and_shown_by_a_token(reference: str, key: str) -> None:
+    told = told_of(of_pair(toy(), MISTAKES[key]), **REFERENCES[reference], draws=4_000)
+    assert (told["verdict"], told["status"]) == ("not lossless", 1)
+    (one,) = told["contexts"]
+    assert not one["red"][0] and any(one["red"][1:])  # the first token is never drafted
+    witness = one["witness"]
+    assert witness["place"] > 1 and abs(witness["expected"] - witness["seen"]) > 0.05
+    assert repr(witness["piece"]) in told["sentences"][0]
+
+
+def test_greedy_text_alone_shows_what_it_can() -> None:
+    told = told_of(of_pair(toy(), MISTAKES["accept_all"]), plain(), temperature=0.0)
+    assert told["verdict"] == "not lossless" and "two best logits" in told["sentences"][0]
+    told = told_of(of_pair(toy()), plain(), temperature=0.0)
+    assert told["verdict"] == "lossless" and told["sentences"] == ["Greedy text is token for token that of plain decoding."]
+
+
+class NeverKept(RejectionSampling):
+    """Lossless, and in vain."""
+
+    def accept(self, p: float, q: float, chooser: Any, node: int) -> tuple[bool, float]:
+        return False, 1.0
+
+    def residual(self, p: Any, q: Any, token: int) -> Any:
+        return p
+
+
+@pytest.mark.parametrize(("rule", "k", "sentence"), [(None, 0, "drafted no token"), (NeverKept(), 2, "it accepted none")])
+def test_speculation_that_never_ran_is_said(rule: Any, k: int, sentence: str) -> None:
+    made = of_pair(toy(), k=k)
+    told = told_of(lambda *asked: replace(made(*asked), **({"rule": rule} if rule else {})), weights=weights(toy()))
+    assert (told["verdict"], told["status"]) == ("speculation never ran", 1) and sentence in told["sentences"][0]
+
+
+class Drifting(Ours):
+    """A plain server whose law depends on how many texts are asked for."""
+
+    def sample(self, prompt: Sequence[int], params: SamplingParams, n: int) -> list[tuple[int, ...]]:
+        return super().sample(prompt, replace(params, temperature=params.temperature * (1 if n == 1 else 3)), n)
+
+
+class Lying(Ours):
+    """A plain server that tells another law than it draws from."""
+
+    def sample(self, prompt: Sequence[int], params: SamplingParams, n: int) -> list[tuple[int, ...]]:
+        return super().sample(prompt, replace(params, temperature=params.temperature * 2), n)
+
+
+def test_a_plain_law_that_drifts_with_load_is_not_blamed_on_speculation() -> None:
+    told = told_of(of_pair(toy()), plain(), draws=6_000, kind=Drifting)
+    assert (told["verdict"], told["status"]) == ("cannot be tested", 2) and "changes with load" in told["sentences"][0]
+
+
+def test_a_plain_server_that_tells_another_law_is_judged_by_its_texts() -> None:
+    told = told_of(of_pair(toy()), plain(), kind=Lying)
+    assert told["reference"] == "samples" and "law that it tells" in told["notes"][0]
+    assert told["verdict"] == "not lossless"  # its texts are at another temperature
+
+
+def other() -> ModelPair:
+    target = TableModel(5, seed=3)
+    return ModelPair("other", target, target, (0, 1), SamplingParams(temperature=0.8), str, 12)
+
+
+def test_other_weights_are_no_fault_of_speculation() -> None:
+    alone = told_of(of_pair(toy()), weights=weights(other()))
+    beside = told_of(of_pair(toy()), plain(), weights(other()), draws=6_000)
+    assert alone["status"] == beside["status"] == 2
+    assert "never drafted" in alone["sentences"][0] and "law of these weights" in beside["sentences"][0]
+
+
+def test_so_few_draws_that_nothing_would_show_prove_nothing() -> None:
+    told = told_of(of_pair(toy()), weights=weights(toy()), draws=20)
+    assert told["status"] == 2 and "none of the known mistakes" in told["sentences"][0]
+
+
+def test_two_servers_of_two_models_are_told_apart() -> None:
+    with serving(plain()) as one, serving(plain(), encode=lambda _: (0, 2)) as another:
+        *_, told = certify(connect(one), connect(another), contexts={"text": "text"})
+    assert told["status"] == 2 and "two models" in told["sentences"][0]
+
+
+def test_the_terminal_tells_it_and_leaves_with_its_status(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
+    with serving(of_pair(toy())) as good, serving(of_pair(toy(), MISTAKES["accept_all"])) as bad, serving(plain()) as beside:
+        asked = ["--plain", beside, "--draws", "1000"]
+        assert terminal.main(["certify", "--server", bad, *asked, "--json", str(tmp_path / "it.json")]) == 1
+        out, progress = capsys.readouterr()
+        assert "✗ not lossless" in out and "should be" in out and "greedy text: flat" in progress
+        assert json.loads((tmp_path / "it.json").read_text())["verdict"] == "not lossless"
+        assert terminal.main(["certify", "--server", good, *asked, "--json", "-"]) == 0
+        assert json.loads(capsys.readouterr().out)["verdict"] == "lossless"
+        assert terminal.main(["certify", "--server", good]) == 2
+        assert "Name a plain server" in capsys.readouterr().err
+    assert terminal.main(["certify", "--server", "http://127.0.0.1:9"]) == 2
+    assert terminal.main(["certify", "--plain", beside]) == 2
+    assert "belong to a --server" in capsys.readouterr().err
+
+
+# The grids, in full.
+
+
+@functools.cache
+def predicted(k: int) -> dict[str, int | None]:
+    """What a green certificate says that each mistake takes."""
+    told = told_of(of_pair(toy(), k=k), weights=weights(toy()), draws=20_000)
+    assert told["verdict"] == "lossless"
+    return dict(told["contexts"][0]["needed"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", MISTAKES)
+def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, record_property: Any) -> None:
+    needed = predicted(max(2, MISTAKES[key].least_k))[key]
+    assert needed is not None
+    if needed > 400_000:
+        record_property("figure", f"{key}: would need {needed:,} draws")
+        return
+    told = told_of(of_pair(toy(), MISTAKES[key]), weights=weights(toy()), draws=3 * needed)
+    record_property("figure", f"{key}: {needed:,} predicted, {told['verdict']} after {3 * needed:,}")
+    assert told["verdict"] == "not lossless" and any(told["contexts"][0]["red"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("drafter", [*(name for name, m in METHODS.items() if "embedded" in m.families and name != "none")])
+def test_every_drafter_is_green_at_20_000_draws(drafter: str, record_property: Any) -> None:
+    family = load("embedded")
+    if drafter == "adaptive":
+        pytest.skip("it needs measured costs")
+    judged = Weights(family.target, family.pieces.piece, family.draft)
+    with serving(of_family(family, drafter), family.encode) as address:
+        places = {"peaked": "Q: What is the capital of France?\nA:"}
+        *_, told = certify(connect(address), None, judged, 0.8, 20_000, contexts=places, batch=MANY)
+    record_property("figure", f"{drafter}: {told['verdict']}, {told['contexts'][0].get('tests')}")
+    assert told["verdict"] == "lossless"
