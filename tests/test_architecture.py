@@ -28,7 +28,7 @@ ALLOWED = {
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "lanes"} - {"text"},
     "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
-    "servers": {"types", "events", "families", "lanes", "servers"},
+    "servers": {"types", "methods", "events", "models", "families", "proof", "lanes", "servers"},
     "train": {"models", "drafters", "figures", "cli", "train"},
     "bench": {
         "",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
 
 from .enumeration import JointLaw
 from .goodness_of_fit import Counts
+from .rows import Row
 
+ROUNDING = 1e-9
 OTHER = -1  # ends a cell: any token that has no cell of its own, and whatever follows it
-Row = Callable[[tuple[int, ...]], Mapping[int, float]]  # the likely tokens after a text; the others share the rest
 
 
 def laws_of_cells(row: Row, length: int, smallest: float) -> list[JointLaw]:
@@ -29,8 +29,8 @@ def laws_of_cells(row: Row, length: int, smallest: float) -> list[JointLaw]:
             each = row(text)
             listed = {token: chance * p for token, p in each.items() if chance * p >= smallest}
             longer |= {(*text, token): p for token, p in listed.items()}
-            if len(listed) < len(each) or math.fsum(each.values()) < 1.0:
-                longer[*text, OTHER] = max(0.0, chance - math.fsum(listed.values()))
+            if len(listed) < len(each) or math.fsum(each.values()) < 1.0 - ROUNDING:
+                longer[(*text, OTHER)] = max(0.0, chance - math.fsum(listed.values()))
         laws.append(longer)
     return laws[1:]
 

@@ -19,11 +19,12 @@ from ..engine import Task
 from ..sampling import Chooser, probabilities
 from ..types import SamplingParams
 from .after_first import limit_after_first
-from .cells import OTHER, Row
+from .cells import OTHER
 from .enumeration import EnumeratingChooser, JointLaw, paths
 from .goodness_of_fit import divergence, limit, SMALLEST
 from .mistakes import CATALOGUE, Mistake
 from .pair import drafter_of
+from .rows import Row
 from .toys import ByPrefix
 
 KEPT = {1: 6, 2: 5, 3: 3}  # tokens told apart in drafts so long; two in longer ones
@@ -107,12 +108,12 @@ def mistaken(
     k = min(max(k, mistake.least_k), LONGEST)
     kept, params = min(KEPT.get(k, 2), len(target(())) - 1), SamplingParams(temperature=temperature)
     models = Lumped(target, target, kept, temperature), Lumped(draft, target, kept, temperature)
-    firsts = {(token,): p for token, p in enumerate(models[0].law(())) if p > 0.0}
+    firsts: JointLaw = {(token,): p for token, p in enumerate(models[0].law(())) if p > 0.0}
     wrong: JointLaw = {(kept,): firsts.pop((kept,), 0.0)}
     for first, chance in firsts.items():
         for text, p in cycles(models, mistake, k, params, first):
             wrong[first + text] = wrong.get(first + text, 0.0) + chance * p
-    right = {**firsts, (kept,): wrong[kept,]}
+    right: JointLaw = {**firsts, (kept,): wrong[kept,]}
     wrongs, rights = ([completed(models[0], law, n) for n in range(1, k + 3)] for law in (wrong, right))
     return wrongs, rights
 

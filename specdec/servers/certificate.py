@@ -22,13 +22,14 @@ from ..families import zoo
 from ..methods import EMBEDDED
 from ..models.base import LanguageModel
 from ..proof.after_first import g_test_after_first
-from ..proof.cells import counts_in, laws_of_cells, OTHER, Row
+from ..proof.cells import counts_in, laws_of_cells
 from ..proof.enumeration import JointLaw
 from ..proof.goodness_of_fit import g_test, GTest, SMALLEST
 from ..proof.pair import brief, CachedRows
 from ..proof.power import assumed_draft, power
+from ..proof.rows import counted_row, leaving_some, model_row, Row
 from ..proof.two_samples import two_samples
-from ..sampling import probabilities
+from ..proof.witness import witness
 from ..types import Said, SamplingParams
 from .base import Chunk, Server, ServerError, Token
 from .contexts import CONTEXTS
@@ -41,8 +42,7 @@ SINGLY = 10  # of the plain server's texts one in so many is asked for alone, to
 GREEDY = 64  # tokens of a greedy text
 NEAR_TIE = 0.25  # between two logits: bfloat16 has steps of 1/8 from 16 on, and each may round either way
 TOP = 20  # log-probabilities asked for; what vLLM grants by default
-LEAST = 1e-6  # tokens of the target less likely than this share one cell
-UNLISTED = 1e-6  # chance left to the tokens that a server does not list
+LEAST = 1e-6  # a token's chance where none is told
 STRIDE = 1_000  # between the seeds of two requests: a server may seed the texts of one with seed, seed + 1, …
 NEWS = 2.0  # seconds between two reports of a growing sample
 
@@ -59,7 +59,11 @@ class Weights:
     def load(cls, target: str, draft: str = "") -> Weights:
         """Of a folder, a name on the Hub, or the embedded family; in float32. ValueError says what cannot be had."""
         own = target == EMBEDDED
-        family = zoo.load(EMBEDDED, torch.float32) if own else zoo.load_pair(target, *([draft] if draft else []), dtype=torch.float32)
+        family = (
+            zoo.load(EMBEDDED, torch.float32)
+            if own
+            else zoo.load_pair(target, *([draft] if draft else []), dtype=torch.float32)
+        )
         return cls(family.target, family.pieces.piece, next(iter(family.drafts.values()), None))
 
 
@@ -127,7 +131,9 @@ class Examination:
     def run(self, contexts: Mapping[str, str | Sequence[int]]) -> Iterator[dict[str, Any]]:
         self.alarm = ALARM / (3 * len(contexts) * self.params.max_tokens)  # drift, the plain law, the server's law
         for name, text in contexts.items():
-            self.places.append(Place(name, self.read(text), told={"name": name, "text": text if isinstance(text, str) else list(text)}))
+            self.places.append(
+                Place(name, self.read(text), told={"name": name, "text": text if isinstance(text, str) else list(text)})
+            )
         for place in self.places:
             yield self.state(Said("greedy text: {name}", name=place.name))
             self.watch(place)
@@ -152,7 +158,7 @@ class Examination:
             return tuple(text)
         tokens = self.server.tokenize(text)
         if self.plain and self.plain.tokenize(text) != tokens:
-            raise ServerError("The two servers read the same text as different tokens: they serve two models.")
+            raise ServerError(Said("The two servers read the same text as different tokens: they serve two models."))
         return tokens
 
     # Texts: greedy, and whether anything is drafted.
@@ -164,15 +170,15 @@ class Examination:
         params = SamplingParams(max_tokens=min(GREEDY, room - len(place.prompt) - 2 * self.k), ignore_end=True)
         text, counts = self.stream(self.server, place, params)
         plain = self.greedy(place, params)
-        same = next((i for i, pair in enumerate(zip(text, plain, strict=False)) if not alike(*pair)), len(plain))
-        told: dict[str, Any] = {"equal": same, "of": len(plain), "gap": None}
-        if same < len(plain):
-            told |= {"gap": brief(self.gap(place, plain[:same])), "plain": plain[same].piece}
+        pairs = list(zip(text, plain, strict=False))
+        same = next((i for i, pair in enumerate(pairs) if not alike(*pair)), len(pairs))
+        gap = self.gap(place, plain[:same]) if same < len(plain) else None
+        told = {"equal": same, "of": len(plain), "gap": None if gap is None else brief(gap)}
         drafted = {"greedy": counts}
         if self.params.temperature > 0.0:
             sampled = replace(params, temperature=self.params.temperature, seed=self.fresh_seed())
             drafted["sampled"] = self.stream(self.server, place, sampled)[1]
-        place.told |= {"greedy": told, "near_tie": (told["gap"] or 1.0) <= NEAR_TIE, "drafted": drafted}
+        place.told |= {"greedy": told, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
 
     def stream(self, server: Server, place: Place, params: SamplingParams) -> tuple[list[Token], list[int] | None]:
         """The tokens, and how many were drafted and how many accepted, where the server tells."""
@@ -203,8 +209,8 @@ class Examination:
         """Between the two best logits after `tokens`: the logarithm of the ratio of their chances."""
         text = (*place.prompt, *(token.id for token in tokens if token.id is not None))
         unwarped = SamplingParams(temperature=1.0, max_tokens=1)
-        law = self.plain.law(text, unwarped, 2) if self.plain else model_row(self.weights.target, text, unwarped)(())
-        best, second = sorted(law.values())[-2:][::-1]
+        law = self.plain.law(text, unwarped, 2) if self.plain else self.row(text, unwarped)(())
+        best, second = sorted((*law.values(), LEAST), reverse=True)[:2]
         return math.log(best / second)
 
     # Samples.
@@ -222,8 +228,8 @@ class Examination:
         place.plain = crowd
         place.told["drift"] = [told_test(test) for test in tests]
         if any(test.tail < self.alarm for test in tests):
-            raise ServerError("The plain server's own law changes with load: alone and in crowds of {n} its texts "
-                                  "differ, so that speculation cannot be judged by it.", n=self.batch)  # fmt: skip
+            raise ServerError(Said("The plain server's own law changes with load: one by one and {n} at once its texts "
+                                   "differ, so that speculation cannot be judged by it.", n=self.batch))  # fmt: skip
 
     def look_up(self, place: Place) -> None:
         """The law to judge by. Where the plain server's log-probabilities are not what it draws from, its texts."""
@@ -238,8 +244,12 @@ class Examination:
                 return self.by_samples(error.said)
             if self.plain and any(test.tail < self.alarm for test in against_laws(place.plain, place.laws)):
                 if self.weights:
-                    raise ServerError("The plain server does not draw from the law of these weights: other "
-                                          "weights, another precision, or settings of its own.")  # fmt: skip
+                    raise ServerError(
+                        Said(
+                            "The plain server does not draw from the law of these weights: other weights, another "
+                            "precision, or settings of its own. Leave them out to judge by it."
+                        )
+                    )
                 return self.by_samples(Said("The plain server does not draw from the law that it tells."))
 
     def by_samples(self, reason: str) -> None:
@@ -249,9 +259,13 @@ class Examination:
         for place in self.places:
             place.laws = []
 
+    def row(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
+        assert self.weights
+        return model_row(self.weights.target, prompt, params)
+
     def row_of(self, place: Place) -> Row:
         if self.weights:
-            return model_row(self.weights.target, place.prompt, self.params)
+            return self.row(place.prompt, self.params)
         assert self.plain
         plain = self.plain
 
@@ -260,8 +274,10 @@ class Examination:
             law = plain.law((*place.prompt, *text), self.params, TOP)
             mass = math.fsum(law.values())
             if not law or not 0.0 < mass < 1.001:
-                raise ServerError("The plain server's log-probabilities are no law: they sum to {mass}.", mass=f"{mass:.4f}")
-            return {token: p * min(1.0, (1 - UNLISTED) / mass) for token, p in law.items()}
+                raise ServerError(
+                    Said("The plain server's log-probabilities are no law: they sum to {mass}.", mass=f"{mass:.4f}")
+                )
+            return leaving_some(law)
 
         return row
 
@@ -291,7 +307,9 @@ class Examination:
             params = replace(self.params, seed=self.fresh_seed())
             texts = server.sample(place.prompt, params, min(batch, draws - done))
             if any(len(text) != params.max_tokens for text in texts) or not texts:
-                raise ServerError("The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens)
+                raise ServerError(
+                    Said("The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens)
+                )
             into.update(texts)
             if time.monotonic() - self.spoken > NEWS:
                 yield (time.monotonic() - began) / into.total() * (draws - into.total())
@@ -314,24 +332,13 @@ class Examination:
     # What it means.
 
     def witness(self, place: Place) -> dict[str, Any] | None:
-        """The token whose share differs most surely, after which tokens, with both chances."""
-        best: tuple[float, tuple[int, ...], float, float, int] | None = None
-        for length, (before, law) in enumerate(zip([{(): 1.0}, *place.laws], place.laws, strict=False), start=1):
-            visits, seen = counts_in(before, place.drawn), counts_in(law, place.drawn)
-            for cell in law.keys() | seen.keys():
-                n = visits[cell[:-1]]
-                if len(cell) < length or cell[-1] == OTHER or cell[:-1] not in before or n == 0:
-                    continue
-                p, share = min(1.0, law.get(cell, 0.0) / before[cell[:-1]]), seen[cell] / n
-                sure = n * divergence_of(share, p)
-                if best is None or sure > best[0]:
-                    best = sure, cell, p, share, n
-        if best is None:
+        found = witness(place.drawn, place.laws)
+        if found is None:
             return None
-        _, cell, p, share, n = best
         return {
-            "after": [self.piece(token) for token in cell[:-1]], "token": cell[-1], "piece": self.piece(cell[-1]),
-            "place": len(cell), "expected": brief(p), "seen": brief(share), "of": n,
+            "after": [self.piece(token) for token in found.before], "token": found.token,
+            "piece": self.piece(found.token), "place": len(found.before) + 1,
+            "expected": brief(found.expected), "seen": brief(found.seen), "of": found.texts,
         }  # fmt: skip
 
     def piece(self, token: int) -> str:
@@ -341,10 +348,7 @@ class Examination:
 
     def measure(self, place: Place) -> None:
         """Which known mistakes so many draws would have shown here."""
-        if self.reference == "samples":
-            target = counted_row(place.plain)
-        else:
-            target = self.row_of(place)
+        target = counted_row(place.plain) if self.reference == "samples" else self.row_of(place)
         drafted = self.weights.draft if self.weights else None
         draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(target)
         place.told["needed"] = power(
@@ -380,40 +384,3 @@ def against_laws(counts: Counter[tuple[int, ...]], laws: Sequence[JointLaw]) -> 
 def told_test(test: GTest) -> list[float | None]:
     """G, its degrees of freedom, and a bound on the chance of as much."""
     return [brief(test.statistic), test.degrees, brief(test.tail)]
-
-
-def divergence_of(share: float, p: float) -> float:
-    """KL of two coins."""
-    if share == p:
-        return 0.0
-    if p in (0.0, 1.0):
-        return math.inf
-    ours = share * math.log(share / p) if share else 0.0
-    return ours + ((1 - share) * math.log((1 - share) / (1 - p)) if share < 1.0 else 0.0)
-
-
-def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: SamplingParams) -> Row:
-    """A model's own rows after `prompt`."""
-    rows = CachedRows(model, len(prompt) + params.max_tokens + 1)
-
-    @functools.cache
-    def row(text: tuple[int, ...]) -> dict[int, float]:
-        law = probabilities(rows.logits(prompt + text)[None], params)[0]
-        likely = (law >= LEAST).nonzero().flatten() if len(law) > 2 * TOP else torch.arange(len(law))
-        return dict(zip(likely.tolist(), law[likely].tolist(), strict=True))
-
-    return row
-
-
-def counted_row(counts: Counter[tuple[int, ...]]) -> Row:
-    """How often each token came next."""
-    after: dict[tuple[int, ...], Counter[int]] = {}
-    for text, n in counts.items():
-        for i, token in enumerate(text):
-            after.setdefault(text[:i], Counter())[token] += n
-
-    def row(text: tuple[int, ...]) -> dict[int, float]:
-        seen = after.get(text, Counter())
-        return {token: n / seen.total() for token, n in seen.items()}
-
-    return row

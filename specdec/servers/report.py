@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..types import Said
 from .connect import connect
 from .verdict import shown_by, speculated
 
@@ -22,7 +21,7 @@ def examine(
 ) -> int:  # fmt: skip
     """Print it as it grows; `out` is a file for its JSON, "-" prints that alone. The exit status."""
     if draft and not target:
-        raise ValueError(Said("--draft belongs to a --target"))
+        raise ValueError("--draft belongs to a --target")
     if out not in ("", "-"):
         Path(out).touch()  # what cannot be written is told before an hour is spent
     from .certificate import certify, Weights
@@ -56,8 +55,9 @@ def last(states: Iterator[dict[str, Any]]) -> dict[str, Any]:
 def lines(told: dict[str, Any]) -> list[str]:
     facts = told["server"]
     texts = f"{told['draws']} texts of {told['length']} tokens a context at T = {told['temperature']:g}, "
+    asked = f"{facts['kind']} {facts['version']}, {facts['model']}: {texts if told['draws'] else 'greedy text, '}"
     return [
-        f"{facts['kind']} {facts['version']}, {facts['model']}: {texts if told['draws'] else ''}held against {told['against']}",
+        f"{asked}held against {told['against']}",
         *(f"  {note}" for note in told["notes"]),
         "",
         row("context", "greedy", "drafted", "accepted", "G (degrees) by tokens", "mistakes shown", "s"),

@@ -33,7 +33,10 @@ def judge(told: dict[str, Any], error: ServerError | None = None) -> dict[str, A
         return verdict(LOSSLESS, Said("Greedy text is token for token that of plain decoding."), *told_of_ties)
     shown = shown_by(contexts, told["draws"])
     if not shown:
-        return verdict(UNKNOWN, Said("{n} draws at each context would have shown none of the known mistakes. Take more.", n=told["draws"]))
+        return verdict(
+            UNKNOWN,
+            Said("{n} draws at each context would have shown none of the known mistakes. Take more.", n=told["draws"]),
+        )
     known = len(contexts[0]["needed"])
     sentence = Said("Lossless as far as {n} draws at each context can tell: they would have shown {shown} of {known} "
                     "known mistakes.", n=told["draws"], shown=len(shown), known=known)  # fmt: skip
@@ -62,7 +65,9 @@ def idleness(contexts: Sequence[Any]) -> list[Said]:
         if counts and counts[1] == 0 and mode == "greedy":
             return [Said("Speculation never ran: of {n} tokens drafted for greedy text it accepted none.", n=counts[0])]
         if counts and counts[1] == 0:
-            return [Said("Speculation never ran: of {n} tokens drafted at this temperature it accepted none.", n=counts[0])]
+            return [
+                Said("Speculation never ran: of {n} tokens drafted at this temperature it accepted none.", n=counts[0])
+            ]
     return []
 
 

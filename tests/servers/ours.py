@@ -27,7 +27,7 @@ MakeTask = Callable[[Sequence[int], SamplingParams], Task]
 
 
 class Ours(ThreadingHTTPServer):
-    """`task` makes a run. `tells` which log-probabilities: those of the law in use (processed), the model's (raw), none."""
+    """`task` makes a run. `tells` whose log-probabilities: of the law in use (processed), the model's (raw), none."""
 
     daemon_threads = True
     request_queue_size = 32
@@ -103,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
     def stream(self, prompt: Sequence[int], params: SamplingParams) -> None:
         """One chunk a cycle, and what each step drafted and accepted at the end."""
         self.head("text/event-stream")
-        drafted = accepted = 0
+        drafted = 0
         steps: list[tuple[int, int]] = []
         for event in generate(self.server.task(prompt, params), RandomChooser(params.seed)):
             if isinstance(event, Drafted):
@@ -111,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
             elif isinstance(event, Committed):
                 if drafted:
                     steps.append((drafted, min(event.accepted, drafted)))
-                drafted = accepted = 0
+                drafted = 0
                 choice = {
                     "text": "".join(event.pieces),
                     "token_ids": list(event.tokens),
@@ -141,7 +141,10 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def serving(
-    task: MakeTask, encode: Callable[[str], Sequence[int]] = lambda _: (0, 1), tells: str = "processed", kind: type[Ours] = Ours
+    task: MakeTask,
+    encode: Callable[[str], Sequence[int]] = lambda _: (0, 1),
+    tells: str = "processed",
+    kind: type[Ours] = Ours,
 ) -> Iterator[str]:
     """The address of such a server."""
     server = kind(task, encode, tells)
