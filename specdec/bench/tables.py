@@ -19,6 +19,7 @@ PAGES = {
     "README.md": ["headline"],
     "docs/results.md": ["headline", "machines", "measured", "methods", "equal", "serving", "tuned"],
     "docs/methods.md": ["models"],
+    "docs/certify-a-server.md": ["servers"],
 }
 
 
@@ -41,6 +42,7 @@ def blocks(root: Path) -> dict[str, str]:
         "equal": at_equal_depth(every),
         "tuned": tuned(every, read(results / "families" / "tuned.json")),
         "serving": serving(read(results / "serving.json")),
+        "servers": servers(read(results / "servers.json")),
         "models": models(read(root / "assets" / "family" / "provenance.json")),
     }
 
@@ -162,6 +164,29 @@ def serving(report: Any) -> str:
         f"{name} {f['watched_over_alone']:.2f} ({f['interval'][0]:.2f} to {f['interval'][1]:.2f})" for name, f in lanes
     )
     return f"- Tokens/s of a run that a client reads over those of one that nobody reads: {', '.join(told)}."
+
+
+def servers(report: Any) -> str:
+    """A line a certificate: what was asked, the verdict, and of the known mistakes how many would have shown."""
+    head = [
+        "engine",
+        "version",
+        "method",
+        "T",
+        "draws a context",
+        "verdict",
+        "known mistakes that would have shown",
+        "seconds",
+        "date",
+    ]
+    table = [line(head), line("---" for _ in head)]
+    for row in report["rows"]:
+        power = f"{row['shown']} of {row['known']}" if row["shown"] is not None else "–"
+        draws = f"{row['draws']:,}" if row["draws"] else "greedy"
+        verdict = f"**{row['verdict']}**" if row["status"] else row["verdict"]
+        named = [row["engine"], row["version"], f"`{row['method']}`{row['note'] and ', ' + row['note']}"]
+        table.append(line([*named, f"{row['temperature']:g}", draws, verdict, power, str(row["seconds"]), row["date"]]))
+    return "\n".join(table)
 
 
 def brief(row: Any) -> tuple[str, str, str]:

@@ -13,19 +13,25 @@ import pytest
 from ours import MakeTask, of_family, of_pair, Ours, serving
 
 from specdec import cli as terminal
+from specdec.engine import generate
+from specdec.events import Committed
 from specdec.families.zoo import load
-from specdec.methods import ADAPTIVE, METHODS
+from specdec.methods import ADAPTIVE, EMBEDDED, METHODS
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
+from specdec.sampling import RandomChooser
 from specdec.servers import vllm
+from specdec.servers.base import Facts, ServerError
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
+from specdec.servers.in_process import InProcess
 from specdec.servers.stream import Limits
 from specdec.types import SamplingParams
 from specdec.verify import RejectionSampling
 
 PLACE = {"toy": (0, 1)}
+DRAFTERS = [name for name, method in METHODS.items() if EMBEDDED in method.families and name != ADAPTIVE]
 MANY = 50_000  # texts a request: our server draws them together
 
 
@@ -182,6 +188,20 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(
     assert terminal.main(["certify", "--server", "http://127.0.0.1:9"]) == 2
     assert terminal.main(["certify", "--plain", beside]) == 2
     assert "belong to a --server" in capsys.readouterr().err
+
+
+def test_an_engine_in_this_process_is_certified_too() -> None:
+    made = of_pair(toy())
+
+    def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
+        events = generate(made(prompt, params), RandomChooser(params.seed))
+        return [token for event in events if isinstance(event, Committed) for token in event.tokens]
+
+    engine = InProcess(Facts("ours", "1", "toy"), lambda _: (0, 1), write)
+    *_, told = certify(engine, None, weights(toy()), 0.8, 400, contexts=PLACE)
+    assert told["verdict"] == "lossless" and "does not tell whether it drafted" in told["sentences"][-1]
+    with pytest.raises(ServerError, match="tells no probabilities"):
+        engine.law((0, 1), SamplingParams(), 1)
 
 
 # The grids, in full.

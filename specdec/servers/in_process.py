@@ -1,0 +1,36 @@
+"""An engine of another library in this process, asked as a server is: what it writes is all that it tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from ..types import Said, SamplingParams
+from .base import Chunk, Ending, Facts, ServerError, Token
+
+Write = Callable[[Sequence[int], SamplingParams], Sequence[int]]  # the new tokens of one text after a prompt
+
+
+class InProcess:
+    """`write` must keep `params.seed`, or draw anew at each call; `encode` is the model's tokenizer."""
+
+    def __init__(self, facts: Facts, encode: Callable[[str], Sequence[int]], write: Write) -> None:
+        self.facts, self._encode, self._write = facts, encode, write
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        return tuple(self._encode(text))
+
+    def stream(self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0) -> Iterator[Chunk | Ending]:
+        began = time.perf_counter()
+        tokens = self._write(self.tokenize(prompt) if isinstance(prompt, str) else prompt, params)
+        at = time.perf_counter() - began
+        yield Chunk("", tuple(Token(f"#{token}", token) for token in tokens), at)
+        yield Ending("length" if len(tokens) == params.max_tokens else "end", at)
+
+    def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
+        seeds = range(params.seed, params.seed + draws)
+        return [tuple(self._write(prompt, replace(params, seed=seed))) for seed in seeds]
+
+    def law(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
+        raise ServerError(Said("This engine tells no probabilities."))
