@@ -29,6 +29,8 @@ ALLOWED = {
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "lanes"} - {"text"},
     "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
     "servers": {"types", "methods", "events", "models", "families", "proof", "lanes", "servers"},
+    "export": {"models", "families", "export", "cli"},
+    "serve": {"export", "cli"},
     "train": {"models", "drafters", "figures", "cli", "train"},
     "bench": {
         "",

@@ -177,6 +177,37 @@ def bench(
     return report(options)
 
 
+def export(
+    engine: Annotated[Literal["vllm", "llama_cpp"], Argument(help="who is to read it", show_default=False)],
+    out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
+    family: Annotated[str, Option(help="'embedded', 'tuned', or a folder with target/ and tokenizer/")] = EMBEDDED,
+    numbers: Annotated[Literal["f32", "bf16", "q8_0"], Option(help="of llama_cpp: what its matrices hold")] = "f32",
+) -> None:
+    """A family as other engines read it: folders for vLLM (and transformers), GGUF files for llama.cpp."""
+    from ..export import llama_cpp, vllm
+
+    written = vllm.export(family, out) if engine == "vllm" else llama_cpp.export(family, out, numbers)
+    print(*written, sep="\n")
+
+
+def serve(
+    target: Annotated[str | None, Option(help="a folder, or a name on the Hub [default: the embedded family]")] = None,
+    draft: Annotated[str | None, Option(help="a draft model or a head for --target")] = None,
+    method: Annotated[
+        str | None, Option(help="as vLLM calls it: ngram, suffix, … [default: what --draft is; embedded: draft_model]")
+    ] = None,
+    k: Annotated[int, Option("-k", min=1, help="tokens drafted per cycle, at most")] = 4,
+    port: Annotated[int, Option(min=1, max=65534, help="of the speculative one; the plain one has the next")] = 8000,
+    flags: Annotated[
+        list[str], Argument(help="after `--`: more options of `vllm serve`, for both", show_default=False)
+    ] = [],  # noqa: B006
+) -> int:
+    """vLLM twice on one model, speculative and plain, to be watched here: until Ctrl-C, or until one dies."""
+    from ..serve import serve as run
+
+    return run(target, draft, method, k, port, flags)
+
+
 def train(
     stage: Annotated[
         str,
@@ -216,4 +247,4 @@ def train(
     return build(stage, options)
 
 
-COMMANDS = (app, trace, certify, prove, record, bench, train)
+COMMANDS = (app, trace, certify, prove, record, bench, export, serve, train)

@@ -1,0 +1,1 @@
+"""A family in the form that other engines read: a file an engine."""
