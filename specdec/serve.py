@@ -244,13 +244,16 @@ def invitation(speculative: str, plain: str) -> str:
 
 @contextmanager
 def signals_as_interrupts() -> Iterator[None]:
-    """A closed terminal and a polite kill end what was started, as Ctrl-C does."""
+    """A closed terminal (but under `nohup`) and a polite kill end what was started, as Ctrl-C does."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
+        for number, handler in before.items():
+            if handler != signal.SIG_IGN:
+                signal.signal(number, stop)
         yield
     finally:
         for number, handler in before.items():
