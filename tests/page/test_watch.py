@@ -41,7 +41,7 @@ def vllm(name: str, pause: float = 0.0) -> Stub:
                 not streamed or (asked.body["stream"] and told == (story, 0.0))
             ):
                 blocks: list[Any] = [block.encode() for block in call["blocks"]]
-                return Reply(blocks[:2] + [pause] * bool(pause) + blocks[2:], call["status"], call["type"])
+                return Reply(blocks[:2] + [pause] * bool(pause and streamed) + blocks[2:], call["status"], call["type"])
         return Reply.of({"error": "not recorded"}, 404)
 
     return Stub(answer)
