@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from ..events import Committed, Event, Failed, Started, Verified
 from ..figures.stats import Comparison, LaneStats
-from ..methods import EMBEDDED, RULES
+from ..methods import EMBEDDED, EXIT, RULES
 from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
 from ..types import SamplingParams
@@ -97,8 +97,9 @@ def run(
         )
     else:
         models = zoo.load(family, number, device)
-    trained = (name for name, fitted in models.drafters.items() if fitted.part is not None)
-    chosen = drafter or next(trained, "prompt_lookup")
+    trained = [name for name, fitted in models.drafters.items() if fitted.part is not None]
+    trained.sort(key=lambda name: models.drafters[name].method.part == EXIT)  # what --draft brings is what was meant
+    chosen = drafter or next(iter(trained), "prompt_lookup")
     events = race(models, prompt, chosen, k, params, rule=rule, peer=bool(peer))
     header = trace.live_header(prompt, models.describe(), kind, bool(peer))
     kept = as_lines(header, events) if as_json else as_text(prompt, events)

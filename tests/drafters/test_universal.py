@@ -15,6 +15,7 @@ from tokenizers import decoders, models, normalizers, Tokenizer
 from torch import Tensor
 from toywords import Chunks, embedded_target_into, foreign, shortened_draft_into
 
+from specdec import cli as terminal
 from specdec.drafters import ForeignModel, UniversalDrafter
 from specdec.drafters.universal import continued, cuts, Rewritten, Words
 from specdec.engine import check_proposal, DraftError, generate, Task
@@ -268,6 +269,19 @@ def test_greedy_text_is_plain_decodings(family: zoo.Family, drafter: str) -> Non
         )
         assert spoken == plain and len(plain) == 40
         assert any(isinstance(event, Drafted) for event in events)
+
+
+def test_in_a_terminal_what_the_draft_brings_drafts(
+    folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The embedded target could also draft by early exit."""
+    target, draft = map(str, folders)
+    assert (
+        terminal.main(["Once", "--target", target, "--draft", draft, "--universal", "--max-tokens", "6", "--json"]) == 0
+    )
+    events = map(json.loads, capsys.readouterr().out.splitlines())
+    started = next(event for event in events if event.get("event") == "started")
+    assert (started["lane"], started["drafter"]) == ("speculative", "universal")
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
