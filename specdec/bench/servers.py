@@ -19,7 +19,7 @@ from tqdm import tqdm
 from ..events import Event, Failed
 from ..figures.stats import Comparison, interval, LaneStats, middle, summary
 from ..servers import lane
-from ..servers.base import Server, ServerError
+from ..servers.base import Server
 from ..servers.connect import connect
 from ..types import SamplingParams
 from .measure import params_for
@@ -40,7 +40,7 @@ COLUMNS = {
 
 
 def report(options: Options) -> dict[str, Any]:
-    """ServerError where a server cannot be asked, or breaks off."""
+    """ValueError where a server cannot be asked, or breaks off."""
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
     server = connect(options.server or "", key)
     plain = connect(options.plain, key) if options.plain else None
@@ -87,7 +87,7 @@ def raced(server: Server, plain: Server | None, prompt: str, params: SamplingPar
 def sound(events: Sequence[Event]) -> Sequence[Event]:
     for event in events:
         if isinstance(event, Failed):
-            raise ServerError("The server failed in the middle of the suite: {reason}", reason=event.reason)
+            raise ValueError(f"the server failed in the middle of the suite: {event.reason}")
     return events
 
 

@@ -65,7 +65,7 @@ function opening(W, part, S, room, { machines, models, reports }) {
     const kept = { rejection: p.map((_, token) => Math.min(p[token], q[token])), match: p.map((_, token) => p[token] * q[token]), chosen: p.map((_, token) => (token === first ? p[token] : 0)) };
     Object.entries(kept).forEach(([name, parts], i) => {
       const left = i * wide, each = (wide - 18) / p.length, thick = Math.max(3, each - 4), up = (value) => (value / 0.5) * tall;
-      W.kept_by[name].forEach((said, row) => g.append(text(left, 11 + 14 * row, said, row ? "" : "sd-k")));
+      W.kept_by[name].split("\n").forEach((said, row) => g.append(text(left, 11 + 14 * row, said, row ? "" : "sd-k")));
       parts.forEach((part, token) => {
         const x = left + token * each, outline = (value, cls) => g.append(rect(x, floor - up(value), thick, up(value), { class: cls, fill: "none", "stroke-width": 1.2 }));
         g.append(rect(x, floor - up(part), thick, up(part), { class: "sd-f-acc" }));
