@@ -121,6 +121,8 @@ def serve(target: str | None, draft: str | None, method: str | None, k: int, por
     """Start both, say where they are, wait. 0 after Ctrl-C, 1 if one died. ValueError if they cannot be started."""
     vllm = command()
     check_ports(port)
+    if any(flag.split("=")[0] == "--port" for flag in flags):
+        raise ValueError("--port belongs before `--`: there are two servers, and it is the first one's")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="specdec-serve-")))
         stack.enter_context(signals_as_interrupts())

@@ -180,6 +180,7 @@ def test_the_embedded_family_is_exported_and_served(fake: Path) -> None:
     [
         (["--draft", "a/draft"], "--draft belongs to a --target"),
         (["--target", "some/model"], "say what drafts for --target"),
+        (["--target", "some/model", "--method", "ngram", "--", "--port=9"], "--port belongs before"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

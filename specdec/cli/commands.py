@@ -181,7 +181,9 @@ def export(
     engine: Annotated[Literal["vllm", "llama_cpp"], Argument(help="who is to read it", show_default=False)],
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder with target/ and tokenizer/")] = EMBEDDED,
-    numbers: Annotated[Literal["f32", "bf16", "q8_0"], Option(help="of llama_cpp: what its matrices hold")] = "f32",
+    numbers: Annotated[
+        Literal["f32", "f16", "bf16", "q8_0"], Option(help="of llama_cpp: what its matrices hold")
+    ] = "f32",
 ) -> None:
     """A family as other engines read it: folders for vLLM (and transformers), GGUF files for llama.cpp."""
     from ..export import llama_cpp, vllm

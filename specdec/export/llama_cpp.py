@@ -17,7 +17,7 @@ from ..models.config import Config
 from .source import read, Source
 
 # How its releases call the numbers of the matrices. Vectors stay float32, as its own converter leaves them.
-Numbers = Literal["f32", "bf16", "q8_0"]
+Numbers = Literal["f32", "f16", "bf16", "q8_0"]
 INSTALL = "GGUF files are written with the package gguf, which is not here; install it: pip install gguf"
 # Digits one by one, then GPT-2's pattern: what llama.cpp calls "smollm" (`src/llama-vocab.cpp`).
 SPLITS = [{"type": "Digits", "individual_digits": True}, {"type": "ByteLevel", "add_prefix_space": False}]
@@ -86,7 +86,7 @@ def write(
     file.add_rope_freq_base(config.rope["rope_theta"])
     file.add_layer_norm_rms_eps(config.rms_norm_eps)
     file.add_vocab_size(config.vocab_size)
-    kinds = {"f32": "ALL_F32", "bf16": "MOSTLY_BF16", "q8_0": "MOSTLY_Q8_0"}
+    kinds = {"f32": "ALL_F32", "f16": "MOSTLY_F16", "bf16": "MOSTLY_BF16", "q8_0": "MOSTLY_Q8_0"}
     file.add_file_type(gguf.LlamaFileType[kinds[numbers]])
     add_vocabulary(file, words, facts)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
