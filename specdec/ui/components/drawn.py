@@ -11,6 +11,7 @@ import gradio as gr
 from ..text import PAGE, strings
 
 REQUIRED = re.compile(r'require\("\./(\w+)\.js"\)')
+COMMENT = re.compile(r"^ *(?://[^\n]*|/\*(?:(?!\*/).)*\*/ *)\n", re.MULTILINE | re.DOTALL)
 PLAYER = 'document.querySelector(".sd-player").kit'  # what the player shares: `require("../race/player.js")` in Node
 
 
@@ -38,6 +39,11 @@ def as_text(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False)
 
 
+def lean(source: str) -> str:
+    """Without comments that have lines of their own: who reads a page's source wants the repository's."""
+    return COMMENT.sub("", source)
+
+
 def script(name: str) -> str:
     """`assets/page/NAME.js` and the files of its folder that it requires, as the body of one function.
 
@@ -48,7 +54,7 @@ def script(name: str) -> str:
     files: dict[str, str] = {}
 
     def join(one: str) -> None:
-        source = (PAGE / folder / f"{one}.js").read_text(encoding="utf-8")
+        source = lean((PAGE / folder / f"{one}.js").read_text(encoding="utf-8"))
         for other in REQUIRED.findall(source):
             if other not in files:
                 join(other)
