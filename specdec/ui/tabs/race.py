@@ -202,18 +202,14 @@ def settings_of(log: str) -> dict[str, Any]:
     """What the rail says of a run: its header and its first lane's settings."""
     try:
         header, started = (json.loads(text) for text in log.split("\n", 2)[:2])
-        params, rules, server = (
-            started["params"],
-            {name: key for key, name in menu.RULE_NAMES.items()},
-            started.get("server"),
-        )
+        params, server = started["params"], started.get("server")
     except (ValueError, KeyError, TypeError):
         return {}
     ours = {
         "family": header.get("models", {}).get("family", EMBEDDED),
         "drafter": started["drafter"],
         "k": started["k"],
-        "rule": rules.get(started["rule"], RULES[0]),
+        "rule": next((key for key, name in menu.RULE_NAMES.items() if name == started["rule"]), RULES[0]),
         "peer": len(header["lanes"]) > 2,
     }
     return {
