@@ -87,11 +87,19 @@ def alive(process: object) -> bool:
         return False
 
 
+# Whoever runs the tests may ignore signals (a shell does for what it has in the background), and children inherit that.
+HEARING = """import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+runpy.run_module("specdec.serve", run_name="__main__")
+"""
+
+
 def started(folder: Path, *options: str, how: str = "") -> tuple[subprocess.Popen[str], int]:
     """`specdec serve` as a process of its own."""
     port = free_ports()
     run = subprocess.Popen(
-        [sys.executable, "-m", "specdec.serve", "--port", str(port), *options],
+        [sys.executable, "-c", HEARING, "--port", str(port), *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"FAKE": how},
         cwd=Path(__file__).resolve().parents[1],
     )  # fmt: skip
