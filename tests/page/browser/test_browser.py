@@ -282,8 +282,8 @@ def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
     page.get_by_role("button", name="Back to what really happened").click()
     expect(page.locator(".sd-steps")).to_contain_text("Replace")
     assert page.locator(".sd-part.sd-grey").count() == 0
-    assert page.locator(".sd-step option:disabled").count() == 2  # no draws of the target's, and no h
-    assert "too old for shared noise" in page.inner_text(".sd-step [data-part=ruleanswer]")
+    assert page.locator(".sd-step option:disabled").count() == 3  # no draws of the target's for two of them, and no h
+    assert "the target’s own draws" in page.inner_text(".sd-step [data-part=ruleanswer]")
 
 
 @pytest.mark.long
