@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -326,3 +327,11 @@ def test_no_failure_hides_in_a_recording() -> None:
     for name in RECORDINGS:
         assert not any(isinstance(event, Failed) for event in watched(name, "facts", "greedy")[1])
         assert math.isfinite(watched(name, "facts", "greedy")[1][-1].at)
+
+
+def test_the_run_in_the_docs_is_sound_and_says_what_the_docs_say() -> None:
+    run = Trace.load(Path(__file__).resolve().parents[2] / "docs" / "vllm-race.jsonl")
+    assert not [fault for one in audit(run.header.lanes, run.events) for fault in one.faults]
+    speculative, plain = (LaneStats.of(run.events, name) for name in ("speculative", "plain"))
+    assert speculative.ids == plain.ids and len(speculative.ids) == 64
+    assert (speculative.cycles, round(speculative.tau or 0.0, 2)) == (16, 3.94)
