@@ -173,7 +173,7 @@ def servers(report: Any) -> str:
         "version",
         "method",
         "T",
-        "draws a context",
+        "draws × prompts",
         "verdict",
         "known mistakes that would have shown",
         "seconds",
@@ -182,7 +182,7 @@ def servers(report: Any) -> str:
     table = [line(head), line("---" for _ in head)]
     for row in report["rows"]:
         power = f"{row['shown']} of {row['known']}" if row["shown"] is not None else "–"
-        draws = f"{row['draws']:,}" if row["draws"] else "greedy"
+        draws = f"{row['draws']:,} × {len(row['contexts'])}" if row["draws"] else f"greedy × {len(row['contexts'])}"
         verdict = f"**{row['verdict']}**" if row["status"] else row["verdict"]
         named = [row["engine"], row["version"], f"`{row['method']}`{row['note'] and ', ' + row['note']}"]
         table.append(line([*named, f"{row['temperature']:g}", draws, verdict, power, str(row["seconds"]), row["date"]]))
