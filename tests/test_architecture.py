@@ -54,7 +54,7 @@ ALLOWED = {
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
 SESSION = {"paths", "methods", "types", "events", "families", "lanes", "traces", "ui"}
 PAGE = {"paths", "methods", "events", "families", "traces", "figures", "types", "ui"}
-WATCHING = {"watch.py", "engine.py"}  # what of the page knows servers of others
+WATCHING = {"watch.py", "examine.py", "engine.py"}  # what of the page knows servers of others
 NOBODY = {"ui", "train", "bench"}
 
 

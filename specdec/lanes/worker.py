@@ -27,7 +27,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds. Models load, and costs are probed, before a call's first answer; afterwards an answer comes every cycle.
-FIRST_ANSWER, NEXT_ANSWER = 180.0, 30.0
+PATIENCE = FIRST_ANSWER, NEXT_ANSWER = 180.0, 30.0
 LOOK = 0.25  # seconds between two looks of a waiting caller
 # On ZeroGPU the platform lends its GPU to processes that `zero.py` has asked for, and to no other.
 WITHOUT_GPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}
@@ -71,17 +71,18 @@ class Process:
     So a caller may stop waiting at any time, and answers that are not read hold up no other call.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = __name__, patience: tuple[float, float] = PATIENCE) -> None:
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
         hidden = WITHOUT_GPU if os.environ.get("SPACES_ZERO_GPU") else {}
         self.families: dict[tuple[str, str], RemoteFamily] = {}
         self.turn = threading.Lock()  # held by a call from its request to its last answer, even if it is not read
         self._number, self._answers = 0, Answers()
-        self._heard, self._patience = time.monotonic(), FIRST_ANSWER
+        self._heard, self._bear = time.monotonic(), patience
+        self._patience = self._bear[0]
         self._ended, self._lock = False, threading.Lock()
         with _start:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 env={**os.environ, **hidden, "PYTHONPATH": path},
             )  # fmt: skip
         self.pid = self._popen.pid
@@ -101,7 +102,7 @@ class Process:
         """Begin a call; its number, and where its answers arrive. The caller holds `turn`, and leaves it held."""
         with self._lock:
             self._number, self._answers = self._number + 1, Answers()
-            self._heard, self._patience = time.monotonic(), FIRST_ANSWER
+            self._heard, self._patience = time.monotonic(), self._bear[0]
             if self._ended:
                 self._answers.put((True, self._death(), None))
         self._send((self._number, name, arguments, options))
@@ -121,7 +122,7 @@ class Process:
         with contextlib.suppress(Exception):  # cut off or garbled: either way no answer follows
             while True:
                 number, *answer = pickle.load(self._popen.stdout)
-                self._heard, self._patience = time.monotonic(), NEXT_ANSWER
+                self._heard, self._patience = time.monotonic(), self._bear[1]
                 if number == self._number:
                     self._answers.put(tuple(answer))
                     if answer[0]:
@@ -144,9 +145,13 @@ class Process:
 
 
 class Worker:
-    """The page's side. Calls may come from any thread; they take turns."""
+    """The page's side. Calls may come from any thread; they take turns.
 
-    def __init__(self) -> None:
+    `module` is what the process runs: `serve` with its own calls. `patience`: seconds to the first answer, and between.
+    """
+
+    def __init__(self, module: str = __name__, patience: tuple[float, float] = PATIENCE) -> None:
+        self._module, self._bear = module, patience
         self.machine: dict[str, Any] | None = None  # as the engine sees it, once a family is loaded
         self._process: Process | None = None
         self._starting = threading.Lock()
@@ -155,7 +160,7 @@ class Worker:
         """A living process that imports the engine, without waiting for it."""
         with self._starting:
             if self._process is None or not self._process.alive:
-                self._process = Process()
+                self._process = Process(self._module, self._bear)
             return self._process
 
     def close(self) -> None:
@@ -244,8 +249,8 @@ def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterat
 CALLS: dict[str, Callable[..., Iterator[Any]]] = {"load": load, "race": race, "certify": certify}
 
 
-def serve() -> None:
-    """Answer calls until the caller is gone."""
+def serve(known: dict[str, Callable[..., Iterator[Any]]]) -> None:
+    """Answer these calls until the caller is gone."""
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # printed text must not be taken for an answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the page
@@ -274,7 +279,7 @@ def serve() -> None:
         number, name, arguments, options = calls.get()
         error: Exception | None = None
         try:
-            with contextlib.closing(CALLS[name](*arguments, **options)) as items:  # type: ignore[type-var]
+            with contextlib.closing(known[name](*arguments, **options)) as items:  # type: ignore[type-var]
                 for item in items:
                     send(sink, (number, False, None, item))
                     if stopped == number:
@@ -288,4 +293,4 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(CALLS)

@@ -43,6 +43,15 @@ def judge(told: dict[str, Any], error: ServerError | None = None) -> dict[str, A
     return verdict(LOSSLESS, sentence, *told_of_ties, *unheard(contexts))
 
 
+def so_far(told: dict[str, Any]) -> dict[str, Any]:
+    """What is certain before the end: a server that was seen to be wrong stays so. Else nothing."""
+    contexts = told["contexts"]
+    if not contexts or not all("greedy" in one for one in contexts):
+        return {}
+    parted = any(one["greedy"]["gap"] is not None and not one["near_tie"] for one in contexts)
+    return judge(told) if parted or any(any(one.get("red", ())) for one in contexts) else {}
+
+
 def against(told: dict[str, Any]) -> str:
     """What the server was held against."""
     if told["reference"] == "weights":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..families import presets
@@ -15,7 +16,9 @@ from .text import strings
 
 MAX_PROMPT, MAX_K, MAX_NEW = limits().prompt, limits().k, limits().tokens
 MAX_TEMPERATURE, MAX_TOP_K, MAX_SEED = 2.0, 1_000, 2**31 - 1
+MAX_TEXT = 500  # characters of an address, or of a key
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # of a certificate
+SERVER_DRAWS = (1_000, 2_000, 5_000, 10_000, 20_000)  # of a server's, at each context
 PAIRS = ("toy", "embedded")
 
 
@@ -90,10 +93,52 @@ def check_certificate(
         raise InputError(say("pair", names=", ".join(PAIRS)))
     if not isinstance(mistake, str) or mistake not in ("", *known):
         raise InputError(say("mistake", names=", ".join(known)))
-    if not is_number(draws) or draws not in DRAWS:
-        raise InputError(say("draws", names=", ".join(f"{n:,}" for n in DRAWS)))
-    seed = whole("seed", seed, 0, MAX_SEED)
-    return CertificateRequest(pair, mistake, int(draws), seed, readable(text) if pair == "embedded" else "")
+    many, seed = one_of(DRAWS, draws), whole("seed", seed, 0, MAX_SEED)
+    return CertificateRequest(pair, mistake, many, seed, readable(text) if pair == "embedded" else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminationRequest:
+    """Of a server. `embedded`: it serves the embedded family, so that its weights are the reference."""
+
+    address: str
+    plain: str
+    key: str = field(repr=False)
+    embedded: bool
+    draws: int
+    temperature: float
+    seed: int
+
+
+def check_examination(
+    address: Any = "", plain: Any = "", key: Any = "", embedded: Any = False, draws: Any = 2_000,
+    temperature: Any = 0.8, seed: Any = 0,
+) -> ExaminationRequest:  # fmt: skip
+    address, plain, key = server_texts(address, plain, key)
+    if not address:
+        raise InputError(say("no_address"))
+    if not isinstance(embedded, bool):
+        raise InputError(say("embedded"))
+    if not (plain or embedded):
+        raise InputError(say("no_reference"))
+    heat = number("temperature", temperature, MAX_TEMPERATURE)
+    return ExaminationRequest(
+        address, plain, key, embedded, one_of(SERVER_DRAWS, draws), heat, whole("seed", seed, 0, MAX_SEED)
+    )
+
+
+def server_texts(*texts: Any) -> list[str]:
+    """Addresses and a key, without the spaces around them."""
+    for text in texts:
+        if not (text is None or isinstance(text, str)) or len(text or "") > MAX_TEXT:
+            raise InputError(say("server"))
+    return [(text or "").strip() for text in texts]
+
+
+def one_of(known: Sequence[int], draws: Any) -> int:
+    if not is_number(draws) or draws not in known:
+        raise InputError(say("draws", names=", ".join(f"{n:,}" for n in known)))
+    return int(draws)
 
 
 def known_family(name: Any) -> str:

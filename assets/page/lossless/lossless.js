@@ -1,61 +1,23 @@
 /* The certificate: is this decoding lossless? Draws what the engine computed, recorded or live; computes no law itself.
  *
- * First what is read off a certificate, without a document, so that Node can test it. Then the drawing. The small
- * makers of elements are the player's. Words are looked up; tokens enter by `append`: one may be `<script>`. */
+ * What is read off a pair's is in reading.js, a server's is drawn by server.js. The small makers of elements are the
+ * player's. Words are looked up; tokens enter by `append`: one may be `<script>`. */
 
-const KIT = typeof module === "undefined" ? document.querySelector(".sd-player").kit : require("../race/player.js");
-
-/* ---- what a certificate says --------------------------------------------------------------------------------- */
-
-const EXACT = 1e-9, FALSE_ALARM = 1e-9, NEAR = 0.05; // as in the engine; NEAR: logits this close are a near tie
-const FIRST = 8; // mistakes that are on show at once
-
-/* The sample as it stood after so many draws, else as it stands: [draws, [one distance per length]]. */
-const sampleAt = (told, draws) => told.sampled.find(([count]) => count === draws) || told.sampled[told.sampled.length - 1] || null;
-const isRed = (distance) => distance[4] !== null && distance[4] < FALSE_ALARM;
-const isExact = (told) => told.closed.error !== null && told.closed.error <= EXACT;
-
-/* Which checks pass; null for a sample that nobody has drawn. */
-function checksOf(told, draws) {
-  const sample = sampleAt(told, draws);
-  return { closed: isExact(told), sampled: sample ? !sample[1].some(isRed) : null, greedy: told.greedy.equal === told.greedy.of };
-}
-
-/* "missed" is a mistake that is there and that no check shows. */
-function verdictOf(told, draws) {
-  const checks = checksOf(told, draws), failed = Object.values(checks).filter((passed) => passed === false).length;
-  return { checks, failed, kind: failed ? "bad" : told.mistake ? "missed" : "good" };
-}
-
-/* About how many draws would show the mistake: by the law of three tokens where it was enumerated, else of one. Where that
- * hides it, as many as did show it. */
-function neededBy(told) {
-  if (told.exact) return told.exact.needed;
-  return told.closed.needed || (told.sampled.find(([, found]) => found.some(isRed)) || [null])[0];
-}
-
-const count = (n) => Math.round(n).toLocaleString("en");
-function roughly(n, language = "en") {
-  if (n < 1e6) return count(Number(n.toPrecision(2)));
-  const digits = { minimumSignificantDigits: 2, maximumSignificantDigits: 2 };
-  return new Intl.NumberFormat(language, { notation: "compact", compactDisplay: "long", ...digits }).format(n);
-}
-function figure(x) {
-  if (x === 0) return "0";
-  return x >= 0.001 ? x.toFixed(3) : x.toExponential(0).replace("e-", "e−");
-}
-
-/* ---- the drawing --------------------------------------------------------------------------------------------- */
+const KIT = require("../race/player.js");
+const { EXACT, FALSE_ALARM, NEAR, FIRST, sampleAt, isRed, isExact, checksOf, verdictOf, neededBy, count, roughly, figure } = require("./reading.js");
+const { examination } = require("./server.js");
 
 function mount(element, props, watch, trigger, server) {
   const { h, s, text, line, rect, svg, hatch, chip, fill, words, sentences, shown, visible, niceStep, chance } = KIT;
   const W = JSON.parse(props.words), PW = document.querySelector(".sd-player").words, root = element.querySelector(".sd-proof"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
-  const DRAWS = JSON.parse(props.draws), KEYS = Object.keys(W.mistakes), RECORDED = {};
-  const S = { pair: "toy", mistake: "", draws: DRAWS[DRAWS.length - 1], live: null, asked: null, running: false, revealed: false };
+  const DRAWS = JSON.parse(props.draws), SERVERS = JSON.parse(props.servers), KEYS = Object.keys(W.mistakes), RECORDED = {};
+  const S = { pair: "toy", mistake: "", draws: DRAWS.toy[DRAWS.toy.length - 1], live: null, asked: null, running: false, revealed: false };
 
   const about = (n) => roughly(n, document.documentElement.lang || "en");
-  const isAsked = () => S.asked && S.asked.pair === S.pair && S.asked.mistake === S.mistake && (S.pair === "toy" || S.asked.text === part.text.value);
+  const isServer = () => S.pair === "server";
+  const theirs = examination(W, part, SERVERS, (...look) => stamp(...look));
+  const isAsked = () => S.asked && S.asked.pair === S.pair && (isServer() || (S.asked.mistake === S.mistake && (S.pair === "toy" || S.asked.text === part.text.value)));
   const isLive = () => Boolean(S.live && isAsked());
   const recorded = (pair, mistake) => (RECORDED[pair] || {})[mistake] || null;
 
@@ -67,7 +29,7 @@ function mount(element, props, watch, trigger, server) {
   }
 
   function current() {
-    if (isLive()) return S.live;
+    if (isLive() || isServer()) return isLive() ? S.live : null;
     return S.pair === "toy" || part.text.value === props.text ? recorded(S.pair, S.mistake) : null;
   }
 
@@ -75,9 +37,12 @@ function mount(element, props, watch, trigger, server) {
     if (!root.clientWidth) return;
     const told = current();
     paintRail();
+    for (const name of ["closed", "sampled", "greedy", "quiz"]) part[name].hidden = isServer();
+    part.contexts.hidden = !isServer();
     part.badge.replaceChildren(h("i", {}), isLive() ? W.badge.live : W.badge.recorded);
     part.badge.hidden = !told;
     root.dataset.source = isLive() ? "live" : "recorded";
+    if (isServer()) return theirs.paint(told, S.running);
     if (!told) return paintNothing();
     part.place.textContent = words(W.place[S.pair], { ...told, text: visible(told.text.join("").trim()) });
     paintVerdict(told);
@@ -93,7 +58,7 @@ function mount(element, props, watch, trigger, server) {
 
   /* -- the three checks -- */
 
-  const stamp = (kind, small) => h("div", { class: "sd-stamp sd-" + kind + (small ? " sd-small" : ""), role: "img", "aria-label": { good: W.verdict.passed, bad: W.verdict.failed, missed: W.verdict.unsure }[kind] }, { good: "✓", bad: "✗", missed: "?" }[kind]);
+  const stamp = (kind, small, label = { good: W.verdict.passed, bad: W.verdict.failed, missed: W.verdict.unsure }[kind]) => h("div", { class: "sd-stamp sd-" + kind + (small ? " sd-small" : ""), role: "img", "aria-label": label }, { good: "✓", bad: "✗", missed: "?" }[kind]);
   const kindOf = (passed) => (passed === false ? "bad" : passed === null ? "missed" : "good");
 
   /* A status line speaks when it changes, so a growing sample leaves it alone until it does. */
@@ -183,14 +148,21 @@ function mount(element, props, watch, trigger, server) {
   function paintRail() {
     for (const node of root.querySelectorAll(".sd-bug")) node.setAttribute("aria-checked", String(node.dataset.key === S.mistake));
     for (const node of part.pair.children) node.setAttribute("aria-pressed", String(node.dataset.pair === S.pair));
-    part.text.closest("label").hidden = S.pair === "toy";
+    part.text.closest("label").hidden = S.pair !== "embedded";
+    for (const node of [part.bugs, part.more.parentNode]) node.hidden = isServer();
+    part.railtitle.textContent = isServer() ? W.server.rail.title : W.rail.title;
+    part.raillead.textContent = isServer() ? W.server.rail.lead : W.rail.lead;
+    part.theirs.hidden = !isServer();
+    part.drawslabel.textContent = isServer() ? W.server.rail.draws : W.rail.draws;
+    part.run.textContent = isServer() ? W.server.rail.run : W.rail.run;
     part.drawsvalue.textContent = count(S.draws);
     part.draws.setAttribute("aria-valuetext", count(S.draws));
     part.run.disabled = S.running;
     part.stop.disabled = !S.running;
-    const now = S.running && isLive() ? S.live.done : 0;
+    const now = S.running && isLive() ? (isServer() ? theirs.share(S.live) * S.asked.draws : S.live.done) : 0;
     part.progress.hidden = !S.running;
     part.progress.value = S.asked ? now / S.asked.draws : 0;
+    if (S.running && isServer()) return isLive() ? say(theirs.doing(S.live)) : null;
     if (now) say(words(W.sampled.progress, { done: count(now), draws: count(S.asked.draws) }));
   }
 
@@ -201,8 +173,10 @@ function mount(element, props, watch, trigger, server) {
 
   function choose(change) {
     Object.assign(S, change);
-    if (!RECORDED[S.pair]) fetchRecorded(S.pair);
+    if (change.pair) S.draws = DRAWS[S.pair][+part.draws.value];
+    if (!isServer() && !RECORDED[S.pair]) fetchRecorded(S.pair);
     if (S.running && !isAsked()) stop();
+    else if (change.pair) say("");
     draw();
   }
 
@@ -210,7 +184,7 @@ function mount(element, props, watch, trigger, server) {
     const asked = { pair: S.pair, mistake: S.mistake, draws: S.draws, seed: Math.floor(Math.random() * 2 ** 31), text: part.text.value };
     Object.assign(S, { asked, live: null, running: true });
     say(W.rail.starting);
-    trigger("submit", asked);
+    trigger("submit", isServer() ? { ...asked, ...theirs.asked() } : asked);
     draw();
   }
 
@@ -224,6 +198,7 @@ function mount(element, props, watch, trigger, server) {
     S.running = false;
     const done = S.live ? S.live.done : 0;
     if (props.wrong) say(props.said, true);
+    else if (S.asked.pair === "server") { if (!S.live || !S.live.status) say(W.server.stopped); }
     else if (done < S.asked.draws) say(words(W.rail.stopped, { done: count(done) }));
     draw();
   }
@@ -232,7 +207,7 @@ function mount(element, props, watch, trigger, server) {
   function arrived() {
     if (!S.running || !props.value) return;
     const told = JSON.parse(props.value);
-    if (told.pair !== S.asked.pair || told.mistake !== S.asked.mistake) return;
+    if (told.pair !== S.asked.pair || (told.pair === "server" ? told.seed !== S.asked.seed : told.mistake !== S.asked.mistake)) return;
     S.live = { ...told, exact: told.pair === "toy" && (recorded("toy", told.mistake) || {}).exact };
     draw();
   }
@@ -271,18 +246,18 @@ function mount(element, props, watch, trigger, server) {
     for (const [name, label] of [["pair", R.pair], ["progress", R.run]]) part[name].setAttribute("aria-label", label);
     part.bugs.append(...KEYS.slice(0, FIRST).map(bug));
     part.others.append(...KEYS.slice(FIRST).map(bug));
-    part.pair.append(...Object.entries(R.pairs).map(([name, label]) => h("button", { type: "button", "data-pair": name }, label)));
+    part.pair.append(...Object.entries(R.pairs).filter(([name]) => name !== "server" || theirs.offered).map(([name, label]) => h("button", { type: "button", "data-pair": name }, label)));
     part.guesses.append(...KEYS.slice(0, FIRST).map((name) => h("label", {}, h("input", { type: "checkbox", value: name }), h("span", {}, W.mistakes[name].title, h("small", {})))));
     part.text.value = props.text;
-    part.draws.max = DRAWS.length - 1;
-    part.draws.value = DRAWS.length - 1;
+    part.draws.max = DRAWS.toy.length - 1;
+    part.draws.value = DRAWS.toy.length - 1;
     paintQuiz();
   }
 
   function listen() {
     part.pair.onclick = (event) => event.target.dataset.pair && choose({ pair: event.target.dataset.pair });
     part.text.oninput = () => choose({});
-    part.draws.oninput = () => choose({ draws: DRAWS[+part.draws.value] });
+    part.draws.oninput = () => choose({ draws: DRAWS[S.pair][+part.draws.value] });
     part.run.onclick = run;
     part.stop.onclick = stop;
     part.reveal.onclick = reveal;
@@ -297,5 +272,4 @@ function mount(element, props, watch, trigger, server) {
   choose({});
 }
 
-if (typeof module !== "undefined" && module.exports) module.exports = { sampleAt, checksOf, verdictOf, neededBy, roughly, figure };
-else mount(element, props, watch, trigger, server);
+mount(element, props, watch, trigger, server);

@@ -11,8 +11,9 @@ from typing import Any
 
 import gradio as gr
 
-from ..request import DRAWS
+from ..request import DRAWS, MAX_TEMPERATURE, SERVER_DRAWS
 from .drawn import drawn
+from .engine import known
 from .player import pack
 
 
@@ -23,11 +24,18 @@ def certificate(recorded: Callable[[Any], dict[str, Any]], text: str) -> gr.HTML
         elem_id="certificate",
         server_functions=[recorded],
         text=text,
-        draws=list(DRAWS),
+        draws={"toy": DRAWS, "embedded": DRAWS, "server": SERVER_DRAWS},
+        servers=servers(),
         said="",
         wrong=False,
         ended="",
     )
+
+
+def servers() -> dict[str, Any]:
+    """What a visitor may name: the owner's addresses, `free` any other. None of both: servers are not offered."""
+    listed, free = known()
+    return {"listed": listed, "free": free, "hottest": MAX_TEMPERATURE}
 
 
 def show(state: str) -> Any:

@@ -12,12 +12,11 @@ from ...servers import allowed
 from ...servers.base import ServerError
 from ...servers.stream import origin
 from ...types import SamplingParams
-from ..request import InputError, readable, say
+from ..request import InputError, readable, say, server_texts
 from ..text import strings, translated
 from ..watch import WatchRequest
 
 OWN, SERVER = "own", "server"
-MAX_TEXT = 500  # characters of an address, or of a key
 
 
 @dataclass(frozen=True)
@@ -79,12 +78,10 @@ def known() -> tuple[tuple[str, ...], bool]:
 
 def check_server(prompt: Any, params: SamplingParams, address: Any, plain: Any, key: Any) -> WatchRequest:
     """The request, or an InputError. Whether this host may ask those servers is asked where they are."""
-    for text in (address, plain, key):
-        if not (text is None or isinstance(text, str)) or len(text or "") > MAX_TEXT:
-            raise InputError(say("server"))
-    if not (address or "").strip():
+    address, plain, key = server_texts(address, plain, key)
+    if not address:
         raise InputError(say("no_server"))
-    return WatchRequest(readable(prompt), params, address.strip(), (plain or "").strip(), (key or "").strip())
+    return WatchRequest(readable(prompt), params, address, plain, key)
 
 
 def filled_in(served: Mapping[str, str]) -> list[Any]:

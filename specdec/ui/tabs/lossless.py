@@ -1,16 +1,18 @@
-"""The tab Lossless?: recorded certificates at once, live ones from the engine, with or without a mistake planted."""
+"""The tab Lossless?: recorded certificates at once, live ones from the engine, with or without a mistake planted, and
+those of servers of others."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
 import gradio as gr
 
-from .. import session
+from .. import examine, session
 from ..components.certificate import certificate, say, show
 from ..components.notice import ended
-from ..request import check_certificate, InputError
+from ..request import check_certificate, check_examination, InputError
 from ..text import prompts
 from .race import ENGINE, PRIVATE
 
@@ -26,12 +28,23 @@ def start(asked: gr.EventData) -> Iterator[Any]:
     """Updates of the page for one live certificate."""
     fields = asked._data if isinstance(asked._data, dict) else {}
     try:
-        request = check_certificate(*(fields.get(name) for name in ("pair", "mistake", "draws", "seed", "text")))
+        running = asked_for(fields)
     except InputError as error:
         yield say(str(error), wrong=True)
         return
-    for news in session.certify(request):
+    for news in running:
         if news.kind == "lines":
             yield show(news.text) if news.text else gr.skip()
         else:
             yield say(news.text, wrong=news.kind == "error")
+
+
+def asked_for(fields: dict[str, Any]) -> Iterator[session.News]:
+    """The certificate of a pair or of a server, not yet begun. InputError where it cannot."""
+    if fields.get("pair") != "server":
+        return session.certify(check_certificate(*named(fields, check_certificate)))
+    return examine.run(check_examination(*named(fields, check_examination)))
+
+
+def named(fields: dict[str, Any], check: Any) -> list[Any]:
+    return [fields.get(name) for name in inspect.signature(check).parameters]

@@ -6,7 +6,7 @@ const fs = require("node:fs");
 const path = require("node:path");
 const { test } = require("node:test");
 
-const lossless = require(path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "lossless.js"));
+const lossless = require(path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "reading.js"));
 const { toy: RECORDED, embedded: REAL } = JSON.parse(fs.readFileSync(process.env.CERTIFICATES, "utf8"));
 
 /* Caught, or with the number of draws that it takes, or with the length of the drafts that show it. */

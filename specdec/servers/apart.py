@@ -1,0 +1,54 @@
+"""The certificate of a server in a process of its own, which ends with it: the page needs no torch, nobody else's run
+waits for a slow server, and whoever stops it hangs up at once, whatever is being waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from ..lanes.worker import serve, Worker
+from ..methods import EMBEDDED
+from .connect import connect, same_host
+
+MODULE = "specdec.servers.apart"  # as a program its name is another
+PATIENCE = 420.0  # seconds: longer than a client tries, which then tells why
+
+
+def examining(
+    address: str, plain: str, key: str, embedded: bool, draws: int, temperature: float, seed: int
+) -> Generator[dict[str, Any] | None, None, None]:
+    """The states of `certify`, and None wherever there is none for a while. ValueError says why it cannot begin.
+
+    `embedded`: the server serves the embedded family, so that its weights are the reference. The key goes to the plain
+    server, too, if that is on the same machine.
+    """
+    worker = Worker(MODULE, (PATIENCE, PATIENCE))
+    try:
+        with contextlib.closing(
+            worker.call("examine", address, plain, key, embedded, draws, temperature, seed, pulse=True)
+        ) as states:
+            yield from states
+    finally:
+        worker.close()
+
+
+# ---- the other side ----
+
+
+def examine(
+    address: str, plain: str, key: str, embedded: bool, draws: int, temperature: float, seed: int
+) -> Iterator[dict[str, Any]]:
+    import torch
+
+    from .certificate import certify, Weights
+
+    torch.set_num_threads(1)  # a run on the page beside it wants the others
+    server = connect(address, key)
+    other = connect(plain, key if same_host(address, plain) else "") if plain else None
+    return certify(server, other, Weights.load(EMBEDDED) if embedded else None, temperature, draws, seed)
+
+
+if __name__ == "__main__":
+    serve({"examine": examine})

@@ -1,0 +1,79 @@
+"""A server of others, certified from the page: outside the line for this machine, for the server does the work.
+
+The key is in the request and nowhere else: in no log, link, certificate or sentence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import astuple
+from typing import Any
+
+from ..servers import apart
+from ..servers.base import ServerError
+from ..servers.verdict import against, judge, so_far
+from ..types import Said
+from . import session
+from .host import limits
+from .request import ExaminationRequest
+from .session import News
+from .text import strings, translated
+
+AT_ONCE = 2  # each is a process with torch in it
+DEADLINE = limits().examination
+_free = threading.BoundedSemaphore(AT_ONCE)
+
+
+def run(request: ExaminationRequest) -> Iterator[News]:
+    """Each of the lines is the whole certificate so far, as JSON. Closing the iterator hangs up."""
+    yield from session.admitted(session.explained(_run(request)))
+
+
+def _run(request: ExaminationRequest) -> Iterator[News]:
+    if not _free.acquire(blocking=False):
+        yield News("error", notice("full"))
+        return
+    try:
+        yield from _states(request)
+    finally:
+        _free.release()
+
+
+def _states(request: ExaminationRequest) -> Iterator[News]:
+    yield News("notice", notice("connecting"))
+    started, known = time.monotonic(), None
+    with contextlib.closing(apart.examining(*astuple(request))) as states:
+        for told in states:
+            known = told or known
+            yield News("lines", written(told | so_far(told), request) if told else "")
+            if time.monotonic() - started > DEADLINE:
+                late = ServerError(Said("Not finished after {seconds} seconds: take fewer draws.", seconds=round(DEADLINE)))
+                if known and "verdict" not in known:
+                    yield News("lines", written(known | (so_far(known) or judge(known, late)), request))
+                yield News("cut", translated(late.said))
+                return
+    yield News("done", notice("certified"))
+
+
+def written(told: dict[str, Any], request: ExaminationRequest) -> str:
+    """A state in the visitor's language; `seed` tells whose it is."""
+    texts = {name: [say(one) for one in told.get(name, ())] for name in ("notes", "sentences")}
+    said = {"doing": say(told["doing"]), "against": say(against(told)), "seed": request.seed}
+    return json.dumps({"pair": "server", **told, **texts, **said}, ensure_ascii=False)
+
+
+def say(sentence: str) -> str:
+    """Contexts have names of the page's own."""
+    if isinstance(sentence, Said) and "name" in sentence.values:
+        names = strings("lossless")["server"]["contexts"]
+        name = names.get(sentence.values["name"], sentence.values["name"])
+        sentence = Said(sentence.template, **{**sentence.values, "name": name})
+    return translated(sentence)
+
+
+def notice(name: str) -> str:
+    return str(strings("page")["notice"][name])
