@@ -51,7 +51,8 @@ def _states(request: ExaminationRequest) -> Iterator[News]:
             known = told or known
             yield News("lines", written(told | so_far(told), request) if told else "")
             if time.monotonic() - started > DEADLINE:
-                late = ServerError(Said("Not finished after {seconds} seconds: take fewer draws.", seconds=round(DEADLINE)))
+                seconds = round(DEADLINE)
+                late = ServerError(Said("Not finished after {seconds} seconds: take fewer draws.", seconds=seconds))
                 if known and "verdict" not in known:
                     yield News("lines", written(known | (so_far(known) or judge(known, late)), request))
                 yield News("cut", translated(late.said))

@@ -9,7 +9,8 @@ from ..families.presets import is_public
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a run: characters, new tokens, K, seconds; of a server's certificate: seconds; of the line: people; runs a minute of a tab and of an address.
+    """Of a run: characters, new tokens, K, seconds; of a server's certificate: seconds; of the line: people; runs a
+    minute of a tab and of an address.
 
     Behind one address there may be a whole class.
     """
@@ -25,7 +26,9 @@ class Limits:
 
 
 OWN = Limits()
-PUBLIC = Limits(prompt=2_000, tokens=128, k=8, seconds=30.0, examination=600.0, waiting=32, runs_of_tab=6, runs_of_address=60)
+PUBLIC = Limits(
+    prompt=2_000, tokens=128, k=8, seconds=30.0, examination=600.0, waiting=32, runs_of_tab=6, runs_of_address=60
+)
 
 
 def limits() -> Limits:

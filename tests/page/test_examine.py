@@ -29,7 +29,7 @@ SILENT, PATIENCE = 120.0, 30.0  # seconds: no test waits for the first
 
 @pytest.fixture(scope="module")
 def plain() -> Iterator[str]:
-    with serving(of_pair(toy(), k=0), tells="raw") as address:
+    with serving(of_pair(toy(), k=0), tells="") as address:
         yield address
 
 
@@ -59,18 +59,19 @@ def test_a_lossless_server_is_green_and_says_what_it_would_have_shown(plain: str
     states = told(news)
     end = states[-1]
     assert (end["verdict"], end["reference"], end["pair"], end["seed"]) == (
-        "lossless", "log-probabilities", "server", 5
+        "lossless", "samples", "server", 5
     )  # fmt: skip
     assert "would have shown" in end["sentences"][0] and len(end["contexts"]) == 3
     for one in end["contexts"]:
         assert one["done"] == 400 and len(one["tests"]) == 4 and len(one["needed"]) == 27 and one["witness"]
-    assert {one.kind for one in news} == {"notice", "lines", "done"} and all("verdict" not in one for one in states[:-1])
+    assert {one.kind for one in news} == {"notice", "lines", "done"}
+    assert all("verdict" not in one for one in states[:-1])
     assert KEY not in str(news) and address not in str(news) and KEY not in repr(request(address, plain, key=KEY))
     assert nobody_examines()
 
 
 def test_a_planted_mistake_is_red_before_the_end_and_in_the_visitors_language(plain: str) -> None:
-    with serving(of_pair(toy(), MISTAKES["target_minus_target"])) as address, speaking("zh"):
+    with serving(of_pair(toy(), MISTAKES["argmax_draft"])) as address, speaking("zh"):
         states = told(list(examine.run(request(address, plain))))
     assert states[-1]["verdict"] == "not lossless" and states[-1]["sentences"][0].startswith("不是无损的")
     first = next(one for one in states if "verdict" in one)
@@ -168,8 +169,8 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_refused_before_anything_is_asked(name: str) -> None:
     fields, said = BAD[name]
-    good = {"address": "http://127.0.0.1:1", "plain": "http://127.0.0.1:2", "key": None, "embedded": False, "draws": 1_000,
-            "temperature": 0.8, "seed": 1}  # fmt: skip
+    good = {"address": "http://127.0.0.1:1", "plain": "http://127.0.0.1:2", "key": None, "embedded": False}
+    good |= {"draws": 1_000, "temperature": 0.8, "seed": 1}
     with pytest.raises(InputError, match=said):
         check_examination(**good | fields)
     asked: Any = SimpleNamespace(_data={"pair": "server", **good, **fields})

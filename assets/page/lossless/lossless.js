@@ -7,6 +7,8 @@ const KIT = require("../race/player.js");
 const { EXACT, FALSE_ALARM, NEAR, FIRST, sampleAt, isRed, isExact, checksOf, verdictOf, neededBy, count, roughly, figure } = require("./reading.js");
 const { examination } = require("./server.js");
 
+const SERVER_DRAWS = 1; // the second number of draws: the others take a server many minutes
+
 function mount(element, props, watch, trigger, server) {
   const { h, s, text, line, rect, svg, hatch, chip, fill, words, sentences, shown, visible, niceStep, chance } = KIT;
   const W = JSON.parse(props.words), PW = document.querySelector(".sd-player").words, root = element.querySelector(".sd-proof"), part = {};
@@ -173,7 +175,10 @@ function mount(element, props, watch, trigger, server) {
 
   function choose(change) {
     Object.assign(S, change);
-    if (change.pair) S.draws = DRAWS[S.pair][+part.draws.value];
+    if (change.pair) {
+      part.draws.value = isServer() ? SERVER_DRAWS : DRAWS[S.pair].length - 1;
+      S.draws = DRAWS[S.pair][+part.draws.value];
+    }
     if (!isServer() && !RECORDED[S.pair]) fetchRecorded(S.pair);
     if (S.running && !isAsked()) stop();
     else if (change.pair) say("");
@@ -191,6 +196,7 @@ function mount(element, props, watch, trigger, server) {
   function stop() {
     trigger("stop");
     over();
+    if (S.asked && S.asked.pair === "server") say(W.server.stopped);
   }
 
   function over() {
@@ -198,7 +204,7 @@ function mount(element, props, watch, trigger, server) {
     S.running = false;
     const done = S.live ? S.live.done : 0;
     if (props.wrong) say(props.said, true);
-    else if (S.asked.pair === "server") { if (!S.live || !S.live.status) say(W.server.stopped); }
+    else if (S.asked.pair === "server") say(props.said);
     else if (done < S.asked.draws) say(words(W.rail.stopped, { done: count(done) }));
     draw();
   }

@@ -39,7 +39,7 @@ function examination(W, part, servers, stamp) {
   function place(name, choices) {
     if (!free) return h("select", {}, choices.map((one) => h("option", { value: one }, one || "–")));
     const list = "sd-list-" + name;
-    const node = h("input", { ...bare, type: "url", inputmode: "url", placeholder: "http://127.0.0.1:8000", list: listed.length ? list : null, value: choices[0] || "" });
+    const node = h("input", { ...bare, type: "url", inputmode: "url", list: listed.length ? list : null, value: choices[0] || "" });
     return listed.length ? [node, h("datalist", { id: list }, listed.map((one) => h("option", { value: one })))] : node;
   }
 
@@ -103,7 +103,7 @@ function examination(W, part, servers, stamp) {
 
   function facts(told, one) {
     const F = V.facts, { equal, of, gap } = one.greedy, seen = one.witness, rows = [];
-    if (seen) rows.push([F.witness, words(F.token, { place: seen.place, piece: visible(seen.piece), expected: chance(seen.expected), seen: chance(seen.seen), n: count(seen.of) })]);
+    if (seen) rows.push([F.witness, words(seen.after.length ? F.token_after : F.token, { after: visible(seen.after.join("")), place: seen.place, piece: visible(seen.piece), expected: chance(seen.expected), seen: chance(seen.seen), n: count(seen.of) })]);
     rows.push([F.text, equal === of ? words(F.same, { of }) : words(one.near_tie ? F.tie : F.parts, { n: equal + 1, gap: figure(gap ?? 0) })]);
     const rates = Object.entries(one.drafted || {}).filter(([, counts]) => counts).map(([mode, [drafted, accepted]]) => words(F[mode], { drafted: count(drafted), accepted: count(accepted), share: drafted ? Math.round((100 * accepted) / drafted) : 0 }));
     rows.push([F.acceptance, rates.length ? rates.join(F.and) : F.untold]);
