@@ -80,7 +80,7 @@ function examination(W, part, servers, stamp) {
     if (!told) part.place.textContent = "";
     else {
       const { kind, version, model } = told.server, after = told.verdict && !running ? words(V.after, { seconds: count(told.seconds) }) : "";
-      part.place.textContent = sentences(words(V.place, { kind, version, model: visible(model), k: told.server.k ?? "–", temperature: told.temperature, against: told.against }), after, told.notes);
+      part.place.textContent = sentences(words(told.draws ? V.place : V.place_greedy, { kind, version, model: visible(model), k: told.server.k ?? "–", temperature: told.temperature, against: told.against }), after, told.notes);
     }
     part.contexts.replaceChildren(...(told ? [...contextsIn(told).map((one) => context(told, one)), limits(told)] : []).filter(Boolean));
   }

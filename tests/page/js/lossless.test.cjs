@@ -7,6 +7,7 @@ const path = require("node:path");
 const { test } = require("node:test");
 
 const lossless = require(path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "reading.js"));
+const server = require(path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "server.js"));
 const { toy: RECORDED, embedded: REAL } = JSON.parse(fs.readFileSync(process.env.CERTIFICATES, "utf8"));
 
 /* Caught, or with the number of draws that it takes, or with the length of the drafts that show it. */
@@ -51,4 +52,12 @@ test("a sample is looked at where it is asked for, else as it stands; without on
 test("numbers for people", () => {
   assert.deepEqual([88, 4577, 61044, 4.2e6, 1.55e8, 2e9].map((n) => lossless.roughly(n)), ["88", "4,600", "61,000", "4.2 million", "160 million", "2.0 billion"]);
   assert.deepEqual([0, 0.1432, 0.0004, 1.2e-16].map(lossless.figure), ["0", "0.143", "4e−4", "1e−16"]);
+});
+
+test("a server's certificate tells its share of the work, and what it cannot show", () => {
+  const contexts = [{ done: 100, needed: { a: 90, b: 500, c: null, d: null } }, { done: 50, needed: { a: null, b: 300, c: null, d: 99 } }];
+  assert.equal(server.share({ draws: 100, contexts }), 0.75);
+  assert.equal(server.share({ draws: 0, contexts }), 0); // greedy
+  assert.deepEqual(server.blind({ draws: 100, contexts }), [["b", 300], ["c", Infinity]]);
+  assert.deepEqual(server.blind({ draws: 100, contexts: [{ done: 3 }] }), []);
 });
