@@ -22,16 +22,15 @@ import json, os, signal, subprocess, sys, threading, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 how = os.environ.get("FAKE", "")
 speculative = "--speculative-config" in sys.argv
-child = subprocess.Popen([sys.executable, "-c", "import signal, time; " + (
-    "signal.signal(signal.SIGTERM, signal.SIG_IGN); " if how == "deaf" else "") + "time.sleep(600)"])
+if how == "deaf":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the child inherits it: deaf from its first moment
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 name = "speculative" if speculative else "plain"
 notes = {{"arguments": sys.argv[1:], "processes": [os.getpid(), child.pid]}}
 path = os.path.join(os.environ["FAKE_NOTES"], name)
 with open(path + ".half", "w") as file:
     json.dump(notes, file)
 os.rename(path + ".half", path)
-if how == "deaf":
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("loading \\x1b[31mweights", flush=True)
 if how == "dies" and not speculative:
     sys.exit("RuntimeError: no memory left")
