@@ -16,7 +16,7 @@ from specdec.proof.pair import toy
 from specdec.ui import request
 
 pytestmark = chrome.pytestmark
-DRAWS = 400
+DRAWS = 200
 
 
 @pytest.fixture(scope="module", autouse=True)
