@@ -706,6 +706,31 @@ def test_a_player_that_nobody_sees_stands_still(open_page):
     assert page.evaluate("document.querySelector('[data-part=scrub]').value") == before
 
 
+# Takes the player out of the page and puts it back, until the browser tells of both changes in one message.
+GONE_AND_BACK = """async () => {
+  const player = document.querySelector(".sd-player"), home = player.parentNode, next = player.nextSibling;
+  const frame = () => new Promise(requestAnimationFrame);
+  let both = false;
+  new IntersectionObserver((changes) => { both = !changes[0].isIntersecting && changes.at(-1).isIntersecting; }).observe(player);
+  while (!both) {
+    player.remove();
+    await frame();
+    home.insertBefore(player, next);
+    for (const begun = performance.now(); performance.now() - begun < 40; );
+    await frame();
+    for (const begun = performance.now(); performance.now() - begun < 40; );
+  }
+}"""
+
+
+def test_a_player_that_was_gone_for_a_moment_goes_on(open_page):
+    page = open_page()
+    wait_for(page, "playing")
+    page.evaluate(GONE_AND_BACK)
+    before = page.evaluate("document.querySelector('[data-part=scrub]').value")
+    page.wait_for_function("(before) => document.querySelector('[data-part=scrub]').value !== before", arg=before)
+
+
 class SlowEngine:
     """A toy run that begins briskly and then takes its time: one that somebody will want to stop, and that leaves the
     page time to notice, however busy the machine is."""
