@@ -362,8 +362,7 @@ function mount(element, props, watch, trigger) {
     root.addEventListener("click", (event) => { const node = target(event); if (node) { touch(); card.pinned() && card.anchor() === node ? card.hide() : open(node, true); } });
     document.addEventListener("pointerdown", (event) => { if (card.pinned() && !target(event) && !event.target.closest(".sd-inline")) card.hide(); });
     document.addEventListener("keydown", (event) => event.key === "Escape" && card.hide()); // wherever the focus is
-    // A busy page is told of several changes at once: the last one holds.
-    new IntersectionObserver((changes) => { S.seen = changes.at(-1).isIntersecting; S.last = performance.now(); draw(); }).observe(root);
+    new IntersectionObserver((changes) => { S.seen = changes.at(-1).isIntersecting; S.last = performance.now(); draw(); }).observe(root); // a busy page is told of several at once
     new IntersectionObserver((changes) => { S.below = changes.at(-1).isIntersecting; draw(); }).observe(root.querySelector(".sd-two"));
     new ResizeObserver(() => { if (S.run && measure()) resized(); }).observe(root);
   }
