@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -204,7 +204,13 @@ def test_an_engine_in_this_process_is_certified_too() -> None:
         engine.law((0, 1), SamplingParams(), 1)
 
 
-# The grids, in full.
+# The grids, in full. What takes minutes is left out of CI.
+MANY_DRAWS = {"block_residual", "unjudged_fourth", "residual_floor", "lenient", "other_temperature", "one_coin"}
+QUICK = {"draft_model", "eagle3:tree", "prompt_lookup", "none"}
+
+
+def grid(names: Iterable[str], slow: Callable[[str], bool]) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.exhaustive if slow(name) else ()) for name in names]
 
 
 @functools.cache
@@ -216,7 +222,7 @@ def predicted(k: int) -> dict[str, int | None]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("key", MISTAKES)
+@pytest.mark.parametrize("key", grid(MISTAKES, MANY_DRAWS.__contains__))
 def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, record_property: Any) -> None:
     needed = predicted(max(2, MISTAKES[key].least_k))[key]
     assert needed is not None
@@ -230,7 +236,11 @@ def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, r
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "drafter", [name for name, m in METHODS.items() if "embedded" in m.families and name != ADAPTIVE]
+    "drafter",
+    grid(
+        (name for name, m in METHODS.items() if "embedded" in m.families and name != ADAPTIVE),
+        lambda name: name not in QUICK,
+    ),
 )
 def test_every_drafter_is_green_at_20_000_draws(drafter: str, record_property: Any) -> None:
     """On the embedded models. `adaptive` chooses its depths by measured costs; it is judged with its own tests."""
