@@ -151,6 +151,10 @@ METHODS = {
             gpu="LookUp", peer=True,
             card=Card({"Saxena 2023": "https://github.com/apoorvumang/prompt-lookup-decoding"}),
         ),
+        Method(
+            "suffix", "drafters.suffix.SuffixDrafter", families=(EMBEDDED, TUNED),
+            card=Card({"Oliaro et al. 2024": "https://arxiv.org/abs/2411.04975"}),
+        ),
         variant(MODEL_DRAFT, "draft_model:scratch", "draft_model_scratch"),
         variant(MODEL_DRAFT, "draft_model:story", "draft_model_story"),
         variant(MODEL_DRAFT, "draft_model:large", "draft_model_large"),

@@ -7,6 +7,7 @@ from .eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter
 from .early_exit import EarlyExitDrafter
 from .medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
 from .prompt_lookup import PromptLookupDrafter
+from .suffix import SuffixDrafter
 from .universal import ForeignModel, UniversalDrafter
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "MedusaTreeDrafter",
     "NoDrafter",
     "PromptLookupDrafter",
+    "SuffixDrafter",
     "UniversalDrafter",
 ]

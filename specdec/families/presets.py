@@ -16,7 +16,7 @@ from ..methods import DEFAULT, EMBEDDED, TUNED
 from .hub import MORE
 
 BESIDE, OTHERWISE = " + ", "~"
-ALWAYS = ("prompt_lookup", "none")  # ways of drafting that need nothing but the target
+ALWAYS = ("prompt_lookup", "suffix", "none")  # ways of drafting that need nothing but the target
 MODEL = (DEFAULT, "adaptive")
 EAGLE3, MEDUSA, EXIT = ("eagle3", "eagle3:tree"), ("medusa", "medusa:tree"), ("early_exit",)
 UNIVERSAL = ("universal",)

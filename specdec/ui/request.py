@@ -127,6 +127,14 @@ def check_examination(
     )
 
 
+def listed(names: Sequence[str]) -> str:
+    """Drafters with their variants in brackets: `medusa (:tree), none`."""
+    variants: dict[str, list[str]] = {}
+    for base, colon, variant in (name.partition(":") for name in names):
+        variants.setdefault(base, []).extend([colon + variant] if colon else [])
+    return ", ".join(f"{base} ({', '.join(more)})" if more else base for base, more in variants.items())
+
+
 def server_texts(*texts: Any) -> list[str]:
     """Addresses and a key, without the spaces around them."""
     for text in texts:
@@ -153,7 +161,7 @@ def known_drafter(name: Any, family: str) -> str:
     names = drafters(family)
     fixed = [name for name in names if name not in (ADAPTIVE, "none")]
     if not isinstance(name, str) or name not in [*names, *(f"{ADAPTIVE}:{one}" for one in fixed)]:
-        raise InputError(say("drafter", names=", ".join(names)))
+        raise InputError(say("drafter", names=listed(names)))
     return name
 
 

@@ -261,7 +261,7 @@ def test_every_decision_of_the_recorded_traces_can_be_recomputed() -> None:
 
 
 def test_an_unknown_drafter_is_refused_with_the_choices(exact: Family) -> None:
-    with pytest.raises(ValueError, match="choose from none, prompt_lookup, draft_model"):
+    with pytest.raises(ValueError, match="choose from none, suffix, prompt_lookup, draft_model"):
         race(exact, PROMPT, drafter="telepathy")
 
 
@@ -294,7 +294,7 @@ def crowded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_further_draft_is_a_drafter_of_its_own_name(crowded: Path) -> None:
     family = zoo.load(str(crowded), torch.float32)
     drafts = ["draft_model", "draft_model:of_mine", "draft_model:story"]
-    assert list(family.drafters) == ["none", "prompt_lookup", *drafts, "early_exit"]
+    assert list(family.drafters) == ["none", "suffix", "prompt_lookup", *drafts, "early_exit"]
     assert [name for name in family.describe() if name.startswith("draft")] == drafts
     family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
     _, drafter = family.lane("adaptive:draft_model:story", 64)
@@ -314,7 +314,14 @@ def test_a_tuned_target_shares_the_tokenizer_and_the_draft_around_it(
     monkeypatch.setattr(zoo, "_loaded", {})
     monkeypatch.setitem(zoo.FOLDERS, "tuned", crowded / "tuned")
     family = zoo.load("tuned", torch.float32)
-    assert list(family.drafters) == ["none", "prompt_lookup", "draft_model", "draft_model:tuned", "early_exit"]
+    assert list(family.drafters) == [
+        "none",
+        "suffix",
+        "prompt_lookup",
+        "draft_model",
+        "draft_model:tuned",
+        "early_exit",
+    ]
     assert family.describe()["family"] == "tuned"
     assert family.encode(PROMPT) == zoo.load(str(crowded), torch.float32).encode(PROMPT)
     (crowded / "draft_model").unlink()

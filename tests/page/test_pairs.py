@@ -67,7 +67,7 @@ def test_a_draft_with_another_tokenizer_is_refused_unless_it_is_marked(server, t
     assert refused.kind == "error" and "some/draft: another tokenizer: id 1 is '!'" in refused.text
     assert "write ~ before the draft's name" in refused.text
     marked = "some/target + ~some/draft"
-    assert menu.drafters(marked) == ["universal", "prompt_lookup", "none"]
+    assert menu.drafters(marked) == ["universal", "prompt_lookup", "suffix", "none"]
     news = list(session.run(check("Once upon", "universal", family=marked, max_tokens=8)))
     assert news[-1].kind == "done"
     header = json.loads(next(item.text for item in news if item.kind == "lines" and item.text))
@@ -105,7 +105,7 @@ def test_the_menu_offers_what_fits_into_memory(monkeypatch):
     for name in presets.PRESETS:
         line = menu.family_line(name)
         assert presets.PRESETS[name].licence in line and ("agreement" in line) == presets.PRESETS[name].gated
-        assert menu.drafters(name)[-2:] == ["prompt_lookup", "none"]
+        assert menu.drafters(name)[-3:] == ["prompt_lookup", "suffix", "none"]
         assert check("Hi", menu.drafters(name)[0], family=name).family == name
 
 

@@ -167,7 +167,7 @@ def test_one_domain_gives_nothing_of_the_others(family: Path) -> None:
 
 def test_a_tuned_target_is_drafted_for_by_the_old_draft_and_by_its_own(family: Path) -> None:
     general, tuned = zoo.load(str(family), torch.float32), zoo.load(str(family / "tuned"), torch.float32)
-    assert list(tuned.drafters) == ["none", "prompt_lookup", "draft_model", "draft_model:tuned", "early_exit"]
+    assert list(tuned.drafters) == ["none", "suffix", "prompt_lookup", "draft_model", "draft_model:tuned", "early_exit"]
     assert general.draft is not None and tuned.draft is not None
     assert torch.equal(tuned.draft.embedding, general.draft.embedding)
     assert not torch.equal(tuned.drafts["draft_model:tuned"].embedding, general.draft.embedding)
@@ -209,7 +209,7 @@ def check_texts(ours: zoo.Family) -> None:
         events = list(generate(Task(target, ours.encode("the old king"), params, drafter, k=4)))
         assert not any(isinstance(event, Failed) for event in events)
         texts[name] = [token for event in events if isinstance(event, Committed) for token in event.tokens]
-        if name not in ("none", "prompt_lookup"):
+        if name not in ("none", "prompt_lookup", "suffix"):
             assert any(isinstance(event, Drafted) for event in events)
     assert all(text == texts["none"] for text in texts.values())
 
