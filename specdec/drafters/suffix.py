@@ -18,8 +18,8 @@ class SuffixDrafter:
     """Of all suffixes of the text that occurred before, the one whose continuation is expected to hold for longest.
 
     A node of the text's suffix tree is here the list of places where a suffix ended. It is narrowed token by token,
-    from the end of the text backwards, so that no tree has to be kept. A continuation takes the most frequent next token
-    at each step; its chance is the product of their shares, and its score the sum of those chances, which is the
+    from the end of the text backwards, so that no tree has to be kept. A continuation takes the most frequent next
+    token at each step; its chance is the product of their shares, and its score the sum of those chances, which is the
     number of tokens that it expects to be kept. It ends at `k` tokens, at as many as the suffix has (the paper's
     factor 1), and where its chance falls below `floor`. A copy is not a draw, so each token is a point mass.
     """

@@ -711,7 +711,7 @@ GONE_AND_BACK = """async () => {
   const player = document.querySelector(".sd-player"), home = player.parentNode, next = player.nextSibling;
   const frame = () => new Promise(requestAnimationFrame);
   let both = false;
-  new IntersectionObserver((changes) => { both = !changes[0].isIntersecting && changes.at(-1).isIntersecting; }).observe(player);
+  new IntersectionObserver((seen) => { both = !seen[0].isIntersecting && seen.at(-1).isIntersecting; }).observe(player);
   while (!both) {
     player.remove();
     await frame();
