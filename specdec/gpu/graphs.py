@@ -9,16 +9,21 @@ length, and attention reads a whole bucket of the cache. No kernel here makes th
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.torch_version import TorchVersion
 
 from ..models.transformer import Layer, Transformer
 
 SMALLEST = 256  # of the buckets; each is twice the one before
 WARM_UPS = 2
+STREAMS = 32  # that torch has; then it hands out the same ones again
+# Until then a capture that fails leaves the allocator capturing, and the next one asserts (pytorch 180395).
+FAILURES_STAY = TorchVersion(torch.__version__) < (2, 12)
 
 
 def bucket_for(end: int, capacity: int) -> int:
@@ -117,20 +122,25 @@ class Graphs:
     """Steps over tensors that stay in place: captured at first use, replayed from then on.
 
     Where a step cannot be captured all run as they are, and `reason` says why. All graphs share one pool of memory:
-    between steps nothing may live in it, so steps leave their results in tensors made before.
+    between steps nothing may live in it, so steps leave their results in tensors made before. They are warmed up and
+    captured on a stream that no other living `Graphs` has (`lend`).
     """
+
+    broken = ""  # why nothing can be captured any more, by this process
 
     def __init__(self, device: str) -> None:
         self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"
         self.seconds = 0.0  # that capturing took
         self.keys: list[Hashable] = []  # in the order of first use, captured or not
         self._captured: dict[Hashable, torch.cuda.CUDAGraph] = {}
+        self._stream: torch.cuda.Stream | None = None
 
     def prepare(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
         """Capture `step`, unless that was done or cannot be. Its counters, `state`, are restored after warm-up."""
         if key in self.keys:
             return
         self.keys.append(key)
+        self.reason = self.reason or Graphs.broken
         if not self.reason:
             start = time.perf_counter()
             try:
@@ -149,7 +159,11 @@ class Graphs:
 
     def _capture(self, step: Callable[[], None], state: Tensor) -> torch.cuda.CUDAGraph:
         """Libraries set themselves up in the first calls, which cannot be captured; capturing itself runs nothing."""
-        before, current, stream = state.clone(), torch.cuda.current_stream(), torch.cuda.Stream()
+        if self._stream is None:
+            self._stream = lend()
+            weakref.finalize(self, give_back, self._stream, self._captured)
+        before, current, stream = state.clone(), torch.cuda.current_stream(), self._stream
+        capturing = False
         stream.wait_stream(current)
         try:
             with torch.cuda.stream(stream):
@@ -159,9 +173,36 @@ class Graphs:
             current.wait_stream(stream)
             pool = next((graph.pool() for graph in self._captured.values()), None)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=pool):
+            capturing = True
+            with torch.cuda.graph(graph, pool=pool, stream=stream):
                 step()
+            capturing = False
         finally:
+            if capturing and FAILURES_STAY:
+                Graphs.broken = "an earlier graph could not be captured, and torch before 2.12 captures no other then"
             torch.cuda.set_stream(current)  # a capture that failed may have left another
             state.copy_(before)
         return graph
+
+
+# cuBLAS has one workspace a stream, and every graph captured there holds its address. From torch 2.12 on the end of
+# any of them frees it (pytorch 193402): graphs that do not end together must not share a stream.
+_free: list[torch.cuda.Stream] = []
+_made: set[int] = set()
+
+
+def lend() -> torch.cuda.Stream:
+    """A stream for the graphs of one owner. RuntimeError if all are lent."""
+    if _free:
+        return _free.pop()
+    for _ in range(STREAMS):
+        stream = torch.cuda.Stream()
+        if stream.cuda_stream not in _made:
+            _made.add(stream.cuda_stream)
+            return stream
+    raise RuntimeError(f"{STREAMS} texts have graphs already, and torch has no more streams")
+
+
+def give_back(stream: torch.cuda.Stream, graphs: dict[Hashable, torch.cuda.CUDAGraph]) -> None:
+    graphs.clear()  # before another owner captures there
+    _free.append(stream)

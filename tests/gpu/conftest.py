@@ -1,0 +1,3 @@
+"""A device for tests of what is captured."""
+
+from fakecuda import false_cuda  # noqa: F401 -- a fixture
