@@ -20,6 +20,7 @@ from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
 from ..models.config import FAMILIES
+from ..models.device import multiplies_bfloat16
 from ..models.transformer import EightBit, Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -278,18 +279,16 @@ def at_its_fastest(family: Family) -> Family:
 
 
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
-    """bfloat16 on a GPU. On a CPU float32 for small models; bfloat16 for large ones if its hardware multiplies that.
+    """float32 for small models; bfloat16 for large ones, if the hardware multiplies that.
 
-    Large matrices cost what their bytes cost. Small ones cost what a call costs, and a bfloat16 call costs
-    several times a float32 one (27 against 6 µs at 192 × 576 on the CPU this was measured on).
+    Large matrices cost what their bytes cost. Small ones cost what a call costs: on a CPU a bfloat16 call costs several
+    times a float32 one (27 against 6 µs at 192 × 576 where this was measured), on a GPU it takes more kernels. And in
+    float32 greedy text is plain decoding's, without near-ties.
     """
-    if device != "cpu":
-        return torch.bfloat16
     with naming(folder):
         files = weight_files(folder) if any(folder.glob("*.safetensors")) else {}
     stored = sum((folder / file).stat().st_size for file in files if (folder / file).is_file())
-    supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
-    return torch.bfloat16 if stored > SMALL and supported() else torch.float32
+    return torch.bfloat16 if stored > SMALL and multiplies_bfloat16(device) else torch.float32
 
 
 def tune_padding(target: Transformer, passes: int = 30, dearest: float = 1.02) -> None:

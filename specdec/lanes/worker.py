@@ -3,7 +3,7 @@
 In one process, page and engine would share the interpreter's lock: serving a run's events cost the run a tenth
 of its speed. Calls go down the process' standard input as pickles, what they yield comes back up its output. One call
 at a time. A process that dies, or is silent for too long and is ended, breaks its call only: the next call starts
-another.
+another. After an error that CUDA keeps for the whole process it ends by itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class RemoteFamily:
         return self.facts
 
 
-Answers = queue.SimpleQueue[tuple[bool, "Exception | None", Any]]  # whether the call ended, an error, an item
+# Whether the call ended, an error, an item; of the last answer whether the process ends, too.
+Answers = queue.SimpleQueue[tuple[bool, "Exception | None", Any]]
 
 
 class Process:
@@ -125,6 +126,8 @@ class Process:
                 self._heard, self._patience = time.monotonic(), self._bear[1]
                 if number == self._number:
                     self._answers.put(tuple(answer))
+                    if answer[0] and answer[2]:  # its turn is never given back: who waits for it goes to another
+                        break
                     if answer[0]:
                         self.turn.release()
         self.kill()
@@ -289,7 +292,23 @@ def serve(known: dict[str, Callable[..., Iterator[Any]]]) -> None:
         except Exception as broken:
             log.exception("a call of the engine broke off")
             error = RuntimeError(f"{type(broken).__name__}: {broken}")
-        send(sink, (number, True, error, None))
+        ends = spoiled()
+        send(sink, (number, True, error, ends))
+        if ends:
+            os._exit(1)
+
+
+def spoiled() -> bool:
+    """Whether CUDA keeps an error, an illegal address say: then every further run of this process would fail."""
+    import torch
+
+    try:
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+    except RuntimeError:
+        log.exception("an error stays on the GPU, so this process ends")
+        return True
+    return False
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from torch import nn, Tensor
 from ..types import is_chain
 from .base import tree_depths
 from .checkpoint import brief, naming, read_json, read_weights, Weights
+from .device import settle
 from .pretrained import built, config_of, context_of, unfit
 
 # Whose trees are tested against their paths, windows included. A model may hide tokens in a place of its own, as
@@ -69,6 +70,7 @@ class HuggingFaceModel:
 
     def __init__(self, config: Any, weights: Weights, dtype: torch.dtype, device: str = "cpu") -> None:
         """`config` is one of transformers', made by `config_of`; `weights` are under the Hub's names."""
+        settle(device)
         self.model, self.dtype, self.device = built(config, weights, dtype, device), dtype, device
         self.kind: str = config.model_type
         self.source: Path | None = None

@@ -24,6 +24,7 @@ from .base import common_prefix, tree_depths
 from .cache import StaticCache
 from .checkpoint import check_tensors, naming, read_weights, Weights
 from .config import Config
+from .device import settle
 
 LANES = 32  # torch's kernel for 8 bits reads this many inputs at once, even past the end of a row
 
@@ -80,6 +81,7 @@ class Transformer:
         self, config: Config, weights: Weights, dtype: torch.dtype, device: str = "cpu", eight_bit: bool = False
     ) -> None:
         """With `eight_bit` the matrices are kept in 8 bits: for drafts, whose every law is as good as another."""
+        settle(device)
         self.config, self.dtype, self.device, self.eight_bit = config, dtype, device, eight_bit
         self.source: Path | None = None  # the folder that it was read from
         self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
@@ -90,6 +92,9 @@ class Transformer:
         # In low precision a lone row takes another matrix kernel than several rows, and rounds differently. Where
         # a second row is free (`zoo` measures that), plain decoding computes two: greedy texts then part less often.
         self.pad_single_rows = False
+        # A prompt then needs no mask. With one, and heads that share keys, a GPU takes its slowest kernel: all scores
+        # at once, in float32. A CPU would round otherwise, and gain nothing.
+        self.causal_prefill = device != "cpu"
 
         def take(name: str) -> Tensor:
             if name not in weights:
@@ -107,6 +112,7 @@ class Transformer:
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
         self.head = self._after_norm(head, norm, width)
+        del embedding, head  # in float32: with them there, an 8B would not load onto a card of 24 GB
         self.norm = (norm * width**0.5).to(dtype)
         self.layers = [self._layer(i, weights, take) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
@@ -258,7 +264,8 @@ class Transformer:
             x = F.embedding(torch.tensor(source, device=self.device), self.embedding)
         end = start + len(x)
         angles = self._rotary(start, len(x), parents)
-        masks = {window: self._mask(window, start, len(x), parents) for window in self._windows}
+        causal = self.causal_prefill and start == 0 and is_chain(parents)
+        masks = {w: None if causal and w is None else self._mask(w, start, len(x), parents) for w in self._windows}
         states = cache.states
         # Views of all layers at once: one by one they would cost a small model some per cent of its pass.
         new = cache.data[first:last, :, start:end].unbind()
@@ -279,13 +286,14 @@ class Transformer:
     ) -> Tensor:  # fmt: skip  # x: [n, hidden]; new: [2 kv_heads, n, head_dim]; keys: [kv_heads, head_dim, end]
         qkv = self.project_qkv(rms_normalise(x, self._floor) if read is None else read, layer, angles)
         new.copy_(qkv[self.heads :])
-        if self.heads == self.kv_heads and self.dtype == torch.float32:
+        causal = mask is None and len(x) > 1
+        if self.heads == self.kv_heads and self.dtype == torch.float32 and not causal:
             scores = bmm(qkv[: self.heads], keys)
             y = bmm((scores if mask is None else scores.add_(mask)).softmax(-1), values)
         else:
             y = F.scaled_dot_product_attention(
                 qkv[None, : self.heads], keys.transpose(1, 2)[None], values[None], None if mask is None else mask[None],
-                scale=1.0, enable_gqa=self.heads != self.kv_heads,
+                is_causal=causal, scale=1.0, enable_gqa=self.heads != self.kv_heads,
             )[0]  # fmt: skip
         return self.attention_out_and_mlp(x, y, layer)
 

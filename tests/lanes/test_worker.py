@@ -160,6 +160,42 @@ def test_a_process_that_dies_breaks_its_call_and_the_next_has_another(worker: Wo
     assert list(worker.race(worker.load("embedded", "cpu"), PROMPT, "none", 0, PARAMS))
 
 
+SPOILED = """
+import os, threading
+import torch
+from specdec.lanes import worker
+
+def fine():
+    yield os.getpid()
+
+def spoil():  # as torch has it after an illegal address; the call itself may have told that as an event
+    def stays():
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+    torch.cuda.is_initialized, torch.cuda.synchronize = lambda: True, stays
+    yield os.getpid()
+
+worker.serve({"fine": fine, "spoil": spoil})
+"""
+
+
+def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call itself keeps its answers, and one that waited for its turn is whole, too."""
+    (tmp_path / "spoiled_engine.py").write_text(SPOILED, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with contextlib.closing(Worker("spoiled_engine")) as worker:
+        (first,) = worker.call("fine")
+        spoiling = worker.call("spoil", pulse=True)
+        told = [next(spoiling)]
+        waiting = worker.call("fine", pulse=True)
+        assert next(waiting) is None
+        told += spoiling
+        assert [pid for pid in told if pid is not None] == [first]
+        (second,) = (pid for pid in waiting if pid is not None)
+        assert second != first
+
+
 def test_prints_of_the_engine_are_no_answers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
