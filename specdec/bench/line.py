@@ -6,10 +6,8 @@ Each is a client of its own, with a prompt that no other has. What comes back is
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
-from gradio_client import Client
-from gradio_client.client import Job
 from tqdm import tqdm
 
 from ..figures.stats import middle
@@ -17,16 +15,22 @@ from ..traces import audit
 from ..traces.file import Trace
 from .serving import served
 
+if TYPE_CHECKING:
+    from gradio_client.client import Job
+
 VISITORS = 20
 LOOK = 0.05
 
 
 def report(tokens: int) -> dict[str, Any]:
+    from gradio_client import Client
+
     prompts = [f"Visitor number {i} opened the door and" for i in range(VISITORS)]
     with served() as url:
         list(Client(url, verbose=False).submit("The models load", max_tokens=2, api_name="/run"))
         clients = [Client(url, verbose=False) for _ in tqdm(prompts, desc="visitors", unit="client")]
-        came, jobs = [], list[Job]()
+        came: list[float] = []
+        jobs: list[Job] = []
         for client, prompt in zip(clients, prompts, strict=True):
             came.append(time.monotonic())
             jobs.append(client.submit(prompt, max_tokens=tokens, temperature=0.8, api_name="/run"))

@@ -11,9 +11,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
-from gradio_client import Client
 from tqdm import tqdm
 
 from ..events import Event, from_dict
@@ -23,11 +22,16 @@ from ..types import SamplingParams
 from .options import Options
 from .prompts import PROMPTS
 
+if TYPE_CHECKING:
+    from gradio_client import Client
+
 SETTING: dict[str, Any] = {"drafter": "draft_model", "k": 3, "temperature": 0.8}
 
 
 def report(options: Options) -> dict[str, Any]:
     """Tokens per second of both lanes, watched over alone; medians over pairs, the two taking turns at going first."""
+    from gradio_client import Client
+
     prompt = PROMPTS["story"][0]
     params = SamplingParams(SETTING["temperature"], max_tokens=options.tokens)
     with contextlib.closing(Worker()) as worker, served() as url:

@@ -8,7 +8,9 @@ The same seed gives the same text again, though not the plain loop's: random num
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterator
+import functools
+import gc
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +30,7 @@ from .drafting import deepest, Draft, form_of
 from .graphs import bucket_for
 
 KEPT = 4  # cycles, with their graphs, that wait for a further run of their kind
+NO_ROOM = "the GPU has no room for this run; shorten it, choose a smaller pair, or end what else uses the GPU"
 _idle: dict[tuple[object, ...], Cycle] = {}
 
 
@@ -97,11 +100,23 @@ def leased(task: Task) -> Iterator[Cycle]:
     assert isinstance(target, Transformer)
     warps = params.temperature, params.top_k, params.top_p
     key = (target, draft, deepest(draft, task.k), capacity(task), warps, task.details)
-    cycle = _idle.pop(key, None) or Cycle(target, draft, task.k, capacity(task), params, details=task.details)
+    make = functools.partial(Cycle, target, draft, task.k, capacity(task), params, details=task.details)
+    cycle = _idle.pop(key, None) or with_room(make)
     yield cycle
     _idle[key] = cycle
     while len(_idle) > KEPT:
         del _idle[next(iter(_idle))]
+
+
+def with_room(make: Callable[[], Cycle]) -> Cycle:
+    """A new cycle, in the place of those that wait if there is no other. torch's OutOfMemoryError if even so not."""
+    with contextlib.suppress(torch.OutOfMemoryError):
+        return make()
+    _idle.clear()
+    gc.collect()  # what the error held
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return make()
 
 
 def _run(task: Task, lease: contextlib.AbstractContextManager[Cycle]) -> Generator[Event, None, None]:
@@ -110,6 +125,8 @@ def _run(task: Task, lease: contextlib.AbstractContextManager[Cycle]) -> Generat
         with lease as cycle:
             yield from _cycles(task, cycle, transcript, watch)
             eager = cycle.graphs.reason
+    except torch.OutOfMemoryError:
+        yield transcript.fail(MemoryError(NO_ROOM), watch.elapsed)
     except Exception as error:
         yield transcript.fail(error, watch.elapsed)
     yield transcript.finished(watch.elapsed, eager or None)

@@ -219,3 +219,37 @@ def test_a_family_loads_onto_the_device_that_is_named() -> None:
     family = zoo.read(zoo.EMBEDDED, "embedded", zoo.fastest_dtype(zoo.EMBEDDED, "meta"), "meta")
     assert family.draft is not None
     assert {(model.device, model.dtype) for model in (family.target, family.draft)} == {("meta", torch.float32)}
+
+
+@pytest.fixture
+def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+    """A device with room for one cycle; `refused` has how many waited whenever there was none."""
+    device = SimpleNamespace(room=1, refused=[])
+
+    class Large(lane.Cycle):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            if len(lane._idle) >= device.room:
+                device.refused.append(len(lane._idle))
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+            super().__init__(*arguments, **options)
+
+    lane._idle.clear()
+    monkeypatch.setattr(lane, "Cycle", Large)
+    yield device
+    lane._idle.clear()
+
+
+def test_a_run_takes_the_room_of_those_that_wait(crowded: SimpleNamespace) -> None:
+    list(lane.on_device(task("none")))
+    (first,) = lane._idle.values()
+    assert isinstance(list(lane.on_device(task("like")))[-1], Finished)
+    assert first not in lane._idle.values() and len(lane._idle) == 1 and crowded.refused == [1]
+
+
+def test_a_run_without_room_ends_in_one_sentence_and_the_next_is_whole(crowded: SimpleNamespace) -> None:
+    crowded.room = 0
+    *_, failed, end = lane.on_device(task("none"))
+    assert isinstance(failed, Failed) and failed.fatal and lane.NO_ROOM in failed.reason and "CUDA" not in failed.reason
+    assert isinstance(end, Finished) and end.reason == "failed" and crowded.refused == [0, 0]
+    crowded.room = 1
+    assert ids(list(lane.on_device(task("none"))))
