@@ -2,19 +2,21 @@
 
 *embedded* has the drafters that need nothing but a second model, *methods* every way of drafting, *hub* a pair from the
 Hub or from folders (`--target`, `--draft`) in the same way. *shapes* runs models of known shapes with random weights
-and synthetic acceptance (`shapes.py`); *gpu* does so on a GPU, beside transformers, and runs *methods* there, too: the
-report has it under `embedded`. *serving* is what a reader of the page's stream costs a run, and *page* what the
+and synthetic acceptance (`shapes.py`), on a GPU beside transformers. *gpu* is nine minutes on a card: what holds there,
+and where the time goes (`gpu.py`). With `--json` these keep each row as it is measured, and a second start goes on;
+`--minutes` bounds them. *serving* is what a reader of the page's stream costs a run, and *page* what the
 page costs its reader: bytes, waiting, the browser's main thread. *visitors* is many people at once: a class, and
 twenty with live runs of their own. *server* watches a server of others (`--server`, `--plain`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
@@ -27,8 +29,10 @@ from .. import __version__
 from ..families.zoo import Family, load, load_pair
 from ..figures import machine
 from ..figures.stats import middle
+from ..gpu import lane
 from ..methods import adapted, ADAPTIVE, DEFAULT, METHODS
-from . import page, peers, servers, serving, shapes, visitors
+from . import gpu, page, peers, servers, serving, shapes, visitors
+from .journal import Journal
 from .measure import host_syncs, pairs, Row, row, Setting, telling
 from .options import Options
 from .prompts import PROMPTS
@@ -37,6 +41,7 @@ TEMPERATURES = (0.0, 0.8)
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
 ADAPTIVE_MOST = 8  # an adaptive drafter chooses its depth itself, up to this
+CYCLES = 24  # of a suite on a GPU that wait for a further run: torch has streams for 32
 CHOOSING = 1  # rounds in which the best k is found; the reported rounds come afterwards and are others
 
 
@@ -51,30 +56,38 @@ def depths_of(drafter: str, options: Options) -> list[int]:
     return [ADAPTIVE_MOST] if drafter == ADAPTIVE else list(options.k)
 
 
-def measure(family: Family, options: Options) -> list[Row]:
+def measure(family: Family, options: Options, journal: Journal | None = None) -> list[Row]:
     """Every drafter at its best k, by domain and temperature; best by the median measured speed-up."""
+    journal = journal or Journal(None, {})
     drafters = drafters_of(options.suite, family)
     rows = []
     rounds = sum(len(depths_of(name, options)) * (CHOOSING + 1) + options.repeats + 1 for name in drafters)
     total = sum(map(len, PROMPTS.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
-        for domain, prompts in PROMPTS.items():
+        for domain in PROMPTS:
             for temperature in TEMPERATURES:
-                settings = [
-                    Setting(name, domain, temperature, k) for name in drafters for k in depths_of(name, options)
-                ]
-                found = pairs(family, prompts, settings, options.tokens, CHOOSING, bar.update)
-                tried = {setting: row(setting, measured, 0) for setting, measured in found.items()}
-                scores = {setting: speedup_of(entry) for setting, entry in tried.items()}
-                best = [max((s for s in settings if s.drafter == name), key=scores.__getitem__) for name in drafters]
-                # Seeds of its own: those that chose K would flatter what they chose.
-                measured = pairs(family, prompts, best, options.tokens, options.repeats, bar.update, CHOOSING + 1)
-                for setting in best:
-                    entry = row(setting, measured[setting], parameters_of(setting.drafter, family))
-                    by_k = {str(s.k): tried[s]["tau"] for s in settings if s.drafter == setting.drafter}
-                    syncs = host_syncs(family, setting, prompts[0], options.tokens)
-                    rows.append(entry | {"tau_by_k": by_k, "host_syncs_per_cycle": syncs})
+                found = side_by_side(family, drafters, domain, temperature, options, bar.update)
+                rows += journal.measured(f"{domain}, T = {temperature}", found)
     return rows
+
+
+def side_by_side(
+    family: Family, drafters: Sequence[str], domain: str, temperature: float, options: Options,
+    tick: Callable[[], object],
+) -> Iterator[Row]:  # fmt: skip
+    prompts = PROMPTS[domain]
+    settings = [Setting(name, domain, temperature, k) for name in drafters for k in depths_of(name, options)]
+    found = pairs(family, prompts, settings, options.tokens, CHOOSING, tick)
+    tried = {setting: row(setting, measured, 0) for setting, measured in found.items()}
+    scores = {setting: speedup_of(entry) for setting, entry in tried.items()}
+    best = [max((s for s in settings if s.drafter == name), key=scores.__getitem__) for name in drafters]
+    # Seeds of its own: those that chose K would flatter what they chose.
+    measured = pairs(family, prompts, best, options.tokens, options.repeats, tick, CHOOSING + 1)
+    for setting in best:
+        entry = row(setting, measured[setting], parameters_of(setting.drafter, family))
+        by_k = {str(s.k): tried[s]["tau"] for s in settings if s.drafter == setting.drafter}
+        syncs = host_syncs(family, setting, prompts[0], options.tokens)
+        yield entry | {"tau_by_k": by_k, "host_syncs_per_cycle": syncs}
 
 
 def parameters_of(drafter: str, family: Family) -> int:
@@ -120,10 +133,13 @@ def headline(rows: Sequence[Row], temperature: float) -> dict[str, Any]:
     return {"speedup": round(median(best.values()), 3) if best else None, "domains": best, "looping": left_out}
 
 
-def methods(family: Family, options: Options) -> dict[str, Any]:
-    """What the family's ways of drafting give, beside transformers on the same files."""
-    rows = measure(family, options)
-    print(table(rows))
+def methods(family: Family, options: Options, journal: Journal) -> dict[str, Any]:
+    """What the family's ways of drafting give, beside transformers on the same files; its rows, if time runs out."""
+    rows = measure(family, options, journal)
+    if rows:
+        print(table(rows))
+    if journal.left_out:
+        return {"rows": rows, "models": family.describe()}
     headlines = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
     for name, figures in headlines.items():
         print(f"\n{name}: measured speed-up {figures['speedup']}, the median of {figures['domains']}", end="")
@@ -137,11 +153,17 @@ def methods(family: Family, options: Options) -> dict[str, Any]:
     return report | {"event_overhead_share": middle(shares)}
 
 
-def provenance(models: dict[str, Any]) -> dict[str, Any]:
+def commit() -> str | None:
     root = Path(__file__).resolve().parents[2]
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True)
+    with contextlib.suppress(OSError):  # a machine without git
+        told = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True)
+        return told.stdout.strip() or None
+    return None
+
+
+def provenance(models: dict[str, Any]) -> dict[str, Any]:
     return {
-        "commit": commit.stdout.strip() or None,
+        "commit": commit(),
         "version": __version__,
         "measured": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "models": models,
@@ -158,19 +180,42 @@ def report(options: Options) -> int:
         return write(visitors.report(options), options)
     if options.suite == "server":
         return write(servers.report(options), options)
-    if options.suite in ("shapes", "gpu"):
-        found = shapes.report(options)
-        if options.suite == "gpu":
-            found["embedded"] = methods(load("embedded", device="cuda"), options)
-            found["models"]["embedded"] = found["embedded"].pop("models")
-        return write(found, options)
+    if options.suite == "gpu":
+        gpu.check()
+    journal = Journal(rows_of(options.json), setting_of(options), options.minutes)
+    if options.suite == "gpu":
+        return finish(gpu.report(journal), options, journal)
+    if options.suite == "shapes":
+        return finish(shapes.report(options, journal), options, journal)
     start = time.perf_counter()
     if options.target:
         family = load_pair(options.target, *options.draft, device=options.device)
     else:
-        family = load(options.family)
+        family = load(options.family, device=options.device)
     setup = time.perf_counter() - start
-    return write(methods(family, options) | {"setup_seconds": round(setup, 2)}, options)
+    if family.target.device != "cpu":
+        lane.KEPT = CYCLES  # else most runs would capture anew
+    return finish(methods(family, options, journal) | {"setup_seconds": round(setup, 2)}, options, journal)
+
+
+def rows_of(report: Path | None) -> Path | None:
+    """Where the rows of a long suite are kept until its report is whole."""
+    return report and report.with_suffix(".rows.jsonl")
+
+
+def setting_of(options: Options) -> dict[str, Any]:
+    """What rows that are to stand in one report must have in common."""
+    told = {name: value for name, value in vars(options).items() if name not in ("json", "minutes")}
+    return json.loads(json.dumps(told | {"machine": machine.describe(), "commit": commit()}))  # type: ignore[no-any-return]
+
+
+def finish(report: dict[str, Any], options: Options, journal: Journal) -> int:
+    """The report, as far as it goes; the rows' own file is kept where it does not go to the end."""
+    if journal.left_out:
+        print(f"left out: {'; '.join(journal.left_out)}. The same command, with --json, goes on.", file=sys.stderr)
+    code = write(report | {"left_out": journal.left_out}, options)
+    journal.close()
+    return code
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ token.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
@@ -23,23 +23,42 @@ def measure(
     repeats: int, dtype: torch.dtype, device: str,
 ) -> dict[str, Any]:  # fmt: skip
     """Seconds per token without a draft model, and per cycle of assisted generation by K; medians, lanes in turns."""
-    small, large = model(draft, dtype, device), model(target, dtype, device)
-    ids = torch.tensor([list(prompt)], device=device)
-    lanes: dict[str, Callable[[int], int]] = {"generate": lambda n: write(large, ids, n)}
-    if device != "cpu":
-        lanes["generate_static_compiled"] = lambda n: write(large, ids, n, cache_implementation="static")
-    longest = max(depths)
-    lanes["generate_prompt_lookup"] = lambda n: write(large, ids, n, prompt_lookup_num_tokens=longest)
-    lanes |= {f"assisted_k={k}": lambda n, k=k: assisted(large, small, k, ids, n) for k in depths}  # type: ignore[misc]
-    seconds: dict[str, list[float]] = {name: [] for name in lanes}
+    known = lanes(draft, target, prompt, depths, dtype, device)
+    seconds: dict[str, list[float]] = {name: [] for name in known}
     for repeat in tqdm(range(-1, repeats), desc="transformers", unit="round"):
-        for name, lane in lanes.items():
+        for name, lane in known.items():
             spent = seconds_per_step(lane, tokens, device)
             if repeat >= 0:
                 seconds[name].append(spent)
     found = {name: median(values) for name, values in seconds.items()}
     cycles = {k: found.pop(f"assisted_k={k}") for k in depths}
     return {"seconds_per_token": found, "assisted_seconds_per_cycle": cycles}
+
+
+def each(
+    draft: dict[str, Any], target: dict[str, Any], prompt: Sequence[int], depths: Sequence[int], tokens: int,
+    repeats: int, dtype: torch.dtype, device: str,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """The same, lane after lane: for a machine that may be gone before all are through."""
+    for name, lane in lanes(draft, target, prompt, depths, dtype, device).items():
+        spent = [seconds_per_step(lane, tokens, device) for _ in range(-1, repeats)][1:]
+        yield {"lane": name, "tokens": tokens, "seconds_per_step": median(spent), "of": sorted(spent)}
+
+
+def lanes(
+    draft: dict[str, Any], target: dict[str, Any], prompt: Sequence[int], depths: Sequence[int], dtype: torch.dtype,
+    device: str,
+) -> dict[str, Callable[[int], int]]:  # fmt: skip
+    """tokens -> steps taken: tokens written, or cycles of assisted generation. What compiles for minutes comes last."""
+    small, large = model(draft, dtype, device), model(target, dtype, device)
+    ids = torch.tensor([list(prompt)], device=device)
+    known: dict[str, Callable[[int], int]] = {"generate": lambda n: write(large, ids, n)}
+    longest = max(depths)
+    known["generate_prompt_lookup"] = lambda n: write(large, ids, n, prompt_lookup_num_tokens=longest)
+    known |= {f"assisted_k={k}": lambda n, k=k: assisted(large, small, k, ids, n) for k in depths}  # type: ignore[misc]
+    if device != "cpu":
+        known["generate_static_compiled"] = lambda n: write(large, ids, n, cache_implementation="static")
+    return known
 
 
 def model(shape: dict[str, Any], dtype: torch.dtype, device: str) -> Any:

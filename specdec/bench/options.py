@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "serving", "page", "visitors", "server")
+LONG = ("embedded", "methods", "hub", "shapes", "gpu")  # which keep each row as it is measured
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,18 @@ class Options:
     pairs: tuple[str, ...] = ()
     server: str | None = None
     plain: str | None = None
+    minutes: float | None = None
 
     def __post_init__(self) -> None:
         """ValueError for what belongs to another suite."""
         if self.suite not in SUITES:
             raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
         hub = self.suite == "hub"
-        if hub is not bool(self.target) or (not hub and (self.draft or self.device != "cpu")):
-            raise ValueError("--target, --draft and --device belong to --suite hub, which needs a target")
+        if hub is not bool(self.target) or (not hub and self.draft):
+            raise ValueError("--target and --draft belong to --suite hub, which needs a target")
+        if self.device != "cpu" and self.suite not in ("embedded", "methods", "hub"):
+            raise ValueError("--device belongs to --suite embedded, methods or hub; gpu and shapes choose theirs")
+        if self.minutes is not None and self.suite not in LONG:
+            raise ValueError(f"--minutes belongs to the long suites: {', '.join(LONG)}")
         if (self.suite == "server") is not bool(self.server) or (self.plain and not self.server):
             raise ValueError("--server and --plain belong to --suite server, which needs a server's address")

@@ -8,12 +8,13 @@ neighbours. The roofline is the time of reading the weights and the cache once.
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -41,6 +42,7 @@ from ..paths import ASSETS
 from ..types import SamplingParams
 from . import library
 from .host import host_reads
+from .journal import Journal
 from .options import Options
 
 HARDWARE = ASSETS / "hardware.json"
@@ -98,10 +100,6 @@ Plan = tuple[str, int, float | None]  # drafter, K, synthetic α
 Normal = Callable[..., torch.Tensor]  # size -> numbers
 
 
-class NoDevice(ValueError):
-    """The suite needs a device or a setting that this machine does not have."""
-
-
 @dataclass
 class Case:
     """One lane, and what was measured of it."""
@@ -119,36 +117,50 @@ class Case:
     syncs: float = 0.0
 
 
-def report(options: Options) -> dict[str, Any]:
-    """NoDevice, in one sentence, where the suite cannot run."""
+def report(options: Options, journal: Journal) -> dict[str, Any]:
+    """The lanes of one pair and context are measured together, and beside transformers on a GPU."""
     on_gpu = torch.cuda.is_available()
-    if options.suite == "gpu" and not on_gpu:
-        raise NoDevice("The suite gpu needs an NVIDIA GPU, and torch sees none; --suite shapes runs on a CPU, too.")
     if unknown := set(options.pairs) - PAIRS.keys():
         raise ValueError(f"there is no pair {', '.join(sorted(unknown))}; choose from {', '.join(PAIRS)}")
     chosen = options.pairs or (["qwen3", "llama3"] if on_gpu else ["tiny"])
     rows: list[dict[str, Any]] = []
-    reasons: dict[str, str] = {}
     rivals: dict[str, Any] = {}
     for name in chosen:
+        pair = functools.cache(functools.partial(models, name))
+        found = []
+        for context, plan in plans(options.k, drafters_of(name)):
+            lanes = together(name, pair, context, plan, options)
+            found += journal.measured(f"{name}, {context} tokens", lanes)
+        del pair, lanes
         gc.collect()
-        target, drafts = models(name)
-        for context, plan in plans(options.k, drafts):
-            rows += measured(name, target, drafts, context, plan, options)
-        reasons[name] = rows[-1]["eager_because"]
-        del target, drafts
-        if options.suite == "gpu" and options.peers:
-            rivals[name] = against_library(name, [row for row in rows if row["pair"] == name], options)
-    print(table(rows))
+        if on_gpu and options.peers and found:
+            (library,) = journal.measured(f"{name}, transformers", beside(name, found, options)) or [None]
+            rivals |= {name: compared(found, library)} if library else {}
+        rows += found
+    if rows:
+        print(table(rows))
     for name, rival in rivals.items():
         print(f"{name}: {rival['plain_over_generate']:.2f}× transformers' generate, plain against plain")
     return {
         "synthetic": True,
         "rows": rows,
         "peers": rivals or None,
-        "eager_because": reasons,
+        "eager_because": {row["pair"]: row["eager_because"] for row in rows},
         "models": {name: PAIRS[name] for name in chosen} | {"dtype": str(dtype_here()).removeprefix("torch.")},
     }
+
+
+def together(
+    name: str, pair: Callable[[], tuple[Transformer, dict[str, Draft]]], context: int, plan: list[Plan],
+    options: Options,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """`pair` loads when the first row is asked for."""
+    target, drafts = pair()
+    yield from measured(name, target, drafts, context, plan, options)
+
+
+def drafters_of(name: str) -> list[str]:
+    return ["none", "draft_model", "prompt_lookup", *(["eagle3"] if PAIRS[name][1] in HEADS else [])]
 
 
 def models(name: str) -> tuple[Transformer, dict[str, Draft]]:
@@ -210,20 +222,26 @@ def measured(
     return [row(case, plain, drafts[case.drafter], target) for case in cases]
 
 
-def against_library(name: str, rows: list[dict[str, Any]], options: Options) -> dict[str, Any]:
-    """transformers at the first context, and our rows there against it.
-
-    A draft model's `over_assisted` takes its own τ for that library's cycles, too.
-    """
+def beside(name: str, rows: list[dict[str, Any]], options: Options) -> Iterator[dict[str, Any]]:
+    """transformers at the first context."""
     draft, target = (SHAPES[shape] for shape in PAIRS[name])
     prompt = random_prompt(CONTEXTS[0], target["vocab_size"])
     depths = sorted({row["k"] for row in rows if row["drafter"] == "draft_model"})
     found = library.measure(draft, target, prompt, depths, options.tokens, options.repeats, dtype_here(), device_here())
+    cycles = {str(k): seconds for k, seconds in found["assisted_seconds_per_cycle"].items()}  # as JSON has it
+    yield found | {"assisted_seconds_per_cycle": cycles}
+
+
+def compared(rows: list[dict[str, Any]], found: dict[str, Any]) -> dict[str, Any]:
+    """Our rows at the first context against that library.
+
+    A draft model's `over_assisted` takes its own τ for that library's cycles, too.
+    """
     first = [row for row in rows if row["context"] == CONTEXTS[0]]
     for row in first:
         row["over_generate"] = round(found["seconds_per_token"]["generate"] / row["seconds_per_token"], 4)
         if row["drafter"] == "draft_model":
-            cycle = found["assisted_seconds_per_cycle"][row["k"]]
+            cycle = found["assisted_seconds_per_cycle"][str(row["k"])]
             row["over_assisted"] = round(cycle / row["tau"] / row["seconds_per_token"], 4)
     return found | {"plain_over_generate": next(row["over_generate"] for row in first if row["k"] == 0)}
 

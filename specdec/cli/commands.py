@@ -156,7 +156,7 @@ def bench(
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
     target: Annotated[str | None, Option(help="of --suite hub: a model's name on the Hub, or a folder")] = None,
     draft: Annotated[list[str], Option(help="of --suite hub: draft models or heads for it")] = [],  # noqa: B006
-    device: Annotated[Device, Option(help="of --suite hub: cuda for an NVIDIA GPU, auto where there is one")] = "cpu",
+    device: Annotated[Device, Option(help="of embedded, methods, hub: cuda for an NVIDIA GPU, or auto")] = "cpu",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
     k: Annotated[list[int], Option("-k", min=1, max=64, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
@@ -165,12 +165,14 @@ def bench(
     pairs: Annotated[list[str], Option(help="of --suite shapes: which models")] = [],  # noqa: B006
     server: Annotated[str | None, Option(help="of --suite server: its address")] = None,
     plain: Annotated[str | None, Option(help="of --suite server: the same model without speculation")] = None,
+    minutes: Annotated[float | None, Option(help="of long suites: then begin nothing more; go on with --json")] = None,
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""
     from ..bench.options import Options
 
     options = Options(
-        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, tuple(pairs), server, plain
+        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, tuple(pairs), server,
+        plain, minutes,
     )  # fmt: skip
     from ..bench.__main__ import report
 

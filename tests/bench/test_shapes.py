@@ -11,10 +11,9 @@ import pytest
 import torch
 
 from specdec.bench import __main__ as bench
-from specdec.bench import library, prompts, shapes
+from specdec.bench import library, shapes
 from specdec.bench.host import host_reads
 from specdec.bench.options import Options
-from specdec.families import zoo
 from specdec.models.config import Config
 
 
@@ -53,37 +52,6 @@ def test_the_suite_measures_every_lane(
         else:
             assert row["tau"] == 1.0 and row["alpha"] is None and row["measured_speedup"] == 1.0
     assert {"commit", "version", "measured", "models"} == set(report["provenance"])
-
-
-@pytest.mark.long
-def test_the_gpu_suite_has_the_embedded_pair_beside_the_shapes(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shallow: str
-) -> None:
-    """Put together as on a GPU; here a small pair runs on the CPU."""
-    asked = []
-    monkeypatch.setattr(shapes, "report", lambda options: {"rows": [], "models": {"tiny": shapes.PAIRS["tiny"]}})
-    monkeypatch.setattr(bench, "load", lambda name, device: asked.append((name, device)) or zoo.load(shallow))
-    monkeypatch.setattr(bench, "PROMPTS", {"facts": prompts.PROMPTS["facts"][:1]})
-    monkeypatch.setattr(bench, "TEMPERATURES", (0.0,))
-    assert bench.main(["--suite", "gpu", "--tokens", "8", "--repeats", "1", "-k", "2", "--no-peers"]) == 0
-    report = json.loads(capsys.readouterr().out.splitlines()[-1])
-    embedded = report["embedded"]
-    assert asked == [("embedded", "cuda")] and {row["drafter"] for row in embedded["rows"]} >= {
-        "medusa",
-        "eagle3",
-        "early_exit",
-    }
-    assert all(row["measured_speedup"] > 0.0 and row["eager_because"] is None for row in embedded["rows"])
-    assert set(report["provenance"]["models"]) == {"tiny", "embedded"} and "models" not in embedded
-
-
-def test_without_a_gpu_the_gpu_suite_ends_with_one_sentence(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert bench.main(["--suite", "gpu"]) == 2
-    error = capsys.readouterr().err
-    assert "needs an NVIDIA GPU" in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -126,12 +94,13 @@ def test_the_library_runs_the_same_shapes(monkeypatch: pytest.MonkeyPatch) -> No
         {"pair": "tiny", "drafter": drafter, "context": 16, "k": k, "tau": 1.0 + k / 2, "seconds_per_token": seconds}
         for drafter, k, seconds in (("none", 0, 0.001), ("draft_model", 2, 0.0004), ("eagle3", 3, 0.0002))
     ]
-    found = shapes.against_library("tiny", rows, Options(tokens=12, repeats=1))
+    (library,) = shapes.beside("tiny", rows, Options(tokens=12, repeats=1))
+    found = shapes.compared(rows, library)
     assert found["plain_over_generate"] == pytest.approx(found["seconds_per_token"]["generate"] / 0.001, rel=1e-3)
-    assert "generate_prompt_lookup" in found["seconds_per_token"] and set(found["assisted_seconds_per_cycle"]) == {2}
+    assert "generate_prompt_lookup" in found["seconds_per_token"] and set(found["assisted_seconds_per_cycle"]) == {"2"}
     assert rows[2]["over_generate"] == pytest.approx(5 * found["plain_over_generate"], rel=1e-3)
     assert "over_assisted" not in rows[2]
-    cycle = found["assisted_seconds_per_cycle"][2]
+    cycle = found["assisted_seconds_per_cycle"]["2"]
     assert rows[1]["over_assisted"] == pytest.approx(cycle / 2.0 / rows[1]["seconds_per_token"], rel=1e-3)
 
 
