@@ -100,18 +100,24 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
     logits = logits if logits.dtype == torch.float64 else logits.float()
     if params.temperature != 1.0:
         logits = logits / max(params.temperature, COLDEST)
-    if 0 < params.top_k < logits.shape[-1]:
-        # An exact count: equal logits at the border must not let an extra token in.
-        keep = logits.topk(params.top_k, dim=-1).indices
-        logits = torch.full_like(logits, float("-inf")).scatter(-1, keep, logits.gather(-1, keep))
-    probs = logits.softmax(dim=-1)
-    if params.top_p < 1.0:
-        ordered, order = probs.sort(dim=-1, descending=True, stable=True)
-        before = ordered.cumsum(dim=-1) - ordered
-        dropped = (before >= params.top_p).scatter(-1, order, before >= params.top_p)
-        probs = probs.masked_fill(dropped, 0.0)
-        probs = probs / probs.sum(dim=-1, keepdim=True)
-    return probs
+    if not 0 < params.top_k < logits.shape[-1]:
+        return within(logits.softmax(dim=-1), params.top_p)
+    # An exact count: equal logits at the border must not let an extra token in. Top-p then looks at these alone; in the
+    # vocabulary's order, in which equals are dropped from the end.
+    keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
+    law = within(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
+    return torch.zeros_like(logits).scatter_(-1, keep, law)
+
+
+def within(probs: Tensor, top_p: float) -> Tensor:
+    """The smallest set of the likeliest whose sum reaches `top_p`, normalised.  # [n, V] -> [n, V]"""
+    if top_p >= 1.0:
+        return probs
+    ordered, order = probs.sort(dim=-1, descending=True, stable=True)
+    before = ordered.cumsum(dim=-1) - ordered
+    dropped = (before >= top_p).scatter(-1, order, before >= top_p)
+    probs = probs.masked_fill(dropped, 0.0)
+    return probs / probs.sum(dim=-1, keepdim=True)
 
 
 def favourites(logits: Tensor) -> Tensor:

@@ -3,11 +3,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from specdec.proof.enumeration import output_law
 from specdec.proof.goodness_of_fit import g_test
@@ -40,6 +42,43 @@ def test_top_p_keeps_the_smallest_set_that_reaches_p() -> None:
 
 def test_top_p_counts_what_top_k_left() -> None:
     assert sum(chance > 0 for chance in law(temperature=1.0, top_k=2, top_p=0.4)) == 1
+
+
+def over_the_vocabulary(logits: torch.Tensor, k: int, p: float) -> torch.Tensor:
+    """Top-p after top-k as it reads: every token that top-k drops has no chance, and all are sorted."""
+    keep = logits.topk(k, dim=-1).indices
+    probs = torch.full_like(logits, float("-inf")).scatter(-1, keep, logits.gather(-1, keep)).softmax(-1)
+    ordered, order = probs.sort(dim=-1, descending=True, stable=True)
+    kept = torch.zeros_like(probs).scatter(-1, order, (ordered.cumsum(-1) - ordered < p).to(probs)) * probs
+    return kept / kept.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("k", "p"), [(1, 0.5), (5, 0.9), (20, 0.95), (20, 1e-9), (49, 0.5), (7, 1.0)])
+def test_top_p_within_top_k_is_top_p_of_what_is_left(k: int, p: float, dtype: torch.dtype) -> None:
+    """Among equals, too: of them those stay that the vocabulary has first."""
+    generator = torch.Generator().manual_seed(k)
+    smooth = 2.0 * torch.randn(40, 50, generator=generator, dtype=dtype)
+    for logits in (smooth, smooth.round()):
+        found = probabilities(logits, SamplingParams(temperature=1.0, top_k=k, top_p=p))
+        expected = over_the_vocabulary(logits, k, p)
+        assert found.dtype == dtype and torch.equal(found > 0, expected > 0)
+        assert torch.allclose(found, expected, atol=1e-6)
+
+
+def test_top_p_sorts_no_more_than_top_k_left() -> None:
+    """A vocabulary of 150,000 tokens is sorted for .1 ms and more, on any device."""
+    widths = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func.overloadpacket.__name__ == "sort":
+                widths.append(args[0].shape[-1])
+            return func(*args, **(kwargs or {}))
+
+    with Watch():
+        probabilities(torch.randn(3, 1000), SamplingParams(temperature=0.8, top_k=40, top_p=0.9))
+    assert widths and max(widths) == 40
 
 
 def test_low_precision_logits_are_lifted_to_float32() -> None:
