@@ -326,7 +326,7 @@ def filled() -> list[torch.Tensor]:
     """All of the card's memory."""
     held: list[torch.Tensor] = []
     size = 2**30
-    while size >= 2**21:
+    while size >= 512:
         try:
             held.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
         except torch.OutOfMemoryError:

@@ -38,7 +38,11 @@ class Share:
 
 
 class AdaptiveDrafter:
-    """Wraps `inner`. `k` is the most it may draft."""
+    """Wraps `inner`. `k` is the most it may draft.
+
+    Where `stops`, the confidence of a draft may end it. Else the depth is chosen before it is begun, as a captured
+    graph needs it (`gpu/lane.py`).
+    """
 
     name = "adaptive"
     BINS = 8
@@ -53,18 +57,29 @@ class AdaptiveDrafter:
         self._before: tuple[int, Proposal, list[int]] | None = None  # length of the text, draft, bins
         self._bins: list[int] = []
         self._survival = 1.0
+        self.stops = isinstance(inner, ChainDrafter)
         if isinstance(inner, ChainDrafter):
             inner.enough = self.enough
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        proposal = self.inner.propose(tokens, self.depth(tokens, k), params, chooser)
+        self.drafted(len(tokens), proposal)
+        return proposal
+
+    def depth(self, tokens: Sequence[int], k: int) -> int:
+        """How deep to draft after this text, at most `k`."""
         self._learn(tokens)
         self._bins, self._survival = [], 1.0
-        proposal = self.inner.propose(tokens, self._depth(k), params, chooser)
-        self._before = (len(tokens), proposal, self._bins)
-        return proposal
+        return self._depth(k)
+
+    def drafted(self, length: int, proposal: Proposal) -> None:
+        """What was drafted after a text of that length: the next one tells what was kept of it."""
+        self._before = (length, proposal, self._bins)
 
     def enough(self, confidence: float, index: int) -> bool:
         """After each drafted token: would one more be worth its cost?"""
+        if not self.stops:
+            return False
         place = min(self.BINS - 1, int(confidence * self.BINS))
         self._bins.append(place)
         self._survival *= self.by_confidence[place].value
@@ -90,7 +105,7 @@ class AdaptiveDrafter:
         if depth:
             self.rest = 8
             # Confident tokens may go beyond the average depth; `enough` stops the others.
-            return k if isinstance(self.inner, ChainDrafter) else depth
+            return k if self.stops else depth
         self.resting += 1
         if self.resting <= self.rest:
             return 0

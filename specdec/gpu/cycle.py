@@ -3,13 +3,13 @@
 Two steps, each a CUDA graph where there is one (`models/graphs.py`): the whole draft loop (`captured.py`), and one pass
 of the target followed by the accept step (`accept.py`). Text, length, random numbers and all caches stay on the
 device; the invariant is the loop's: *the target's cache holds every committed token except the last.* Plain decoding
-is K = 0.
+is K = 0. Each K has graphs of its own, so the host may choose another one for every cycle.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -19,14 +19,14 @@ from ..sampling import favourites, probabilities
 from ..types import SamplingParams
 from .accept import accept, draw, HEAD, numbers, packed, ratio, Record, Test
 from .drafting import deepest, Draft, look_up, steps_of, target_for, Text
-from .graphs import bucket_for, Graphs
+from .graphs import aligned, bucket_for, Graphs
 
 
 class Cycle:
     """A target and a way of drafting for it, for texts of up to `capacity` tokens, one at a time.
 
-    `k`, at most the number of Medusa's heads, and the warps of `params` are part of what is captured. ValueError if the
-    draft model reads less.
+    `k` is the most that a cycle drafts, itself at most the number of Medusa's heads. The warps of `params` are part of
+    what is captured. ValueError if the draft model reads less.
     """
 
     @torch.inference_mode()
@@ -37,7 +37,7 @@ class Cycle:
         if isinstance(draft, Transformer) and draft.context < capacity:
             raise ValueError(f"the draft model reads at most {draft.context} tokens")
         self.k, self.params, self.test = deepest(draft, k), params, test
-        self.capacity, size = capacity, capacity + self.k + 1  # a draft may reach beyond the end
+        self.capacity, size = capacity, aligned(capacity + self.k + 1)  # a draft may reach beyond the end
         device = target.device
         self.target = target_for(draft, target, size)
         self.text = torch.zeros(size, dtype=torch.long, device=device)
@@ -46,8 +46,6 @@ class Cycle:
         self.drafted = torch.zeros_like(self.text[: self.k])
         self._text = Text(self.text, self.length, self.drafted, self.target)
         self.steps = None if draft is None or draft == "lookup" else steps_of(draft, self._text)
-        # Rows of the target's block that have passed its first layers: all but the last draft's.
-        self._begun = self.k if self.target.cache.exit_layer else 0
         self.numbers = torch.zeros(size, 2 * self.k + 1, dtype=torch.float64, device=device)
         self.sound = torch.ones(1, dtype=torch.bool, device=device)
         law = torch.float64 if target.dtype == torch.float64 else torch.float32
@@ -61,12 +59,17 @@ class Cycle:
         self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._told] if self._on_gpu else []
         self.graphs = Graphs(device)
         self.syncs = 0  # times that the host has waited
-        self.draft_seconds = self.verify_seconds = 0.0  # of the last cycle
+        self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # of the last cycle
         self._known = 0  # the length as the host knows it
+        self._unread: Sequence[int] | None = None  # a prompt that the draft is to read
+        self._seen = 0  # tokens of the text, from its start, that the draft has read
 
     @torch.inference_mode()
     def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
-        """Read the prompt, whose text will have at most `end` tokens, and draw the first token."""
+        """Read the prompt, whose text will have at most `end` tokens, and draw the first token.
+
+        The draft reads it at the beginning of the first `run`: the first token need not wait for that.
+        """
         if not 0 < len(prompt) < end <= self.capacity:
             raise ValueError(f"{len(prompt)} tokens growing to {end} do not fit {self.capacity}")
         start = self._mark()
@@ -77,38 +80,54 @@ class Cycle:
         self.sound.fill_(True)
         self.limit.fill_(0)
         self.numbers.copy_(numbers(seed, len(self.numbers), self.k))
-        self._known = len(prompt)
+        self._known, self._unread = len(prompt), prompt
         self._judge(self.target.prefill(prompt), self.drafted[:0], None)
-        if self.steps:
-            self.steps.prefill(prompt)
-        return self._read(0, start, start)
+        return self._read(0, start, start, start)
 
     @torch.inference_mode()
-    def prepare(self, first: int, end: int) -> None:
-        """Capture, before `begin`, what texts of `first` to `end` tokens need: set-up is no part of a run's time."""
+    def prepare(self, first: int, end: int, depths: Iterable[int] | None = None) -> None:
+        """Capture, before `begin`, what texts of `first` to `end` tokens need: set-up is no part of a run's time.
+
+        `depths` are the K that cycles may have; by itself the most alone.
+        """
         if self.graphs.reason:
             return
         self.length.fill_(2)
-        for bucket in sorted({self._bucket(length) for length in range(first, end)}):
-            for key, step in self._plan(bucket):
-                self.graphs.prepare(key, step, self.length)
+        for k in [self.k] if depths is None else depths:
+            for bucket in sorted({self._bucket(length, k) for length in range(first, end)}):
+                for key, step in self._plan(bucket, k):
+                    self.graphs.prepare(key, step, self.length)
 
     @torch.inference_mode()
-    def run(self) -> Record:
-        """One cycle."""
+    def run(self, k: int | None = None) -> Record:
+        """One cycle, of `k` drafts at most."""
+        k = self.k if k is None else k
+        start = self._mark()
+        self._catch_up(k)
         marks = [self._mark()]
-        for key, step in self._plan(self._bucket(self._known)):
+        for key, step in self._plan(self._bucket(self._known, k), k):
             self.graphs.run(key, step, self.length)
             marks.append(self._mark())
-        return self._read(self.k, marks[0], marks[-2])
+        return self._read(k, start, marks[0], marks[-2])
 
-    def _bucket(self, length: int) -> int:
-        return bucket_for(length + self.k + 1, len(self.text))
+    def _catch_up(self, k: int) -> None:
+        """Let the draft read what its first step will not: the prompt, and what cycles without a draft wrote."""
+        if self.steps is None or k == 0:
+            return
+        if self._unread is not None:
+            self.steps.prefill(self._unread)
+            self._seen, self._unread = len(self._unread), None
+        needed = self._known - self.steps.reach
+        if self._seen < needed:
+            self.steps.read(self._seen, needed, self._bucket(self._known, k))
 
-    def _plan(self, bucket: int) -> list[tuple[tuple[str, int], Callable[[], None]]]:
+    def _bucket(self, length: int, k: int) -> int:
+        return bucket_for(length + k + 1, len(self.text))
+
+    def _plan(self, bucket: int, k: int) -> list[tuple[tuple[str, int, int], Callable[[], None]]]:
         """The steps of a cycle."""
-        verify = (("verify", bucket), lambda: self._verify(bucket))
-        return [(("draft", bucket), lambda: self._draft(bucket)), verify] if self.k else [verify]
+        verify = (("verify", bucket, k), lambda: self._verify(bucket, k))
+        return [(("draft", bucket, k), lambda: self._draft(bucket, k)), verify] if k else [verify]
 
     @torch.inference_mode()
     def stop_drafting(self) -> None:
@@ -120,8 +139,9 @@ class Cycle:
         (_, rows, laws), n = self._host or self._told, len(record.drafted)
         return rows[: n + 1], laws[:n] if self.drawn and n else None
 
-    def _draft(self, bucket: int) -> None:
-        torch.minimum((self.end - self.length - 1).clamp(min=0), self.most, out=self.limit)
+    def _draft(self, bucket: int, k: int) -> None:
+        room = (self.end - self.length - 1).clamp(min=0, max=k)
+        torch.minimum(room, self.most, out=self.limit)
         if self.steps is None:
             drafted, found = look_up(self._text, bucket)
             self.drafted.copy_(drafted)
@@ -129,7 +149,7 @@ class Cycle:
             return
         uniform = self.numbers.index_select(0, self.length)[0, 1 + self.k :]
         highest = []
-        for i, logits in enumerate(self.steps.logits(bucket)):
+        for i, logits in enumerate(self.steps.logits(bucket, k)):
             highest.append(logits.amax(-1))
             if self.drawn:
                 law = probabilities(logits, self.params)[0]
@@ -141,11 +161,14 @@ class Cycle:
         self.sound.copy_(torch.cat(highest).sum(0, keepdim=True).isfinite())
         self.limit.mul_(self.sound)
 
-    def _verify(self, bucket: int) -> None:
-        start = self.length - 1
-        ids = torch.cat([self.text.index_select(0, start), self.drafted])
-        logits = self.target.forward(ids, start, bucket, self._begun)
-        self._judge(logits, self.drafted, self.laws if self.drawn else None)
+    def _verify(self, bucket: int, k: int) -> None:
+        start, drafted = self.length - 1, self.drafted[:k]
+        if not k:
+            self.limit.zero_()
+        ids = torch.cat([self.text.index_select(0, start), drafted])
+        # With an early exit, all rows but the last draft's have passed its layers.
+        logits = self.target.forward(ids, start, bucket, k if self.target.cache.exit_layer else 0)
+        self._judge(logits, drafted, self.laws[:k] if self.drawn else None)
 
     def _judge(self, logits: Tensor, drafted: Tensor, laws: Tensor | None) -> None:
         """Accept, and grow the text. After the accepted tokens comes the own token; what follows is ignored."""
@@ -161,7 +184,7 @@ class Cycle:
         self.record[: HEAD + 4 * k].copy_(packed(outcome, drafted, row[1 : 1 + k], self.limit, self.sound, finite))
         self.length.add_(outcome.accepted + 1)
 
-    def _read(self, k: int, start: Mark, drafted: Mark) -> Record:
+    def _read(self, k: int, start: Mark, begun: Mark, drafted: Mark) -> Record:
         """The one place where the host waits."""
         verified = self._mark()
         for host, told in zip(self._host, self._told, strict=False):
@@ -172,8 +195,11 @@ class Cycle:
             done.synchronize()
         self.syncs += 1
         record = Record.read((self._host or self._told)[0][: HEAD + 4 * k].tolist())
+        if self.steps is not None and k:
+            self._seen = self._known + self.steps.kept(record.accepted, k)
         self._known += record.accepted + 1
-        self.draft_seconds, self.verify_seconds = seconds(start, drafted), seconds(drafted, verified)
+        self.prefill_seconds = seconds(start, begun)
+        self.draft_seconds, self.verify_seconds = seconds(begun, drafted), seconds(drafted, verified)
         return record
 
     def _mark(self) -> Mark:

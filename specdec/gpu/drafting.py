@@ -27,7 +27,7 @@ Draft = Transformer | MedusaHeads | Eagle3Head | int | Literal["lookup"] | None
 class Text:
     """A text on the device. The target's cache holds all of it but the last token."""
 
-    tokens: Tensor  # [capacity + K + 1]
+    tokens: Tensor  # [capacity + K + 1, aligned]
     length: Tensor  # [1], two at least where there is a draft
     drafted: Tensor  # [K], after the text
     target: StaticDecoder
@@ -51,20 +51,34 @@ class LookUp:
 
 
 class Steps:
-    """Drafting token by token."""
+    """Drafting token by token.
+
+    `reach` is how many of the text's last tokens the first step reads by itself. Before it, `read` gets what stands
+    further left and was not read yet: after cycles that drafted nothing.
+    """
+
+    reach: int
 
     @staticmethod
     def source(drafter: Any) -> Draft:
         raise NotImplementedError
 
     def __init__(self, text: Text) -> None:
-        self.text, self.k = text, len(text.drafted)
+        self.text, self.k = text, len(text.drafted)  # the most
+        self.reach = len(text.tokens)  # nothing of its own is to be kept up
 
     def prefill(self, prompt: Sequence[int]) -> None:
         """Read the prompt, after the target has read it."""
 
-    def logits(self, bucket: int) -> Iterator[Tensor]:
-        """Logits after the text, then after each draft, which is in `drafted` by then.  # K times [1, V]"""
+    def read(self, first: int, last: int, bucket: int) -> None:
+        """Read the tokens from `first` to below `last`. Numbers of the host: nothing waits, and no graph holds it."""
+
+    def kept(self, accepted: int, k: int) -> int:
+        """Of its own drafts, how many it has read as it will have to read them in the text."""
+        return 0
+
+    def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
+        """Logits after the text, then after each draft, which is in `drafted` by then.  # k times [1, V]"""
         raise NotImplementedError
 
 
@@ -80,16 +94,22 @@ class DraftModelSteps(Steps):
 
     def __init__(self, text: Text, model: Transformer) -> None:
         super().__init__(text)
-        self.decoder = StaticDecoder(model, len(text.tokens))
+        self.decoder, self.reach = StaticDecoder(model, len(text.tokens)), 2
 
     def prefill(self, prompt: Sequence[int]) -> None:
         self.decoder.prefill(prompt)
 
-    def logits(self, bucket: int) -> Iterator[Tensor]:
+    def read(self, first: int, last: int, bucket: int) -> None:
+        self.decoder.run_layers(self.text.tokens[first:last], self.decoder.place(first), bucket)
+
+    def kept(self, accepted: int, k: int) -> int:
+        return min(accepted, k - 1)  # it never reads the last one
+
+    def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         text, start = self.text, self.text.length - 2
         ids = text.tokens.index_select(0, self.decoder.places(start, 2))
         yield self.decoder.forward(ids, start, bucket)[-1:]
-        for i in range(1, self.k):
+        for i in range(1, k):
             yield self.decoder.forward(text.drafted[i - 1 : i], start + 1 + i, bucket)
 
 
@@ -100,10 +120,10 @@ class EarlyExitSteps(Steps):
     def source(drafter: Any) -> Draft:
         return drafter.view.exit_layer
 
-    def logits(self, bucket: int) -> Iterator[Tensor]:
+    def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         text, target, start = self.text, self.text.target, self.text.length - 1
         token = text.tokens.index_select(0, start)
-        for i in range(self.k):
+        for i in range(k):
             yield target.model.logits(target.run_layers(token, start + i, bucket, 0, target.cache.exit_layer))
             token = text.drafted[i : i + 1]
 
@@ -119,10 +139,10 @@ class MedusaSteps(Steps):
         super().__init__(text)
         self.heads = heads
 
-    def logits(self, bucket: int) -> Iterator[Tensor]:
+    def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         (tap,) = self.heads.taps
         state = self.text.target.cache.states[tap].index_select(0, self.text.length - 2)
-        yield from self.heads.logits(state, self.k)[:, None]
+        yield from self.heads.logits(state, k)[:, None]
 
 
 class Eagle3Steps(Steps):
@@ -138,6 +158,7 @@ class Eagle3Steps(Steps):
     def __init__(self, text: Text, head: Eagle3Head) -> None:
         super().__init__(text)
         self.head, self.decoder = head, StaticDecoder(head.decoder, len(text.tokens))
+        self.reach = self.k + 1
 
     def prefill(self, prompt: Sequence[int]) -> None:
         self.decoder.clear()
@@ -145,7 +166,13 @@ class Eagle3Steps(Steps):
             features = self.head.fuse(self.text.target.cache.states, slice(pairs))
             self.head.read(features, prompt[1:], self.decoder.cache)
 
-    def logits(self, bucket: int) -> Iterator[Tensor]:
+    def read(self, first: int, last: int, bucket: int) -> None:
+        first -= 1  # a pair has the number of its earlier token
+        places = self.decoder.places(self.decoder.place(first), last - 1 - first)
+        features = self.head.fuse(self.text.target.cache.states, places)
+        self._read(features, self.text.tokens[first + 1 : last], self.decoder.place(first), bucket)
+
+    def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         text, last = self.text, self.text.length - 2  # the place of the last pair
         start = (last - self.k).clamp(min=0)
         places = self.decoder.places(start, self.k + 1)
@@ -153,7 +180,7 @@ class Eagle3Steps(Steps):
         states = self._read(features, text.tokens.index_select(0, places + 1), start, bucket)
         state = states.index_select(0, last - start)
         yield self.head.logits(state)
-        for i in range(1, self.k):
+        for i in range(1, k):
             state = self._read(state, text.drafted[i - 1 : i], last + i, bucket)
             yield self.head.logits(state)
 

@@ -20,6 +20,7 @@ from torch.torch_version import TorchVersion
 from ..models.transformer import Layer, Transformer
 
 SMALLEST = 256  # of the buckets; each is twice the one before
+ALIGNED = 64  # the last bucket, too: with an odd length attention's kernels are slower ones
 WARM_UPS = 2
 STREAMS = 32  # that torch has; then it hands out the same ones again
 # Until then a capture that fails leaves the allocator capturing, and the next one asserts (pytorch 180395).
@@ -32,6 +33,11 @@ def bucket_for(end: int, capacity: int) -> int:
     while size < end:
         size *= 2
     return min(size, capacity)
+
+
+def aligned(capacity: int) -> int:
+    """That many positions or a few more."""
+    return -(-capacity // ALIGNED) * ALIGNED
 
 
 class StaticDecoder:
@@ -58,6 +64,10 @@ class StaticDecoder:
     def places(self, start: Tensor, count: int) -> Tensor:
         """From `start` [1] on.  # [count]"""
         return start + self._places[:count]
+
+    def place(self, index: int) -> Tensor:
+        """That one, for a step that no graph holds.  # [1]"""
+        return self._places[index : index + 1]
 
     def forward(self, ids: Tensor, start: Tensor, bucket: int, begun: int = 0) -> Tensor:
         """Logits after each of `ids` [n], which stand from `start` [1] on; start + n <= bucket.  # [n, V]

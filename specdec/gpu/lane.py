@@ -1,7 +1,8 @@
 """A lane on a GPU: the loop of `engine.py` with its cycles on the device (`cycle.py`), told as the same events.
 
 The host waits once a cycle, for the packed record. Drafts are then told together with their verdict, and times are the
-device's own, between CUDA events. A run that the device has no cycle for is the plain loop's (`reason_against`).
+device's own, between CUDA events. An adaptive drafter chooses each cycle's depth beforehand, from the text alone. A run
+that the device has no cycle for is the plain loop's (`reason_against`).
 The same seed gives the same text again, though not the plain loop's: random numbers come in another order.
 """
 
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 
 from .. import describe, engine
-from ..drafters import DraftModelDrafter, PromptLookupDrafter
+from ..drafters import AdaptiveDrafter, Drafter, DraftModelDrafter, PromptLookupDrafter
 from ..engine import check_prompt, MAX_DRAFTER_FAILURES, Stopwatch, Task, Transcript
 from ..events import Drafted, Event, Failed, Finished, Position, Started, Verified
 from ..models.transformer import Transformer
@@ -27,7 +28,7 @@ from ..verify import RejectionSampling
 from .accept import Record
 from .cycle import Cycle
 from .drafting import deepest, Draft, form_of
-from .graphs import bucket_for
+from .graphs import aligned, bucket_for
 
 KEPT = 4  # cycles, with their graphs, that wait for a further run of their kind
 NO_ROOM = "the GPU has no room for this run; shorten it, choose a smaller pair, or end what else uses the GPU"
@@ -66,7 +67,7 @@ def target_of(task: Task) -> object:
 
 def reason_against(task: Task) -> str:
     """Why the plain loop has to do it; "" if the device can."""
-    drafter, target = task.drafter, target_of(task)
+    drafter, target = inner_of(task), target_of(task)
     if not isinstance(target, Transformer):
         return "only our own decoder runs on the device"
     if type(task.rule) is not RejectionSampling:
@@ -83,14 +84,21 @@ def reason_against(task: Task) -> str:
     return ""
 
 
+def inner_of(task: Task) -> Drafter:
+    return task.drafter.inner if type(task.drafter) is AdaptiveDrafter else task.drafter
+
+
 def draft_of(task: Task) -> Draft:
-    form = form_of(task.drafter)
-    return None if task.k == 0 or form is None else form.source(task.drafter)
+    drafter = inner_of(task)
+    form = form_of(drafter)
+    return None if task.k == 0 or form is None else form.source(drafter)
 
 
 def capacity(task: Task) -> int:
-    """Rounded up to a bucket, so that runs of about one length share their graphs."""
-    return bucket_for(min(task.target.context, len(task.prompt) + task.params.max_tokens), task.target.context)
+    """As much as fits a whole bucket with the drafts beyond it, so that runs of about one length share their graphs."""
+    context, beyond = task.target.context, deepest(draft_of(task), task.k) + 1
+    needed = min(context, len(task.prompt) + task.params.max_tokens)
+    return min(context, bucket_for(needed + beyond, aligned(context + beyond)) - beyond)
 
 
 @contextlib.contextmanager
@@ -135,17 +143,27 @@ def _run(task: Task, lease: contextlib.AbstractContextManager[Cycle]) -> Generat
 def _cycles(task: Task, cycle: Cycle, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
     lane, params, failures = task.lane, task.params, 0
     noise, tokens = SharedNoiseChooser(params.seed), transcript.tokens
-    yield Started(lane, task.drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless)
-    cycle.prepare(len(tokens), transcript.limit)
+    adaptive = task.drafter if isinstance(task.drafter, AdaptiveDrafter) else None
+    costs = adaptive and adaptive.costs
+    yield Started(lane, task.drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless, costs)
+    if adaptive:
+        adaptive.stops = False
+    cycle.prepare(len(tokens), transcript.limit, range(cycle.k + 1) if adaptive else None)
     while transcript.reason is None:
-        number = transcript.cycle
+        number, length = transcript.cycle, len(tokens)
         wanted = min(cycle.k, transcript.wanted - 1) if number else 0
-        noise.at(len(tokens))
+        noise.at(length)
         with watch:
             start = watch.now()
-            record = cycle.run() if number else cycle.begin(task.prompt, transcript.limit, params.seed)
+            if adaptive and (wanted or not number):
+                wanted = adaptive.depth(tokens, wanted)
+            # Without adaptation every cycle is of one K: the device itself keeps drafts below the end.
+            depth = wanted if adaptive else cycle.k
+            record = cycle.run(depth) if number else cycle.begin(task.prompt, transcript.limit, params.seed)
             if not record.finite:
                 raise FloatingPointError("the target's logits are not finite")
+        transcript.spent["prefill"] += cycle.prefill_seconds  # the draft's, after the first token was told
+        start += cycle.prefill_seconds
         drafted = start + (cycle.draft_seconds if wanted else 0.0)
         verified = drafted + cycle.verify_seconds
         transcript.spend("draft", drafted - start)
@@ -161,6 +179,8 @@ def _cycles(task: Task, cycle: Cycle, transcript: Transcript, watch: Stopwatch) 
         elif wanted:
             failures = 0
         proposal, verdict = record.proposal(), record.verdict()
+        if adaptive:
+            adaptive.drafted(length, proposal)
         if record.drafted:
             pieces = tuple(map(task.piece, record.drafted))
             yield Drafted(lane, number, record.drafted, pieces, proposal.parents, start, drafted)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from statistics import linear_regression, median, mode
 from typing import NamedTuple
 
-from ..engine import generate, Task
+from ..engine import Task
 from ..events import Drafted, Verified
 from ..families.zoo import Family
 from ..figures.stats import Comparison, LaneStats
+from ..gpu.lane import generate
 from ..types import Costs, SamplingParams, Tree
 
 DEPTHS, TOKENS, ROUNDS = (1, 3, 7), 25, 3

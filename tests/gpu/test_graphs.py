@@ -37,6 +37,7 @@ WARM = SamplingParams(temperature=0.8, top_k=40, top_p=0.95, max_tokens=40, seed
 def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text of fifty tokens then grows through three of them."""
     monkeypatch.setattr(graphs, "SMALLEST", 16)
+    monkeypatch.setattr(graphs, "ALIGNED", 8)
 
 
 def lean(config: Any, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Transformer:
@@ -158,9 +159,9 @@ def test_a_run_is_the_plain_loops(kind: str, k: int, params: SamplingParams) -> 
         accepted += sum(record.accepted for record in records)
         drafted += sum(len(record.drafted) for record in records)
         assert cycle.syncs == len(records)
-        buckets = {bucket for _, bucket in cycle.graphs.keys}
+        buckets = {bucket for _, bucket, _ in cycle.graphs.keys}
         assert len(buckets) >= 2 and max(buckets) == len(cycle.text)
-        assert {name for name, _ in cycle.graphs.keys} == ({"verify"} if kind == "none" else {"draft", "verify"})
+        assert {name for name, *_ in cycle.graphs.keys} == ({"verify"} if kind == "none" else {"draft", "verify"})
     if kind in ("like", *DRAFTS) or (kind == "lookup" and params is GREEDY):
         assert 0 < accepted < drafted
 
@@ -216,9 +217,9 @@ def test_the_targets_first_layers_never_run_twice() -> None:
         cycle = cycle_of("early_exit", 4, 60, GREEDY)
         cycle.begin(TOY_TEXT, 30, 0)
         with torch.inference_mode():
-            cycle._draft(16)
+            cycle._draft(16, 4)
             cycle.target.cache.states[EXIT_LAYER][len(TOY_TEXT) + place].fill_(float("nan"))
-            cycle._verify(16)
+            cycle._verify(16, 4)
         assert Record.read(cycle.record.tolist()).finite == (place == 4)
 
 
@@ -378,8 +379,8 @@ def test_both_steps_stay_on_the_device(kind: str, params: SamplingParams) -> Non
     cycle = Cycle(model, draft, 4, 100, params)
     with torch.inference_mode():
         if cycle.k:
-            cycle._draft(32)
-        cycle._verify(32)
+            cycle._draft(32, cycle.k)
+        cycle._verify(32, cycle.k)
     with pytest.raises(RuntimeError, match="meta"):
         cycle.length.item()
 

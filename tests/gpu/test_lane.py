@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from itertools import pairwise
+from itertools import cycle, pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,14 +18,15 @@ from transformers import LlamaConfig
 
 from specdec import engine
 from specdec.bench.host import host_reads
-from specdec.drafters import DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
+from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
 from specdec.engine import PromptError, Task
-from specdec.events import Committed, Event, Failed, Finished, Law
+from specdec.events import Committed, Drafted, Event, Failed, Finished, Law, Started
 from specdec.families import zoo
-from specdec.gpu import lane
+from specdec.gpu import drafting, lane
 from specdec.gpu.accept import TableChooser
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
+from specdec.types import Costs
 
 TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "step_ends"}
 
@@ -75,6 +78,61 @@ def test_events_are_the_plain_loops(kind: str, params: Any, details: bool) -> No
     end = device[-1]
     assert isinstance(end, Finished)
     assert end.prefill + end.draft + end.verify + end.other == pytest.approx(end.at, abs=1e-6)
+
+
+DEPTHS = (0, 4, 0, 0, 0, 0, 0, 0, 3, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 2)  # cycle by cycle, then again
+
+
+def adapted(kind: str, stops: bool = True, **changes: Any) -> Task:
+    one = task(kind, **changes)
+    one.drafter = AdaptiveDrafter(one.drafter, Costs(0.2, (1.0, 1.0, 1.1, 1.1, 1.1)))
+    one.drafter.stops = stops
+    return one
+
+
+@pytest.fixture
+def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """An adaptive drafter rests and tries again as above; the list is how many tokens a draft then had to catch up."""
+    caught = list[int]()
+    turns = weakref.WeakKeyDictionary[AdaptiveDrafter, Iterator[int]]()
+
+    def depth(self: AdaptiveDrafter, k: int) -> int:
+        return min(k, next(turns.setdefault(self, cycle(DEPTHS))))
+
+    monkeypatch.setattr(AdaptiveDrafter, "_depth", depth)
+    for form in (drafting.DraftModelSteps, drafting.Eagle3Steps):
+
+        def read(self: Any, first: int, last: int, bucket: int, own: Any = form.read) -> None:
+            caught.append(last - first)
+            own(self, first, last, bucket)
+
+        monkeypatch.setattr(form, "read", read)
+    return caught
+
+
+@pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
+def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths: list[int]) -> None:
+    """A draft that rested catches up: from then on it drafts what the plain loop's does."""
+    changes = {"params": replace(params, max_tokens=50), "details": False}
+    one = adapted(kind, stops=False, **changes)
+    places = len(one.prompt) + one.params.max_tokens
+    plain = list(engine.generate(one, TableChooser(params.seed, places, one.k)))
+    device = list(lane.on_device(adapted(kind, **changes)))
+    for ours, theirs in zip(device, plain, strict=True):
+        assert told(ours) == told(theirs, nearly)
+    drafted = {len(event.tokens) for event in device if isinstance(event, Drafted)}
+    assert drafted >= ({1, 2, 3, 4} if kind != "lookup" else set()) and max(depths, default=0) >= (
+        3 if kind in ("like", "eagle3") else 0
+    )
+
+
+def test_an_adaptive_run_is_the_plain_loops_with_its_depth_chosen_beforehand() -> None:
+    one = adapted("like", stops=False)
+    plain = list(engine.generate(one, TableChooser(WARM.seed, len(one.prompt) + WARM.max_tokens, one.k)))
+    device = list(lane.on_device(adapted("like")))
+    assert [told(event) for event in device] == [told(event, nearly) for event in plain]
+    assert lane.reason_against(one) == "" and isinstance(device[0], Started) and device[0].costs is not None
 
 
 def moment(event: Event) -> float:
@@ -158,7 +216,7 @@ def test_a_broken_target_ends_the_run_with_the_reason() -> None:
 def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
     view = view_of()
     tree, adaptive = (
-        task("none", target=view, drafter=MAKERS[name](view)) for name in ("eagle3:tree", "adaptive:medusa")
+        task("none", target=view, drafter=MAKERS[name](view)) for name in ("eagle3:tree", "adaptive:eagle3:tree")
     )
     small = lean(LlamaConfig(**{**BASE, "max_position_embeddings": 32}))
 
@@ -168,7 +226,7 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
     for one, reason in (
         (task("none", target=view, drafter=Changed(view, MEDUSA)), "changed drafts on the host"),
         (tree, "eagle3:tree drafts on the host"),
-        (adaptive, "adaptive drafts on the host"),
+        (adaptive, "eagle3:tree drafts on the host"),
         (task("none", target=DRAFT), "only our own decoder runs on the device"),
         (task("like", rule=BlockVerification()), "block verification is judged on the host"),
         (task("like", drafter=DraftModelDrafter(small)), "reads at most 32"),
@@ -203,16 +261,47 @@ def test_on_a_cpu_lanes_are_the_plain_loops() -> None:
     assert ids(list(lane.generate(one))) == ids(list(engine.generate(task("like"))))
 
 
-def test_the_host_waits_once_a_cycle() -> None:
+@pytest.mark.parametrize("make", [task, adapted])
+@pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
+def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depths: list[int]) -> None:
     """And the plain loop many times: the count is worth something."""
     lane._idle.clear()
-    cycles = len([event for event in lane.on_device(task("like")) if isinstance(event, Committed)])
+    events = list[Event]()
+    assert host_reads(lambda: events.extend(lane.on_device(make(kind, details=False)))) == 0
     (cycle,) = lane._idle.values()
+    cycles = len([event for event in events if isinstance(event, Committed)])
     assert cycle.syncs == cycles
-    light = task("like", details=False)
-    prefill = host_reads(lambda: cycle.begin(light.prompt, 30, 0))
-    assert host_reads(lambda: list(lane.on_device(light))) == prefill == 0
-    assert host_reads(lambda: list(engine.generate(task("like", details=False)))) > 10 * cycles
+    if kind == "like" and make is task:
+        assert host_reads(lambda: list(engine.generate(make(kind, details=False)))) > 10 * cycles
+
+
+@pytest.mark.parametrize("kind", ["like", "eagle3"])
+def test_the_first_token_is_told_before_the_draft_reads_the_prompt(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what it then takes is prefill, no part of a draft."""
+    form = drafting.DraftModelSteps if kind == "like" else drafting.Eagle3Steps
+    told, prefill = list[str](), form.prefill
+
+    def read(self: Any, prompt: Any) -> None:
+        told.append("read")
+        prefill(self, prompt)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(form, "prefill", read)
+    for event in lane.on_device(task(kind, details=False)):
+        told.append(type(event).__name__)
+    assert told.index("Committed") < told.index("read") < told.index("Drafted")
+    assert isinstance(event, Finished) and event.prefill > 0.2
+    short = list(lane.on_device(task(kind, params=replace(WARM, max_tokens=1))))
+    assert told.count("read") == 1 and isinstance(short[-1], Finished)  # a text of one token needs no draft
+
+
+def test_a_short_run_has_one_graph_a_step() -> None:
+    """Drafts beyond the end of a text fit its bucket, too."""
+    for tokens, context in ((40, 512), (236, 512), (400, 1024)):
+        one = task("like", params=replace(WARM, max_tokens=tokens))
+        one.target = SimpleNamespace(context=context)  # type: ignore[assignment]
+        capacity = lane.capacity(one)
+        assert capacity >= len(one.prompt) + tokens and (capacity + one.k + 1) & (capacity + one.k) == 0
 
 
 def test_a_family_loads_onto_the_device_that_is_named() -> None:
