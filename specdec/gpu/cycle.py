@@ -1,6 +1,6 @@
 """One cycle on the device: draft, verify, accept, grow the text, and tell the host once.
 
-Two steps, each a CUDA graph where there is one (`models/graphs.py`): the whole draft loop (`captured.py`), and one pass
+Two steps, each a CUDA graph where there is one (`graphs.py`): the whole draft loop (`drafting.py`), and one pass
 of the target followed by the accept step (`accept.py`). Text, length, random numbers and all caches stay on the
 device; the invariant is the loop's: *the target's cache holds every committed token except the last.* Plain decoding
 is K = 0. Each K has graphs of its own, so the host may choose another one for every cycle.

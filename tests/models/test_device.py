@@ -16,6 +16,8 @@ from specdec.models import device, hugging_face, transformer
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 
+DEFAULT = ("llama tied", "mistral window", "qwen3")
+
 
 def lean(name: str, dtype: torch.dtype = torch.float32) -> Transformer:
     config = FAMILIES[name]
@@ -48,7 +50,9 @@ def test_every_model_that_is_made_settles_its_device(monkeypatch: pytest.MonkeyP
     assert settled == ["cpu", "cpu"]
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in DEFAULT else [pytest.mark.long]) for name in FAMILIES]
+)
 def test_a_prompt_needs_no_mask_where_no_window_cuts_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does a prompt that is read in pieces, in its first piece; the logits are the same."""
     model, masked = lean(name), list[tuple[int | None, int]]()
