@@ -7,9 +7,12 @@ they are in the report's journal at once. Models have the shapes of Qwen3 8B and
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib.metadata
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -23,6 +26,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from ..drafters import DraftModelDrafter
 from ..engine import Task
 from ..events import Committed, Event, Failed
 from ..families import zoo
@@ -113,7 +117,7 @@ def capture(at: Scale) -> Iterator[Row]:
             for i in range(2):
                 owner.run(i, lambda i=i: step(i), counter)  # type: ignore[misc]
         expected = [x.clone() for x in out]
-        del owners[0 if first_ends else 1]
+        del owner, owners[0 if first_ends else 1]
         gc.collect()
         if at.device == "cuda":
             torch.cuda.empty_cache()
@@ -227,7 +231,7 @@ def kernels(cycle: Cycle, prompt: list[int], end: int) -> Row:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as told:
         cycle.run()
     ran = [(one.key, one.count, one.self_device_time_total) for one in told.key_averages()]
-    ran = sorted((one for one in ran if one[2] > 0), key=lambda one: -one[2])
+    ran = sorted((one for one in ran if one[2] > 0 and not one[0].startswith("Mem")), key=lambda one: -one[2])
     longest = [{"name": name[:120], "count": count, "us": us} for name, count, us in ran[:15]]
     return {"kernels": sum(count for _, count, _ in ran), "longest": longest}
 
@@ -286,8 +290,7 @@ def drills(at: Scale) -> Iterator[Row]:
     prompt = shapes.random_prompt(16, target.vocabulary)
 
     def told(model: Any = target) -> list[Event]:
-        drafter = shapes.METHODS["draft_model"].make(shapes.TargetView(model), draft, 200)
-        return list(lane.on_device(Task(model, prompt, GREEDY, drafter, 4, details=False)))
+        return list(lane.on_device(Task(model, prompt, GREEDY, DraftModelDrafter(draft, 1), 4, details=False)))
 
     expected = ids(told())
 
@@ -295,8 +298,7 @@ def drills(at: Scale) -> Iterator[Row]:
         failed = next((event.reason for event in events if isinstance(event, Failed)), None)
         return {"drill": name, "told": failed, "next_is_whole": ids(told()) == expected}
 
-    drafter = shapes.METHODS["draft_model"].make(shapes.TargetView(target), draft, 200)
-    stopped = lane.on_device(Task(target, prompt, GREEDY, drafter, 4, details=False))
+    stopped = lane.on_device(Task(target, prompt, GREEDY, DraftModelDrafter(draft, 1), 4, details=False))
     begun = [next(stopped) for _ in range(5)]
     stopped.close()
     yield after("stopped", begun)
@@ -312,8 +314,15 @@ def drills(at: Scale) -> Iterator[Row]:
         yield after("no room", events)
     counter = torch.zeros(1, device=at.device)
     failing, later = Graphs(at.device), Graphs(at.device)
-    failing.run("step", lambda: counter.add_(float(counter)), counter)
-    later.run("step", lambda: counter.add_(1.0), counter)
+
+    def asks_the_host() -> None:
+        counter.add_(float(counter))
+
+    def asks_nothing() -> None:
+        counter.add_(1.0)
+
+    failing.run("step", asks_the_host, counter)
+    later.run("step", asks_nothing, counter)
     lane._idle.clear()
     yield after("not captured", []) | {
         "reason": failing.reason,
@@ -432,12 +441,18 @@ def report(journal: Journal) -> Row:
 def watched(command: list[str], limit: float) -> Iterator[Row]:
     """The rows that a stage prints, and how it ended."""
     start = time.monotonic()
-    stage = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    stage = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
     ended_late = threading.Event()
+
+    def kill() -> None:
+        if not hasattr(os, "killpg"):
+            return stage.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(stage.pid, signal.SIGKILL)  # what it started, too
 
     def end() -> None:
         ended_late.set()
-        stage.kill()
+        kill()
 
     timer = threading.Timer(limit, end)
     timer.start()
@@ -453,7 +468,7 @@ def watched(command: list[str], limit: float) -> Iterator[Row]:
         code = stage.wait()
     finally:
         timer.cancel()
-        stage.kill()
+        kill()
         stage.wait()
     ended = {"rc": code, "seconds": round(time.monotonic() - start, 1), "out_of_time": ended_late.is_set()}
     print(f"{command[-1]}: {ended}", file=sys.stderr)

@@ -134,8 +134,8 @@ def report(options: Options, journal: Journal) -> dict[str, Any]:
         del pair, lanes
         gc.collect()
         if on_gpu and options.peers and found:
-            (library,) = journal.measured(f"{name}, transformers", beside(name, found, options)) or [None]
-            rivals |= {name: compared(found, library)} if library else {}
+            for library in journal.measured(f"{name}, transformers", beside(name, found, options)):
+                rivals[name] = compared(found, library)
         rows += found
     if rows:
         print(table(rows))

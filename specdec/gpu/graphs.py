@@ -24,7 +24,7 @@ ALIGNED = 64  # the last bucket, too: with an odd length attention's kernels are
 WARM_UPS = 2
 STREAMS = 32  # that torch has; then it hands out the same ones again
 # Until then a capture that fails leaves the allocator capturing, and the next one asserts (pytorch 180395).
-FAILURES_STAY = TorchVersion(torch.__version__) < (2, 12)
+FAILURES_STAY = TorchVersion(torch.__version__) < "2.12"
 
 
 def bucket_for(end: int, capacity: int) -> int:

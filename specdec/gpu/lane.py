@@ -144,7 +144,7 @@ def _cycles(task: Task, cycle: Cycle, transcript: Transcript, watch: Stopwatch) 
     lane, params, failures = task.lane, task.params, 0
     noise, tokens = SharedNoiseChooser(params.seed), transcript.tokens
     adaptive = task.drafter if isinstance(task.drafter, AdaptiveDrafter) else None
-    costs = adaptive and adaptive.costs
+    costs = adaptive.costs if adaptive else None
     yield Started(lane, task.drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless, costs)
     if adaptive:
         adaptive.stops = False

@@ -13,7 +13,6 @@ import torch
 from specdec.bench import __main__ as bench
 from specdec.bench import gpu
 from specdec.bench.gpu import Scale
-from specdec.bench.journal import Journal
 
 TINY = Scale("cpu", "tiny", (16,), (0, 2), 12, 1, (("qkv", 32, 64),), (99, 128), 64, 2**16, 1)
 
@@ -86,29 +85,45 @@ def test_after_each_drill_the_next_run_is_whole() -> None:
     assert found["stopped"]["told"] is None and "not finite" in found["not finite"]["told"]
 
 
-def test_a_stage_that_breaks_or_hangs_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_prints_its_rows_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    gpu.main("capture", TINY)
+    told = [gpu.row_of(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row and row["ended"] for row in told] == ["first", "second"]
+
+
+def test_a_stage_that_breaks_or_hangs_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What it had told is kept; the next start measures it again, and those that went well no more."""
     codes = {
         "good": "print('a word'); print('{\"x\": 1}')",
         "bad": "print('{\"x\": 2}', flush=True); import os; os.abort()",
-        "slow": "print('{\"x\": 3}', flush=True); import time; time.sleep(600)",
+        "slow": "import time; time.sleep(600)",
     }
     watched = gpu.watched
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "a card")
     monkeypatch.setattr(gpu, "STAGES", {name: (gpu.about, 0.5 if name == "slow" else 60.0) for name in codes})
     monkeypatch.setattr(
         gpu, "watched", lambda command, limit: watched([sys.executable, "-c", codes[command[-1]]], limit)
     )
-    path = tmp_path / "rows"
-    journal = Journal(path, {})
-    found = gpu.report(journal)["stages"]
-    told = {name: [row["x"] for row in rows[:-1]] for name, rows in found.items()}
-    ended = {name: rows[-1]["ended"] for name, rows in found.items()}
-    assert told["good"] == [1] and told["bad"] == [2] and ended["good"]["rc"] == 0 != ended["bad"]["rc"]
-    assert ended["slow"]["out_of_time"] and not ended["bad"]["out_of_time"]
-    assert journal.left_out == ["bad", "slow"]
-    codes["bad"] = codes["slow"] = "print('{\"x\": 4}')"
-    codes["good"] = "raise SystemExit(1)"
+    path = tmp_path / "report.json"
+
+    def report() -> dict[str, Any]:
+        assert bench.main(["--suite", "gpu", "--json", str(path)]) == 0
+        told = json.loads(path.read_text())
+        assert told == json.loads(capsys.readouterr().out.splitlines()[-1]) and told["machine"]["gpu"] == "a card"
+        return told  # type: ignore[no-any-return]
+
+    first = report()
+    stages = first["stages"]
+    ended = {name: rows[-1]["ended"] for name, rows in stages.items()}
+    assert [row["x"] for name in codes for row in stages[name][:-1]] == [1, 2]
+    assert ended["good"]["rc"] == 0 != ended["bad"]["rc"] and not ended["bad"]["out_of_time"]
+    assert ended["slow"]["out_of_time"] and first["left_out"] == ["bad", "slow"]
+    assert path.with_suffix(".rows.jsonl").exists()
+    codes |= {"bad": "print('{\"x\": 4}')", "slow": "print('{\"x\": 5}')", "good": "raise SystemExit(1)"}
     monkeypatch.setattr(gpu, "STAGES", dict.fromkeys(codes, (gpu.about, 60.0)))
-    again = Journal(path, {})
-    assert [[row["x"] for row in rows[:-1]] for rows in gpu.report(again)["stages"].values()] == [[1], [4], [4]]
-    assert again.left_out == []
+    again = report()
+    assert [row["x"] for name in codes for row in again["stages"][name][:-1]] == [1, 4, 5]
+    assert again["left_out"] == [] and not path.with_suffix(".rows.jsonl").exists()
