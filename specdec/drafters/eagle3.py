@@ -99,7 +99,7 @@ class Eagle3Head:
             max_position_embeddings=target.context,
         )
         self.decoder = Transformer(shape, lean(weights, target.embedding), target.dtype, target.device, eight_bit)
-        hidden_norm = weights["midlayer.hidden_norm.weight"].float() * width**0.5
+        hidden_norm = weights["midlayer.hidden_norm.weight"].float() * self.decoder.unit(width)
         self.stream_norm = hidden_norm.to(target.device, target.dtype) if norm_before_residual else None
         self.fc = self.decoder.matrix(fc.float())
         self.vocabulary, self.taps = target.vocabulary, tuple(taps)

@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.torch_version import TorchVersion
 
-from ..models.transformer import Layer, Transformer
+from ..models.transformer import add_product, Layer, linear, Transformer
+from .ops import operations, Sight
 
 SMALLEST = 256  # of the buckets; each is twice the one before
 ALIGNED = 64  # the last bucket, too: with an odd length attention's kernels are slower ones
@@ -48,6 +49,7 @@ class StaticDecoder:
 
     def __init__(self, model: Transformer, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> None:
         self.model, self.cache = model, model.new_cache(capacity, taps, exit_layer)
+        self.ops = operations(model)
         self._places = torch.arange(capacity, device=model.device)
 
     def clear(self) -> None:
@@ -86,46 +88,39 @@ class StaticDecoder:
         self, source: Tensor, start: Tensor, bucket: int, first: int = 0, last: int | None = None,
         read: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
-        """Ids [n], or states [n, hidden], through the layers from `first` to below `last`: `Transformer.run_layers`."""
+        """Ids [n], or states [n, hidden], through the layers from `first` to below `last`: `Transformer.run_layers`.
+
+        States are written over.
+        """
         model, states = self.model, self.cache.states
         last = len(model.layers) if last is None else last
         places = self.places(start, len(source))
         turns = places.clamp(max=model.context - 1)  # drafts beyond the context are never judged
         angles = model._angles.index_select(0, turns)
-        masks = {window: self._mask(places, bucket, window) for window in model._windows}
+        sights = {window: self.ops.sight(places, bucket, window, model.dtype) for window in model._windows}
         x = source if source.is_floating_point() else F.embedding(source, model.embedding)
         for i, layer in enumerate(model.layers[first:last], first):
             if i in states:
                 states[i].index_copy_(0, places, x)
-            x = self._block(x, layer, self.cache.data[i], places, angles, masks[layer.window], read)
+            self._block(x, layer, self.cache.data[i], angles, sights[layer.window], read)
             read = None
         if last in states:
             states[last].index_copy_(0, places, x)
         return x
 
-    def _mask(self, places: Tensor, bucket: int, window: int | None) -> Tensor:
-        """-inf where a token may not look.  # [n, bucket]"""
-        keys, rows = self._places[:bucket], places[:, None]
-        hidden = keys > rows
-        if window is not None:
-            hidden |= keys <= rows - window
-        return torch.zeros(hidden.shape, dtype=self.model.dtype, device=keys.device).masked_fill_(hidden, float("-inf"))
-
     def _block(
-        self, x: Tensor, layer: Layer, stored: Tensor, places: Tensor, angles: Tensor, mask: Tensor,
-        read: Tensor | None,
-    ) -> Tensor:  # fmt: skip
-        """As the model's own, except where keys and values go; heads that share them are rows of one product."""
-        model, n, bucket = self.model, len(x), mask.shape[1]
-        heads, kv_heads = model.heads, model.kv_heads
-        qkv = model.project_qkv(model.rms_normalise(x) if read is None else read, layer, angles)
-        stored.index_copy_(1, places, qkv[heads:])
-        keys, values = stored[:kv_heads, :bucket], stored[kv_heads:, :bucket]
-        queries = qkv[:heads].reshape(kv_heads, -1, model.head_dim)  # [kv_heads, group · n, head_dim]
-        scores = torch.bmm(queries, keys.transpose(1, 2)).view(kv_heads, -1, n, bucket) + mask
-        weights = scores.softmax(-1, dtype=torch.float32 if x.dtype.itemsize < 4 else None).to(x.dtype)
-        y = torch.bmm(weights.view(kv_heads, -1, bucket), values).view(heads, n, -1)
-        return model.attention_out_and_mlp(x, y, layer)
+        self, x: Tensor, layer: Layer, stored: Tensor, angles: Tensor, sight: Sight, read: Tensor | None
+    ) -> None:  # fmt: skip
+        """As the model's own, to `x` in place."""
+        ops, stream = self.ops, None
+        if read is None:
+            read, stream = ops.norm(x)
+        queries = ops.turn(linear(read, layer.qkv), stream, layer, angles, stored, sight.places)
+        add_product(x, ops.attend(queries, stored, sight), layer.out)
+        if layer.out_bias is not None:
+            x.add_(layer.out_bias)
+        read, stream = ops.norm(x)
+        add_product(x, ops.gate(linear(read, layer.gate_up), stream), layer.down)
 
 
 class Graphs:

@@ -25,6 +25,7 @@ from .cache import StaticCache
 from .checkpoint import check_tensors, naming, read_weights, Weights
 from .config import Config
 from .device import settle
+from .layout import outputs_first
 
 LANES = 32  # torch's kernel for 8 bits reads this many inputs at once, even past the end of a row
 
@@ -51,13 +52,14 @@ class EightBit(NamedTuple):
 
 
 Matrix = Tensor | EightBit
+Floor = Tensor | float  # see `rms_normalise`
 
 
 @dataclass(slots=True)
 class Layer:
     """The weights of one block, arranged for few and flat operations.
 
-    Matrices are stored input-first. Query, key and value are one matrix, gate and up another. The weights of the
+    Matrices are [in, out], in memory in either order. Query, key and value are one matrix, gate and up another. The weights of the
     norms and the scale of the attention scores are multiplied into the matrices that follow.
     """
 
@@ -83,6 +85,7 @@ class Transformer:
         """With `eight_bit` the matrices are kept in 8 bits: for drafts, whose every law is as good as another."""
         settle(device)
         self.config, self.dtype, self.device, self.eight_bit = config, dtype, device, eight_bit
+        self.on_cpu = torch.device(device).type == "cpu"
         self.source: Path | None = None  # the folder that it was read from
         self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
         self.width, self.depth, self.exit_layers = config.hidden_size, config.num_hidden_layers, config.exit_layers
@@ -113,17 +116,24 @@ class Transformer:
         norm = take("model.norm.weight")
         self.head = self._after_norm(head, norm, width)
         del embedding, head  # in float32: with them there, an 8B would not load onto a card of 24 GB
-        self.norm = (norm * width**0.5).to(dtype)
+        self.norm = (norm * self.unit(width)).to(dtype)
         self.layers = [self._layer(i, weights, take) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
-        # RMSNorm divides by sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n).
-        self._floor = torch.tensor((width * config.rms_norm_eps) ** 0.5, device=device)
-        self._head_floor = torch.tensor((self.head_dim * config.rms_norm_eps) ** 0.5, device=device)
+        self.floor, self.head_floor = self._floor_of(width), self._floor_of(self.head_dim)
         self._angles = rotary_table(config, device)
 
+    def _floor_of(self, width: int) -> Floor:
+        """RMSNorm divides by sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n)."""
+        eps = self.config.rms_norm_eps
+        return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
+
+    def unit(self, width: int) -> float:
+        """What the weights of a norm are multiplied by, since `rms_normalise` may divide by another length."""
+        return width**0.5 if self.on_cpu else 1.0
+
     def _after_norm(self, matrix: Tensor, norm: Tensor, width: int) -> Matrix:
-        """`matrix` [out, in] for inputs that were only divided by their length: input-first, norm included."""
-        return self.matrix(matrix * (norm * width**0.5))
+        """`matrix` [out, in] for inputs that `rms_normalise` has divided, norm included."""
+        return self.matrix(matrix * (norm * self.unit(width)))
 
     def matrix(self, matrix: Tensor) -> Matrix:
         """[out, in] as this model keeps its matrices."""
@@ -153,7 +163,7 @@ class Transformer:
         if f"{name}self_attn.q_norm.weight" in weights:
             q, k = (self._paired(take(f"{name}self_attn.{part}_norm.weight")) for part in "qk")
             q = q * scale
-            head_norm = torch.stack([q] * self.heads + [k] * self.kv_heads)[:, None] * self.head_dim**0.5
+            head_norm = torch.stack([q] * self.heads + [k] * self.kv_heads)[:, None] * self.unit(self.head_dim)
             head_norm = head_norm.to(self.dtype)
         else:
             parts["q_proj"] = parts["q_proj"] * scale
@@ -222,7 +232,7 @@ class Transformer:
 
     def rms_normalise(self, x: Tensor) -> Tensor:
         """States divided by their length: an RMSNorm whose weight is part of the next matrix."""
-        return rms_normalise(x, self._floor)
+        return rms_normalise(x, self.floor)
 
     def normed(self, x: Tensor) -> Tensor:
         """States after the last layer, passed through the final norm.  # [n, hidden] -> [n, hidden]"""
@@ -231,18 +241,22 @@ class Transformer:
 
     def project(self, normed: Tensor) -> Tensor:
         """Normed states through the output matrix.  # [n, hidden] -> [n, V]"""
-        return linear(normed / self.norm, self.head)  # that matrix holds the norm already
+        return self.logits_of(normed / self.norm)  # the output matrix holds the norm already
 
     def cut_vocabulary(self, count: int) -> None:
-        assert isinstance(self.head, Tensor)  # only drafts of the embedded families are in 8 bits
-        self.head, self.vocabulary = self.head[:, :count].contiguous(), count
+        self.vocabulary = count  # the matrix stays whole: a GPU is slow at rows of an odd length
 
     def logits(self, x: Tensor) -> Tensor:
         """Logits of states after the last layer.  # [n, hidden] -> [n, V]"""
-        x = self.rms_normalise(x)
-        if len(x) == 1 and self.pad_single_rows:  # the output matrix, too, wants two rows
-            return linear(x.expand(2, -1), self.head)[:1]
-        return linear(x, self.head)
+        return self.logits_of(self.rms_normalise(x))
+
+    def logits_of(self, x: Tensor) -> Tensor:
+        """Logits of states that `rms_normalise` has divided.  # [n, hidden] -> [n, V]"""
+        padded = len(x) == 1 and self.pad_single_rows  # the output matrix, too, wants two rows
+        scores = linear(x.expand(2, -1) if padded else x, self.head)
+        if padded or scores.shape[1] > self.vocabulary:
+            scores = scores[: len(x), : self.vocabulary]
+        return scores
 
     def run_layers(
         self, source: Sequence[int] | Tensor, cache: StaticCache, start: int, first: int = 0, last: int | None = None,
@@ -284,7 +298,7 @@ class Transformer:
         self, x: Tensor, layer: Layer, new: Tensor, keys: Tensor, values: Tensor, angles: Tensor, mask: Tensor | None,
         read: Tensor | None,
     ) -> Tensor:  # fmt: skip  # x: [n, hidden]; new: [2 kv_heads, n, head_dim]; keys: [kv_heads, head_dim, end]
-        qkv = self.project_qkv(rms_normalise(x, self._floor) if read is None else read, layer, angles)
+        qkv = self.project_qkv(rms_normalise(x, self.floor) if read is None else read, layer, angles)
         new.copy_(qkv[self.heads :])
         causal = mask is None and len(x) > 1
         if self.heads == self.kv_heads and self.dtype == torch.float32 and not causal:
@@ -302,7 +316,7 @@ class Transformer:
         qkv = linear(read, layer.qkv, layer.qkv_bias).view(len(read), -1, self.head_dim).transpose(0, 1)
         turned = qkv[: self.heads + self.kv_heads]
         if layer.head_norm is not None:
-            turned.copy_(rms_normalise(turned, self._head_floor) * layer.head_norm)
+            turned.copy_(rms_normalise(turned, self.head_floor) * layer.head_norm)
         if layer.rotary:
             apply_rope(turned, angles)
         return qkv
@@ -311,7 +325,7 @@ class Transformer:
         """The residual stream after a block whose attention gave `y` [heads, n, head_dim].  # [n, hidden]"""
         bias = x if layer.out_bias is None else x + layer.out_bias
         x = linear(y.transpose(0, 1).reshape(len(x), -1), layer.out, bias)
-        gate, up = linear(rms_normalise(x, self._floor), layer.gate_up).chunk(2, -1)
+        gate, up = linear(rms_normalise(x, self.floor), layer.gate_up).chunk(2, -1)
         return linear(silu(gate).mul_(up), layer.down, x)
 
     def _rotary(self, start: int, count: int, parents: Sequence[int]) -> Tensor:
@@ -372,18 +386,25 @@ def layer_tensors(config: Config, read: int) -> dict[str, tuple[int, ...]]:
     }  # fmt: skip
 
 
-def rms_normalise(x: Tensor, floor: Tensor) -> Tensor:
-    """Rows divided by their length, as RMSNorm does up to a factor. `floor` keeps the length from zero."""
+def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
+    """Rows divided by their length, as RMSNorm does up to a factor. `floor` keeps the length from zero.
+
+    Where it is a number rows are divided by their root mean square, and it is added to the square: on a GPU torch has
+    one kernel for that instead of four, on a CPU it takes twice as long.
+    """
+    if isinstance(floor, float):
+        return F.rms_norm(x, x.shape[-1:], None, floor)
     if x.dtype == floor.dtype:
         return x / hypot(vector_norm(x, dim=-1, keepdim=True), floor)
     return x / hypot(vector_norm(x, dim=-1, keepdim=True, dtype=floor.dtype), floor).to(x.dtype)
 
 
 def kept(matrix: Tensor, dtype: torch.dtype, device: str, eight_bit: bool) -> Matrix:
-    """[out, in] in 8 bits where its width allows it, else input-first."""
+    """[out, in] as [in, out]: in 8 bits where its width allows it, else in the order that is read faster."""
     if eight_bit and matrix.shape[1] % LANES == 0:
         return EightBit.of(matrix)
-    return matrix.t().contiguous().to(device, dtype)
+    matrix = matrix.to(device, dtype)
+    return matrix.contiguous().t() if outputs_first(matrix) else matrix.t().contiguous()
 
 
 def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
@@ -391,6 +412,14 @@ def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
         product = torch._weight_int8pack_mm(x.bfloat16(), *matrix)  # fast in bf16 only
         return product.to(x.dtype) if added is None else added + product
     return mm(x, matrix) if added is None else addmm(added, x, matrix)
+
+
+def add_product(total: Tensor, x: Tensor, matrix: Matrix) -> None:
+    """`total` += `x` @ `matrix`: on a GPU one kernel, where `addmm` copies first."""
+    if isinstance(matrix, EightBit):
+        total.add_(linear(x, matrix))
+    else:
+        total.addmm_(x, matrix)
 
 
 def rotary_table(config: Config, device: str) -> Tensor:

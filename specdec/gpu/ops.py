@@ -1,0 +1,121 @@
+"""What a layer does between its products, in torch: the specification of `kernels.py`, and the way without Triton.
+
+Four products make a layer: queries, keys and values; the output of attention; gate and up; down. What stands between
+them is here, over shapes that never change. The weights of the norms are part of the matrices, so a norm is one factor
+a row. It may be applied before a product, or after it: then the `stream` whose norm it is comes with the product.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..models.transformer import apply_rope, Floor, Layer, rms_normalise, Transformer
+
+SWITCH = "SPECDEC_TRITON"  # 0: without its kernels
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What new tokens at `places` [n] may look at: the first `bucket` positions up to their own, or a window of them."""
+
+    places: Tensor
+    bucket: int
+    window: int | None
+    mask: Tensor | None = None  # [n, bucket], -inf where a token may not look; None if the kernel sees to it
+
+
+@dataclass(frozen=True)
+class Operations:
+    """For models of these heads; `floor` and `head_floor` are what `rms_normalise` takes."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    floor: Floor
+    head_floor: Floor
+    reason: str = ""  # why they are torch's
+
+    @classmethod
+    def of(cls, model: Transformer, reason: str = "") -> Operations:
+        return cls(model.heads, model.kv_heads, model.head_dim, model.floor, model.head_floor, reason)
+
+    def sight(self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype) -> Sight:
+        keys, rows = torch.arange(bucket, device=places.device), places[:, None]
+        hidden = keys > rows
+        if window is not None:
+            hidden |= keys <= rows - window
+        mask = torch.zeros(hidden.shape, dtype=dtype, device=places.device).masked_fill_(hidden, float("-inf"))
+        return Sight(places, bucket, window, mask)
+
+    def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """What a product reads of the residual stream `x` [n, hidden], and the stream if it is still to be divided."""
+        return rms_normalise(x, self.floor), None
+
+    def turn(
+        self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, stored: Tensor, places: Tensor
+    ) -> Tensor:  # fmt: skip
+        """Bias, norm and rotation of heads; keys and values go to `places` [n] of `stored`.
+
+        `product` [n, (heads + 2 kv_heads) · head_dim] is written over, `stored` is a layer's cache [2 kv_heads,
+        capacity, head_dim], `angles` [n, head_dim / 2] are complex. Queries [n, heads, head_dim] are returned.
+        """
+        if stream is not None:
+            product.mul_(self._factor(stream))
+        if layer.qkv_bias is not None:
+            product.add_(layer.qkv_bias)
+        every, turned = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
+        own = exact = every[:, :turned]
+        if layer.head_norm is not None:  # values are divided in vain: whole rows are one kernel, a part of them two
+            exact = rms_normalise(every, self.head_floor)[:, :turned] * layer.head_norm.transpose(0, 1)
+        if layer.rotary:
+            exact = exact.float()
+            apply_rope(exact.transpose(0, 1), angles)
+        if exact is not own:
+            own.copy_(exact)
+        stored.index_copy_(1, places, every[:, self.heads :].transpose(0, 1))
+        return every[:, : self.heads]
+
+    def attend(self, queries: Tensor, stored: Tensor, sight: Sight) -> Tensor:
+        """Attention over a layer's cache; heads that share keys are rows of one product.  # [n, heads · head_dim]"""
+        assert sight.mask is not None
+        n, bucket, kv_heads = len(queries), sight.bucket, self.kv_heads
+        keys, values = stored[:kv_heads, :bucket], stored[kv_heads:, :bucket]
+        rows = queries.transpose(0, 1).reshape(kv_heads, -1, self.head_dim)  # [kv_heads, group · n, head_dim]
+        scores = torch.bmm(rows, keys.transpose(1, 2)).view(kv_heads, -1, n, bucket).add_(sight.mask)
+        y = torch.bmm(scores.softmax(-1).view(kv_heads, -1, bucket), values)
+        return y.view(self.heads, n, -1).transpose(0, 1).reshape(n, -1)
+
+    def gate(self, product: Tensor, stream: Tensor | None) -> Tensor:
+        """SwiGLU: silu of the first half times the second.  # [n, 2 · inner] -> [n, inner]"""
+        if stream is not None:
+            product.mul_(self._factor(stream))
+        gate, up = product.chunk(2, -1)
+        return F.silu(gate).mul_(up)
+
+    def _factor(self, stream: Tensor) -> Tensor:
+        """What `rms_normalise` multiplies rows by.  # [n, hidden] -> float32 [n, 1]"""
+        squares = stream.float().square()
+        if isinstance(self.floor, float):
+            return (squares.mean(-1, keepdim=True) + self.floor).rsqrt()
+        return (squares.sum(-1, keepdim=True) + self.floor**2).rsqrt()
+
+
+def operations(model: Transformer) -> Operations:
+    """Triton's kernels where they run and give these numbers, else torch's, with the reason."""
+    if torch.device(model.device).type != "cuda":
+        return Operations.of(model, "there is no CUDA device")
+    if os.environ.get(SWITCH) == "0":
+        return Operations.of(model, f"{SWITCH} is 0")
+    try:
+        from .kernels import Kernels
+        from .trial import unfit
+    except ImportError:
+        return Operations.of(model, "Triton is not installed")
+    kernels = Kernels.of(model)
+    reason = unfit(kernels, model)
+    return Operations.of(model, reason) if reason else kernels

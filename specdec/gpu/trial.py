@@ -1,0 +1,79 @@
+"""Whether kernels give what their specification gives, for the layers of a model: asked before they are first used.
+
+A GPU may be too small for them, or the machine may lack the compiler that Triton starts them with.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..models.transformer import Layer, Transformer
+from .ops import Operations
+
+LIMITS = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # of `difference`
+ROWS = (1, 5, 17)  # a step, the check of four drafts, and of sixteen
+CAPACITY = 512
+_found: dict[tuple[object, ...], str] = {}
+
+
+def unfit(kernels: Operations, model: Transformer) -> str:
+    """Why they cannot be used for `model`; "" if they can."""
+    if model.dtype not in LIMITS:
+        return f"Triton's kernels are not for {str(model.dtype).removeprefix('torch.')}"
+    inner, width = model.config.intermediate_size, model.width
+    kinds = {(l.qkv_bias is None, l.head_norm is None, l.rotary, l.window): l for l in model.layers}
+    shape = kernels.heads, kernels.kv_heads, kernels.head_dim, inner, width
+    key = (shape, frozenset(kinds), model.dtype, model.device)
+    if key not in _found:
+        _found[key] = next(filter(None, (tried(kernels, model, layer) for layer in kinds.values())), "")
+    return _found[key]
+
+
+@torch.inference_mode()
+def tried(kernels: Operations, model: Transformer, layer: Layer) -> str:
+    plain = Operations.of(model)
+    try:
+        for n in ROWS:
+            stream = noise(n, model.width, like=model.embedding)
+            far = difference(kernels, plain, layer, stream, model.config.intermediate_size, CAPACITY // 2, CAPACITY)
+            if not far <= LIMITS[model.dtype]:
+                return f"Triton's kernels differ from torch by {far:.2g}"
+    except Exception as error:  # whatever Triton, its compiler or the driver have against it
+        return f"Triton's kernels do not run here: {type(error).__name__}: {error}"
+    return ""
+
+
+def difference(
+    kernels: Operations, plain: Operations, layer: Layer, stream: Tensor, inner: int, start: int, bucket: int,
+    divided: bool = False,
+) -> float:  # fmt: skip
+    """The largest relative difference of any result of one layer, from `stream` [n, hidden] at `start` on.
+
+    `divided`: as if the products' inputs had been normed before.
+    """
+    n, size, heads = len(stream), plain.head_dim, plain.heads + 2 * plain.kv_heads
+    product, gate_up = noise(n, heads * size, like=stream), noise(n, 2 * inner, like=stream)
+    cache = noise(2 * plain.kv_heads, bucket, size, like=stream)
+    angle = noise(n, size // 2, like=stream).float()
+    angles, places = torch.polar(torch.ones_like(angle), angle), start + torch.arange(n, device=stream.device)
+    results = []
+    for ops in (kernels, plain):
+        stored, behind = cache.clone(), None if divided else stream
+        queries = ops.turn(product.clone(), behind, layer, angles, stored, places)
+        sight = ops.sight(places, bucket, layer.window, stream.dtype)
+        y = ops.attend(noise(n, plain.heads, size, like=stream) * size**-0.5, cache, sight)
+        results.append((queries, stored, y, ops.gate(gate_up.clone(), behind)))
+    return max(relative(a, b) for a, b in zip(*results, strict=True))
+
+
+def relative(found: Tensor, expected: Tensor) -> float:
+    """The largest distance of two entries, as a share of the entry and of the root mean square of all."""
+    exact = expected.double()
+    return float(((found.double() - exact).abs() / (exact.abs() + exact.square().mean().sqrt())).max())
+
+
+def noise(*shape: int, like: Tensor) -> Tensor:
+    """Normal numbers, the same ones for a shape each time."""
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(*shape, generator=generator).to(like)

@@ -1,0 +1,63 @@
+"""How a matrix lies in memory on a GPU: cuBLAS reads a few rows' product with one order faster than with the other.
+
+Which one depends on the shape, the type, the GPU and the release. So it is measured, once for each shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+from torch import mm, Tensor
+
+ROWS = (1, 5)  # a plain step, and the check of four drafts
+WIDEST = 2**15  # outputs; a larger matrix is judged by its first ones
+BEYOND_CACHE = 2**27  # bytes to go through, lest a GPU's cache holds the matrix
+PRODUCTS = 20
+ASIDE = 4_000_000  # clock ticks of a GPU, some ms: it waits meanwhile, so that no launch is timed
+
+Product = Callable[[Tensor, Tensor], Tensor]
+
+
+def outputs_first(matrix: Tensor) -> bool:
+    """Whether [out, in] `matrix` should stay in that order: not on a CPU, and not where it cannot be measured."""
+    if matrix.device.type != "cuda":
+        return False
+    return measured(min(matrix.shape[0], WIDEST), matrix.shape[1], matrix.dtype, matrix.device)
+
+
+@lru_cache(maxsize=None)
+def measured(outputs: int, inputs: int, dtype: torch.dtype, device: torch.device) -> bool:
+    return faster(outputs, inputs, dtype, device, cuda_seconds)
+
+
+def faster(
+    outputs: int, inputs: int, dtype: torch.dtype, device: torch.device, seconds: Callable[[Tensor, list[Tensor]], float]
+) -> bool:  # fmt: skip
+    """Whether products with [out, in] take less time than with [in, out], by `seconds(x, matrices)`."""
+    count = max(1, -(-BEYOND_CACHE // (outputs * inputs * dtype.itemsize)))
+    try:
+        numbers = torch.empty(count, outputs, inputs, device=device, dtype=dtype).normal_()
+        with torch.inference_mode():
+            stored = list(numbers.transpose(1, 2)), list(numbers.view(count, inputs, outputs))
+            first, second = (
+                sum(seconds(numbers[0, :rows].clone(), matrices) for rows in ROWS)
+                for matrices in stored
+            )
+    except RuntimeError:  # no memory left, say
+        return False
+    return first < second
+
+
+def cuda_seconds(x: Tensor, matrices: list[Tensor]) -> float:
+    """Of `PRODUCTS` products, after a round of warming up."""
+    for _ in range(2):
+        torch.cuda._sleep(ASIDE)
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        for i in range(PRODUCTS):
+            mm(x, matrices[i % len(matrices)])
+        end.record()
+        end.synchronize()
+    return float(start.elapsed_time(end)) / 1000.0

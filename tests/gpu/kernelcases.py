@@ -1,0 +1,146 @@
+"""What is asked of Triton's kernels, in a process of their own (`apart.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from test_models import FAMILIES, reference, TEXT
+
+from specdec.gpu.graphs import StaticDecoder
+from specdec.gpu.ops import Operations
+from specdec.gpu.trial import difference, noise
+from specdec.models.config import Config
+from specdec.models.transformer import Floor, Layer, Transformer
+
+
+@dataclass(frozen=True)
+class Case:
+    """A layer, and a step through it."""
+
+    dtype: torch.dtype = torch.float32
+    heads: int = 4
+    kv_heads: int = 2
+    size: int = 16
+    rows: int = 3
+    start: int = 40
+    bucket: int = 64
+    window: int | None = None
+    bias: bool = False
+    norm: bool = True
+    rotary: bool = True
+    divided: bool = False  # before the products, not after them
+    by_length: bool = True  # as on a CPU
+    width: int = 96
+    inner: int = 80
+
+    def __str__(self) -> str:
+        words = [str(self.dtype).removeprefix("torch."), f"{self.heads}of{self.kv_heads}x{self.size}", f"n{self.rows}"]
+        return "-".join([*words, f"at{self.start}of{self.bucket}", f"w{self.window}"])
+
+    def layer(self) -> Layer:
+        like, none = torch.zeros(1, dtype=self.dtype), torch.zeros(0)
+        bias = noise((self.heads + 2 * self.kv_heads) * self.size, like=like) if self.bias else None
+        norm = noise(self.heads + self.kv_heads, 1, self.size, like=like) if self.norm else None
+        return Layer(none, bias, none, None, norm, none, none, self.rotary, self.window)
+
+    def operations(self, kind: type[Operations]) -> Operations:
+        floors: list[Floor] = [torch.tensor((n * 1e-5) ** 0.5) if self.by_length else 1e-5 for n in self.widths]
+        return kind(self.heads, self.kv_heads, self.size, *floors)
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        return self.width, self.size
+
+
+def kernels() -> Any:
+    from specdec.gpu import kernels
+
+    return kernels
+
+
+@torch.inference_mode()
+def distance(case: Case) -> float:
+    """Of the kernels from their specification."""
+    stream = noise(case.rows, case.width, like=torch.zeros(1, dtype=case.dtype))
+    pair = case.operations(kernels().Kernels), case.operations(Operations)
+    return difference(*pair, case.layer(), stream, case.inner, case.start, case.bucket, case.divided)
+
+
+@torch.inference_mode()
+def unseen_and_broken() -> tuple[bool, bool]:
+    """Whether attention is the same with NaN behind the text, and whether a query of NaN gives NaN."""
+    case, module = Case(start=20), kernels()
+    ops = case.operations(module.Kernels)
+    queries, stored = torch.randn(case.rows, case.heads, case.size), torch.randn(2 * case.kv_heads, 64, case.size)
+    sight = ops.sight(20 + torch.arange(case.rows), 64, None, case.dtype)
+    expected = ops.attend(queries, stored, sight)
+    stored[:, 20 + case.rows :] = float("nan")
+    same = torch.equal(ops.attend(queries, stored, sight), expected)
+    queries[1] = float("nan")
+    told = ops.attend(queries, stored, sight).isnan().all(1).tolist()
+    return same, told == [False, True, False]
+
+
+@lru_cache
+def model(name: str) -> Transformer:
+    config = FAMILIES[name]
+    return Transformer(Config.read(config.to_dict()), reference(config).state_dict(), torch.float32)
+
+
+@torch.inference_mode()
+def logits_apart(name: str) -> float:
+    """How far the logits of a model are from its own: several rows, one, rolled back, in the last bucket."""
+    whole, worst = model(name), 0.0
+    decoder, cache = StaticDecoder(whole, 64), whole.new_cache(64)
+    decoder.ops = kernels().Kernels.of(whole)
+    decoder.prefill(TEXT[:20])
+    whole.forward(TEXT[:20], cache)
+    for start, tokens, bucket in ((20, TEXT[20:24], 32), (22, TEXT[5:6], 32), (23, TEXT[7:9], 64)):
+        cache.keep(start)
+        expected = whole.forward(tokens, cache, rows=len(tokens))
+        found = decoder.forward(torch.tensor(tokens), torch.tensor([start]), bucket)
+        worst = max(worst, float((found - expected).abs().max()))
+    return worst
+
+
+def compiled(capability: int, case: Case) -> dict[str, int]:
+    """Bytes of shared memory of every kernel, compiled down to machine code for a GPU of that compute capability."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    class Absent:
+        """A GPU's driver, as far as a compiler asks it."""
+
+        def get_current_target(self) -> GPUTarget:
+            return GPUTarget("cuda", capability, 32)
+
+        def get_current_device(self) -> int:
+            return 0
+
+        def get_current_stream(self, device: int) -> int:
+            return 0
+
+    triton.runtime.driver.set_active(Absent())
+    module, shared = kernels(), dict[str, int]()
+
+    def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **sizes: Any) -> None:
+        made = kernel.warmup(*args, grid=grid, **sizes)
+        assert made.asm["cubin"]
+        shared[kernel.__name__] = made.metadata.shared
+
+    module.launch = launch
+
+    def hollow(*shape: int, dtype: torch.dtype = case.dtype) -> torch.Tensor:
+        return torch.empty(*shape, dtype=dtype, device="meta")
+
+    ops, n, layer = case.operations(module.Kernels), case.rows, case.layer()
+    stream, places = hollow(n, case.width), hollow(n, dtype=torch.long)
+    stored = hollow(2 * case.kv_heads, case.bucket + 5, case.size)
+    product = hollow(n, (case.heads + 2 * case.kv_heads) * case.size)
+    queries = ops.turn(product, stream, layer, hollow(n, case.size // 2, dtype=torch.complex64), stored, places)
+    ops.attend(queries, stored, ops.sight(places, case.bucket, case.window, case.dtype))
+    ops.gate(hollow(n, 2 * case.inner), stream)
+    return shared
