@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import torch
 from test_models import FAMILIES, reference, TEXT
 
@@ -55,10 +56,30 @@ class Case:
         return self.width, self.size
 
 
+@lru_cache
 def kernels() -> Any:
+    from triton.runtime.interpreter import interpreter_builder
+
     from specdec.gpu import kernels
 
+    if type(kernels.gate_kernel).__name__ == "InterpretedFunction":
+        multiply = type(interpreter_builder).create_dot
+
+        def create_dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
+            return multiply(self, widened(a), widened(b), *rest)
+
+        type(interpreter_builder).create_dot = create_dot
     return kernels
+
+
+def widened(handle: Any) -> Any:
+    """bfloat16 as float32, where the interpreter would multiply its bits as whole numbers."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    if handle.dtype.scalar != tl.bfloat16:
+        return handle
+    return TensorHandle((handle.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
 
 
 @torch.inference_mode()
