@@ -57,6 +57,7 @@ def test_every_import_is_declared() -> None:
                 brought = {home.lower().replace("-", "_") for home in homes.get(module, [module])}
                 optional = path.parent.name == "bench" and module == "playwright"  # the bench says how to get it
                 optional |= path.parent.name == "export" and module == "gguf"  # so does the export
+                optional |= path.parent.name == "gpu" and module == "triton"  # comes with torch for a GPU
                 optional |= module == "spaces"  # comes with a Space
                 assert optional or brought & names, f"{path} imports {module}"
 

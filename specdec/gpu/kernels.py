@@ -38,7 +38,7 @@ def norm_factor(stream, row, scale, floor, WIDTH: tl.constexpr, CHUNK: tl.conste
     return 1.0 / tl.sqrt(scale * tl.sum(squares, 0) + floor)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["capacity"])
 def turn_kernel(
     product, stream, bias, head_norm, angles, stored, places, scale, floor, head_scale, head_floor, capacity,
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, HALF: tl.constexpr, WIDTH: tl.constexpr,
@@ -79,7 +79,7 @@ def turn_kernel(
         tl.store(there + 1, b.to(stored.dtype.element_ty), mask=real)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "capacity", "window"])
 def attend_kernel(
     queries, stored, places, parts, highest, totals, n, stride, capacity, window,
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr,
@@ -193,7 +193,9 @@ class Kernels(Operations):
         rows = max(16, min(MOST_ROWS[queries.dtype], power(together)))
         tiles = -(-together // rows)
         keys = max(16, min(64, TILE // (padded * queries.itemsize)))
-        splits = min(MOST_SPLITS, power(max(1, sight.bucket // keys)), power(max(1, PROGRAMS // (self.kv_heads * tiles))))
+        splits = min(
+            MOST_SPLITS, power(max(1, sight.bucket // keys)), power(max(1, PROGRAMS // (self.kv_heads * tiles)))
+        )
         exact = {"dtype": torch.float32, "device": queries.device}
         parts = torch.empty(n * heads, splits, size, **exact)
         highest, totals = (torch.empty(n * heads, splits, **exact) for _ in range(2))

@@ -22,12 +22,17 @@ def unfit(kernels: Operations, model: Transformer) -> str:
     if model.dtype not in LIMITS:
         return f"Triton's kernels are not for {str(model.dtype).removeprefix('torch.')}"
     inner, width = model.config.intermediate_size, model.width
-    kinds = {(l.qkv_bias is None, l.head_norm is None, l.rotary, l.window): l for l in model.layers}
+    kinds = {kind(layer): layer for layer in model.layers}
     shape = kernels.heads, kernels.kv_heads, kernels.head_dim, inner, width
     key = (shape, frozenset(kinds), model.dtype, model.device)
     if key not in _found:
         _found[key] = next(filter(None, (tried(kernels, model, layer) for layer in kinds.values())), "")
     return _found[key]
+
+
+def kind(layer: Layer) -> tuple[object, ...]:
+    """Layers of one kind are the same kernels."""
+    return layer.qkv_bias is None, layer.head_norm is None, layer.rotary, layer.window
 
 
 @torch.inference_mode()

@@ -6,7 +6,7 @@ Which one depends on the shape, the type, the GPU and the release. So it is meas
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 import torch
 from torch import mm, Tensor
@@ -17,23 +17,26 @@ BEYOND_CACHE = 2**27  # bytes to go through, lest a GPU's cache holds the matrix
 PRODUCTS = 20
 ASIDE = 4_000_000  # clock ticks of a GPU, some ms: it waits meanwhile, so that no launch is timed
 
-Product = Callable[[Tensor, Tensor], Tensor]
+Seconds = Callable[[Tensor, list[Tensor]], float]
 
 
 def outputs_first(matrix: Tensor) -> bool:
-    """Whether [out, in] `matrix` should stay in that order: not on a CPU, and not where it cannot be measured."""
-    if matrix.device.type != "cuda":
+    """Whether [out, in] `matrix` should stay in that order: not on a CPU, and not where it cannot be measured.
+
+    On ZeroGPU models are loaded before there is a GPU: torch says `cuda` then, but has not started it.
+    """
+    if matrix.device.type != "cuda" or not torch.cuda.is_initialized():
         return False
     return measured(min(matrix.shape[0], WIDEST), matrix.shape[1], matrix.dtype, matrix.device)
 
 
-@lru_cache(maxsize=None)
+@cache
 def measured(outputs: int, inputs: int, dtype: torch.dtype, device: torch.device) -> bool:
     return faster(outputs, inputs, dtype, device, cuda_seconds)
 
 
 def faster(
-    outputs: int, inputs: int, dtype: torch.dtype, device: torch.device, seconds: Callable[[Tensor, list[Tensor]], float]
+    outputs: int, inputs: int, dtype: torch.dtype, device: torch.device, seconds: Seconds
 ) -> bool:  # fmt: skip
     """Whether products with [out, in] take less time than with [in, out], by `seconds(x, matrices)`."""
     count = max(1, -(-BEYOND_CACHE // (outputs * inputs * dtype.itemsize)))
@@ -41,10 +44,7 @@ def faster(
         numbers = torch.empty(count, outputs, inputs, device=device, dtype=dtype).normal_()
         with torch.inference_mode():
             stored = list(numbers.transpose(1, 2)), list(numbers.view(count, inputs, outputs))
-            first, second = (
-                sum(seconds(numbers[0, :rows].clone(), matrices) for rows in ROWS)
-                for matrices in stored
-            )
+            first, second = (sum(seconds(numbers[0, :rows].clone(), matrices) for rows in ROWS) for matrices in stored)
     except RuntimeError:  # no memory left, say
         return False
     return first < second

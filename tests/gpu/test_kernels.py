@@ -14,8 +14,7 @@ import pytest
 import torch
 from apart import process
 from kernelcases import Case
-from test_models import BASE, FAMILIES
-from transformers import LlamaConfig, Qwen3Config
+from test_models import FAMILIES
 
 from specdec.gpu import launches, ops, trial
 from specdec.gpu.ops import Operations, operations
@@ -123,7 +122,9 @@ def test_a_layer_is_few_launches(name: str, most: int) -> None:
         assert count.total() <= most and sum(number for kernel, number in count.items() if "mm" in kernel) == 4
 
 
-@pytest.mark.parametrize(("name", "rows", "most"), [("qwen3", 1, 18), ("qwen3", 5, 20), ("llama", 1, 16), ("llama", 5, 18)])
+@pytest.mark.parametrize(
+    ("name", "rows", "most"), [("qwen3", 1, 18), ("qwen3", 5, 20), ("llama", 1, 16), ("llama", 5, 18)]
+)
 def test_without_triton_a_layer_is_at_most_so_many(name: str, rows: int, most: int) -> None:
     assert launches.of_a_layer(CONFIGS[name], torch.bfloat16, rows, 64, False).total() <= most
 
@@ -145,7 +146,7 @@ def test_views_and_allocations_are_no_launches() -> None:
 @needs_triton
 def test_a_cycle_is_counted_with_its_drafts() -> None:
     target, draft = CONFIGS["qwen3"], CONFIGS["llama"]
-    plain, few = (launches.of_a_cycle(target, draft, torch.float32, 3, 64, GREEDY, kernels) for kernels in (False, True))
+    plain, few = (launches.of_a_cycle(target, draft, torch.float32, 3, 64, GREEDY, triton) for triton in (False, True))
     assert plain.keys() == few.keys() == {"draft", "verify"}
     assert all(0 < few[name] < plain[name] for name in few)
     alone = launches.of_a_cycle(target, None, torch.float32, 0, 64, GREEDY, True)

@@ -1,0 +1,106 @@
+"""What is done otherwise on a GPU, and changes no number: order of matrices, form of norms, the whole output matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from test_models import FAMILIES, reference, TEXT
+from toyheads import drafts_on, MODEL, ours
+from toyheads import TEXT as TOY_TEXT
+
+from specdec.gpu.cycle import Cycle
+from specdec.gpu.graphs import StaticDecoder
+from specdec.models import layout, transformer
+from specdec.models.config import Config
+from specdec.models.layout import faster, outputs_first
+from specdec.models.transformer import Transformer
+from specdec.types import SamplingParams
+
+CPU = torch.device("cpu")
+
+
+def model(name: str = "qwen3", dtype: torch.dtype = torch.float32) -> Transformer:
+    config = FAMILIES[name]
+    return Transformer(Config.read(config.to_dict()), reference(config).state_dict(), dtype)
+
+
+def logits(model: Transformer) -> torch.Tensor:
+    """Read by the model itself, then in static shapes."""
+    decoder = StaticDecoder(model, 64)
+    rows = [decoder.prefill(TEXT[:20]), decoder.forward(torch.tensor(TEXT[20:24]), torch.tensor([20]), 32)]
+    return torch.cat([*rows, decoder.forward(torch.tensor(TEXT[24:25]), torch.tensor([24]), 32)])
+
+
+def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transformer, "on_cpu", property(lambda self: False, lambda self, value: None), raising=False)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = logits(model(name))
+    as_on_a_gpu(monkeypatch)
+    other = model(name)
+    assert isinstance(other.floor, float) and torch.allclose(logits(other), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", ["medusa", "eagle3", "early_exit"])
+def test_heads_read_norms_of_either_form(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def records() -> list[Any]:
+        target = ours(MODEL)
+        cycle = Cycle(target, drafts_on(target)[kind], 3, 40, SamplingParams(temperature=0.8, max_tokens=20))
+        return [cycle.begin(TOY_TEXT, 30, 1), *(cycle.run() for _ in range(3))]
+
+    by_length = records()
+    as_on_a_gpu(monkeypatch)
+    for a, b in zip(by_length, records(), strict=True):
+        assert a.drafted == b.drafted and a.token == b.token
+        assert (*a.p, *a.q) == pytest.approx((*b.p, *b.q), abs=1e-5)
+
+
+def test_a_matrix_in_the_other_order_is_the_same_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = model()
+    monkeypatch.setattr(transformer, "outputs_first", lambda matrix: True)
+    other = model()
+    assert torch.equal(first.layers[0].qkv, other.layers[0].qkv)  # type: ignore[arg-type]
+    assert first.head.stride() != other.head.stride()  # type: ignore[union-attr]
+    assert torch.allclose(logits(first), logits(other), atol=2e-5)
+
+
+@pytest.mark.parametrize("outputs_win", [False, True])
+def test_the_faster_order_is_taken(outputs_win: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "BEYOND_CACHE", 4000)
+    seen = []
+
+    def seconds(x: torch.Tensor, matrices: list[torch.Tensor]) -> float:
+        assert x.shape[1:] == matrices[0].shape[:1] == (24,) and matrices[0].shape == (24, 10) and len(matrices) == 5
+        x @ matrices[-1]
+        seen.append((len(x), outputs := matrices[0].stride(0) == 1))
+        return float(outputs != outputs_win)
+
+    assert faster(10, 24, torch.float32, CPU, seconds) == outputs_win
+    assert seen == [(rows, order) for order in (True, False) for rows in layout.ROWS]
+
+
+def test_what_cannot_be_measured_stays_as_it_was() -> None:
+    def seconds(x: torch.Tensor, matrices: list[torch.Tensor]) -> float:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    assert not faster(8, 8, torch.float32, CPU, seconds)
+    assert not outputs_first(torch.zeros(8, 8))
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_cut_vocabulary_leaves_the_matrix_whole(padded: bool) -> None:
+    cut_model = model("llama tied")
+    cut_model.pad_single_rows = padded
+    cache, cut = cut_model.new_cache(64), 89
+    whole = cut_model.forward(TEXT[:9], cache, rows=3), cut_model.forward([5], cache)
+    cut_model.cut_vocabulary(cut)
+    cache.keep(0)
+    assert cut_model.vocabulary == cut and isinstance(cut_model.head, torch.Tensor) and cut_model.head.shape[1] == 97
+    assert torch.equal(cut_model.forward(TEXT[:9], cache, rows=3), whole[0][:, :cut])
+    assert torch.equal(cut_model.forward([5], cache), whole[1][:, :cut])
+    states = torch.randn(2, cut_model.width)
+    assert torch.allclose(cut_model.project(cut_model.normed(states)), cut_model.logits(states), atol=1e-5)
