@@ -193,9 +193,8 @@ class Kernels(Operations):
         rows = max(16, min(MOST_ROWS[queries.dtype], power(together)))
         tiles = -(-together // rows)
         keys = max(16, min(64, TILE // (padded * queries.itemsize)))
-        splits = min(
-            MOST_SPLITS, power(max(1, sight.bucket // keys)), power(max(1, PROGRAMS // (self.kv_heads * tiles)))
-        )
+        useful, wanted = sight.bucket // keys, PROGRAMS // (self.kv_heads * tiles)
+        splits = min(MOST_SPLITS, power(useful), power(wanted))
         exact = {"dtype": torch.float32, "device": queries.device}
         parts = torch.empty(n * heads, splits, size, **exact)
         highest, totals = (torch.empty(n * heads, splits, **exact) for _ in range(2))

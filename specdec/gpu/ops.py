@@ -21,7 +21,7 @@ SWITCH = "SPECDEC_TRITON"  # 0: without its kernels
 
 @dataclass(frozen=True)
 class Sight:
-    """What new tokens at `places` [n] may look at: the first `bucket` positions up to their own, or a window of them."""
+    """What new tokens at `places` [n] may look at, of the first `bucket`: what stands up to their own, or a window."""
 
     places: Tensor
     bucket: int
