@@ -26,6 +26,7 @@ import torch
 
 from ..families import presets, zoo
 from ..figures import machine
+from ..gpu.ops import SWITCH
 from ..methods import adapted
 from ..types import SamplingParams
 from .race import race
@@ -38,7 +39,7 @@ PROBED = 500  # tokens that `adaptive` writes to measure what drafting costs
 SEATS = 16  # runs at once, waiting for a GPU or on one; each holds a thread of the page
 AGAIN = re.compile(r"Try again in (?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
 log = logging.getLogger(__name__)
-os.environ["SPECDEC_TRITON"] = "0"  # each fork would compile in its visitor's seconds
+os.environ[SWITCH] = "0"  # each fork would compile in its visitor's seconds
 
 
 _family = zoo.load(presets.hosts(), device="auto")

@@ -23,6 +23,7 @@ import toyrun
 
 from specdec.events import Committed, Finished
 from specdec.families import zoo
+from specdec.gpu.ops import SWITCH
 from specdec.lanes import race
 from specdec.lanes.worker import NoGPU, Worker, WorkerDied
 from specdec.traces.file import Trace
@@ -42,6 +43,7 @@ def zero(shallow: str) -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPACES_ZERO_GPU", "true")
         patch.setenv("SPECDEC_PAIR", shallow)
+        patch.setenv(SWITCH, "1")
         patch.syspath_prepend(str(STANDIN))
         yield importlib.import_module("specdec.lanes.zero")
         for name in ("specdec.lanes.zero", "spaces"):
@@ -218,6 +220,10 @@ def test_seconds_asked_for(
     params = SamplingParams(max_tokens=tokens)
     assert zero.duration(PROMPT, drafter, k, params, peer=peer, rule="block", details=True) == seconds
     assert zero.beginning() == 3 + 2.6 and seconds > zero.beginning()
+
+
+def test_no_fork_compiles_kernels_in_its_visitors_seconds(zero: ModuleType) -> None:
+    assert os.environ[SWITCH] == "0"
 
 
 def test_when_a_quota_returns(zero: ModuleType) -> None:
