@@ -195,9 +195,8 @@ class Kernels(Operations):
         keys = max(16, min(64, TILE // (padded * queries.itemsize)))
         useful, wanted = sight.bucket // keys, PROGRAMS // (self.kv_heads * tiles)
         splits = min(MOST_SPLITS, power(useful), power(wanted))
-        exact = {"dtype": torch.float32, "device": queries.device}
-        parts = torch.empty(n * heads, splits, size, **exact)
-        highest, totals = (torch.empty(n * heads, splits, **exact) for _ in range(2))
+        parts = queries.new_empty(n * heads, splits, size, dtype=torch.float32)
+        highest, totals = (parts.new_empty(n * heads, splits) for _ in range(2))
         launch(
             attend_kernel, (self.kv_heads, splits, tiles), queries, stored, sight.places, parts, highest, totals,
             n, queries.stride(0), capacity, sight.window or capacity + 1,

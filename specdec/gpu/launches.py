@@ -107,7 +107,7 @@ def of_a_cycle(
     target: Config, draft: Config | None, dtype: torch.dtype, k: int, bucket: int, params: SamplingParams, kernels: bool
 ) -> dict[str, int]:  # fmt: skip
     """The launches of drafting `k` tokens with a draft model, and of their check and the accept step."""
-    cycle = Cycle(hollow(target, dtype), draft and hollow(draft, dtype), k, bucket, params)
+    cycle = Cycle(hollow(target, dtype), hollow(draft, dtype) if draft else None, k, bucket, params)
     if kernels:
         with_kernels(cycle.target, *([cycle.steps.decoder] if isinstance(cycle.steps, DraftModelSteps) else []))
     return {name: counted(step, kernels).total() for (name, _), step in cycle._plan(bucket)}
