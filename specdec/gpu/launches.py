@@ -110,4 +110,4 @@ def of_a_cycle(
     cycle = Cycle(hollow(target, dtype), hollow(draft, dtype) if draft else None, k, bucket, params)
     if kernels:
         with_kernels(cycle.target, *([cycle.steps.decoder] if isinstance(cycle.steps, DraftModelSteps) else []))
-    return {name: counted(step, kernels).total() for (name, _), step in cycle._plan(bucket)}
+    return {name: counted(step, kernels).total() for (name, *_), step in cycle._plan(bucket, k)}
