@@ -198,10 +198,21 @@ def test_every_peer_writes_the_same_text() -> None:
     assert peer.compiled(prompt, 12) == peer.lookup(prompt, 12) == peer.assisted(2, prompt, 12) == expected
 
 
-@pytest.mark.parametrize("arguments", [["--suite", "hub"], ["--target", "x"], ["--draft", "x"], ["--device", "cuda"]])
-def test_only_the_suite_hub_has_a_target(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--suite", "hub"], "belong to --suite hub, which needs a target"),
+        (["--target", "x"], "belong to --suite hub, which needs a target"),
+        (["--draft", "x"], "belong to --suite hub, which needs a target"),
+        (["--suite", "shapes", "--device", "cuda"], "--device belongs to"),
+        (["--suite", "page", "--minutes", "3"], "--minutes belongs to the long suites"),
+    ],
+)
+def test_what_belongs_to_another_suite_is_refused(
+    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert bench.main(arguments) == 2
-    assert "belong to --suite hub, which needs a target" in capsys.readouterr().err
+    assert reason in capsys.readouterr().err
 
 
 def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -266,12 +277,14 @@ def test_a_first_word_that_is_no_command_is_a_prompt() -> None:
 
 
 def test_the_bench_measures_the_family_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(name: str) -> None:
-        raise LookupError(f"asked for {name}")
+    def load(name: str, device: str) -> None:
+        raise LookupError(f"asked for {name} on {device}")
 
     monkeypatch.setattr(bench, "load", load)
-    with pytest.raises(LookupError, match="asked for tuned"):
+    with pytest.raises(LookupError, match="asked for tuned on cpu"):
         bench.main(["--family", "tuned"])
+    with pytest.raises(LookupError, match="asked for embedded on cuda"):
+        bench.main(["--suite", "methods", "--device", "cuda"])
 
 
 def test_headlines_leave_looping_rows_out() -> None:

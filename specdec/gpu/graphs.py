@@ -152,6 +152,7 @@ class Graphs:
                 self._captured[key] = self._capture(step, state)
             except Exception as error:  # whatever a kernel or the driver has against it
                 self.reason = f"the graph could not be captured: {type(error).__name__}: {error}"
+                self._captured.clear()  # the one that failed may have taken their workspace along
             self.seconds += time.perf_counter() - start
 
     def run(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:

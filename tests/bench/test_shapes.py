@@ -54,6 +54,39 @@ def test_the_suite_measures_every_lane(
     assert {"commit", "version", "measured", "models"} == set(report["provenance"])
 
 
+def test_a_suite_whose_time_is_over_goes_on_at_its_next_start(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(shapes, "CONTEXTS", (16, 24))
+    monkeypatch.setattr(shapes, "DEPTHS", (0,))
+    monkeypatch.setattr(shapes, "ALPHAS", (0.5,))
+    path, measured = tmp_path / "report.json", list[int]()
+    own = shapes.measured
+
+    def watched(name: str, target: Any, drafts: Any, context: int, *rest: Any) -> Any:
+        measured.append(context)
+        if len(measured) == 2:
+            raise KeyboardInterrupt
+        return own(name, target, drafts, context, *rest)
+
+    monkeypatch.setattr(shapes, "measured", watched)
+
+    def start(*more: str) -> dict[str, Any]:
+        arguments = ["--suite", "shapes", "--pairs", "tiny", "--tokens", "4", "--repeats", "1", "-k", "2", *more]
+        bench.main([*arguments, "--json", str(path)])
+        return json.loads(path.read_text())  # type: ignore[no-any-return]
+
+    with pytest.raises(FileNotFoundError):
+        start()  # is interrupted in the second context
+    partly = start("--minutes", "0")
+    assert {row["context"] for row in partly["rows"]} == {16} and partly["left_out"] == ["tiny, 24 tokens"]
+    assert "goes on" in capsys.readouterr().err
+    whole = start()
+    assert measured == [16, 24, 24] and whole["left_out"] == []
+    assert [row for row in whole["rows"] if row["context"] == 16] == partly["rows"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.parametrize(
     ("name", "billions"),
     [("Qwen3-0.6B", 0.596), ("Qwen3-8B", 8.191), ("Llama-3.2-1B", 1.236), ("Llama-3.1-8B", 8.030)],

@@ -62,6 +62,23 @@ def test_where_torch_has_no_more_streams_steps_run_as_they_are(false_cuda: Devic
     captured(false_cuda, "verify")
 
 
+def test_after_a_failed_capture_its_owner_replays_nothing(false_cuda: Device) -> None:
+    """The end of the graph that failed may take their workspace along."""
+    owner, length = captured(false_cuda, "draft"), torch.zeros(1)
+
+    def forbidden() -> None:
+        if false_cuda.capturing is not None:
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    def step() -> None:
+        length.add_(1.0)
+
+    owner.run("verify", forbidden, torch.zeros(1))
+    gc.collect()
+    owner.run("draft", step, torch.zeros(1))
+    assert length.item() == 1.0 and "not permitted" in owner.reason
+
+
 @pytest.mark.parametrize("stays", [True, False], ids=["before torch 2.12", "since"])
 def test_a_failed_capture_does_no_harm_to_later_ones(
     false_cuda: Device,
