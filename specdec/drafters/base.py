@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
+from ..models.cache import StaticCache
+from ..models.view import TargetView
 from ..sampling import Chooser, favourites, probabilities
 from ..types import Proposal, SamplingParams
 
@@ -81,6 +83,53 @@ class ChainDrafter:
             if self.enough is not None and self.enough(float(logits[0].softmax(-1)[token]), len(drafted) - 1):
                 break
         return Proposal.chain(drafted, torch.stack(laws) if laws else None, tuple(seconds))
+
+
+class Head(Protocol):
+    """A small part that reads the target's states, and has a cache of its own."""
+
+    def new_cache(self, capacity: int) -> StaticCache: ...
+
+    def fuse(self, states: Mapping[int, Tensor], places: slice) -> Tensor:
+        """The features of the tokens at `places`, from the target's states there.  # [n, hidden]"""
+        ...
+
+    def read(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
+        """Append each feature, with the token after it, to the cache; what comes out.  # [n, hidden], n ids"""
+        ...
+
+
+H = TypeVar("H", bound=Head)
+
+
+class Reader(Generic[H]):
+    """Keeps a head's cache in step with the text: all in it but a draft was read with the target's own features."""
+
+    def __init__(self, view: TargetView, head: H, capacity: int) -> None:
+        self.view, self.head = view, head
+        self._cache = head.new_cache(capacity)
+        self._true = 0  # entries that were read with the target's features
+        self._features = torch.empty(0)  # to be read next
+
+    def catch_up(self, tokens: Sequence[int]) -> list[int]:
+        """Forget the last draft; the tokens to be read before the next, at least one. The target has read something."""
+        known = self.view.cache.length
+        start = min(self._true, known - 1)
+        self._cache.keep(start)
+        self._true = start
+        self._features = self.head.fuse(self.view.cache.states, slice(start, known))
+        return list(tokens[start + 1 : known + 1])
+
+    def read(self, pending: list[int]) -> Tensor:
+        """What comes out of the pending tokens with their features.  # [n, hidden]"""
+        states = self.head.read(self._features, pending, self._cache)
+        self._true = min(self._cache.length, self.view.cache.length)
+        return states
+
+    def read_on(self, pending: list[int]) -> Tensor:
+        """The state after the last of them, which takes the place of the next feature.  # [1, hidden]"""
+        self._features = self.read(pending)[-1:]
+        return self._features
 
 
 def siblings(law: Tensor, count: int, chooser: Chooser, level: int) -> Iterator[tuple[int, Tensor]]:

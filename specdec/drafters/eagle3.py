@@ -24,10 +24,9 @@ from ..models.cache import StaticCache
 from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights, section, Weights
 from ..models.config import Config, FULL, SLIDING, whole
 from ..models.transformer import layer_tensors, linear, Transformer
-from ..models.view import TargetView
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter, siblings
+from .base import ChainDrafter, Reader, siblings
 
 # Of a tree: nodes opened a level and children of each, levels, nodes drafted. With the text's last token these are
 # eight rows, up to which a pass on a CPU grows slowly.
@@ -115,7 +114,7 @@ class Eagle3Head:
             return cls(layer_config(facts), read_weights(folder), target, taps, eight_bit=eight_bit)
 
     def new_cache(self, capacity: int) -> StaticCache:
-        return self.decoder.new_cache(capacity)
+        return self.decoder.new_cache(capacity + WIDTH * DEPTH)
 
     def fuse(self, states: Mapping[int, Tensor], places: slice | Tensor) -> Tensor:
         """The features of the tokens at `places`, from the target's states there.  # [n, hidden]"""
@@ -196,32 +195,7 @@ def lean(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
     }
 
 
-class Reader:
-    """Keeps a head's cache in step with the text: all pairs in it but those of a draft are the target's own."""
-
-    def __init__(self, view: TargetView, head: Eagle3Head, capacity: int) -> None:
-        self.view, self.head = view, head
-        self._cache = head.new_cache(capacity + WIDTH * DEPTH)
-        self._true = 0  # pairs that were read with the target's features
-        self._features = torch.empty(0)  # of the pairs to be read next
-
-    def catch_up(self, tokens: Sequence[int]) -> list[int]:
-        """Forget the last draft; the tokens of the pairs to be read before the next, at least one."""
-        known = self.view.cache.length
-        start = min(self._true, known - 1)
-        self._cache.keep(start)
-        self._true = start
-        self._features = self.head.fuse(self.view.cache.states, slice(start, known))
-        return list(tokens[start + 1 : known + 1])
-
-    def read(self, pending: list[int]) -> Tensor:
-        """Read pairs; the state after the last of them takes the place of the next feature.  # [1, hidden]"""
-        self._features = self.head.read(self._features, pending, self._cache)[-1:]
-        self._true = min(self._cache.length, self.view.cache.length)
-        return self._features
-
-
-class Eagle3Drafter(Reader, ChainDrafter):
+class Eagle3Drafter(Reader[Eagle3Head], ChainDrafter):
     """A chain, drawn token by token."""
 
     name = "eagle3"
@@ -232,7 +206,7 @@ class Eagle3Drafter(Reader, ChainDrafter):
         return self.chain(self.catch_up(tokens), k, params, chooser)
 
     def step(self, pending: list[int]) -> Tensor:
-        return self.head.logits(self.read(pending))
+        return self.head.logits(self.read_on(pending))
 
 
 @dataclass(slots=True)
@@ -246,7 +220,7 @@ class Node:
     feature: Tensor  # [hidden], the state of its parent: what it is read with
 
 
-class Eagle3TreeDrafter(Reader):
+class Eagle3TreeDrafter(Reader[Eagle3Head]):
     """Greedy: the tree of EAGLE-2 (arXiv 2406.16858), which holds the likeliest nodes of all.
 
     Where tokens are drawn, a choice by what was drawn would change its law: then the shape is fixed, a chain whose
@@ -267,7 +241,7 @@ class Eagle3TreeDrafter(Reader):
         drafted, parents, laws, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
         for level in range(depth):
-            law = probabilities(self.head.logits(self.read(pending)), params)[0]
+            law = probabilities(self.head.logits(self.read_on(pending)), params)[0]
             width, first = min(WIDTH, 1 + spare // depth + (level < spare % depth)), len(drafted)
             for token, q in siblings(law, width, chooser, level):
                 drafted.append(token)
@@ -285,7 +259,7 @@ class Eagle3TreeDrafter(Reader):
         opened: list[int] = []
         best: list[int] = []
         root = self._features[-1:]
-        states = self.read(pending)
+        states = self.read_on(pending)
         for level in range(min(k, DEPTH)):
             if level:  # open nodes are read again with their children: a few more rows cost less than a mask for them
                 opened += frontier
