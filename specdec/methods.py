@@ -109,6 +109,14 @@ EAGLE3 = Method(
         },
     ),
 )  # fmt: skip
+BLOCK = Method(
+    "block", "drafters.block.BlockDrafter", ("view", "part", "capacity"), "drafters.block.BlockHead", "block",
+    card=Card({"Chen et al. 2026": "https://arxiv.org/abs/2602.06036"}),
+)  # fmt: skip
+MTP = Method(
+    "mtp", "drafters.mtp.MTPDrafter", ("view", "part", "capacity"), "drafters.mtp.MTPHead", "mtp",
+    card=Card({"DeepSeek-AI 2024, section 2.2": "https://arxiv.org/abs/2412.19437"}),
+)  # fmt: skip
 
 
 def variant(of: Method, name: str, folder: str, families: tuple[str, ...] = (EMBEDDED,)) -> Method:
@@ -146,6 +154,8 @@ METHODS = {
         tree(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
         EAGLE3,
         tree(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
+        MTP,
+        BLOCK,
         Method(
             "prompt_lookup", "drafters.prompt_lookup.PromptLookupDrafter", families=(EMBEDDED, TUNED),
             gpu="LookUp", peer=True,

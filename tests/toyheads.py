@@ -10,7 +10,7 @@ import transformers
 from torch import Tensor
 from toywords import foreign
 
-from specdec.drafters import AdaptiveDrafter, Drafter, Eagle3Head, MedusaHeads
+from specdec.drafters import AdaptiveDrafter, BlockHead, Drafter, Eagle3Head, MedusaHeads, MTPHead
 from specdec.methods import ADAPTIVE, EXIT, Method, METHODS
 from specdec.methods import MODEL as MODEL_PLACE
 from specdec.models.config import Config
@@ -93,6 +93,48 @@ def eagle3_config(ids: Sequence[int] = DRAFT_IDS, vocabulary: int = 23) -> dict[
     return {**facts, "num_hidden_layers": 1, "draft_vocab_size": len(ids), "eagle_config": aux}
 
 
+SLOTS, RANK = 5, 3  # of the block drafter
+
+
+def made(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, Tensor]:
+    """Random weights: norms around one, matrices small."""
+    torch.manual_seed(seed)
+    drawn = ((name, len(size) == 1, torch.randn(size)) for name, size in shapes.items())
+    return {name: 1.0 + 0.2 * tensor if is_norm else 0.3 * tensor for name, is_norm, tensor in drawn}
+
+
+def layer_shapes() -> dict[str, tuple[int, ...]]:
+    return {
+        "input_layernorm.weight": (WIDTH,), "post_attention_layernorm.weight": (WIDTH,),
+        **{f"self_attn.{part}_proj.weight": (WIDTH, WIDTH) for part in "qkvo"},
+        "mlp.gate_proj.weight": (48, WIDTH), "mlp.up_proj.weight": (48, WIDTH), "mlp.down_proj.weight": (WIDTH, 48),
+    }  # fmt: skip
+
+
+def block_weights(vocabulary: int = 23, slots: int = SLOTS, seed: int = 6) -> dict[str, Tensor]:
+    weights = made(
+        {
+            "fc.weight": (WIDTH, 3 * WIDTH), "slots.weight": (slots - 1, WIDTH), "lm_head.weight": (vocabulary, WIDTH),
+            "markov_head.markov_w1.weight": (vocabulary, RANK), "markov_head.markov_w2.weight": (vocabulary, RANK),
+            **{f"{name}.weight": (WIDTH,) for name in ("embed_norm", "hidden_norm", "norm")},
+            **{f"layers.{i}.{name}": size for i in range(2) for name, size in layer_shapes().items()},
+        },
+        seed,
+    )  # fmt: skip
+    for name in ("slots.weight", "lm_head.weight", "markov_head.markov_w2.weight", "markov_head.markov_w1.weight"):
+        weights[name] *= 3.0
+    return weights
+
+
+def block_config(vocabulary: int = 23) -> dict[str, Any]:
+    return {**shape(vocabulary).to_dict(), "num_hidden_layers": 2, "block_taps": list(TAPS)}
+
+
+def mtp_weights(seed: int = 7) -> dict[str, Tensor]:
+    norms = {name: (WIDTH,) for name in ("enorm.weight", "hnorm.weight", "shared_head.norm.weight")}
+    return made({**norms, "eh_proj.weight": (WIDTH, 2 * WIDTH), **layer_shapes()}, seed)
+
+
 MODEL = decoder(shape())
 TARGET = ours(MODEL)
 EXIT_LAYER = 2
@@ -105,6 +147,8 @@ def drafts_on(target: Transformer) -> dict[str, Any]:
 
 
 DRAFTS = drafts_on(TARGET)
+BLOCK = BlockHead(Config.read(block_config()), block_weights(), TARGET, TAPS)
+MTP = MTPHead(Config.read(shape().to_dict()), mtp_weights(), TARGET)
 MEDUSA, EAGLE3 = DRAFTS["medusa"], DRAFTS["eagle3"]
 DRAFT = TableModel(23, seed=4, context=160)
 # The target's 23 tokens, two of them control tokens; the draft's lack some, and have longer ones.
@@ -123,6 +167,8 @@ PARTS: dict[str, Any] = {
     "drafters.medusa.MedusaHeads": MEDUSA,
     "drafters.universal.ForeignModel": FOREIGN,
     "drafters.eagle3.Eagle3Head": EAGLE3,
+    "drafters.block.BlockHead": BLOCK,
+    "drafters.mtp.MTPHead": MTP,
 }
 
 

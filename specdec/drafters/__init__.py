@@ -2,16 +2,20 @@
 
 from .adaptive import AdaptiveDrafter
 from .base import Drafter, NoDrafter
+from .block import BlockDrafter, BlockHead
 from .draft_model import DraftModelDrafter
 from .eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter
 from .early_exit import EarlyExitDrafter
 from .medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
+from .mtp import MTPDrafter, MTPHead
 from .prompt_lookup import PromptLookupDrafter
 from .suffix import SuffixDrafter
 from .universal import ForeignModel, UniversalDrafter
 
 __all__ = [
     "AdaptiveDrafter",
+    "BlockDrafter",
+    "BlockHead",
     "DraftModelDrafter",
     "Drafter",
     "Eagle3Drafter",
@@ -19,6 +23,8 @@ __all__ = [
     "Eagle3TreeDrafter",
     "EarlyExitDrafter",
     "ForeignModel",
+    "MTPDrafter",
+    "MTPHead",
     "MedusaDrafter",
     "MedusaHeads",
     "MedusaTreeDrafter",

@@ -161,7 +161,7 @@ def resolved(device: str) -> str:
 
 
 def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Family:
-    """A folder with `target/`, `tokenizer/` and perhaps `draft_model/`, `draft_model_NAME/`, `medusa/`, `eagle3/`.
+    """A folder with `target/`, `tokenizer/`, perhaps `draft_model/`, `draft_model_NAME/` and the folders of METHODS.
 
     Without a tokenizer it holds a tuned target, which shares the tokenizer and the draft of the family around it.
     """

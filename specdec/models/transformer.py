@@ -221,6 +221,14 @@ class Transformer:
         cache.keep(start + count)
         return self.logits(x[count - rows : count])
 
+    def remember(self, features: Tensor, cache: StaticCache) -> None:
+        """Append keys and values of `features` to every layer's, as if its input had been those.  # [n, hidden]"""
+        start, end = cache.length, cache.length + len(features)
+        read, angles = self.rms_normalise(features), self._angles[start:end]
+        for i, layer in enumerate(self.layers):
+            cache.data[i, :, start:end] = self.project_qkv(read, layer, angles)[self.heads :]
+        cache.keep(end)
+
     def begin(self, tokens: Sequence[int], cache: StaticCache) -> Tensor:
         """Take `tokens` through the layers below the cache's exit; the last one's early logits.  # [1, V]
 
@@ -260,11 +268,12 @@ class Transformer:
 
     def run_layers(
         self, source: Sequence[int] | Tensor, cache: StaticCache, start: int, first: int = 0, last: int | None = None,
-        parents: Sequence[int] = (), read: Tensor | None = None,
+        parents: Sequence[int] = (), read: Tensor | None = None, causal: bool = True,
     ) -> Tensor:  # fmt: skip
         """Token ids, or states [n, hidden], at `start` through the layers from `first` to below `last`.
 
-        `read` is what the attention of layer `first` reads, where that is not its normed input.
+        `read` is what the attention of layer `first` reads, where that is not its normed input. Unless `causal`, all
+        of them see each other.
         """
         count, last = len(source), len(self.layers) if last is None else last
         if start + count > cache.capacity:
@@ -278,8 +287,11 @@ class Transformer:
             x = F.embedding(torch.tensor(source, device=self.device), self.embedding)
         end = start + len(x)
         angles = self._rotary(start, len(x), parents)
-        causal = self.causal_prefill and start == 0 and is_chain(parents)
-        masks = {w: None if causal and w is None else self._mask(w, start, len(x), parents) for w in self._windows}
+        simple = self.causal_prefill and start == 0 and is_chain(parents)
+        masks = {
+            window: self._mask(window, start, len(x), parents) if causal and not (simple and window is None) else None
+            for window in self._windows
+        }
         states = cache.states
         # Views of all layers at once: one by one they would cost a small model some per cent of its pass.
         new = cache.data[first:last, :, start:end].unbind()
@@ -288,7 +300,7 @@ class Transformer:
         for i, layer in enumerate(self.layers[first:last]):
             if first + i in states:
                 states[first + i][start : start + count] = x[:count]
-            x = self._block(x, layer, new[i], keys[i], values[i], angles, masks[layer.window], read)
+            x = self._block(x, layer, new[i], keys[i], values[i], angles, masks[layer.window], read, causal)
             read = None
         if last in states:
             states[last][start : start + count] = x[:count]
@@ -296,11 +308,11 @@ class Transformer:
 
     def _block(
         self, x: Tensor, layer: Layer, new: Tensor, keys: Tensor, values: Tensor, angles: Tensor, mask: Tensor | None,
-        read: Tensor | None,
+        read: Tensor | None, causal: bool,
     ) -> Tensor:  # fmt: skip  # x: [n, hidden]; new: [2 kv_heads, n, head_dim]; keys: [kv_heads, head_dim, end]
         qkv = self.project_qkv(rms_normalise(x, self.floor) if read is None else read, layer, angles)
         new.copy_(qkv[self.heads :])
-        causal = mask is None and len(x) > 1
+        causal = causal and mask is None and len(x) > 1
         if self.heads == self.kv_heads and self.dtype == torch.float32 and not causal:
             scores = bmm(qkv[: self.heads], keys)
             y = bmm((scores if mask is None else scores.add_(mask)).softmax(-1), values)

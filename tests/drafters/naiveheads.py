@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from toyheads import HEADS, MODEL, TAPS, WIDTH
+from toyheads import HEADS, MODEL, SLOTS, TAPS, WIDTH
 
 Weights = dict[str, Tensor]
 
@@ -57,6 +57,58 @@ def naive_layer(weights: Weights, tokens: list[int], stream: Tensor, before_resi
     x = norm(stream, part("post_attention_layernorm"))
     x = F.silu(F.linear(x, part("mlp.gate_proj"))) * F.linear(x, part("mlp.up_proj"))
     return stream + F.linear(x, part("mlp.down_proj"))
+
+
+@torch.no_grad()
+def naive_mtp(weights: Weights, text: list[int], drafted: list[int]) -> Tensor:
+    """Logits of one token more behind `text` and `drafted`.  # [V]"""
+
+    def part(name: str) -> Tensor:
+        return weights[f"{name}.weight"]
+
+    states = MODEL.model(torch.tensor([text[:-1]])).last_hidden_state[0]
+    for count in range(len(drafted) + 1):
+        words = MODEL.model.embed_tokens.weight[torch.tensor(text[1:] + drafted[:count])]
+        x = torch.cat([norm(words, part("enorm")), norm(states, part("hnorm"))], -1)
+        x = F.linear(x, part("eh_proj"))
+        seen = torch.full((len(x), len(x)), float("-inf")).triu(1)
+        states = torch.cat([states, naive_block(weights, "", x, x[:0], seen)[-1:]])
+    return F.linear(norm(states[-1], part("shared_head.norm")), MODEL.lm_head.weight)
+
+
+@torch.no_grad()
+def naive_slots(weights: Weights, text: list[int], slots: int = SLOTS) -> Tensor:
+    """Logits of all slots of a block behind `text`, which begins with its last token; uncorrected.  # [slots, V]"""
+    states = MODEL(torch.tensor([text[:-1]]), output_hidden_states=True).hidden_states
+    known = F.linear(torch.cat([states[tap][0] for tap in TAPS], -1), weights["fc.weight"])
+    word = norm(MODEL.model.embed_tokens.weight[text[-1:]], weights["embed_norm.weight"])
+    x = norm(known[-1], weights["hidden_norm.weight"]) + torch.cat([word, weights["slots.weight"]])
+    seen = torch.zeros(slots, len(known) + slots)
+    for i in range(2):
+        x = naive_block(weights, f"layers.{i}.", x, known, seen)
+    return F.linear(norm(x, weights["norm.weight"]), weights["lm_head.weight"])
+
+
+def naive_correction(weights: Weights, token: int) -> Tensor:
+    """What the token before adds to a slot's logits.  # [V]"""
+    return weights["markov_head.markov_w2.weight"] @ weights["markov_head.markov_w1.weight"][token]
+
+
+def naive_block(weights: Weights, at: str, x: Tensor, known: Tensor, seen: Tensor) -> Tensor:
+    """A decoder layer on x, whose keys and values are those of `known` and of x; `seen` [x, known + x] is added."""
+
+    def part(name: str) -> Tensor:
+        return weights[f"{at}{name}.weight"]
+
+    read = norm(torch.cat([known, x]), part("input_layernorm"))
+    q, k, v = (F.linear(read, part(f"self_attn.{name}_proj")).view(len(read), HEADS, -1) for name in "qkv")
+    q, k = turned(q)[len(known) :], turned(k)
+    shares = (torch.einsum("ihd,jhd->hij", q, k) * q.shape[-1] ** -0.5 + seen).softmax(-1)
+    y = torch.einsum("hij,jhd->ihd", shares, v).reshape(len(x), WIDTH)
+    x = x + F.linear(y, part("self_attn.o_proj"))
+    inner = norm(x, part("post_attention_layernorm"))
+    inner = F.silu(F.linear(inner, part("mlp.gate_proj"))) * F.linear(inner, part("mlp.up_proj"))
+    return x + F.linear(inner, part("mlp.down_proj"))
 
 
 def norm(x: Tensor, weight: Tensor) -> Tensor:

@@ -14,6 +14,8 @@ from naiveheads import naive_eagle3, naive_medusa
 from safetensors.torch import save_file
 from torch import Tensor
 from toyheads import (
+    block_config,
+    block_weights,
     decoder,
     DRAFT_IDS,
     EAGLE3,
@@ -25,6 +27,7 @@ from toyheads import (
     MEDUSA,
     medusa_weights,
     MODEL,
+    mtp_weights,
     ours,
     path_to,
     Run,
@@ -36,7 +39,18 @@ from toyheads import (
     WIDTH,
 )
 
-from specdec.drafters import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter, MedusaDrafter, MedusaHeads, MedusaTreeDrafter
+from specdec.drafters import (
+    BlockDrafter,
+    BlockHead,
+    Eagle3Drafter,
+    Eagle3Head,
+    Eagle3TreeDrafter,
+    MedusaDrafter,
+    MedusaHeads,
+    MedusaTreeDrafter,
+    MTPDrafter,
+    MTPHead,
+)
 from specdec.drafters.base import ChainDrafter
 from specdec.drafters.eagle3 import NODES
 from specdec.engine import generate, Task
@@ -239,7 +253,12 @@ def test_broken_heads_do_not_harm_the_text(params: SamplingParams) -> None:
     medusa = MedusaHeads({name: tensor * nan for name, tensor in medusa_weights().items()}, TARGET)
     broken = {name: tensor * nan if name == "fc.weight" else tensor for name, tensor in eagle3_weights().items()}
     eagle = Eagle3Head(Config.read(eagle3_config()), broken, TARGET, TAPS)
+    weights = block_weights()
+    block = BlockHead(Config.read(block_config()), weights | {"fc.weight": weights["fc.weight"] * nan}, TARGET, TAPS)
+    one_layer = {name: tensor * nan if name == "eh_proj.weight" else tensor for name, tensor in mtp_weights().items()}
+    mtp = MTPHead(Config.read(shape().to_dict()), one_layer, TARGET)
     makers: list[Make] = [
+        lambda view: BlockDrafter(view, block, 99), lambda view: MTPDrafter(view, mtp, 99),
         lambda view: MedusaDrafter(view, medusa), lambda view: MedusaTreeDrafter(view, medusa),
         lambda view: Eagle3Drafter(view, eagle, 99), lambda view: Eagle3TreeDrafter(view, eagle, 99),
     ]  # fmt: skip
@@ -257,6 +276,8 @@ def test_broken_heads_do_not_harm_the_text(params: SamplingParams) -> None:
         pytest.param("medusa:tree", 0, marks=pytest.mark.long),
         ("eagle3", 0),
         ("eagle3:tree", 0),
+        ("block", 0),
+        ("mtp", 0),
     ],
 )
 def test_every_random_path_gives_the_targets_law(name: str, top_k: int) -> None:
@@ -264,7 +285,11 @@ def test_every_random_path_gives_the_targets_law(name: str, top_k: int) -> None:
     target, known, params = ours(decoder(shape(3), seed=5)), (0, 2), SamplingParams(0.8, top_k=top_k, max_tokens=4)
     medusa = MedusaHeads(medusa_weights(2), target, [(0,), (1,), (0, 0), (0, 1), (1, 0)])
     eagle = Eagle3Head(Config.read(eagle3_config(known, 3)), eagle3_weights(3, known), target, TAPS)
+    block = BlockHead(Config.read(block_config(3)), block_weights(3), target, TAPS)
+    mtp = MTPHead(Config.read(shape(3).to_dict()), mtp_weights(), target)
     makers: dict[str, Make] = {
+        "block": lambda view: BlockDrafter(view, block, 9),
+        "mtp": lambda view: MTPDrafter(view, mtp, 9),
         "medusa": lambda view: MedusaDrafter(view, medusa),
         "medusa:tree": lambda view: MedusaTreeDrafter(view, medusa),
         "eagle3": lambda view: Eagle3Drafter(view, eagle, 9),

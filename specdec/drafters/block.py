@@ -1,0 +1,134 @@
+"""A block of tokens from one pass: masked slots see each other and the text's features, then are drawn in order.
+
+The pass is DFlash's (Chen et al. 2026, arXiv 2602.06036), block diffusion in a single step: a few layers, whose keys
+and values of the text are projections of the target's own states, denoise all slots at once. So a draft costs a pass,
+however long it is. But its slots do not know each other's tokens. What they miss most is the token before: a table of
+pairs, of low rank, adds what that one says to a slot's logits, as in DSpark. Slots are drawn in order, each from the
+law behind its correction; that very law is what is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ..models.base import Target
+from ..models.cache import StaticCache
+from ..models.checkpoint import check_tensors, naming, read_json, read_weights
+from ..models.config import Config
+from ..models.transformer import kept, layer_tensors, linear, Transformer
+from ..models.view import TargetView
+from ..sampling import Chooser
+from ..types import Proposal, SamplingParams
+from .base import ChainDrafter, Reader
+
+TAPS = "block_taps"  # of config.json: the layers whose inputs are fused
+W1, W2 = "markov_head.markov_w1.weight", "markov_head.markov_w2.weight"
+
+
+class BlockHead:
+    """Layers that denoise `slots` slots at once, and the correction of each slot by the token before it.
+
+    The first slot begins with that token's word, the others with a vector of their own; to each the feature of the
+    text's last state is added.
+    """
+
+    def __init__(
+        self, config: Config, weights: Mapping[str, Tensor], target: Target, taps: Sequence[int],
+        eight_bit: bool = False,
+    ) -> None:  # fmt: skip
+        """ValueError where the weights do not fit `target`. With `eight_bit` the matrices are kept in 8 bits."""
+        check_tensors(weights, head_tensors(config, weights, target, len(taps)))
+        if any(type(tap) is not int or not 0 <= tap <= target.depth for tap in taps):
+            raise ValueError(f"the block drafter reads layers {list(taps)}; the target has {target.depth}")
+
+        def norm(name: str) -> Tensor:
+            return (weights[f"{name}.weight"].float() * target.width**0.5).to(target.device, target.dtype)
+
+        self.slots, self.taps = 1 + len(weights["slots.weight"]), tuple(taps)
+        # A block may begin at the context's last token: its slots need places behind that.
+        room = target.context + self.slots
+        shape = replace(config, tie_word_embeddings=False, max_position_embeddings=room)
+        layers = {name if name == "lm_head.weight" else f"model.{name}": weight for name, weight in weights.items()}
+        layers["model.embed_tokens.weight"] = target.embedding
+        self.decoder = Transformer(shape, layers, target.dtype, target.device, eight_bit)
+        self.fc = self.decoder.matrix(weights["fc.weight"].float())
+        self.embed_norm, self.hidden_norm = norm("embed_norm"), norm("hidden_norm")
+        self.masked = weights["slots.weight"].to(target.device, target.dtype)  # [slots - 1, hidden]
+        self.before = weights[W1].to(target.device, target.dtype)  # [V, rank]
+        self.after = kept(weights[W2].float(), target.dtype, target.device, eight_bit)
+        self.parameters = sum(tensor.numel() for tensor in weights.values())
+
+    @classmethod
+    def load(cls, folder: Path, target: Target, eight_bit: bool = False) -> BlockHead:
+        """Tensors under the names of DFlash and DSpark, where those have them, and a config.json."""
+        with naming(folder):
+            facts = read_json(folder / "config.json")
+            taps = facts.get(TAPS)
+            if not isinstance(taps, list):
+                raise ValueError(f"config.json names no {TAPS}")
+            return cls(Config.read(facts), read_weights(folder), target, taps, eight_bit)
+
+    def new_cache(self, capacity: int) -> StaticCache:
+        return self.decoder.new_cache(capacity + self.slots)
+
+    def fuse(self, states: Mapping[int, Tensor], places: slice) -> Tensor:
+        """The features of the tokens at `places`, from the target's states there.  # [n, hidden]"""
+        return linear(torch.cat([states[tap][places] for tap in self.taps], -1), self.fc)
+
+    def read(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
+        """Append features of the text to the cache; the states of a block behind it.  # [n, hidden] -> [slots, hidden]
+
+        The block begins with the last of `tokens`, which has no features yet.
+        """
+        normed = self.decoder.rms_normalise
+        self.decoder.remember(features, cache)
+        word = normed(self.decoder.embedding[tokens[-1]][None]) * self.embed_norm
+        stream = normed(features[-1:]) * self.hidden_norm + torch.cat((word, self.masked))
+        return self.decoder.run_layers(stream, cache, cache.length, causal=False)
+
+    def corrected(self, logits: Tensor, token: int) -> Tensor:
+        """A slot's logits, knowing the token before it.  # [1, V] -> [1, V]"""
+        return linear(self.before[token][None], self.after, logits)
+
+
+def head_tensors(
+    config: Config, weights: Mapping[str, Tensor], target: Target, taps: int
+) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of a head. How many slots it has, and of which rank, its own tensors say."""
+    width, words = target.width, target.vocabulary
+    slots, table = weights.get("slots.weight", torch.empty(0)), weights.get(W1, torch.empty(0))
+    layers = range(config.num_hidden_layers)
+    return {
+        "fc.weight": (width, taps * width), "lm_head.weight": (words, width), "slots.weight": (len(slots), width),
+        W1: (words, table.shape[-1]), W2: (words, table.shape[-1]),
+        **{f"{name}.weight": (width,) for name in ("embed_norm", "hidden_norm", "norm")},
+        **{f"layers.{i}.{name}": shape for i in layers for name, shape in layer_tensors(config, width).items()},
+    }  # fmt: skip
+
+
+class BlockDrafter(Reader[BlockHead], ChainDrafter):
+    """Tokens drawn slot by slot from one pass: as many as there are slots, at most."""
+
+    name = "block"
+
+    def __init__(self, view: TargetView, head: BlockHead, capacity: int) -> None:
+        super().__init__(view, head, capacity)
+        self._slots: Iterator[Tensor] = iter(())
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
+            return Proposal()
+        k, pending = min(k, self.head.slots), self.catch_up(tokens)
+        self._slots = self._one_by_one(pending, k)
+        return self.chain(pending[-1:], k, params, chooser)
+
+    def step(self, pending: list[int]) -> Tensor:
+        return self.head.corrected(next(self._slots), pending[-1])
+
+    def _one_by_one(self, pending: list[int], k: int) -> Iterator[Tensor]:
+        yield from self.head.decoder.logits(self.read(pending)[:k])[:, None]

@@ -1,0 +1,88 @@
+"""A multi-token-prediction layer drafts, chained on its own state (DeepSeek-V3, arXiv 2412.19437, section 2.2).
+
+It reads pairs: the target's last state at token i beside the embedding of token i + 1, both normed and projected
+together, passes them through one layer and the target's own output matrix, and so predicts token i + 2. Further tokens
+follow from its own state in place of the target's. Models as DeepSeek-V3, GLM-4.5 and Qwen3-Next bring such a layer,
+trained with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..models.base import Target
+from ..models.cache import StaticCache
+from ..models.checkpoint import check_tensors, naming, read_json, read_weights
+from ..models.config import Config
+from ..models.transformer import layer_tensors, linear, Transformer
+from ..sampling import Chooser
+from ..types import Proposal, SamplingParams
+from .base import ChainDrafter, Reader
+
+NORM = "shared_head.norm.weight"  # the last one, before the output matrix that it shares with the target
+
+
+class MTPHead:
+    """A decoder of one layer on [norm(embedding), norm(state)], with the target's output matrix."""
+
+    def __init__(self, config: Config, weights: Mapping[str, Tensor], target: Target, eight_bit: bool = False) -> None:
+        """`weights` under DeepSeek-V3's names. ValueError where they do not fit `target`.
+
+        With `eight_bit` all matrices are kept in 8 bits, the shared one too.
+        """
+        width = target.width
+        layer = layer_tensors(config, width)
+        norms = {name: (width,) for name in ("enorm.weight", "hnorm.weight", NORM)}
+        check_tensors(weights, norms | layer | {"eh_proj.weight": (width, 2 * width)})
+        shape = replace(config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context)
+        parts = {f"model.layers.0.{name}": weights[name] for name in layer}
+        parts["model.embed_tokens.weight"], parts["model.norm.weight"] = target.embedding, weights[NORM]
+        one_by_one = torch.eye(width, dtype=target.dtype, device=target.device)
+        parts["lm_head.weight"] = target.project(one_by_one).t().contiguous()
+        self.decoder = Transformer(shape, parts, target.dtype, target.device, eight_bit)
+        scale = torch.cat([weights["enorm.weight"], weights["hnorm.weight"]]).float() * width**0.5
+        self.eh_proj = self.decoder.matrix(weights["eh_proj.weight"].float() * scale)
+        self.target, self.taps = target, (target.depth,)
+        self.parameters = sum(tensor.numel() for tensor in weights.values())
+
+    @classmethod
+    def load(cls, folder: Path, target: Target, eight_bit: bool = False) -> MTPHead:
+        """The layer's tensors, without the prefix that they have within a model, and a config.json."""
+        with naming(folder):
+            return cls(Config.read(read_json(folder / "config.json")), read_weights(folder), target, eight_bit)
+
+    def new_cache(self, capacity: int) -> StaticCache:
+        return self.decoder.new_cache(capacity)
+
+    def fuse(self, states: Mapping[int, Tensor], places: slice) -> Tensor:
+        """The target's last states of the tokens at `places`, as its output matrix reads them.  # [n, hidden]"""
+        return self.target.normed(states[self.target.depth][places])
+
+    def read(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
+        """Append each state, with the token after it, to the cache; the layer's own states.  # [n, hidden], n ids"""
+        start, normed = cache.length, self.decoder.rms_normalise
+        words = F.embedding(torch.tensor(tokens, device=self.decoder.device), self.decoder.embedding)
+        stream = linear(torch.cat((normed(words), normed(features)), -1), self.eh_proj)
+        states = self.decoder.run_layers(stream, cache, start)
+        cache.keep(start + len(tokens))
+        return states
+
+
+class MTPDrafter(Reader[MTPHead], ChainDrafter):
+    """A chain, drawn token by token."""
+
+    name = "mtp"
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        if k == 0 or self.view.cache.length == 0:  # at the prefill there are no states yet
+            return Proposal()
+        return self.chain(self.catch_up(tokens), k, params, chooser)
+
+    def step(self, pending: list[int]) -> Tensor:
+        return self.head.decoder.logits(self.read_on(pending))

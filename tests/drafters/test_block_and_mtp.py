@@ -1,0 +1,189 @@
+"""The block drafter and the MTP layer against naive second implementations, like the heads in `test_heads.py`."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from naiveheads import naive_correction, naive_mtp, naive_slots
+from safetensors.torch import save_file
+from test_heads import cycles, GREEDY, Watched
+from toyheads import (
+    BLOCK,
+    block_config,
+    block_weights,
+    decoder,
+    HEADS,
+    MAKERS,
+    MODEL,
+    MTP,
+    mtp_weights,
+    ours,
+    Run,
+    shape,
+    SLOTS,
+    TAPS,
+    TARGET,
+    TEXT,
+    WARM,
+)
+
+from specdec.drafters import BlockDrafter, BlockHead, MTPDrafter, MTPHead
+from specdec.models.config import Config
+from specdec.models.view import TargetView
+from specdec.sampling import probabilities
+from specdec.train import block as train_block
+from specdec.train import mtp as train_mtp
+
+
+def test_a_block_says_what_the_naive_one_says() -> None:
+    """Each slot's law is of the one pass, corrected by the token drafted before it: it is drawn from, and told."""
+    run = Watched(MAKERS["block"])
+    seen, logits = cycles(run, 9, 4, seed=2), iter(run.logits)
+    for text, proposal in seen:
+        slots, assured = naive_slots(block_weights(), text), iter(proposal.probs if proposal.probs is not None else ())
+        for slot, (before, _) in enumerate(pairwise([text[-1], *proposal.tokens])):
+            expected, row = slots[slot] + naive_correction(block_weights(), before), next(logits)
+            assert torch.allclose(row, expected, atol=1e-4)
+            assert torch.equal(next(assured), probabilities(row[None], WARM)[0])
+
+
+def test_a_block_is_as_long_as_it_was_trained_and_may_end_the_context() -> None:
+    assert len(Run(MAKERS["block"]).propose(30)) == SLOTS
+    end = [3] * (TARGET.context - 1)
+    assert Run(MAKERS["block"], end).propose(1).tokens == Run(MAKERS["block"], end).propose(3).tokens[:1]
+
+
+def test_the_slots_are_drawn_in_order_whatever_was_asked_for() -> None:
+    """A shorter draft is the beginning of a longer one: the pass is the same."""
+    drafts = [Run(MAKERS["block"]).propose(k, params=GREEDY).tokens for k in range(1, SLOTS + 1)]
+    assert all(long[: len(short)] == short for short, long in pairwise(drafts))
+
+
+def test_an_mtp_layer_says_what_the_naive_one_says() -> None:
+    """Within a draft its own state takes the target's place; behind it the target's own states count."""
+    run = Watched(MAKERS["mtp"])
+    seen, logits = cycles(run, 9, 4, seed=2), iter(run.logits)
+    for text, proposal in seen:
+        for index in range(len(proposal)):
+            expected = naive_mtp(mtp_weights(), text, list(proposal.tokens[:index]))
+            assert torch.allclose(next(logits), expected, atol=1e-4)
+
+
+def test_the_shared_output_matrix_is_the_targets_own() -> None:
+    """Also of a target that ties it to no embedding."""
+    untied = decoder(shape(tie_word_embeddings=False), seed=3)
+    head = MTPHead(Config.read(shape().to_dict()), mtp_weights(), ours(untied))
+    states = torch.randn(4, head.target.width)
+    normed = states * (states.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt() * mtp_weights()["shared_head.norm.weight"]
+    assert torch.allclose(head.decoder.logits(states), normed @ untied.lm_head.weight.T, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["block", "mtp"])
+def test_eight_bits_do(name: str) -> None:
+    def rounded(view: TargetView) -> BlockDrafter | MTPDrafter:
+        if name == "block":
+            head = BlockHead(Config.read(block_config()), block_weights(), TARGET, TAPS, eight_bit=True)
+            return BlockDrafter(view, head, 160)
+        return MTPDrafter(view, MTPHead(Config.read(shape().to_dict()), mtp_weights(), TARGET, eight_bit=True), 160)
+
+    exact, near = Watched(MAKERS[name]), Watched(rounded)
+    exact.propose(1), near.propose(1)
+    off = (exact.logits[0] - near.logits[0]).abs().max()
+    assert 0.0 < off < 0.1 * exact.logits[0].std()
+
+
+def states_of(ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The target's last states and, side by side, its states at TAPS."""
+    with torch.no_grad():
+        out = MODEL.model(ids, output_hidden_states=True)
+    return out.last_hidden_state, torch.cat([out.hidden_states[tap] for tap in TAPS], -1)
+
+
+def test_training_and_drafting_compute_the_same_blocks() -> None:
+    text, config = TEXT * 2, shape(num_key_value_heads=HEADS)
+    config.num_hidden_layers = train_block.LAYERS
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_block, "SLOTS", SLOTS)
+        patch.setattr(train_block, "RANK", 3)
+        block = train_block.Block(config, MODEL, len(TAPS))
+        assert set(block.state_dict()) == set(block_weights())
+        block.load_state_dict(block_weights())
+        loss = train_block.BlockLoss(MODEL, block, config, compiled=False)
+        ids = torch.tensor([text])
+        last, features = states_of(ids)
+        anchors = torch.tensor([2, 5, 6])
+        with torch.no_grad():
+            states = block(F.embedding(ids, loss.words), features, anchors, loss.rotary)
+            rows = states[0] @ block.lm_head.weight.T
+            before = block.markov_head(ids[0])
+        for anchor, row in zip(anchors.tolist(), rows, strict=True):
+            assert torch.allclose(row, naive_slots(block_weights(), text[: anchor + 1]), atol=1e-4)
+        assert torch.allclose(before[4], naive_correction(block_weights(), text[4]), atol=1e-4)
+        assert 0.0 < loss((ids, last, features), 0).item() < float("inf")
+
+
+def test_training_and_drafting_compute_the_same_mtp_steps() -> None:
+    """Row i of step s in training is token s of a draft behind i + 2 tokens."""
+    text, config = TEXT * 2, shape(num_key_value_heads=HEADS)
+    layer = train_mtp.MTP(config)
+    assert set(layer.state_dict()) == set(mtp_weights())
+    layer.load_state_dict(mtp_weights())
+    loss = train_mtp.MTPLoss(MODEL, layer, config, compiled=False)
+    ids = torch.tensor([text])
+    with torch.no_grad():
+        steps = layer(F.embedding(ids, loss.words), states_of(ids)[0], loss.rotary)
+    for step, states in enumerate(steps):
+        for i in range(len(text) - train_mtp.STEPS):
+            expected = naive_mtp(mtp_weights(), text[: i + 2], text[i + 2 : i + 2 + step])
+            assert torch.allclose(states[0, i] @ loss.output.T, expected, atol=1e-4)
+
+
+def test_every_slot_learns_from_the_targets_law_at_its_place() -> None:
+    """The loss is the divergence of each slot, with the true token before it, from the target's next law."""
+    ids = torch.tensor([TEXT * 3])
+    config = shape(num_key_value_heads=HEADS)
+    block = train_block.build(MODEL, TAPS, 0)[1].float()
+    loss = train_block.BlockLoss(MODEL, block, config, compiled=False)
+    last, features = states_of(ids)
+    before = loss((ids, last, features), 1)
+    before.backward()
+    assert all(p.grad is not None for p in block.parameters())
+    with torch.no_grad():  # one step down the slope
+        for parameter in block.parameters():
+            parameter -= 1e-3 * parameter.grad
+        assert loss((ids, last, features), 1) < before
+
+
+def saved(folder: Path, weights: dict[str, torch.Tensor], config: dict[str, object]) -> Path:
+    folder.mkdir()
+    save_file({name: weight.contiguous() for name, weight in weights.items()}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_folders_are_read(tmp_path: Path) -> None:
+    block = BlockHead.load(saved(tmp_path / "block", block_weights(), block_config()), TARGET)
+    mtp = MTPHead.load(saved(tmp_path / "mtp", mtp_weights(), shape().to_dict()), TARGET)
+    assert (block.slots, block.taps, block.parameters) == (SLOTS, TAPS, BLOCK.parameters)
+    assert mtp.parameters == MTP.parameters == sum(weight.numel() for weight in mtp_weights().values())
+    for make, name in ((lambda v: BlockDrafter(v, block, 99), "block"), (lambda v: MTPDrafter(v, mtp, 99), "mtp")):
+        assert Run(make).propose(4).tokens == Run(MAKERS[name]).propose(4).tokens
+
+
+def test_what_does_not_fit_this_target_is_refused_with_the_reason(tmp_path: Path) -> None:
+    weights, config = block_weights(), Config.read(block_config())
+    with pytest.raises(ValueError, match=r"lacks fc\.weight"):
+        BlockHead(config, {k: v for k, v in weights.items() if k != "fc.weight"}, TARGET, TAPS)
+    with pytest.raises(ValueError, match=r"fc\.weight has the shape"):
+        BlockHead(config, weights, TARGET, (2, 3))
+    with pytest.raises(ValueError, match=r"reads layers \[2, 3, 7\]; the target has 6"):
+        BlockHead(config, weights, TARGET, (2, 3, 7))
+    with pytest.raises(ValueError, match="names no block_taps"):
+        BlockHead.load(saved(tmp_path / "block", weights, shape().to_dict()), TARGET)
+    with pytest.raises(ValueError, match=r"lacks eh_proj\.weight"):
+        MTPHead(config, {k: v for k, v in mtp_weights().items() if k != "eh_proj.weight"}, TARGET)
