@@ -217,7 +217,7 @@ def train(
         str,
         Argument(
             help="tokenizer, target (or early_exit), draft, draft:scratch, draft:story, draft:large, medusa, eagle3, "
-            "tuned, report, or all"
+            "block, mtp, tuned, report, or all"
         ),
     ],
     corpus: Annotated[Path, Option(help="a folder of .txt files: the stories")],
@@ -227,6 +227,8 @@ def train(
     draft_tokens: Annotated[int, Option(help="tokens a draft sees")] = 60_000_000,
     medusa_tokens: Annotated[int, Option(help="tokens the Medusa heads see")] = 8_000_000,
     eagle3_tokens: Annotated[int, Option(help="tokens the EAGLE-3 head sees")] = 20_000_000,
+    block_tokens: Annotated[int, Option(help="tokens the block drafter sees")] = 20_000_000,
+    mtp_tokens: Annotated[int, Option(help="tokens the MTP layer sees")] = 20_000_000,
     tuned_tokens: Annotated[int, Option(help="tokens of code for the tuned target")] = 6_000_000,
     tuned_draft_tokens: Annotated[int, Option(help="tokens its draft then sees")] = 25_000_000,
     own_tokens: Annotated[int, Option(help="tokens the target writes for its drafters")] = 1_500_000,
@@ -245,8 +247,9 @@ def train(
     from ..train.options import Options
 
     options = Options(
-        corpus, out, minutes, tokens, draft_tokens, medusa_tokens, eagle3_tokens, tuned_tokens, tuned_draft_tokens,
-        own_tokens, lesson_tokens, widths, stories, batch_tokens, length, seed, resolved(device), compile,
+        corpus, out, minutes, tokens, draft_tokens, medusa_tokens, eagle3_tokens, block_tokens, mtp_tokens,
+        tuned_tokens, tuned_draft_tokens, own_tokens, lesson_tokens, widths, stories, batch_tokens, length, seed,
+        resolved(device), compile,
     )  # fmt: skip
     return build(stage, options)
 

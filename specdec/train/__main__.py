@@ -1,9 +1,9 @@
 """`python -m specdec.train all --corpus DIR --out DIR`: the embedded family from plain text files.
 
 Stages: tokenizer, target (early_exit is another name of it: its loss trains the exits), draft, its controls
-draft:scratch, draft:story and draft:large, medusa, eagle3, tuned (the target trained further on code, and a draft
-distilled anew from it), report. A stage whose checkpoint exists continues where it stopped. `pack`, which is no part of
-`all`, makes the finished family's files small; no stage can go on from those.
+draft:scratch, draft:story and draft:large, medusa, eagle3, block, mtp, tuned (the target trained further on code, and a
+draft distilled anew from it), report. A stage whose checkpoint exists continues where it stopped. `pack`, which is no
+part of `all`, makes the finished family's files small; no stage can go on from those.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torch import nn, Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from ..figures import machine
-from . import corpus, data, draft, eagle3, lessons, loop, medusa, pack, report, target
+from . import block, corpus, data, draft, eagle3, lessons, loop, medusa, mtp, pack, report, target
 from .options import Options
 
 SHARD = "8MB"
@@ -259,6 +259,29 @@ def train_eagle3(shop: Workshop) -> None:
     shop.trained("eagle3", result, head, taps=taps, draft_vocabulary=len(ids), mixture=draft.MIXTURE)
 
 
+def train_block(shop: Workshop) -> None:
+    options, teacher, lessons = shop.options, shop.teacher, shop.lessons
+    taps = target.feature_layers(teacher)
+    config, drafter = block.build(teacher, taps, options.seed)
+    drafter.to(options.device)
+    lessons.mixture, lessons.wanted = draft.MIXTURE, ("last", *taps)
+    loss = block.BlockLoss(teacher, drafter, config, options.compile)
+    result = shop.fit(drafter, loss, lessons, options.block_tokens, 0.06, "block", micro_rows=shop.few_rows)
+    shop.publish("block", drafter, config.to_dict())
+    shop.trained("block", result, drafter, taps=taps, slots=block.SLOTS, rank=block.RANK, mixture=draft.MIXTURE)
+
+
+def train_mtp(shop: Workshop) -> None:
+    options, teacher, lessons = shop.options, shop.teacher, shop.lessons
+    config, layer = mtp.build(teacher, options.seed)
+    layer.to(options.device)
+    lessons.mixture = draft.MIXTURE
+    loss = mtp.MTPLoss(teacher, layer, config, options.compile)
+    result = shop.fit(layer, loss, lessons, options.mtp_tokens, 0.04, "mtp", micro_rows=shop.few_rows)
+    shop.publish("mtp", layer, config.to_dict())
+    shop.trained("mtp", result, layer, mixture=draft.MIXTURE)
+
+
 def train_tuned(shop: Workshop) -> None:
     """Train the target further on code alone; then distil its draft again from the result."""
     options, model = shop.options, shop.saved("target")
@@ -300,6 +323,8 @@ STAGES: dict[str, Callable[[Workshop], None]] = {
     "draft:large": train_large,
     "medusa": train_medusa,
     "eagle3": train_eagle3,
+    "block": train_block,
+    "mtp": train_mtp,
     "tuned": train_tuned,
     "report": write_report,
 }

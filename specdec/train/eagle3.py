@@ -29,13 +29,13 @@ Pair = tuple[Tensor, Tensor]
 
 
 class Attention(nn.Module):
-    """Over [embedding, feature]: twice as wide inside as outside."""
+    """Over inputs of `read` numbers. EAGLE-3 reads [embedding, feature], twice as wide as what comes out."""
 
-    def __init__(self, config: LlamaConfig) -> None:
+    def __init__(self, config: LlamaConfig, read: int) -> None:
         super().__init__()
         width = config.hidden_size
         self.heads = config.num_attention_heads
-        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(2 * width, width, bias=False) for _ in range(3))
+        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(read, width, bias=False) for _ in range(3))
         self.o_proj = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor, rotary: Pair, steps: list[Pair]) -> Tensor:
@@ -62,7 +62,7 @@ class Layer(nn.Module):
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
         width, eps = config.hidden_size, config.rms_norm_eps
-        self.self_attn, self.mlp = Attention(config), LlamaMLP(config)
+        self.self_attn, self.mlp = Attention(config, 2 * width), LlamaMLP(config)
         self.hidden_norm, self.input_layernorm, self.post_attention_layernorm = (
             LlamaRMSNorm(width, eps) for _ in range(3)
         )

@@ -17,6 +17,8 @@ class Options:
     draft_tokens: int
     medusa_tokens: int
     eagle3_tokens: int
+    block_tokens: int
+    mtp_tokens: int
     tuned_tokens: int
     tuned_draft_tokens: int
     own_tokens: int

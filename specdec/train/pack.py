@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from ..models import packed
 from ..models.checkpoint import read_weights
 
-ROWS = ("draft_model_*", "tuned/draft_model", "medusa", "eagle3")
+ROWS = ("draft_model_*", "tuned/draft_model", "medusa", "eagle3", "block", "mtp")
 DIFFERENCES = ("tuned/target",)
 
 

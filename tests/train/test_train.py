@@ -38,6 +38,7 @@ def arguments(stage: str, books: Path, out: Path) -> list[str]:
         stage, "--corpus", str(books), "--out", str(out), "--tokens", "4000", "--draft-tokens", "1500",
         "--own-tokens", "512", "--lesson-tokens", "2048", "--widths", "32", "--batch-tokens", "512",
         "--length", "64", "--stories", "4", "--medusa-tokens", "1500", "--eagle3-tokens", "1500",
+        "--block-tokens", "1500", "--mtp-tokens", "1500",
         "--tuned-tokens", "1500", "--tuned-draft-tokens", "1500", "--no-compile", "--device", "cpu",
     ]  # fmt: skip
 
@@ -90,7 +91,8 @@ def test_provenance_tells_where_it_came_from(family: Path) -> None:
     record = json.loads((family / "provenance.json").read_text())
     controls = {"draft_model_scratch", "draft_model_story", "draft_model_large"}
     tuned = {"tuned/target", "tuned/draft_model"}
-    assert set(record) == {"tokenizer", "target", "draft_model", "medusa", "eagle3", "samples"} | controls | tuned
+    heads = {"medusa", "eagle3", "block", "mtp"}
+    assert set(record) == {"tokenizer", "target", "draft_model", "samples"} | heads | controls | tuned
     assert record["target"]["tokens_seen"] >= 4000
     for name in set(record) - {"tokenizer", "samples"}:
         tokens, losses = zip(*record[name]["losses"], strict=True)
@@ -184,11 +186,11 @@ def test_heads_whose_lessons_are_there_need_no_texts(
     family: Path, books: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(family, tmp_path / "family")
-    for name in ("medusa", "eagle3"):
+    for name in ("medusa", "eagle3", "block", "mtp"):
         shutil.rmtree(tmp_path / "family" / name)
         (tmp_path / "family" / "checkpoints" / f"{name}.pt").unlink()
     monkeypatch.setattr(corpus, "load", lambda *_: pytest.fail("the corpus was read"))
-    for name in ("medusa", "eagle3"):
+    for name in ("medusa", "eagle3", "block", "mtp"):
         assert train.main(arguments(name, books, tmp_path / "family")) == 0
         assert (tmp_path / "family" / name / "model.safetensors").exists()
 
@@ -197,6 +199,7 @@ def test_what_was_trained_drafts(family: Path) -> None:
     """Every method of the folder, on the model that it was trained for: the text is plain decoding's."""
     ours = zoo.load(str(family), torch.float32)
     assert {"draft_model", "medusa", "medusa:tree", "eagle3", "eagle3:tree", "early_exit"} < set(ours.drafters)
+    assert {"block", "mtp"} < set(ours.drafters)
     assert {"draft_model:scratch", "draft_model:story", "draft_model:large"} < set(ours.drafters)
     check_texts(ours)
 

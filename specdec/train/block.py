@@ -1,0 +1,171 @@
+"""The block drafter, trained as it will be used: at every third token it drafts a whole block, from one pass.
+
+Each slot is compared with the target's law at its place. The Markov correction reads the true token before it, as it
+will read the drafted one. DFlash (arXiv 2602.06036) shares the target's output matrix; here the matrix starts as the
+target's and learns, since a layer this narrow gains by it (`medusa.py` tells how much).
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+import torch.nn.functional as F
+from torch import nn, Tensor
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.models.llama.modeling_llama import (
+    apply_rotary_pos_emb,
+    LlamaMLP,
+    LlamaRMSNorm,
+    LlamaRotaryEmbedding,
+)
+
+from .draft import divergence, log_law
+from .eagle3 import Pair
+
+LAYERS, SLOTS, RANK = 2, 6, 32
+STRIDE = 3  # tokens from one block of a lesson to the next
+DECAY = 0.8  # weight of a slot in the loss, relative to the slot before: later ones are reached less often
+
+
+class Attention(nn.Module):
+    """A slot sees the features of the text before its block, and all slots of the block."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.heads = config.num_attention_heads
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(width, width, bias=False) for _ in range(4))
+
+    def forward(self, x: Tensor, text: Tensor, places: Pair, text_places: Pair, hidden: Tensor) -> Tensor:
+        """x [rows, blocks, slots, hidden], text [rows, n, hidden], both normed; hidden [blocks · slots, n] masks."""
+        rows, blocks, slots, _ = x.shape
+
+        def heads(part: nn.Linear, y: Tensor) -> Tensor:
+            return part(y).view(rows, -1, self.heads, part.weight.shape[0] // self.heads).transpose(1, 2)
+
+        def by_block(y: Tensor) -> Tensor:
+            return y.unflatten(2, (blocks, slots))
+
+        q, k = apply_rotary_pos_emb(heads(self.q_proj, x), heads(self.k_proj, x), *places)
+        v, text_v, text_k = heads(self.v_proj, x), heads(self.v_proj, text), heads(self.k_proj, text)
+        text_k = apply_rotary_pos_emb(text_k, text_k, *text_places)[0]
+        q = q * q.shape[-1] ** -0.5
+        before = (q @ text_k.transpose(2, 3)).masked_fill(hidden, float("-inf"))
+        within = by_block(q) @ by_block(k).transpose(3, 4)
+        shares = torch.cat((before, within.flatten(2, 3)), -1).float().softmax(-1).to(x.dtype)
+        n = text.shape[1]
+        y = shares[..., :n] @ text_v + (by_block(shares[..., n:]) @ by_block(v)).flatten(2, 3)
+        return self.o_proj(y.transpose(1, 2).reshape(x.shape))
+
+
+class Layer(nn.Module):
+    """A decoder layer that norms the text's features as it norms its own stream."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__()
+        self.self_attn, self.mlp = Attention(config), LlamaMLP(config)
+        self.input_layernorm, self.post_attention_layernorm = (
+            LlamaRMSNorm(config.hidden_size, config.rms_norm_eps) for _ in range(2)
+        )
+
+    def forward(self, x: Tensor, text: Tensor, places: Pair, text_places: Pair, hidden: Tensor) -> Tensor:
+        norm = self.input_layernorm
+        x = x + self.self_attn(norm(x), norm(text), places, text_places, hidden)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class Markov(nn.Module):
+    """What the token before adds to the logits: a table of pairs, of low rank."""
+
+    def __init__(self, words: Tensor) -> None:
+        """It starts without effect, and with like words alike: by the principal directions of `words` [V, hidden]."""
+        super().__init__()
+        main = torch.linalg.svd(words, full_matrices=False).U[:, :RANK]
+        self.markov_w1, self.markov_w2 = (nn.Embedding(*main.shape) for _ in range(2))
+        with torch.no_grad():
+            self.markov_w1.weight.copy_(main * len(words) ** 0.5)
+            self.markov_w2.weight.zero_()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.markov_w1(ids) @ self.markov_w2.weight.T
+
+
+class Block(nn.Module):
+    """Parameters under the names of DFlash and DSpark, where those have them.
+
+    At first every slot passes the last token's high feature on to the target's norm and output matrix.
+    """
+
+    def __init__(self, config: LlamaConfig, teacher: LlamaForCausalLM, taps: int) -> None:
+        super().__init__()
+        width, words = config.hidden_size, teacher.model.embed_tokens.weight.detach().float()
+        self.fc = nn.Linear(taps * width, width, bias=False)
+        self.embed_norm, self.hidden_norm, self.norm = (LlamaRMSNorm(width, config.rms_norm_eps) for _ in range(3))
+        self.slots = nn.Embedding(SLOTS - 1, width)  # in place of the words not known yet
+        self.layers = nn.ModuleList([Layer(config) for _ in range(LAYERS)])
+        self.lm_head = nn.Embedding(len(words), width)  # an output matrix, which the optimiser treats as it does those
+        self.markov_head = Markov(words)
+        with torch.no_grad():
+            self.fc.weight.zero_()[:, -width:].fill_diagonal_(1.0)
+            self.slots.weight.zero_()
+            for layer in self.layers:
+                layer.self_attn.o_proj.weight.zero_()
+                layer.mlp.down_proj.weight.zero_()
+            self.norm.weight.copy_(teacher.model.norm.weight)
+            self.lm_head.weight.copy_(teacher.lm_head.weight)
+
+    def forward(self, words: Tensor, features: Tensor, anchors: Tensor, rotary: Pair) -> Tensor:
+        """The states of all slots, for blocks that begin with the words at `anchors` [blocks].
+
+        words [rows, n, hidden], features [rows, n, taps · hidden] -> [rows, blocks, SLOTS, hidden]
+        """
+        text = self.fc(features)
+        word = self.embed_norm(words[:, anchors])[:, :, None]
+        slots = self.slots.weight.expand(*word.shape[:2], -1, -1)
+        x = self.hidden_norm(text[:, anchors - 1])[:, :, None] + torch.cat((word, slots), 2)
+        own = (anchors[:, None] + torch.arange(SLOTS, device=anchors.device)).flatten()
+        cos, sin = rotary
+        n = words.shape[1]
+        hidden = torch.arange(n, device=anchors.device) >= anchors.repeat_interleave(SLOTS)[:, None]
+        for layer in self.layers:
+            x = layer(x, text, (cos[:, own], sin[:, own]), (cos[:, :n], sin[:, :n]), hidden)
+        return self.norm(x)
+
+
+def build(teacher: LlamaForCausalLM, taps: tuple[int, ...], seed: int) -> tuple[LlamaConfig, Block]:
+    torch.manual_seed(seed)
+    config = copy.deepcopy(teacher.config)
+    config.num_hidden_layers, config.num_key_value_heads = LAYERS, config.num_attention_heads
+    config.architectures, config.tie_word_embeddings, config.name_or_path = None, False, ""
+    config.block_taps = list(taps)
+    return config, Block(config, teacher, len(taps)).bfloat16()
+
+
+class BlockLoss:
+    """The divergence from the target's law in every slot."""
+
+    def __init__(self, teacher: LlamaForCausalLM, block: Block, config: LlamaConfig, compiled: bool = True) -> None:
+        self.block, self.words = block, teacher.model.embed_tokens.weight.detach().clone()
+        self.output = teacher.lm_head.weight.detach().clone()
+        places = torch.arange(config.max_position_embeddings, device=self.words.device)[None]
+        self.rotary = LlamaRotaryEmbedding(config).to(places.device)(self.words, places)
+        self.run = torch.compile(self.forward, dynamic=False) if compiled else self.forward
+
+    def __call__(self, batch: tuple[Tensor, ...], step: int) -> Tensor:
+        ids, last, *features = batch  # [rows, length], then [rows, length, hidden] each
+        first = 1 + step % STRIDE
+        last_start = ids.shape[1] - SLOTS - STRIDE + first  # as many blocks whatever the first: one compiled form
+        anchors = torch.arange(first, max(last_start, first) + 1, STRIDE, device=ids.device)
+        return self.run(ids, last, torch.cat(features, -1), anchors)
+
+    def forward(self, ids: Tensor, last: Tensor, features: Tensor, anchors: Tensor) -> Tensor:
+        with torch.no_grad():
+            p = log_law(last @ self.output.T)
+        states = self.block(F.embedding(ids, self.words), features, anchors, self.rotary)
+        total = torch.zeros((), device=ids.device)
+        for slot in range(SLOTS):
+            before = self.block.markov_head(ids[:, anchors + slot])
+            q = log_law(states[:, :, slot] @ self.block.lm_head.weight.T + before)
+            total = total + DECAY**slot * divergence(p[:, anchors + slot], q)
+        return total
