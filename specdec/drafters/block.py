@@ -47,7 +47,8 @@ class BlockHead:
             raise ValueError(f"the block drafter reads layers {list(taps)}; the target has {target.depth}")
 
         def norm(name: str) -> Tensor:
-            return (weights[f"{name}.weight"].float() * target.width**0.5).to(target.device, target.dtype)
+            scaled: Tensor = weights[f"{name}.weight"].float() * target.width**0.5
+            return scaled.to(target.device, target.dtype)
 
         self.slots, self.taps = 1 + len(weights["slots.weight"]), tuple(taps)
         # A block may begin at the context's last token: its slots need places behind that.

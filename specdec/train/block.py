@@ -103,13 +103,14 @@ class Block(nn.Module):
         self.fc = nn.Linear(taps * width, width, bias=False)
         self.embed_norm, self.hidden_norm, self.norm = (LlamaRMSNorm(width, config.rms_norm_eps) for _ in range(3))
         self.slots = nn.Embedding(SLOTS - 1, width)  # in place of the words not known yet
-        self.layers = nn.ModuleList([Layer(config) for _ in range(LAYERS)])
+        layers = [Layer(config) for _ in range(LAYERS)]
+        self.layers = nn.ModuleList(layers)
         self.lm_head = nn.Embedding(len(words), width)  # an output matrix, which the optimiser treats as it does those
         self.markov_head = Markov(words)
         with torch.no_grad():
             self.fc.weight.zero_()[:, -width:].fill_diagonal_(1.0)
             self.slots.weight.zero_()
-            for layer in self.layers:
+            for layer in layers:
                 layer.self_attn.o_proj.weight.zero_()
                 layer.mlp.down_proj.weight.zero_()
             self.norm.weight.copy_(teacher.model.norm.weight)
