@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .types import SamplingParams
 
-COLDEST = 1e-30  # below it logits would overflow; from here on the law is one-hot except for exact ties
+COLDEST = 1e-30  # float32 still divides by it; from here on the law is one-hot except for exact ties
 
 
 class Chooser(Protocol):
@@ -99,7 +99,8 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         return torch.zeros(logits.shape, dtype=dtype, device=logits.device).scatter_(-1, best, 1.0)
     logits = logits if logits.dtype == torch.float64 else logits.float()
     if params.temperature != 1.0:
-        logits = logits / max(params.temperature, COLDEST)
+        # From the highest: divided by a small temperature, large logits would overflow.
+        logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, COLDEST)
     if not 0 < params.top_k < logits.shape[-1]:
         return within(logits.softmax(dim=-1), params.top_p)
     # An exact count: equal logits at the border must not let an extra token in. Top-p then looks at these alone; in the

@@ -302,3 +302,9 @@ def test_the_coldest_temperatures_are_greedy(temperature: float, dtype: torch.dt
     logits = torch.tensor([[-300.0, 2.0, 300.0, 299.9]], dtype=dtype)
     law = probabilities(logits, SamplingParams(temperature=temperature))
     assert law.tolist() == [[0.0, 0.0, 1.0, 0.0]]
+
+
+@pytest.mark.parametrize("temperature", [1e-6, 1e-30, 1e-45])
+def test_large_logits_at_a_small_temperature_do_not_overflow(temperature: float) -> None:
+    law = probabilities(torch.tensor([[1e36, -1e36, 0.9e36], [5e9, 5e9, -5e9]]), SamplingParams(temperature))
+    assert law.tolist() == [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]

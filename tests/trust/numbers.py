@@ -1,0 +1,231 @@
+"""Sampling, residual, rules and trees on laws in float32 that are as bad as float32 allows.
+
+Each case draws laws of one kind, a draft from one of them, and asks a rule; what must hold for any law is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from specdec.describe import verification
+from specdec.rules import RULES
+from specdec.sampling import Chooser, entropy, overlap, probabilities, RandomChooser, residual
+from specdec.types import Proposal, SamplingParams, Verdict
+
+from .figures import at_least, Figure, none
+
+SIZES = (2, 3, 5, 17, 64)
+ROUNDING = 4e-6  # of a sum of 64 float32 numbers near one
+COINS = (0.0, 2.0**-53, 0.5, 1.0 - 2.0**-53)  # the smallest and the largest that `random.random` can give
+
+
+class Broken(AssertionError):
+    """An invariant does not hold; its name."""
+
+
+class Extremes(RandomChooser):
+    """Its uniform numbers are mostly the ends of their range, where rounding decides."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        rng = random.Random(seed)
+        self._random = Mostly(rng)  # type: ignore[assignment]
+
+
+class Mostly:
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def random(self) -> float:
+        return self._rng.choice(COINS) if self._rng.random() < 0.6 else self._rng.random()
+
+
+# ---- laws ----
+
+
+def one_hot(size: int, rng: random.Random) -> Tensor:
+    return torch.zeros(size).index_fill_(0, torch.tensor([rng.randrange(size)]), 1.0)
+
+
+def uniform(size: int, rng: random.Random) -> Tensor:
+    return torch.full((size,), 1.0 / size)
+
+
+def tails(size: int, rng: random.Random) -> Tensor:
+    """One token has all but 1e-30 a token."""
+    return torch.full((size,), 1e-30) + one_hot(size, rng)
+
+
+def subnormal(size: int, rng: random.Random) -> Tensor:
+    law = one_hot(size, rng)
+    return law + (law == 0) * rng.choice([1e-45, 1e-42, 1e-39])
+
+
+def ties(size: int, rng: random.Random) -> Tensor:
+    chosen = torch.tensor([float(rng.random() < 0.5) for _ in range(size)])
+    chosen[rng.randrange(size)] = 1.0
+    return chosen / chosen.sum()
+
+
+def zipf(size: int, rng: random.Random) -> Tensor:
+    law = 1.0 / torch.arange(1, size + 1).float() ** rng.uniform(0.5, 12.0)
+    return (law / law.sum())[torch.tensor(rng.sample(range(size), size))]
+
+
+def drawn(size: int, rng: random.Random) -> Tensor:
+    scale = rng.choice([0.1, 1.0, 10.0, 80.0])
+    return torch.tensor([rng.gauss(0.0, scale) for _ in range(size)]).softmax(0)
+
+
+LAWS: tuple[Callable[[int, random.Random], Tensor], ...] = (one_hot, uniform, tails, subnormal, ties, zipf, drawn)
+
+
+def near(law: Tensor, rng: random.Random) -> Tensor:
+    """The same law, a rounding off at one token."""
+    other, token = law.clone(), rng.randrange(len(law))
+    other[token] = torch.nextafter(other[token], torch.tensor(rng.choice([0.0, 2.0])))
+    return other
+
+
+def two_laws(rng: random.Random) -> tuple[Tensor, Tensor]:
+    size = rng.choice(SIZES)
+    p = rng.choice(LAWS)(size, rng)
+    return p, near(p, rng) if rng.random() < 0.3 else rng.choice(LAWS)(size, rng)
+
+
+# ---- invariants ----
+
+
+def must(holds: bool, what: str) -> None:
+    if not holds:
+        raise Broken(what)
+
+
+def is_law(p: Tensor, what: str) -> None:
+    must(bool(torch.isfinite(p).all()), f"{what} is finite")
+    must(float(p.min()) >= 0.0, f"{what} has no negative entry")
+    must(abs(float(p.double().sum()) - 1.0) <= ROUNDING, f"{what} sums to one")
+
+
+def warping(rng: random.Random) -> None:
+    size = rng.choice(SIZES)
+    scale = rng.choice([0.0, 1e-30, 1.0, 80.0, 1e4, 1e9, 1e37])
+    logits = torch.tensor([[rng.gauss(0.0, 1.0) * scale for _ in range(size)] for _ in range(2)])
+    if rng.random() < 0.3:
+        logits[:, rng.randrange(size - 1)] = -math.inf
+    if rng.random() < 0.3:
+        logits = logits.round()  # ties
+    temperature = rng.choice([0.0, 1e-45, 1e-30, 1e-6, 0.01, 0.7, 1.0, 2.0, 100.0])
+    top_k, top_p = rng.choice([0, 1, 2, size, size + 5]), rng.choice([1e-45, 1e-6, 0.5, 0.9, 1.0 - 1e-7, 1.0])
+    probs = probabilities(logits, SamplingParams(temperature, top_k, top_p))
+    for p, row in zip(probs, logits, strict=True):
+        is_law(p, "a warped law")
+        whole = ((row.double() - row.max()) / max(temperature, 1e-30)).softmax(0)
+        must(float(p[whole >= whole.max() * (1 - 1e-6)].max()) > 0.0, "a likeliest token stays")
+        if temperature and top_k in (0, size, size + 5) and top_p == 1.0:
+            must(float((p - whole).abs().max()) <= 1e-4, "without filters it is the softmax at that temperature")
+        must(not bool((p[row == -math.inf] > 0.0).any()), "an excluded token stays excluded")
+        if temperature == 0.0:
+            must(int(p.argmax()) == int(row.argmax()) and int((p > 0).sum()) == 1, "greedy is one token, the first best")
+        elif 0 < top_k < size:
+            must(int((p > 0).sum()) <= top_k, "top-k keeps k")
+        likelier = whole[:, None] > whole[None, :] * (1 + 1e-5)
+        must(bool((p[:, None] - p[None, :] >= -1e-7)[likelier].all()), "a likelier token is no less likely after the warp")
+
+
+def replacing(rng: random.Random) -> None:
+    p, q = two_laws(rng)
+    token = rng.randrange(len(p))
+    must(0.0 <= overlap(p, q) <= 1.0 + ROUNDING, "an overlap is between none and all")
+    must(0.0 <= entropy(p) <= math.log(len(p)) + ROUNDING, "an entropy is between none and that of a uniform law")
+    left = residual(p, q, token)
+    is_law(left, "a residual")
+    must(not bool((left[p == 0.0] > 0.0).any()), "a residual holds no token that the target excludes")
+    if bool((p > q).any()):
+        must(not bool((left[q >= p] > 0.0).any()), "a residual holds no token that is drafted often enough")
+    # One token's law by rejection sampling: what is kept, and what replaces the rest.
+    kept = torch.minimum(p.double(), q.double())
+    out = kept + (1.0 - kept.sum()).clamp(min=0.0) * left.double()
+    must(float((out - p.double()).abs().max()) <= ROUNDING, "one token has the target's law")
+    if float(p[token]) < 1.0:
+        pointed = residual(p, None, token)
+        is_law(pointed, "a residual of a point mass")
+        must(float(pointed[token]) == 0.0, "a rejected guess is gone")
+
+
+def judging(rng: random.Random) -> None:
+    """A chain or a tree of a few drafts, judged by each rule that judges such drafts."""
+    size, n = rng.choice(SIZES), rng.choice((1, 2, 3, 5))
+    rows = torch.stack([rng.choice(LAWS)(size, rng) for _ in range(n + 1)])
+    chain = rng.random() < 0.5
+    parents = tuple(range(-1, n - 1)) if chain else tuple(rng.randrange(-1, node) for node in range(n))
+    chooser = Extremes(rng.getrandbits(32))
+    laws = [near(rows[parent + 1], rng) if rng.random() < 0.3 else rng.choice(LAWS)(size, rng) for parent in parents]
+    tokens = tuple(chooser.categorical(law, ("draft", level)) for level, law in enumerate(laws))
+    must(all(float(law[token]) > 0.0 for law, token in zip(laws, tokens, strict=True)), "no impossible token is drawn")
+    proposal = Proposal(tokens, parents, torch.stack(laws) if rng.random() < 0.7 else None)
+    for key, kind in RULES.items():
+        if key == "shared_noise" or not (kind.trees or chain):
+            continue
+        rule: Chooser = Extremes(rng.getrandbits(32))
+        verdict = kind().verify(proposal, rows, rule)
+        sound(verdict, proposal, rows, key)
+        verification(proposal, rows, verdict, str, None)
+
+
+def sound(verdict: Verdict, proposal: Proposal, rows: Tensor, rule: str) -> None:
+    path, last = verdict.path, verdict.path[-1] if verdict.path else -1
+    must([proposal.parents[node] for node in path] == [-1, *path[:-1]][: len(path)], "what is kept is a path")
+    must(float(rows[last + 1][verdict.token]) > 0.0, f"the target's own token is one of its own ({rule})")
+    must((verdict.kind == "bonus") == (not proposal.children(last)), "a bonus follows a leaf")
+    if verdict.law is not None:
+        is_law(verdict.law, f"the law of the target's own token ({rule})")
+    for node in path:
+        p = float(rows[proposal.parents[node] + 1][proposal.tokens[node]])
+        must(p > 0.0, f"nothing is kept that the target excludes ({rule})")
+    for trial in verdict.trials:
+        must(all(map(math.isfinite, (trial.p, trial.q))), "a trial's p and q are finite")
+        if trial.h is not None:
+            must(0.0 <= trial.h <= 1.0, "a block's chance is one")
+        elif trial.u is not None:
+            must((trial.u * trial.q < trial.p) == trial.accepted, "a coin decides as it says")
+
+
+def drawing(rng: random.Random) -> None:
+    law = rng.choice(LAWS)(rng.choice(SIZES), rng)
+    token = Extremes(rng.getrandbits(32)).categorical(law, ("own", 0))
+    must(float(law[token]) > 0.0, "no impossible token is drawn")
+
+
+KINDS = (warping, replacing, judging, drawing)
+
+
+def count(long: bool) -> list[Figure]:
+    cases = 120_000 if long else 12_000
+    broken = tried(cases)
+    said = [Figure(f"broken: {what}", f"{n:,}", "0", False) for what, n in broken.most_common(5)]
+    return [
+        at_least("cases", cases, 100_000 if long else 10_000),
+        none("invariants broken", sum(broken.values())),
+        *said,
+    ]
+
+
+def tried(cases: int, first: int = 0) -> Counter[str]:
+    """How often each invariant was broken; anything that is raised counts."""
+    broken = Counter[str]()
+    for seed in range(first, first + cases):
+        rng = random.Random(seed)
+        try:
+            KINDS[seed % len(KINDS)](rng)
+        except Broken as what:
+            broken[str(what)] += 1
+        except Exception as error:
+            broken[f"{KINDS[seed % len(KINDS)].__name__} raised {type(error).__name__}: {error}"[:90]] += 1
+    return broken
