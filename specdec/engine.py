@@ -251,6 +251,12 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
         return
     if n > MAX_NODES:
         raise DraftError(f"the draft holds more than {MAX_NODES} tokens")
+    if not all(type(number) is int for number in (*proposal.tokens, *proposal.parents)):
+        raise DraftError("the draft holds ids or parents that are no whole numbers of Python")
+    if not all(0.0 <= seconds < math.inf for seconds in proposal.seconds):
+        raise DraftError("the draft's times are no seconds")
+    if not all(isinstance(piece, str) for pieces in proposal.own for piece in pieces):
+        raise DraftError("the draft's own pieces are no text")
     if len(proposal.parents) != n or any(not -1 <= parent < node for node, parent in enumerate(proposal.parents)):
         raise DraftError("the draft's parents are no tree")
     if proposal.levels > k:

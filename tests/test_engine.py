@@ -206,11 +206,24 @@ class Broken:
                 return Proposal((1,) * k, (3,) * k)
             case "none":
                 return None  # type: ignore[return-value]
+            case "fractions":
+                return Proposal.chain([1.0] * k)  # type: ignore[list-item]
+            case "tensors":
+                return Proposal.chain(list(torch.ones(k, dtype=torch.long)))  # type: ignore[arg-type]
+            case "parents that are fractions":
+                return Proposal((1,) * k, tuple(i - 1.0 for i in range(k)))  # type: ignore[arg-type]
+            case "no times":
+                return Proposal.chain([1] * k, seconds=None)  # type: ignore[arg-type]
+            case "times of nan":
+                return Proposal.chain([1] * k, seconds=(float("nan"),))
+            case "a number for pieces":
+                return Proposal.chain([1] * k, own=7)  # type: ignore[arg-type]
         raise AssertionError(self.how)
 
 
 FAULTS = ["raises", "outside", "negative", "too deep", "nan", "shape", "unnormalised", "no tree", "none"]
 FAULTS += ["rows that make up for each other", "a sign"]
+FAULTS += ["fractions", "tensors", "parents that are fractions", "no times", "times of nan", "a number for pieces"]
 
 
 @pytest.mark.parametrize("how", FAULTS)

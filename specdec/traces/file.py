@@ -111,8 +111,11 @@ class Trace:
     def save(self, path: str | Path) -> None:
         path = Path(path)
         partial = path.with_suffix(path.suffix + ".partial")
-        partial.write_text(self.dumps(), encoding="utf-8")
-        partial.replace(path)
+        try:
+            partial.write_text(self.dumps(), encoding="utf-8")
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)  # of a full disk, say
 
     @classmethod
     def loads(cls, text: str) -> Trace:

@@ -178,3 +178,20 @@ def test_a_seed_that_no_trace_can_hold_is_refused_before_the_run(seed: int) -> N
 def test_events_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         EXAMPLE.events[0].lane = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("what", ["write_text", "replace"])
+def test_a_save_that_fails_leaves_what_was_there_and_nothing_else(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    EXAMPLE.save(path)
+
+    def full(self: Path, *_: object, **__: object) -> None:
+        self.open("w").close()  # as a full disk leaves it: the file is there, and nothing in it
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, what, full)
+    with pytest.raises(OSError, match="No space"):
+        Trace(EXAMPLE.header, EXAMPLE.events[:3]).save(path)
+    assert Trace.load(path) == EXAMPLE and list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,440 @@
+"""Faults put in on purpose: in a drafter, the target, the words, the disk, the clock, the engine's process; and cancels.
+
+Of each: is the text what plain decoding writes (or a beginning of it, where the run ends with a reason), does anything
+escape that is not an event or an expected error, and can the next run have the machine?
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+import toyrun
+from toyheads import MAKERS, TARGET, TEXT, view_of
+
+from specdec import describe
+from specdec.engine import generate, Task
+from specdec.events import Committed, Event, Failed, Finished
+from specdec.lanes.interleave import interleave
+from specdec.lanes.worker import Worker, WorkerDied
+from specdec.sampling import Chooser, RandomChooser
+from specdec.traces.file import line, Trace
+from specdec.types import Proposal, SamplingParams
+from specdec.ui import session
+from specdec.ui.request import check
+from specdec.verify import RejectionSampling
+
+from .figures import at_least, Figure, none
+
+TOKENS, K, V = 20, 3, TARGET.vocabulary
+GREEDY = SamplingParams(max_tokens=TOKENS)
+
+
+@dataclass
+class Tally:
+    injected: int = 0
+    lost: int = 0  # text that is neither plain decoding's nor, of a run that says why it ended, a beginning of it
+    uncaught: int = 0
+    held: int = 0  # machines that the next run did not get
+    untold: int = 0  # a fault that took place, and nobody was told
+    first: str = ""
+
+    def wrong(self, name: str, kind: str) -> None:
+        setattr(self, kind, getattr(self, kind) + 1)
+        self.first = self.first or f"{kind}: {name}"
+
+    @contextlib.contextmanager
+    def one(self, name: str) -> Iterator[None]:
+        self.injected += 1
+        try:
+            yield
+        except Exception as error:
+            self.wrong(f"{name} ({type(error).__name__}: {error})"[:160], "uncaught")
+
+
+def ids(events: Sequence[Event]) -> list[int]:
+    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
+
+
+@cache
+def plain() -> list[int]:
+    return ids(list(generate(Task(view_of(), TEXT, GREEDY, k=0))))
+
+
+def judge(tally: Tally, name: str, events: Sequence[Event], whole: bool) -> None:
+    """`whole`: the text must be complete. All events must go into a file, and the last one is `Finished`."""
+    end, text = events[-1], ids(events)
+    failed = [event for event in events if isinstance(event, Failed)]
+    if not isinstance(end, Finished) or end.tokens != len(text):
+        tally.wrong(name, "lost")
+    elif text != plain() and (whole or text != plain()[: len(text)] or end.reason != "failed"):
+        tally.wrong(name, "lost")
+    elif not failed:
+        tally.wrong(name, "untold")
+    json.loads(json.dumps([json.loads(line(event)) for event in events], allow_nan=False))
+
+
+# ---- a drafter ----
+
+
+def laws(k: int, change: Callable[[torch.Tensor], Any] = lambda law: law) -> Any:
+    return change(torch.full((k, V), 1.0 / V))
+
+
+def spoiled(value: float, at: int = 0) -> Callable[[torch.Tensor], Any]:
+    def spoil(law: torch.Tensor) -> torch.Tensor:
+        law[-1, at] = value
+        return law
+
+    return spoil
+
+
+def out_of_memory(k: int) -> Proposal:
+    raise MemoryError("no room for a draft")
+
+
+def raises(kind: type[Exception]) -> Callable[[int], Any]:
+    def draft(k: int) -> Any:
+        raise kind("out of order")
+
+    return draft
+
+
+def chained(tokens: Callable[[int], list[Any]], **more: Any) -> Callable[[int], Any]:
+    return lambda k: Proposal.chain(tokens(k), **more)
+
+
+def over(change: Callable[[torch.Tensor], Any]) -> Callable[[int], Any]:
+    return lambda k: Proposal.chain([1] * k, laws(k, change))
+
+
+BAD_DRAFTS: dict[str, Callable[[int], Any]] = {
+    "raises": raises(RuntimeError),
+    "raises KeyError": raises(KeyError),
+    "raises StopIteration": raises(StopIteration),
+    "raises GeneratorExit's kin": raises(RecursionError),
+    "out of memory": out_of_memory,
+    "returns None": lambda k: None,
+    "returns a list": lambda k: [1] * k,
+    "returns a tensor": lambda k: torch.ones(k),
+    "too deep": chained(lambda k: [1] * (k + 1)),
+    "too many nodes": lambda k: Proposal((1,) * 65, (-1,) * 65),
+    "no tree": lambda k: Proposal((1,) * k, (k,) * k),
+    "its own parent": lambda k: Proposal((1,) * k, tuple(range(k))),
+    "parents before the text": lambda k: Proposal((1,) * k, (-2,) * k),
+    "too few parents": lambda k: Proposal((1,) * k, ()),
+    "parents that are no whole numbers": lambda k: Proposal((1,) * k, tuple(i - 1.0 for i in range(k))),
+    "id -1": chained(lambda k: [-1] * k),
+    "id V": chained(lambda k: [V] * k),
+    "id 2^40": chained(lambda k: [2**40] * k),
+    "id NaN": chained(lambda k: [float("nan")] * k),
+    "ids that are no whole numbers": chained(lambda k: [1.0] * k),
+    "ids that are fractions": chained(lambda k: [1.5] * k),
+    "ids that are truths": chained(lambda k: [True] * k),
+    "ids that are text": chained(lambda k: ["1"] * k),
+    "ids that are tensors": chained(lambda k: list(torch.ones(k, dtype=torch.long))),
+    "ids of NumPy": chained(lambda k: list(torch.ones(k, dtype=torch.long).numpy())),
+    "NaN in the law": over(spoiled(float("nan"))),
+    "infinite law": over(spoiled(float("inf"))),
+    "negative law": over(spoiled(-0.1)),
+    "law that does not sum to one": over(lambda law: law * 2),
+    "law of zeros": over(lambda law: law * 0),
+    "law that excludes the token": over(lambda law: (law * V / (V - 1)).index_fill(1, torch.tensor([1]), 0.0)),
+    "law of another vocabulary": over(lambda law: law[:, :5]),
+    "law with a row too few": over(lambda law: law[1:]),
+    "law of three dimensions": over(lambda law: law[None]),
+    "law that is a list": over(lambda law: law.tolist()),
+    "law of whole numbers": over(lambda law: law.long()),
+    "times that are text": chained(lambda k: [1] * k, seconds=("soon",)),
+    "times that are none": chained(lambda k: [1] * k, seconds=None),
+    "times that are nan": chained(lambda k: [1] * k, seconds=(float("nan"),)),
+    "negative times": chained(lambda k: [1] * k, seconds=(-5.0,)),
+    "pieces of its own that are a number": chained(lambda k: [1] * k, own=7),
+}
+
+
+class Faulty:
+    """The drafter as it is, but for its n-th draft, or all from there on."""
+
+    def __init__(self, inner: Any, bad: Callable[[int], Any], at: int, for_good: bool) -> None:
+        self.inner, self.bad, self.at, self.for_good, self.name, self.calls = inner, bad, at, for_good, "faulty", 0
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        good: Proposal = self.inner.propose(tokens, k, params, chooser)
+        self.calls += k > 0
+        wanted = self.calls >= self.at if self.for_good else self.calls == self.at
+        return self.bad(k) if k and wanted else good
+
+
+def drafters(tally: Tally, long: bool) -> None:
+    makers = list(MAKERS.items()) if long else [(name, MAKERS[name]) for name in ("draft_model", "eagle3:tree")]
+    where = ((1, False), (3, False), (1, True)) if long else ((1, False), (2, True))
+    for (drafter, make), (how, bad), (at, for_good) in itertools.product(makers, BAD_DRAFTS.items(), where):
+        name = f"{drafter}, {how}, draft {at}{' and all after' if for_good else ''}"
+        with tally.one(name):
+            view = view_of()
+            task = Task(view, TEXT, GREEDY, Faulty(make(view), bad, at, for_good), K)
+            judge(tally, name, list(generate(task)), whole=True)
+
+
+# ---- the target, and what the loop is handed ----
+
+
+def in_the_logits(value: float, row: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    def spoil(logits: torch.Tensor) -> torch.Tensor:
+        logits = logits.clone()
+        logits[row, 3] = value
+        return logits
+
+    return spoil
+
+
+def breaks(kind: type[Exception]) -> Callable[[Any], Any]:
+    def spoil(logits: Any) -> Any:
+        raise kind("the device is gone")
+
+    return spoil
+
+
+BAD_ROWS: dict[str, Callable[[Any], Any]] = {
+    "NaN in the first row": in_the_logits(float("nan"), 0),
+    "NaN in the last row": in_the_logits(float("nan"), -1),
+    "infinity in a row": in_the_logits(float("inf"), -1),
+    "a row without a token": lambda logits: logits.clone().fill_(-float("inf")),
+    "raises": breaks(RuntimeError),
+    "out of memory": breaks(MemoryError),
+    "no rows": lambda logits: logits[:0],
+    "no logits": lambda logits: None,
+    "a vocabulary of none": lambda logits: logits[:, :0],
+}
+
+
+class BadTarget:
+    """The target as it is, but for one pass."""
+
+    def __init__(self, inner: Any, bad: Callable[[Any], Any], at: int) -> None:
+        self.inner, self.bad, self.at, self.calls = inner, bad, at, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def forward(self, *asked: Any, **named: Any) -> Any:
+        out, self.calls = self.inner.forward(*asked, **named), self.calls + 1
+        return self.bad(out) if self.calls == self.at else out
+
+
+def from_call(at: int, good: Callable[..., Any]) -> Callable[..., Any]:
+    """It raises in its call number `at`."""
+    calls = itertools.count(1)
+
+    def maybe(*given: Any, **named: Any) -> Any:
+        if next(calls) == at:
+            raise LookupError("not to be read")
+        return good(*given, **named)
+
+    return maybe
+
+
+def handed(tally: Tally, long: bool) -> None:
+    """A bad target, bad words, a bad rule: the run ends, says why, and keeps its text; the next one is whole."""
+    makers = list(MAKERS.items()) if long else [("draft_model", MAKERS["draft_model"])]
+    for (drafter, make), (how, bad), at in itertools.product(makers, BAD_ROWS.items(), (1, 2, 4)):
+        name = f"target, {how}, pass {at}, {drafter}"
+        with tally.one(name):
+            view = view_of()
+            task = Task(BadTarget(view, bad, at), TEXT, GREEDY, make(view), K)  # type: ignore[arg-type]
+            judge(tally, name, list(generate(task)), whole=False)
+    for what, at in itertools.product(("piece", "token_bytes", "rule", "chooser", "cache", "describe"), (1, 2, 5, 9)):
+        name = f"{what}, call {at}"
+        with tally.one(name), contextlib.ExitStack() as stack:
+            view = view_of()
+            task, chooser = Task(view, TEXT, GREEDY, MAKERS["draft_model"](view), K), RandomChooser(0)
+            if what in ("piece", "token_bytes"):
+                task = replace(task, **{what: from_call(at, getattr(task, what))})
+            elif what == "rule":
+                task = replace(task, rule=Rule(at))
+            elif what == "chooser":
+                chooser.at = from_call(at, chooser.at)  # type: ignore[method-assign]
+            elif what == "cache":
+                stack.enter_context(mock.patch.object(TARGET, "new_cache", from_call(1, TARGET.new_cache)))
+            else:
+                broken = from_call(at, describe.verification)
+                stack.enter_context(mock.patch.object(describe, "verification", broken))
+            judge(tally, name, list(generate(task, chooser)), whole=False)
+    with tally.one("the run after all of these"):
+        view = view_of()
+        if ids(list(generate(Task(view, TEXT, GREEDY, MAKERS["draft_model"](view), K)))) != plain():
+            tally.wrong("the run after all of these", "lost")
+
+
+class Rule(RejectionSampling):
+    def __init__(self, at: int) -> None:
+        self.row = from_call(at, self.row)  # type: ignore[method-assign]
+
+
+# ---- cancels ----
+
+
+def cancels(tally: Tally, long: bool) -> None:
+    """Closed after every event: a lane, a race, and a run of the page, which must give the machine back."""
+    names = MAKERS if long else ("draft_model", "medusa:tree", "prompt_lookup")
+    for drafter, alone in itertools.product(names, (True, False)):
+        last = 400
+        for after in itertools.count():
+            if after > last:
+                break
+            with tally.one(f"closed after {after}, {drafter}"):
+                view = view_of()
+                lane = generate(Task(view, TEXT, GREEDY, MAKERS[drafter](view), K))
+                beside = generate(Task(view_of(), TEXT, GREEDY, k=0, lane="plain"))
+                run = lane if alone else interleave({"speculative": lane, "plain": beside})
+                told = list(itertools.islice(run, after))
+                last = min(last, len(told))
+                run.close()
+                for name in ("speculative", "plain"):
+                    text = ids([event for event in told if event.lane == name])
+                    if text != plain()[: len(text)]:
+                        tally.wrong(f"closed after {after}", "lost")
+                if list(run):
+                    tally.wrong(f"closed after {after}", "held")
+    pages(tally)
+
+
+def pages(tally: Tally) -> None:
+    """Runs of the page, over an engine that tells a toy run; closed, broken off or dead after every one of its events."""
+
+    class Family:
+        def describe(self) -> dict[str, Any]:
+            return {}
+
+    events = toyrun.events()
+    for how, after in itertools.product(("left", "dies", "raises", "refuses", "silent"), range(len(events) + 2)):
+        open_runs = 0
+
+        def race(*_: Any, how: str = how, after: int = after, **__: Any) -> Iterator[Any]:
+            nonlocal open_runs
+            open_runs += 1
+            try:
+                yield from events[:after]
+                if how == "silent":
+                    yield from [None] * 5
+                if how in ("dies", "raises", "refuses"):
+                    kinds = {"dies": WorkerDied("gone"), "raises": OSError("/secret"), "refuses": ValueError("Type less.")}
+                    raise kinds[how]
+                yield from events[after:]
+            finally:
+                open_runs -= 1
+
+        name = f"a run of the page that {how} after {after}"
+        with tally.one(name), mock.patch.object(session, "_engine", lambda *_, race=race: (Family(), race)):
+            run = session.run(check("Once upon a time"))
+            told = list(itertools.islice(run, after + 1)) if how == "left" else list(run)
+            run.close()  # type: ignore[attr-defined]
+            if session._machine.locked() or open_runs:
+                tally.wrong(name, "held")
+            kinds = [news.kind for news in told]
+            if how in ("dies", "raises", "refuses") and (kinds[-1] != "error" or "secret" in told[-1].text):
+                tally.wrong(name, "untold")
+            if how == "silent" and kinds[-1] != "done":
+                tally.wrong(name, "lost")
+
+
+# ---- disk and clock ----
+
+
+def disks(tally: Tally, long: bool) -> None:
+    """What is saved is there whole, or what was there before still is; nothing half-written stays."""
+    trace, longer = toyrun.trace(), toyrun.tree_trace()
+    size = len(longer.dumps().encode())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for room in range(0, size, size // (60 if long else 12)):
+        with tally.one(f"a disk with room for {room} bytes"), tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "run.jsonl"
+            trace.save(path)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+            try:
+                longer.save(path)
+                tally.wrong(f"{room} bytes", "untold")
+            except OSError:
+                pass
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            if Trace.load(path) != trace:
+                tally.wrong(f"a disk with room for {room} bytes", "lost")
+            if sorted(os.listdir(folder)) != ["run.jsonl"]:
+                tally.wrong(f"a disk with room for {room} bytes: {os.listdir(folder)}", "held")
+    for error in (PermissionError, IsADirectoryError, OSError):
+        with tally.one(f"a rename that fails: {error.__name__}"), tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "run.jsonl"
+            trace.save(path)
+            with mock.patch.object(Path, "replace", side_effect=error("no")), contextlib.suppress(OSError):
+                longer.save(path)
+            if Trace.load(path) != trace or sorted(os.listdir(folder)) != ["run.jsonl"]:
+                tally.wrong(f"a rename that fails: {os.listdir(folder)}", "held")
+
+
+def clocks(tally: Tally, long: bool) -> None:
+    """The clock on the wall jumps back and forth in mid-run: no time is negative, the text is the same."""
+    for jump, drafter in itertools.product((-1e9, -1.0, 0.0, 1e6), MAKERS if long else ("draft_model",)):
+        now = itertools.count(1)
+        with tally.one(f"the clock jumps by {jump}"), mock.patch.object(time, "time", lambda j=jump: next(now) % 2 * j):
+            view = view_of()
+            events = list(generate(Task(view, TEXT, GREEDY, MAKERS[drafter](view), K)))
+            times = [value for event in events for name in ("start", "end", "at") if (value := getattr(event, name, 0.0))]
+            if ids(events) != plain() or times != sorted(times) or min(times) < 0.0:
+                tally.wrong(f"the clock jumps by {jump}", "lost")
+
+
+# ---- the engine's process ----
+
+STORY = ("here",) * 6
+
+
+def processes(tally: Tally, long: bool) -> None:
+    """It dies, is killed, goes silent, talks nonsense or raises, before its n-th answer; the next call is whole."""
+    module, faults = "tests.trust.unruly", ("dies", "killed", "silent", "garbled", "raises", "refuses", "left")
+    with contextlib.closing(Worker(module, (90.0, 4.0))) as worker:
+        for how, after in itertools.product(faults, (0, 2, 5) if long else (1,)):
+            name = f"the engine {how} after {after}"
+            with tally.one(name):
+                running, told = worker.call("tell", how, after), []
+                try:
+                    for answer in running:
+                        told.append(answer)
+                        if how == "left" and len(told) > after:
+                            running.close()
+                    if how != "left":
+                        tally.wrong(name, "untold")
+                except (WorkerDied, RuntimeError, ValueError):
+                    pass
+                if told != list(STORY[: len(told)]):
+                    tally.wrong(name, "lost")
+                if list(worker.call("tell", "", 0)) != list(STORY):
+                    tally.wrong(name, "held")
+
+
+def count(long: bool) -> list[Figure]:
+    tally = Tally()
+    for inject in (drafters, handed, cancels, disks, clocks, processes):
+        inject(tally, long)
+    said = [Figure(f"the first: {tally.first}", "", "", False)] if tally.first else []
+    return [
+        at_least("faults injected", tally.injected, 500),
+        none("text lost", tally.lost),
+        none("uncaught", tally.uncaught),
+        none("machine not freed", tally.held),
+        none("nobody told", tally.untold),
+        *said,
+    ]
