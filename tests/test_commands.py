@@ -27,6 +27,7 @@ from specdec.traces.file import Trace
 from specdec.types import SamplingParams
 
 ROOT = Path(__file__).resolve().parents[1]
+terminal_run = sys.modules["specdec.cli.run"]  # behind the function of that name
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 
 ROW = {
@@ -55,6 +56,17 @@ def test_the_terminal_prints_events(capsys: pytest.CaptureFixture[str], tmp_path
     trace = Trace.load(saved)
     assert trace.header.source == "recorded" and trace.header.kind == "story"
     assert trace.events == tuple(events)
+
+
+def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    evil = ("\x1b]0;title\x07", "\x9b2J", "\u202eturned", "\r", " kept\n")
+    monkeypatch.setattr(toyrun, "NASTY", evil)
+    events = toyrun.events(cycles=10)
+    told = [terminal_run.render(event, events[: place + 1], False) for place, event in enumerate(events)]
+    failed = Failed("speculative", 1, "target", "\x1b[2J", True, 0.0)
+    drawn = "".join(told) + terminal_run.render(failed, [], False)
+    assert not set(drawn) & {"\x1b", "\x07", "\x9b", "\u202e", "\r"}
+    assert "⟨001B⟩]0;title⟨0007⟩" in drawn and "⟨202E⟩turned" in drawn and "kept" in drawn and "⟨001B⟩[2J" in drawn
 
 
 def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ STYLES = {
     "resampled": ("48;5;153;38;5;16;4", "↻"),
     "bonus": ("48;5;222;38;5;16", "+1"),
 }
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # all but tabs and line ends
 
 
 def run(
@@ -157,12 +159,18 @@ def as_text(prompt: str, events: Iterable[Event]) -> list[Event]:
 def render(event: Event, before: Sequence[Event], colour: bool) -> str:
     """A cycle's tokens once it is committed: drafts in their order, then the target's own."""
     if isinstance(event, Failed):
-        return f"\n[{event.where}: {event.reason}]\n"
+        return f"\n[{event.where}: {harmless(event.reason)}]\n"
     if not isinstance(event, Committed):
         return ""
     verified = next((e for e in reversed(before) if isinstance(e, Verified) and e.lane == event.lane), None)
     shown = AuditedCycle(None, verified, event).shown()
-    return "".join(styled(piece, status, colour) if status else piece for piece, status, _ in shown)
+    told = ((harmless(piece), status) for piece, status, _ in shown)
+    return "".join(styled(piece, status, colour) if status else piece for piece, status in told)
+
+
+def harmless(text: str) -> str:
+    """What would steer a terminal, or turn a line round, is named instead: models write it, and servers of others."""
+    return STEERING.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", text)
 
 
 def styled(piece: str, status: str, colour: bool) -> str:

@@ -17,7 +17,7 @@ from ..servers.connect import connect, same_host
 from ..traces import file as trace
 from ..traces.file import Header
 from ..types import SamplingParams
-from .run import as_lines, KEY, render, STYLES
+from .run import as_lines, harmless, KEY, render, STYLES
 
 COUNTED = {
     "exact": "exact: the server's own count of each agrees with what arrived",
@@ -46,7 +46,7 @@ def watched(
         if isinstance(told, lane.Recounted):
             events = list(told.events)
         elif isinstance(told, Committed) and told.lane == "speculative" and not as_json:
-            sys.stdout.write(told.text)
+            sys.stdout.write(harmless(told.text))
             sys.stdout.flush()
     if as_json:
         return header, as_lines(header, events)

@@ -1,0 +1,455 @@
+"""Input that nobody should send, to every door: endpoints over HTTP, the API, links, traces, models, the command line.
+
+Whatever comes is answered, or refused with a sentence. Counted beside the inputs are answers of 5xx, what escaped as an
+exception, and what took more than LONG seconds of this process' own time, so that a busy machine makes no hang.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import json
+import logging
+import random
+import socket
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import httpx
+import shallow
+import torch
+import toyrun
+
+from specdec import cli
+from specdec.families import zoo
+from specdec.figures.stats import Comparison
+from specdec.lanes import race, worker
+from specdec.models.transformer import Transformer
+from specdec.servers import connect as door
+from specdec.servers import lane
+from specdec.servers.base import ServerError
+from specdec.traces.audit import audit
+from specdec.traces.file import Trace, TraceError
+from specdec.ui import api, classroom, link, session
+from specdec.ui.build import build
+from specdec.ui.components import engine, traces
+from specdec.ui.request import check, check_certificate, check_examination, InputError
+from specdec.ui.tabs import TABS
+from specdec.ui.theme import launch_settings
+
+from .figures import at_least, Figure, none
+from .garbage import damaged, octets, spoiled, text, value, written
+
+LONG = 5.0  # seconds of one input
+
+
+class Tally:
+    def __init__(self) -> None:
+        self.sent = Counter[str]()
+        self.wrong = Counter[str]()
+        self.said: list[str] = []
+
+    def bad(self, kind: str, what: str) -> None:
+        self.wrong[kind] += 1
+        if len(self.said) < 12:
+            self.said.append(f"{kind}: {what}"[:300])
+
+    @contextlib.contextmanager
+    def one(self, place: str, told: Any, *expected: type[Exception]) -> Iterator[None]:
+        self.sent[place] += 1
+        began = time.thread_time()
+        try:
+            yield
+        except expected as error:
+            if not str(error) or len(str(error)) > 1_000:
+                self.bad("uncaught", f"{place}, {told!r}: a refusal of {len(str(error))} characters")
+        except Exception as error:
+            self.bad("uncaught", f"{place}, {type(error).__name__}: {error}, {told!r}")
+        if time.thread_time() - began > LONG:
+            self.bad("hangs", f"{place}, {told!r}")
+
+
+def toy_engine(*_: Any, **__: Any) -> Iterator[Any]:
+    yield from toyrun.events()
+
+
+class Family:
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+
+# ---- in this process ----
+
+WANTED: dict[Callable[..., Any], dict[str, Any]] = {
+    api.theory: {"alpha": 0.8, "k": 4, "c": 0.1, "v": 1.0, "o": 0.0},
+    api.summarise: {"trace": toyrun.trace().dumps()},
+    api.audit: {"trace": toyrun.trace().dumps()},
+    api.explain: {"trace": toyrun.trace().dumps(), "cycle": 1, "position": 1, "prompt": "", "k": 4, "seed": 0},
+    api.compare: {"prompt": "Once", "drafter": "draft_model", "k": 4, "temperature": 0.0, "max_tokens": 8, "rule": "block"},
+    api.certify: {"pair": "toy", "mistake": "", "draws": 100, "seed": 0, "text": ""},
+}
+
+
+def questions(tally: Tally, count: int, rng: random.Random) -> None:
+    """The API's functions. Its runs are a toy's."""
+    certificate = lambda *_: (state for state in [{"closed": {}}])  # noqa: E731
+    with mock.patch.object(session, "_engine", lambda *_: (Family(), toy_engine)), mock.patch.object(
+        session, "_certificate", certificate
+    ):
+        for _ in range(count):
+            question = rng.choice(list(WANTED))
+            sent = {name: value(rng) if rng.random() < 0.4 else good for name, good in WANTED[question].items()}
+            with tally.one("API", (question.__name__, sent)):
+                given = api.answering(question)(**sent)
+                answer = given if isinstance(given, dict) else list(given)[-1]
+                json.dumps(answer, allow_nan=False).encode()
+                if "error" in answer and ("Traceback" in answer["error"] or len(answer["error"]) > 700):
+                    tally.bad("uncaught", f"{question.__name__} said {answer['error'][:200]}")
+
+
+FIELDS = (*link.NAMES, "tab", "lang", "server", "plain", "view")
+
+
+def links(tally: Tally, count: int, rng: random.Random) -> None:
+    checks = (check, check_certificate, check_examination)
+    names = {check: [n for n in link.NAMES], check_certificate: ["pair", "mistake", "draws", "seed", "text"]}
+    names[check_examination] = ["address", "plain", "key", "embedded", "draws", "temperature", "seed"]
+    for _ in range(count):
+        query = {rng.choice(FIELDS): text(rng) if rng.random() < 0.6 else str(value(rng, 0)) for _ in range(4)}
+        with tally.one("links", query):
+            settings, said = link.settings(query)
+            link.tab(query, TABS)
+            engine.from_link(query)  # type: ignore[arg-type]
+            check(**{"prompt": "any", **settings})
+            if not isinstance(said, str):
+                tally.bad("uncaught", f"{query}")
+        checked = rng.choice(checks)
+        sent = {name: value(rng) for name in names[checked] if rng.random() < 0.5}  # type: ignore[index]
+        if checked is check:
+            sent.setdefault("prompt", "any")
+        with tally.one("settings", sent, InputError):
+            checked(**sent)
+
+
+@functools.cache
+def runs() -> list[bytes]:
+    told = (toyrun.trace(), toyrun.tree_trace(), toyrun.peer_trace(), toyrun.server_trace(beside=True))
+    real = Trace.loads(session.first_recorded())
+    return [run.dumps().encode() for run in (*told, real)]
+
+
+def edited(rng: random.Random) -> str:
+    """A saved run, damaged in its bytes or in its values."""
+    run = rng.choice(runs()[:4] * 6 + runs()[4:])
+    if rng.random() < 0.5:
+        return damaged(run, rng).decode("utf-8", rng.choice(("replace", "surrogateescape")))
+    lines = [json.loads(line) for line in run.decode().splitlines()]
+    for _ in range(rng.choice((1, 1, 3))):
+        at = rng.randrange(len(lines))
+        lines[at] = spoiled(lines[at], rng, 0.1)
+    if rng.random() < 0.2:
+        rng.shuffle(lines)
+    return "\n".join(json.dumps(line) for line in lines)
+
+
+def files(tally: Tally, count: int, rng: random.Random) -> None:
+    """Saved runs: a file opens, in every way that the page and the API know, or it is no trace."""
+    asked = (traces.open_trace, traces.audit_trace, traces.make_page, lambda sent: traces.compare_traces([sent, sent]))
+    for number in range(count):
+        sent = edited(rng)
+        with tally.one("traces", sent[:200], TraceError):
+            trace = Trace.loads(sent)
+            audit(trace.header.lanes, trace.events)
+            summary = Comparison.of(trace.events)
+            _ = summary.accounted_speedup, summary.measured_speedup, trace.summary(), repr(trace)
+            again = Trace.loads(trace.dumps())
+            if again != trace:
+                tally.bad("uncaught", f"a run that was read is written otherwise: {sent[:200]}")
+            if number % 4 == 0:
+                trace._repr_html_()
+        with tally.one("traces on the page", sent[:200]):
+            json.dumps(asked[number % 4](sent), allow_nan=False).encode()
+        with tally.one("traces to the API", sent[:200]):
+            given = api.answering((api.summarise, api.audit, api.explain)[number % 3])(sent)
+            json.dumps(given if isinstance(given, dict) else list(given), allow_nan=False).encode()
+
+
+def models(tally: Tally, count: int, rng: random.Random) -> None:
+    """A small checkpoint with damage: read, or refused with one sentence."""
+    from test_checkpoints import folder_of
+
+    with tempfile.TemporaryDirectory() as made:
+        folder = folder_of(Path(made) / "whole")
+        parts = {name: (folder / name).read_bytes() for name in ("config.json", "model.safetensors", "tokenizer.json")}
+        for number in range(count):
+            name = ("config.json", "config.json", "model.safetensors", "tokenizer.json")[number % 4]
+            if name == "config.json" and rng.random() < 0.7:
+                bad = written(spoiled(json.loads(parts[name]), rng, 0.06))
+            elif name == "model.safetensors":  # its header, mostly: the weights may hold any numbers
+                cut = parts[name][: rng.choice((8, 100, 3_000))]
+                bad = damaged(cut, rng) + parts[name][len(cut) :]
+            else:
+                bad = damaged(parts[name], rng)
+            (folder / name).write_bytes(bad)
+            with tally.one("models", (name, bad[:300]), ValueError):
+                if name == "tokenizer.json":
+                    zoo.load_pair(str(folder), dtype=torch.float32)
+                else:
+                    with enough():
+                        Transformer.load(folder)
+            (folder / name).write_bytes(parts[name])
+
+
+@contextlib.contextmanager
+def enough() -> Iterator[None]:
+    """A size that this machine cannot hold is refused by it, not by us."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if "memory" not in str(error).lower():
+            raise
+
+
+WORDS = (
+    "--drafter", "-k", "--temperature", "--max-tokens", "--top-p", "--top-k", "--rule", "--seed", "--stop", "--json", "--save",
+    "--target", "--draft", "--exit-layer", "--universal", "--server", "--plain", "--key-env", "--peer", "--device",
+    "--dtype", "--family", "--kind", "--", "-h", "--help", "--version", "-", "trace", "prove", "certify", "export", "run",
+    "/nowhere", "/etc/passwd", "/dev/null", "/", "", "vllm",
+)  # fmt: skip
+STARTED = ("app", "bench", "train", "serve", "record")  # these begin work that does not end by itself
+
+
+def commands(tally: Tally, count: int, rng: random.Random) -> None:
+    """The command line, with what makes it begin a run put out of order: each command ends with a code and a sentence."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise ValueError("no models here")
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        for name in ("load", "load_pair"):
+            stack.enter_context(mock.patch.object(zoo, name, refuse))
+        file = Path(folder) / "run.jsonl"
+        for _ in range(count):
+            words = [rng.choice(WORDS) if rng.random() < 0.6 else text(rng).replace("\0", "") for _ in range(rng.randrange(6))]
+            if rng.random() < 0.4:
+                file.write_text(edited(rng), "utf-8", "replace")
+                words = ["trace", str(file), *words[:1]]
+            if {*words} & {*STARTED} or words[:1] in (["certify"], ["prove"]):
+                words = [*words[:1], "--no-such-option", *words[1:]]
+            out = io.TextIOWrapper(io.BytesIO(), "utf-8")
+            errors = io.TextIOWrapper(io.BytesIO(), "utf-8")
+            with tally.one("commands", words), contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+                code = cli.main(words)
+                if code not in (0, 1, 2, cli.STOPPED):
+                    tally.bad("uncaught", f"{words} left with {code}")
+            errors.seek(0)
+            if "Traceback" in errors.read():
+                tally.bad("uncaught", f"{words} printed a traceback")
+
+
+def answers(tally: Tally, count: int, rng: random.Random) -> None:
+    """What servers of others say, with values put wrong: a run that ends, or one sentence."""
+    from record import PROMPTS, SETTINGS, SHORT, TOP
+    from stub import recording
+    from test_mutations import Wrong
+
+    for number in range(count):
+        name = ("vllm-draft_model-mended", "vllm-draft_model-untold", "llama-plain", "llama-draft_model")[number % 4]
+        client = Wrong(recording(name)["calls"], rng)
+        with mock.patch.object(door, "Client", lambda *_, client=client: client):
+            with tally.one("servers", name, ServerError):
+                server = door.connect("http://127.0.0.1:1")
+                *_, last = lane.race(server, None, PROMPTS["facts"], SETTINGS[rng.choice([*SETTINGS])], TOP)
+                json.dumps([worker_line(event) for event in last.events], allow_nan=False)  # type: ignore[union-attr]
+                server.law(server.tokenize(PROMPTS["story"]), SHORT, 5)
+
+
+def worker_line(event: Any) -> Any:
+    from specdec.traces.file import line
+
+    return json.loads(line(event))
+
+
+# ---- over HTTP ----
+
+
+@contextlib.contextmanager
+def served() -> Iterator[tuple[str, str, list[str]]]:
+    """The app with a class and a small family in this process: its address, the class's secret, and what it logs."""
+    said: list[str] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(self.format(record))
+
+    handler, stream = Kept(), io.StringIO()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        family = zoo.load(str(shallow.write(Path(folder) / "family")), torch.float32)
+        stack.enter_context(mock.patch.object(session, "_engine", lambda *_: (family, race.race)))
+        stack.enter_context(mock.patch.object(session, "_loaded", lambda *_: True))
+        stack.enter_context(mock.patch.object(session, "_certificate", certificate))
+        room = classroom.Room("127.0.0.1")
+        logging.getLogger().addHandler(handler)
+        demo = build(teaching=True)
+        with contextlib.redirect_stderr(stream):
+            _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings(room))
+            try:
+                yield url, room.secret, said
+            finally:
+                demo.close()
+                logging.getLogger().removeHandler(handler)
+                said.append(stream.getvalue())
+
+
+def certificate(request: Any) -> Iterator[dict[str, Any]]:
+    return worker.certify(request.pair, request.text, request.mistake, request.draws, request.seed)
+
+
+CALLS = ("run", "run_zh", "compare", "summarise", "audit", "explain", "theory", "certify", "nothing", "../..", "%00")
+PATHS = (
+    "", "zh", "config", "gradio_api/info", "gradio_api/queue/status", "gradio_api/queue/data", "gradio_api/queue/join",
+    "gradio_api/cancel", "gradio_api/reset", "gradio_api/upload", "gradio_api/upload_progress", "gradio_api/heartbeat/x",
+    "gradio_api/file=/etc/passwd", "gradio_api/file=../../etc/passwd", "gradio_api/proxy=http://127.0.0.1:1/",
+    "gradio_api/component_server", "gradio_api/stream/x/y/0/playlist.m3u8", "gradio_api/run/predict", "gradio_api/call/run",
+    "gradio_api/deep_link", "assets/../../../etc/passwd", "static/%2e%2e/%2e%2e/etc/passwd", "manifest.json", "robots.txt",
+    "favicon.ico", "theme.css", "login_check", "token", "logout", "monitoring", "class", "class/join", "class/events",
+    "class/teach", "class/vote", "class/nothing", "gradio_api/mcp/", "gradio_api/mcp/sse", "svelte/x.js", "custom_component/x",
+)  # fmt: skip
+
+
+def requests(tally: Tally, count: int, rng: random.Random) -> None:
+    """Of each kind in turn; streams are closed after their first lines. 5xx are ours, whoever wrote the route."""
+    with served() as (url, secret, said), httpx.Client(timeout=60.0, base_url=url) as client:
+        for number in range(count):
+            method, path, sent = shaped(rng, secret, number)
+            with tally.one("HTTP", (method, path, sent), httpx.InvalidURL, httpx.LocalProtocolError, UnicodeEncodeError):
+                with client.stream(method, path, **sent) as answer:
+                    if answer.status_code >= 500 and "no more can join" not in head_of(answer):
+                        tally.bad("5xx", f"{answer.status_code} {method} {path} {sent}")
+                    elif answer.status_code < 500:
+                        head_of(answer)
+            if number % 200 == 199:
+                alive(tally, client)
+        octet_lines(tally, url, count // 20, rng)
+        alive(tally, client)
+    text_of_log = "\n".join(said)
+    for chunk in text_of_log.split("Traceback (most recent call last)")[1:]:
+        if "specdec/" in chunk.partition("\n\n")[0]:
+            tally.bad("uncaught", f"a traceback through our code in the log: {chunk[-700:]}")
+
+
+def head_of(answer: httpx.Response) -> str:
+    """Its first piece; a stream of events is left after that."""
+    for piece in answer.iter_bytes():
+        return piece.decode("utf-8", "replace")
+    return ""
+
+
+def alive(tally: Tally, client: httpx.Client) -> None:
+    """A good request is answered as ever."""
+    with tally.one("HTTP", "a good request"):
+        told = client.post("gradio_api/call/theory", json={"data": [0.7, 4, 0.1, 1.0, 0.0]}).json()["event_id"]
+        done = client.get(f"gradio_api/call/theory/{told}").text
+        if "2.7731" not in done:
+            tally.bad("deaths", done[:200])
+
+
+def shaped(rng: random.Random, secret: str, number: int) -> tuple[str, str, dict[str, Any]]:
+    kind = number % 6
+    headers = {"x-teach": secret} if rng.random() < 0.8 else {}
+    if kind == 0:  # an endpoint, with arguments of its kind or none
+        name = rng.choice(CALLS)
+        good = next((list(wanted.values()) for q, wanted in WANTED.items() if q.__name__ == name), ["Once", "draft_model"])
+        data: Any = [value(rng) if rng.random() < 0.4 else one for one in good]
+        data = data if rng.random() < 0.9 else value(rng)
+        if name in ("run", "run_zh", "compare", "certify"):  # at least one thing wrong: a run takes its time
+            data = [value(rng, 0) for _ in range(rng.randrange(6))]
+            data[:1] = [rng.choice([None, 7, "", "\0", [], {}, "a" * 5_000])]
+        return "POST", f"gradio_api/call/{name}", {"content": written({"data": data}), "headers": {"content-type": "application/json"}}
+    if kind == 1:  # what Gradio's own page sends
+        body = {
+            "data": value(rng), "fn_index": rng.choice([0, 1, 5, 20, 60, -1, 999, "1", None, 2.5, 2**40]), "session_hash": text(rng),
+            "event_data": value(rng), "trigger_id": rng.choice([1, 50, None, "x"]), "event_id": text(rng),
+            "component_id": rng.choice([1, 40, -1, "x", None]), "fn_name": text(rng), "api_name": rng.choice([*CALLS, None]),
+        }  # fmt: skip
+        body = {name: item for name, item in body.items() if rng.random() < 0.8}
+        path = rng.choice([path for path in PATHS if path.startswith("gradio_api/")] + ["gradio_api/queue/join"] * 8)
+        return "POST", path, {"content": written(body), "headers": {"content-type": "application/json"}}
+    if kind == 2:  # the class
+        body = {
+            "run": rng.choice(["a" * 16, text(rng)]), "part": rng.choice([0, 1, -1, True, value(rng)]),
+            "log": rng.choice(["x", value(rng)]), "cursor": rng.choice([{"t": 1, "settle": 0, "slow": 1}, value(rng)]),
+            "ask": rng.choice([{"kind": "keep", "choices": 2}, value(rng)]), "reveal": rng.choice([{"right": 0}, value(rng)]),
+            "phone": rng.choice(["b" * 16, value(rng)]), "question": value(rng), "choice": value(rng),
+        }  # fmt: skip
+        body = {name: item for name, item in body.items() if rng.random() < 0.4}
+        return "POST", rng.choice(["class/teach", "class/vote"]), {"content": written(body), "headers": headers}
+    if kind == 3:  # an address
+        query = {rng.choice([*FIELDS, "session_hash", "phone", "teach", "since", "deep_link", "__theme"]): text(rng) for _ in range(3)}
+        method = rng.choice(["GET", "GET", "GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE"])
+        told = {"accept-language": text(rng).encode("utf-8", "replace").replace(b"\n", b"").replace(b"\0", b"").strip()}
+        return method, rng.choice(PATHS), {"params": {k: v.encode("utf-8", "replace").decode() for k, v in query.items()}, "headers": told}
+    if kind == 4:  # bytes
+        told = {"content-type": rng.choice(["application/json", "multipart/form-data; boundary=x", "text/plain", "x"])}
+        body = rng.choice([octets(rng, 2_000), b"[" * 50_000, b'{"data":' * 999, b"", b"\xff\xfe", b'{"data": [1e999]}'])
+        return "POST", rng.choice([*PATHS, *(f"gradio_api/call/{name}" for name in CALLS)]), {"content": body, "headers": told}
+    name = text(rng).encode("utf-8", "replace").decode().replace("\0", "")  # a file
+    return "POST", "gradio_api/upload", {"files": {"files": (name or "x", octets(rng))}}
+
+
+def octet_lines(tally: Tally, url: str, count: int, rng: random.Random) -> None:
+    """Bytes on the socket that are no HTTP, or half of it."""
+    host, port = url.removeprefix("http://").strip("/").split(":")
+    sound = b"POST /gradio_api/call/theory HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n{\"data\": []}"
+    for _ in range(count):
+        with tally.one("sockets", "", OSError), socket.create_connection((host, int(port)), 30) as line:
+            line.sendall(damaged(sound, rng) if rng.random() < 0.8 else octets(rng, 500))
+            line.shutdown(socket.SHUT_WR)
+            line.settimeout(60)
+            answer = line.recv(100)
+            if answer.startswith(b"HTTP/1.1 5"):
+                tally.bad("5xx", answer.decode("latin-1"))
+
+
+SHORT = {questions: 600, links: 500, files: 200, models: 60, commands: 150, answers: 60, requests: 600}
+WHOLE = {questions: 4_000, links: 3_000, files: 1_600, models: 800, commands: 1_500, answers: 600, requests: 6_000}
+
+
+def count(long: bool) -> list[Figure]:
+    tally = Tally()
+    for send, how_many in (WHOLE if long else SHORT).items():
+        send(tally, how_many, random.Random(f"{send.__name__} {long}"))
+    if long:
+        guided(tally)
+    sent = sum(tally.sent.values())
+    doors = ", ".join(f"{place} {n:,}" for place, n in tally.sent.items())
+    figures = [at_least("inputs", sent, 20_000 if long else 2_500)]
+    figures += [none(name, tally.wrong[key]) for key, name in
+                (("5xx", "answers of 5xx"), ("uncaught", "uncaught"), ("hangs", "hangs"), ("deaths", "deaths"))]  # fmt: skip
+    return [*figures, Figure("by door", doors, "", True), *(Figure(said, "", "", False) for said in tally.said[:5])]
+
+
+def guided(tally: Tally) -> None:
+    """Inputs that coverage leads to, where atheris is installed."""
+    import subprocess
+    import sys
+
+    try:
+        import atheris  # noqa: F401
+    except ImportError:
+        return
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.trust.guided"], capture_output=True, text=True, cwd=Path(__file__).parents[2]
+    )
+    ran = [line for line in done.stderr.splitlines() if line.startswith("Done ")]
+    tally.sent["guided by coverage"] += int(ran[-1].split()[1]) if ran else 0
+    if done.returncode or not ran:
+        tally.bad("uncaught", f"guided: {done.stderr[-600:]}")
+
+
