@@ -1,7 +1,8 @@
 """`python -m tests.report [--long] [--only KIND …] [--json]`: what was tried against the app, counted, as a table.
 
 Each kind runs in a process of its own, as many at once as the machine has cores; one that dies does not hold. With
-`--json` one JSON document comes last. The exit code is 0 if all figures hold. `--save` keeps the document for docs/trust.md.
+`--json` one JSON document comes last. The exit code is 0 if all figures hold. `--save` keeps each
+kind's figures in assets/results/trust, from where `python -m specdec.bench.tables` writes docs/trust.md.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ KINDS = {
     "mutants": "Mutations of the reading path",
 }
 LONG_ONLY = {"mutants"}
-ROOMS = ["", "tests", *(f"tests/{room}" for room in "models drafters proof families traces page page/browser servers".split())]
+ROOMS = [
+    "",
+    "tests",
+    *(f"tests/{room}" for room in "models drafters proof families traces page page/browser servers".split()),
+]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--long", action="store_true", help="the whole, instead of three minutes")
     parser.add_argument("--only", nargs="+", choices=KINDS, help="these kinds alone")
     parser.add_argument("--json", action="store_true", help="one JSON document as the last line")
-    parser.add_argument("--save", action="store_true", help="put these kinds into assets/results/trust.json")
+    parser.add_argument("--save", action="store_true", help="keep the figures in assets/results/trust")
     parser.add_argument("--inside", choices=KINDS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.inside:
@@ -61,7 +66,11 @@ def main(arguments: list[str] | None = None) -> int:
     took = round(time.monotonic() - began)
     print(f"\n{'all figures hold' if holds else 'NOT all figures hold'}, after {took} s")
     if options.json:
-        print(json.dumps({"form": form(options.long), "seconds": took, "holds": holds, "kinds": found}, ensure_ascii=False))
+        print(
+            json.dumps(
+                {"form": form(options.long), "seconds": took, "holds": holds, "kinds": found}, ensure_ascii=False
+            )
+        )
     return 0 if holds else 1
 
 
@@ -77,7 +86,12 @@ def alone(kind: str, long: bool) -> dict[str, Any]:
         return dict(json.loads(done.stdout.splitlines()[-1]))
     except (ValueError, IndexError):
         last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        failed = {"name": "counted", "figure": f"exit code {done.returncode}: {last[:200]}", "target": "0", "holds": False}
+        failed = {
+            "name": "counted",
+            "figure": f"exit code {done.returncode}: {last[:200]}",
+            "target": "0",
+            "holds": False,
+        }
         print(done.stderr[-4000:], file=sys.stderr)
         return {"figures": [failed | {"skipped": ""}], "seconds": 0}
 
@@ -95,7 +109,11 @@ def counted(kind: str, long: bool) -> dict[str, Any]:
     began = time.monotonic()
     figures = importlib.import_module(f"tests.trust.{kind}").count(long)
     measured = datetime.now(timezone.utc).isoformat(timespec="minutes")
-    return {"figures": [asdict(one) for one in figures], "seconds": round(time.monotonic() - began), "measured": measured}
+    return {
+        "figures": [asdict(one) for one in figures],
+        "seconds": round(time.monotonic() - began),
+        "measured": measured,
+    }
 
 
 def table(kind: str, found: dict[str, Any]) -> str:
@@ -107,12 +125,9 @@ def table(kind: str, found: dict[str, Any]) -> str:
 
 
 def save(kind: str, found: dict[str, Any], long: bool) -> None:
-    from specdec.bench.tables import ROOT
-
-    path = ROOT / "assets" / "results" / "trust.json"
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    kept.setdefault(form(long), {})[kind] = found
-    path.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    path = ROOT / "assets" / "results" / "trust" / form(long) / f"{kind}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

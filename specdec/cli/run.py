@@ -29,7 +29,8 @@ STYLES = {
     "resampled": ("48;5;153;38;5;16;4", "↻"),
     "bonus": ("48;5;222;38;5;16", "+1"),
 }
-STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # all but tabs and line ends
+# Control characters but for tabs and line ends, and what turns a line round.
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def run(

@@ -15,6 +15,7 @@ from .components.engine import Engine
 from .components.guide import tour
 from .components.keep import keep
 from .components.notice import notice, tell
+from .refusals import Blocks
 from .tabs import labels, race, TABS
 from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
 
@@ -44,7 +45,7 @@ def build(teaching: bool = False) -> gr.Blocks:
 
     `teaching` adds the teacher's panel, which shows to whoever has the class's secret (`classroom.py`).
     """
-    demo = gr.Blocks(title=strings("page")["title"], analytics_enabled=False, delete_cache=(600, 1800))
+    demo = Blocks(title=strings("page")["title"], analytics_enabled=False, delete_cache=(600, 1800))
     for one in LANGUAGES:
         with speaking(one):
             page(demo if one == ENGLISH else demo.route(LANGUAGES[one], one, show_in_navbar=False), teaching)

@@ -14,6 +14,7 @@ from .first import First
 from .kept import Kept
 from .language import Greeter
 from .preload import Preload
+from .refusals import Direct, HANDLERS
 from .tabs import TABS
 from .text import PAGE
 from .visitors import Listeners
@@ -135,7 +136,9 @@ def launch_settings(room: Room | None = None) -> dict[str, Any]:
         "max_threads": 64,  # more than can wait in `session`, or the page would not answer meanwhile
         "footer_links": ["api"],
         "app_kwargs": {
+            "exception_handlers": HANDLERS,
             "middleware": [
+                Middleware(Direct),
                 Middleware(Listeners),
                 Middleware(Greeter),
                 Middleware(Kept),
@@ -143,6 +146,6 @@ def launch_settings(room: Room | None = None) -> dict[str, Any]:
                 Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6),
                 Middleware(First),
                 *([Middleware(Classroom, room=room)] if room else []),
-            ]
+            ],
         },
     }

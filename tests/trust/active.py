@@ -21,7 +21,7 @@ from urllib.parse import quote, urlencode
 import toyrun
 
 from specdec import cli
-from specdec.events import Failed
+from specdec.events import Committed, Failed
 from specdec.traces.file import Trace
 from specdec.ui import classroom, session
 from specdec.ui.build import build
@@ -54,7 +54,9 @@ MARKUP = (
     "\x1b]0;HIT\x07", "\x1b[31mHIT", "%3Cscript%3EHIT%3C/script%3E", "&lt;img src=x onerror=HIT&gt;", "\ufeff<script>HIT</script>",
     "<scr", "ipt>HIT</scr", "ipt>HIT", "<img src=x one", "rror=HIT>", "<script", ">HIT</script>",
 )  # fmt: skip
-PAYLOADS = [text.replace("HIT", HIT % f"p{n:03}q") if "HIT" in text else f"{text} p{n:03}q" for n, text in enumerate(MARKUP)]
+PAYLOADS = [
+    text.replace("HIT", HIT % f"p{n:03}q") if "HIT" in text else f"{text} p{n:03}q" for n, text in enumerate(MARKUP)
+]
 NAMES = [f"p{n:03}q" for n in range(len(MARKUP))]
 SEEN = """() => {
   const seen = [], walk = document.createTreeWalker(document, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
@@ -77,10 +79,17 @@ def run_of(payloads: Sequence[str], source: str = "recorded") -> Trace:
     for event in told:
         changed.append(replace(event, pieces=tuple(event.pieces)) if hasattr(event, "pieces") else event)
         if len(changed) == 8:
-            changed.append(Failed("speculative", 3, "drafter", every, False, getattr(event, "at", getattr(event, "end", 0.0))))
+            changed.append(
+                Failed("speculative", 3, "drafter", every, False, getattr(event, "at", getattr(event, "end", 0.0)))
+            )
     started = replace(changed[0], drafter=payloads[0], rule=payloads[1])  # type: ignore[call-arg]
     header = replace(toyrun.header(source), run=payloads[2], prompt=every, kind=payloads[3], created=payloads[4])
-    facts = {"family": payloads[5], "dtype": payloads[6], "device": payloads[7], payloads[8]: {"parameters": payloads[9]}}
+    facts = {
+        "family": payloads[5],
+        "dtype": payloads[6],
+        "device": payloads[7],
+        payloads[8]: {"parameters": payloads[9]},
+    }
     header = replace(header, models=facts, machine={"cpu": payloads[10], payloads[11]: payloads[12]})
     return Trace(header, (started, *changed[1:]))
 
@@ -96,8 +105,17 @@ def by_server(payloads: Sequence[str]) -> Trace:
         if hasattr(event, "server"):
             event = replace(event, server=payloads[1])
         events.append(event)
-    facts = {"kind": payloads[0], "version": payloads[1], "model": payloads[2], "context": 512, "speculates": True, "k": 2}
-    return Trace(replace(told.header, prompt=" ".join(payloads), models={"server": facts, "plain_server": facts}), tuple(events))
+    facts = {
+        "kind": payloads[0],
+        "version": payloads[1],
+        "model": payloads[2],
+        "context": 512,
+        "speculates": True,
+        "k": 2,
+    }
+    return Trace(
+        replace(told.header, prompt=" ".join(payloads), models={"server": facts, "plain_server": facts}), tuple(events)
+    )
 
 
 class Browser:
@@ -193,15 +211,20 @@ def opened(browser: Browser, folder: Path) -> None:
         page.goto(browser.address)
         ready(page)
         told = run_of(PAYLOADS[::-1])
+        parted = [replace(event, pieces=tuple(PAYLOADS[-len(event.pieces):]), tokens=tuple(range(90, 90 + len(event.tokens))))
+                  if isinstance(event, Committed) else event for event in told.events]  # fmt: skip
+        replace(told, events=tuple(parted)).save(folder / "other.jsonl")
         for number, trace in enumerate((told, by_server(PAYLOADS))):
             path = folder / f"{number}.jsonl"
             trace.save(path)
             choose(page, "Open a trace", path)
-            page.wait_for_function("document.querySelector('.sd-traces [data-part=said]').textContent.includes('.jsonl')")
+            page.wait_for_function(
+                "document.querySelector('.sd-traces [data-part=said]').textContent.includes('.jsonl')"
+            )
             page.locator("[data-part=stage]").first.press("End")
             browser.look(page, "opened")
-            choose(page, "Compare with", folder / "0.jsonl")
-            page.wait_for_selector(".sd-version", state="attached")
+            choose(page, "Compare with", folder / "other.jsonl")
+            page.wait_for_selector(".sd-traces [data-part=parting]:not([hidden])")
             browser.look(page, "compared")
         page.locator(".sd-traces button", has_text="Embed").click()
         snippet = page.locator(".sd-traces [data-part=copy]").input_value()
@@ -213,7 +236,9 @@ def opened(browser: Browser, folder: Path) -> None:
             line = {**json.loads(toyrun.header().line()), "schema": text} if number % 2 else {"event": text}
             path.write_text(json.dumps(line) if number % 2 else toyrun.header().line() + json.dumps(line), "utf-8")
             choose(page, "Open a trace", path)
-            page.wait_for_function("document.querySelector('.sd-traces [data-part=said]').classList.contains('sd-wrong')")
+            page.wait_for_function(
+                "document.querySelector('.sd-traces [data-part=said]').classList.contains('sd-wrong')"
+            )
             browser.look(page, "refused")
             page.evaluate("document.querySelector('.sd-traces [data-part=said]').classList.remove('sd-wrong')")
 
@@ -241,14 +266,25 @@ def asked(browser: Browser) -> None:
     """Links, and addresses that are not there."""
     with browser.page() as page:
         for number, text in enumerate(PAYLOADS):
-            query = {("drafter", "family", "rule", "tab", "prompt", "stop", "lang", "server")[number % 8]: text, "k": text}
+            query = {
+                ("drafter", "family", "rule", "tab", "prompt", "stop", "lang", "server")[number % 8]: text,
+                "k": text,
+            }
             page.goto(f"{browser.address}?{urlencode(query, errors='replace')}")
             ready(page)
             page.wait_for_selector("#link-notice", state="attached")
             browser.look(page, "links")
     with browser.page() as page:
         for text in PAYLOADS:
-            for place in ("", "class/", "class/events?phone=", "gradio_api/file=", "gradio_api/call/", "zh?lang=", "gradio_api/queue/data?session_hash="):
+            for place in (
+                "",
+                "class/",
+                "class/events?phone=",
+                "gradio_api/file=",
+                "gradio_api/call/",
+                "zh?lang=",
+                "gradio_api/queue/data?session_hash=",
+            ):
                 if place.endswith("session_hash="):
                     continue  # a stream, which waits for events
                 with contextlib.suppress(Exception):  # a download is no page
@@ -322,11 +358,21 @@ def count(long: bool) -> list[Figure]:
     if chrome.CHROMIUM is None:
         return [skipped("payload × sink", "≥ 1,000", "no chromium on this machine")]
     steps: list[Callable[[Browser], None]] = []
-    with served(run_of(PAYLOADS)) as (url, secret), chrome.playwright.sync_playwright() as driver, tempfile.TemporaryDirectory() as made:
+    with (
+        served(run_of(PAYLOADS)) as (url, secret),
+        chrome.playwright.sync_playwright() as driver,
+        tempfile.TemporaryDirectory() as made,
+    ):
         folder = Path(made)
         chromium = driver.chromium.launch(executable_path=chrome.CHROMIUM, args=chrome.FLAGS)
         browser = Browser(chromium, url)
-        steps = [first_screen, live, lambda b: alone(b, folder), lambda b: opened(b, folder), lambda b: phones(b, secret)]
+        steps = [
+            first_screen,
+            live,
+            lambda b: alone(b, folder),
+            lambda b: opened(b, folder),
+            lambda b: phones(b, secret),
+        ]
         steps += [lambda b: terminal(b, folder)]
         steps += [asked] if long else []
         for step in steps:
@@ -342,5 +388,3 @@ def count(long: bool) -> list[Figure]:
         Figure("by sink", ", ".join(f"{sink} {n}" for sink, n in shown.items()), "", True),
         *(Figure(one, "", "", False) for one in guarded[:5]),
     ]
-
-

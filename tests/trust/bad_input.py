@@ -91,7 +91,14 @@ WANTED: dict[Callable[..., Any], dict[str, Any]] = {
     api.summarise: {"trace": toyrun.trace().dumps()},
     api.audit: {"trace": toyrun.trace().dumps()},
     api.explain: {"trace": toyrun.trace().dumps(), "cycle": 1, "position": 1, "prompt": "", "k": 4, "seed": 0},
-    api.compare: {"prompt": "Once", "drafter": "draft_model", "k": 4, "temperature": 0.0, "max_tokens": 8, "rule": "block"},
+    api.compare: {
+        "prompt": "Once",
+        "drafter": "draft_model",
+        "k": 4,
+        "temperature": 0.0,
+        "max_tokens": 8,
+        "rule": "block",
+    },
     api.certify: {"pair": "toy", "mistake": "", "draws": 100, "seed": 0, "text": ""},
 }
 
@@ -99,8 +106,9 @@ WANTED: dict[Callable[..., Any], dict[str, Any]] = {
 def questions(tally: Tally, count: int, rng: random.Random) -> None:
     """The API's functions. Its runs are a toy's."""
     certificate = lambda *_: (state for state in [{"closed": {}}])  # noqa: E731
-    with mock.patch.object(session, "_engine", lambda *_: (Family(), toy_engine)), mock.patch.object(
-        session, "_certificate", certificate
+    with (
+        mock.patch.object(session, "_engine", lambda *_: (Family(), toy_engine)),
+        mock.patch.object(session, "_certificate", certificate),
     ):
         for _ in range(count):
             question = rng.choice(list(WANTED))
@@ -236,7 +244,10 @@ def commands(tally: Tally, count: int, rng: random.Random) -> None:
             stack.enter_context(mock.patch.object(zoo, name, refuse))
         file = Path(folder) / "run.jsonl"
         for _ in range(count):
-            words = [rng.choice(WORDS) if rng.random() < 0.6 else text(rng).replace("\0", "") for _ in range(rng.randrange(6))]
+            words = [
+                rng.choice(WORDS) if rng.random() < 0.6 else text(rng).replace("\0", "")
+                for _ in range(rng.randrange(6))
+            ]
             if rng.random() < 0.4:
                 file.write_text(edited(rng), "utf-8", "replace")
                 words = ["trace", str(file), *words[:1]]
@@ -328,7 +339,9 @@ def requests(tally: Tally, count: int, rng: random.Random) -> None:
     with served() as (url, secret, said), httpx.Client(timeout=60.0, base_url=url) as client:
         for number in range(count):
             method, path, sent = shaped(rng, secret, number)
-            with tally.one("HTTP", (method, path, sent), httpx.InvalidURL, httpx.LocalProtocolError, UnicodeEncodeError):
+            with tally.one(
+                "HTTP", (method, path, sent), httpx.InvalidURL, httpx.LocalProtocolError, UnicodeEncodeError
+            ):
                 with client.stream(method, path, **sent) as answer:
                     if answer.status_code >= 500 and "no more can join" not in head_of(answer):
                         tally.bad("5xx", f"{answer.status_code} {method} {path} {sent}")
@@ -345,7 +358,9 @@ def requests(tally: Tally, count: int, rng: random.Random) -> None:
 
 
 def head_of(answer: httpx.Response) -> str:
-    """Its first piece; a stream of events is left after that."""
+    """Its first piece; a stream of events, which may be silent for long, is left at once."""
+    if answer.headers.get("content-type", "").startswith("text/event-stream"):
+        return ""
     for piece in answer.iter_bytes():
         return piece.decode("utf-8", "replace")
     return ""
@@ -365,13 +380,19 @@ def shaped(rng: random.Random, secret: str, number: int) -> tuple[str, str, dict
     headers = {"x-teach": secret} if rng.random() < 0.8 else {}
     if kind == 0:  # an endpoint, with arguments of its kind or none
         name = rng.choice(CALLS)
-        good = next((list(wanted.values()) for q, wanted in WANTED.items() if q.__name__ == name), ["Once", "draft_model"])
+        good = next(
+            (list(wanted.values()) for q, wanted in WANTED.items() if q.__name__ == name), ["Once", "draft_model"]
+        )
         data: Any = [value(rng) if rng.random() < 0.4 else one for one in good]
         data = data if rng.random() < 0.9 else value(rng)
         if name in ("run", "run_zh", "compare", "certify"):  # at least one thing wrong: a run takes its time
             data = [value(rng, 0) for _ in range(rng.randrange(6))]
             data[:1] = [rng.choice([None, 7, "", "\0", [], {}, "a" * 5_000])]
-        return "POST", f"gradio_api/call/{name}", {"content": written({"data": data}), "headers": {"content-type": "application/json"}}
+        return (
+            "POST",
+            f"gradio_api/call/{name}",
+            {"content": written({"data": data}), "headers": {"content-type": "application/json"}},
+        )
     if kind == 1:  # what Gradio's own page sends
         body = {
             "data": value(rng), "fn_index": rng.choice([0, 1, 5, 20, 60, -1, 999, "1", None, 2.5, 2**40]), "session_hash": text(rng),
@@ -391,14 +412,27 @@ def shaped(rng: random.Random, secret: str, number: int) -> tuple[str, str, dict
         body = {name: item for name, item in body.items() if rng.random() < 0.4}
         return "POST", rng.choice(["class/teach", "class/vote"]), {"content": written(body), "headers": headers}
     if kind == 3:  # an address
-        query = {rng.choice([*FIELDS, "session_hash", "phone", "teach", "since", "deep_link", "__theme"]): text(rng) for _ in range(3)}
+        query = {
+            rng.choice([*FIELDS, "session_hash", "phone", "teach", "since", "deep_link", "__theme"]): text(rng)
+            for _ in range(3)
+        }
         method = rng.choice(["GET", "GET", "GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE"])
         told = {"accept-language": text(rng).encode("utf-8", "replace").replace(b"\n", b"").replace(b"\0", b"").strip()}
-        return method, rng.choice(PATHS), {"params": {k: v.encode("utf-8", "replace").decode() for k, v in query.items()}, "headers": told}
+        return (
+            method,
+            rng.choice(PATHS),
+            {"params": {k: v.encode("utf-8", "replace").decode() for k, v in query.items()}, "headers": told},
+        )
     if kind == 4:  # bytes
         told = {"content-type": rng.choice(["application/json", "multipart/form-data; boundary=x", "text/plain", "x"])}
-        body = rng.choice([octets(rng, 2_000), b"[" * 50_000, b'{"data":' * 999, b"", b"\xff\xfe", b'{"data": [1e999]}'])
-        return "POST", rng.choice([*PATHS, *(f"gradio_api/call/{name}" for name in CALLS)]), {"content": body, "headers": told}
+        body = rng.choice(
+            [octets(rng, 2_000), b"[" * 50_000, b'{"data":' * 999, b"", b"\xff\xfe", b'{"data": [1e999]}']
+        )
+        return (
+            "POST",
+            rng.choice([*PATHS, *(f"gradio_api/call/{name}" for name in CALLS)]),
+            {"content": body, "headers": told},
+        )
     name = text(rng).encode("utf-8", "replace").decode().replace("\0", "")  # a file
     return "POST", "gradio_api/upload", {"files": {"files": (name or "x", octets(rng))}}
 
@@ -406,7 +440,7 @@ def shaped(rng: random.Random, secret: str, number: int) -> tuple[str, str, dict
 def octet_lines(tally: Tally, url: str, count: int, rng: random.Random) -> None:
     """Bytes on the socket that are no HTTP, or half of it."""
     host, port = url.removeprefix("http://").strip("/").split(":")
-    sound = b"POST /gradio_api/call/theory HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n{\"data\": []}"
+    sound = b'POST /gradio_api/call/theory HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n{"data": []}'
     for _ in range(count):
         with tally.one("sockets", "", OSError), socket.create_connection((host, int(port)), 30) as line:
             line.sendall(damaged(sound, rng) if rng.random() < 0.8 else octets(rng, 500))
@@ -451,5 +485,3 @@ def guided(tally: Tally) -> None:
     tally.sent["guided by coverage"] += int(ran[-1].split()[1]) if ran else 0
     if done.returncode or not ran:
         tally.bad("uncaught", f"guided: {done.stderr[-600:]}")
-
-

@@ -331,7 +331,11 @@ def pages(tally: Tally) -> None:
                 if how == "silent":
                     yield from [None] * 5
                 if how in ("dies", "raises", "refuses"):
-                    kinds = {"dies": WorkerDied("gone"), "raises": OSError("/secret"), "refuses": ValueError("Type less.")}
+                    kinds = {
+                        "dies": WorkerDied("gone"),
+                        "raises": OSError("/secret"),
+                        "refuses": ValueError("Type less."),
+                    }
                     raise kinds[how]
                 yield from events[after:]
             finally:
@@ -392,7 +396,9 @@ def clocks(tally: Tally, long: bool) -> None:
         with tally.one(f"the clock jumps by {jump}"), mock.patch.object(time, "time", lambda j=jump: next(now) % 2 * j):
             view = view_of()
             events = list(generate(Task(view, TEXT, GREEDY, MAKERS[drafter](view), K)))
-            times = [value for event in events for name in ("start", "end", "at") if (value := getattr(event, name, 0.0))]
+            times = [
+                value for event in events for name in ("start", "end", "at") if (value := getattr(event, name, 0.0))
+            ]
             if ids(events) != plain() or times != sorted(times) or min(times) < 0.0:
                 tally.wrong(f"the clock jumps by {jump}", "lost")
 

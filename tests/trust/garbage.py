@@ -24,7 +24,9 @@ def text(rng: random.Random) -> str:
     if kind < 0.6:
         return rng.choice(TEXTS)
     if kind < 0.8:
-        return "".join(chr(rng.choice([rng.randrange(128), rng.randrange(0x3000), rng.randrange(0x110000)])) for _ in range(9))
+        return "".join(
+            chr(rng.choice([rng.randrange(128), rng.randrange(0x3000), rng.randrange(0x110000)])) for _ in range(9)
+        )
     return rng.choice(TEXTS) + rng.choice(TEXTS)
 
 
@@ -51,7 +53,9 @@ def damaged(sound: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice((1, 1, 2, 8))):
         at = rng.randrange(len(data) + 1)
         length = rng.choice((0, 1, 1, 7, 300))
-        put = rng.choice((b"", octets(rng, 9), b'"', b"{", b"\n", b"null", b"-1", b"1e999", b"\xff", bytes(data[at : at + 50])))
+        put = rng.choice(
+            (b"", octets(rng, 9), b'"', b"{", b"\n", b"null", b"-1", b"1e999", b"\xff", bytes(data[at : at + 50]))
+        )
         data[at : at + length] = put
     return bytes(data)
 

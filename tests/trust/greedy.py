@@ -134,5 +134,3 @@ def count(long: bool) -> list[Figure]:
         at_least("drafters among them, with adapted ones", len(names), len(DRAFTERS)),
         at_least("tokens drafted on the way", sum(drafted for _, drafted in found), len(chosen) * 10),
     ]
-
-

@@ -132,11 +132,16 @@ def warping(rng: random.Random) -> None:
             must(float((p - whole).abs().max()) <= 1e-4, "without filters it is the softmax at that temperature")
         must(not bool((p[row == -math.inf] > 0.0).any()), "an excluded token stays excluded")
         if temperature == 0.0:
-            must(int(p.argmax()) == int(row.argmax()) and int((p > 0).sum()) == 1, "greedy is one token, the first best")
+            must(
+                int(p.argmax()) == int(row.argmax()) and int((p > 0).sum()) == 1, "greedy is one token, the first best"
+            )
         elif 0 < top_k < size:
             must(int((p > 0).sum()) <= top_k, "top-k keeps k")
         likelier = whole[:, None] > whole[None, :] * (1 + 1e-5)
-        must(bool((p[:, None] - p[None, :] >= -1e-7)[likelier].all()), "a likelier token is no less likely after the warp")
+        must(
+            bool((p[:, None] - p[None, :] >= -1e-7)[likelier].all()),
+            "a likelier token is no less likely after the warp",
+        )
 
 
 def replacing(rng: random.Random) -> None:
