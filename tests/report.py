@@ -81,7 +81,7 @@ def form(long: bool) -> str:
 def alone(kind: str, long: bool) -> dict[str, Any]:
     """Its figures, from a process of its own; one figure that does not hold if that process fails."""
     command = [sys.executable, "-m", "tests.report", "--inside", kind, *(["--long"] if long else [])]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     try:
         return dict(json.loads(done.stdout.splitlines()[-1]))
     except (ValueError, IndexError):
@@ -127,6 +127,7 @@ def table(kind: str, found: dict[str, Any]) -> str:
 def save(kind: str, found: dict[str, Any], long: bool) -> None:
     path = ROOT / "assets" / "results" / "trust" / form(long) / f"{kind}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
+    found = {"title": KINDS[kind], **found}
     path.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 

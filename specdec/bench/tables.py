@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from . import trust
+
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {
     "domain": "domain", "temperature": "T", "drafter": "drafter", "k": "K", "alpha": "α", "tau": "τ",
@@ -16,10 +18,11 @@ NAMES = ("drafter", "domain", "temperature")
 
 
 PAGES = {
-    "README.md": ["headline"],
+    "README.md": ["headline", "trust"],
     "docs/results.md": ["headline", "machines", "measured", "methods", "equal", "serving", "tuned"],
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers"],
+    "docs/trust.md": ["trust_short", "trust_long"],
 }
 
 
@@ -34,6 +37,7 @@ def blocks(root: Path) -> dict[str, str]:
     """What the reports below `root` say, as Markdown, by the name of its place."""
     results = root / "assets" / "results"
     embedded, every = read(results / "embedded.json"), read(results / "methods.json")
+    tried = trust.read(results)
     return {
         "headline": headline(embedded),
         "machines": machines([embedded, *map(read, sorted((results / "machines").glob("embedded.*.json")))]),
@@ -43,6 +47,9 @@ def blocks(root: Path) -> dict[str, str]:
         "tuned": tuned(every, read(results / "families" / "tuned.json")),
         "serving": serving(read(results / "serving.json")),
         "servers": servers(read(results / "servers.json")),
+        "trust": trust.headline(tried),
+        "trust_short": trust.table(tried["short"]),
+        "trust_long": trust.table(tried["long"]),
         "models": models(read(root / "assets" / "family" / "provenance.json")),
     }
 

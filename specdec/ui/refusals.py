@@ -12,12 +12,13 @@ import gradio as gr
 from fastapi.exceptions import RequestValidationError
 from gradio.route_utils import FnIndexInferError
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .text import ENGLISH, LANGUAGES, speaking, strings
 
 log = logging.getLogger(__name__)
+UPLOAD = "/gradio_api/upload"
 DIRECT = ("/gradio_api/run/", "/gradio_api/api/")  # calls beside the queue
 
 
@@ -33,13 +34,21 @@ class Blocks(gr.Blocks):
                 raise gr.Error(strings("page")["errors"]["arguments"], print_exception=False) from None
 
 
-class Direct:
-    """Middleware for calls beside the queue: there Gradio calls what it refuses a failure of its own."""
+class Refusals:
+    """Middleware: files are not taken, and what a call beside the queue refuses is no failure of ours.
+
+    The page reads files in the browser. Gradio keeps whatever is uploaded for half an hour, so anybody could fill the
+    disk.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(UPLOAD):
+            await PlainTextResponse("Files are not taken here.", 404)(scope, receive, send)
+            return
+
         async def tell(message: Message) -> None:
             refused = message["type"] == "http.response.start" and message["status"] == 500
             await send({**message, "status": 422} if refused else message)

@@ -14,7 +14,7 @@ from .first import First
 from .kept import Kept
 from .language import Greeter
 from .preload import Preload
-from .refusals import Direct, HANDLERS
+from .refusals import HANDLERS, Refusals
 from .tabs import TABS
 from .text import PAGE
 from .visitors import Listeners
@@ -138,7 +138,7 @@ def launch_settings(room: Room | None = None) -> dict[str, Any]:
         "app_kwargs": {
             "exception_handlers": HANDLERS,
             "middleware": [
-                Middleware(Direct),
+                Middleware(Refusals),
                 Middleware(Listeners),
                 Middleware(Greeter),
                 Middleware(Kept),

@@ -33,13 +33,15 @@ from .figures import at_least, Figure, none, skipped
 HIT = "hit('%s')"
 MARKUP = (
     "<script>HIT</script>", "<img src=x onerror=HIT>", "<svg onload=HIT>", "<svg/onload=HIT>", "<body onload=HIT>",
-    '"><img src=x onerror=HIT>', "'><img src=x onerror=HIT>", "</script><script>HIT</script>", "--><script>HIT</script>",
+    '"><img src=x onerror=HIT>', "'><img src=x onerror=HIT>", "</script><script>HIT</script>",
+    "--><script>HIT</script>",
     "</textarea><img src=x onerror=HIT>", "</title><img src=x onerror=HIT>", "</style><img src=x onerror=HIT>",
     "<iframe srcdoc='<script>parent.HIT</script>'></iframe>", "<iframe src='javascript:parent.HIT'></iframe>",
     "<details open ontoggle=HIT>", "<video><source onerror=HIT></video>", "<audio src=x onerror=HIT>",
     "<input autofocus onfocus=HIT>", "<select autofocus onfocus=HIT>", "<textarea autofocus onfocus=HIT>",
     "<style>@import 'http://evil.invalid/x.css';</style>", "<link rel=stylesheet href=http://evil.invalid/x.css>",
-    "<img src=http://evil.invalid/x.png>", "<object data=http://evil.invalid/x></object>", "<embed src=http://evil.invalid/x>",
+    "<img src=http://evil.invalid/x.png>", "<object data=http://evil.invalid/x></object>",
+    "<embed src=http://evil.invalid/x>",
     "<base href=http://evil.invalid/>", "<meta http-equiv=refresh content='0;url=http://evil.invalid/'>",
     "<a href=javascript:HIT autofocus onfocus=HIT>x</a>", "<math><mtext></mtext><mglyph><svg onload=HIT></math>",
     "<svg><script>HIT</script></svg>", "<svg><animate onbegin=HIT attributeName=x dur=1s></svg>",
@@ -47,11 +49,16 @@ MARKUP = (
     "<template><img src=x onerror=HIT></template>", "<img src=x onerror=&#104;it&#40;'P'&#41;>", "<x onclick=HIT>x</x>",
     "<img src='x' onerror='HIT' ", "<<img src=x onerror=HIT>", "<img/src=x/onerror=HIT>", "<IMG SRC=x OnErRoR=HIT>",
     "<div style='background:url(http://evil.invalid/x)'>", "<p style='x:expression(HIT)'>", "<marquee onstart=HIT>",
-    "${HIT}", "`${HIT}`", "{{HIT}}", "{% HIT %}", "<%= HIT %>", "#{HIT}", "@@data@@HIT", "${props.value}HIT", "{value}HIT",
-    "');HIT;//", "\");HIT;//", "`);HIT;//", "\\');HIT;//", "\n;HIT//", "\u2028HIT//", "*/HIT/*", "]]>HIT", "\\u003cscript>HIT</script>",
-    "javascript:HIT", "data:text/html,<script>parent.HIT</script>", "=HYPERLINK(\"http://evil.invalid\",\"HIT\")", "+HIT", "-HIT", "@HIT",
-    "$x = HIT$", "\\(HIT\\)", "[x](javascript:HIT)", "![x](http://evil.invalid/x.png)HIT", "<!--HIT", "\u202e<script>HIT</script>",
-    "\x1b]0;HIT\x07", "\x1b[31mHIT", "%3Cscript%3EHIT%3C/script%3E", "&lt;img src=x onerror=HIT&gt;", "\ufeff<script>HIT</script>",
+    "${HIT}", "`${HIT}`", "{{HIT}}", "{% HIT %}", "<%= HIT %>", "#{HIT}", "@@data@@HIT", "${props.value}HIT",
+    "{value}HIT",
+    "');HIT;//", "\");HIT;//", "`);HIT;//", "\\');HIT;//", "\n;HIT//", "\u2028HIT//", "*/HIT/*", "]]>HIT",
+    "\\u003cscript>HIT</script>",
+    "javascript:HIT", "data:text/html,<script>parent.HIT</script>", "=HYPERLINK(\"http://evil.invalid\",\"HIT\")",
+    "+HIT", "-HIT", "@HIT",
+    "$x = HIT$", "\\(HIT\\)", "[x](javascript:HIT)", "![x](http://evil.invalid/x.png)HIT", "<!--HIT",
+    "\u202e<script>HIT</script>",
+    "\x1b]0;HIT\x07", "\x1b[31mHIT", "%3Cscript%3EHIT%3C/script%3E", "&lt;img src=x onerror=HIT&gt;",
+    "\ufeff<script>HIT</script>",
     "<scr", "ipt>HIT</scr", "ipt>HIT", "<img src=x one", "rror=HIT>", "<script", ">HIT</script>",
 )  # fmt: skip
 PAYLOADS = [
@@ -61,8 +68,9 @@ NAMES = [f"p{n:03}q" for n in range(len(MARKUP))]
 SEEN = """() => {
   const seen = [], walk = document.createTreeWalker(document, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
   for (let node = walk.currentNode; node; node = walk.nextNode()) {
-    if (node.nodeType === 3) { if (!/^(SCRIPT|STYLE|NOSCRIPT)$/.test(node.parentNode.nodeName)) seen.push(node.data); continue; }
-    if (node.nodeType !== 1 || /^(SCRIPT|STYLE)$/.test(node.nodeName)) continue;
+    const code = /^(SCRIPT|STYLE|NOSCRIPT)$/.test((node.nodeType === 3 ? node.parentNode : node).nodeName);
+    if (node.nodeType === 3 && !code) seen.push(node.data);
+    if (node.nodeType !== 1 || code) continue;
     for (const one of node.attributes) seen.push(one.value);
     if ("value" in node) seen.push(String(node.value));
   }
@@ -211,9 +219,7 @@ def opened(browser: Browser, folder: Path) -> None:
         page.goto(browser.address)
         ready(page)
         told = run_of(PAYLOADS[::-1])
-        parted = [replace(event, pieces=tuple(PAYLOADS[-len(event.pieces):]), tokens=tuple(range(90, 90 + len(event.tokens))))
-                  if isinstance(event, Committed) else event for event in told.events]  # fmt: skip
-        replace(told, events=tuple(parted)).save(folder / "other.jsonl")
+        replace(told, events=tuple(map(otherwise, told.events))).save(folder / "other.jsonl")
         for number, trace in enumerate((told, by_server(PAYLOADS))):
             path = folder / f"{number}.jsonl"
             trace.save(path)
@@ -241,6 +247,14 @@ def opened(browser: Browser, folder: Path) -> None:
             )
             browser.look(page, "refused")
             page.evaluate("document.querySelector('.sd-traces [data-part=said]').classList.remove('sd-wrong')")
+
+
+def otherwise(event: Any) -> Any:
+    """With other tokens, where tokens join the text."""
+    if not isinstance(event, Committed):
+        return event
+    count = len(event.tokens)
+    return replace(event, pieces=tuple(PAYLOADS[-count:]), tokens=tuple(range(90, 90 + count)))
 
 
 def choose(page: Any, button: str, path: Path) -> None:
@@ -317,7 +331,8 @@ def phones(browser: Browser, secret: str) -> None:
         for text in PAYLOADS:
             question = {"ask": {"kind": "keep", "piece": text[:200], "choices": 2}}
             told = teacher.evaluate(
-                "([q, s]) => fetch('class/teach', {method: 'POST', headers: {'x-teach': s}, body: JSON.stringify(q)}).then(r => r.status)",
+                "([question, secret]) => fetch('class/teach', {method: 'POST', headers: {'x-teach': secret}, "
+                "body: JSON.stringify(question)}).then(answer => answer.status)",
                 [question, secret],
             )
             assert told == 204, told

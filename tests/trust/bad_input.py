@@ -35,7 +35,7 @@ from specdec.servers import connect as door
 from specdec.servers import lane
 from specdec.servers.base import ServerError
 from specdec.traces.audit import audit
-from specdec.traces.file import Trace, TraceError
+from specdec.traces.file import line, Trace, TraceError
 from specdec.ui import api, classroom, link, session
 from specdec.ui.build import build
 from specdec.ui.components import engine, traces
@@ -225,16 +225,18 @@ def enough() -> Iterator[None]:
 
 
 WORDS = (
-    "--drafter", "-k", "--temperature", "--max-tokens", "--top-p", "--top-k", "--rule", "--seed", "--stop", "--json", "--save",
+    "--drafter", "-k", "--temperature", "--max-tokens", "--top-p", "--top-k", "--rule", "--seed", "--stop", "--json",
+    "--save",
     "--target", "--draft", "--exit-layer", "--universal", "--server", "--plain", "--key-env", "--peer", "--device",
-    "--dtype", "--family", "--kind", "--", "-h", "--help", "--version", "-", "trace", "prove", "certify", "export", "run",
+    "--dtype", "--family", "--kind", "--", "-h", "--help", "--version", "-", "trace", "prove", "certify", "export",
+    "run",
     "/nowhere", "/etc/passwd", "/dev/null", "/", "", "vllm",
 )  # fmt: skip
 STARTED = ("app", "bench", "train", "serve", "record")  # these begin work that does not end by itself
 
 
 def commands(tally: Tally, count: int, rng: random.Random) -> None:
-    """The command line, with what makes it begin a run put out of order: each command ends with a code and a sentence."""
+    """The command line, with what makes it begin a run out of order: each command ends with a code and a sentence."""
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise ValueError("no models here")
@@ -273,18 +275,12 @@ def answers(tally: Tally, count: int, rng: random.Random) -> None:
     for number in range(count):
         name = ("vllm-draft_model-mended", "vllm-draft_model-untold", "llama-plain", "llama-draft_model")[number % 4]
         client = Wrong(recording(name)["calls"], rng)
-        with mock.patch.object(door, "Client", lambda *_, client=client: client):
-            with tally.one("servers", name, ServerError):
-                server = door.connect("http://127.0.0.1:1")
-                *_, last = lane.race(server, None, PROMPTS["facts"], SETTINGS[rng.choice([*SETTINGS])], TOP)
-                json.dumps([worker_line(event) for event in last.events], allow_nan=False)  # type: ignore[union-attr]
-                server.law(server.tokenize(PROMPTS["story"]), SHORT, 5)
-
-
-def worker_line(event: Any) -> Any:
-    from specdec.traces.file import line
-
-    return json.loads(line(event))
+        replayed = mock.patch.object(door, "Client", lambda *_, client=client: client)
+        with replayed, tally.one("servers", name, ServerError):
+            server = door.connect("http://127.0.0.1:1")
+            *_, last = lane.race(server, None, PROMPTS["facts"], SETTINGS[rng.choice([*SETTINGS])], TOP)
+            json.dumps([json.loads(line(event)) for event in last.events], allow_nan=False)  # type: ignore[union-attr]
+            server.law(server.tokenize(PROMPTS["story"]), SHORT, 5)
 
 
 # ---- over HTTP ----
@@ -325,12 +321,16 @@ def certificate(request: Any) -> Iterator[dict[str, Any]]:
 CALLS = ("run", "run_zh", "compare", "summarise", "audit", "explain", "theory", "certify", "nothing", "../..", "%00")
 PATHS = (
     "", "zh", "config", "gradio_api/info", "gradio_api/queue/status", "gradio_api/queue/data", "gradio_api/queue/join",
-    "gradio_api/cancel", "gradio_api/reset", "gradio_api/upload", "gradio_api/upload_progress", "gradio_api/heartbeat/x",
+    "gradio_api/cancel", "gradio_api/reset", "gradio_api/upload", "gradio_api/upload_progress",
+    "gradio_api/heartbeat/x",
     "gradio_api/file=/etc/passwd", "gradio_api/file=../../etc/passwd", "gradio_api/proxy=http://127.0.0.1:1/",
-    "gradio_api/component_server", "gradio_api/stream/x/y/0/playlist.m3u8", "gradio_api/run/predict", "gradio_api/call/run",
-    "gradio_api/deep_link", "assets/../../../etc/passwd", "static/%2e%2e/%2e%2e/etc/passwd", "manifest.json", "robots.txt",
+    "gradio_api/component_server", "gradio_api/stream/x/y/0/playlist.m3u8", "gradio_api/run/predict",
+    "gradio_api/call/run",
+    "gradio_api/deep_link", "assets/../../../etc/passwd", "static/%2e%2e/%2e%2e/etc/passwd", "manifest.json",
+    "robots.txt",
     "favicon.ico", "theme.css", "login_check", "token", "logout", "monitoring", "class", "class/join", "class/events",
-    "class/teach", "class/vote", "class/nothing", "gradio_api/mcp/", "gradio_api/mcp/sse", "svelte/x.js", "custom_component/x",
+    "class/teach", "class/vote", "class/nothing", "gradio_api/mcp/", "gradio_api/mcp/sse", "svelte/x.js",
+    "custom_component/x",
 )  # fmt: skip
 
 
@@ -339,14 +339,11 @@ def requests(tally: Tally, count: int, rng: random.Random) -> None:
     with served() as (url, secret, said), httpx.Client(timeout=60.0, base_url=url) as client:
         for number in range(count):
             method, path, sent = shaped(rng, secret, number)
-            with tally.one(
-                "HTTP", (method, path, sent), httpx.InvalidURL, httpx.LocalProtocolError, UnicodeEncodeError
-            ):
-                with client.stream(method, path, **sent) as answer:
-                    if answer.status_code >= 500 and "no more can join" not in head_of(answer):
-                        tally.bad("5xx", f"{answer.status_code} {method} {path} {sent}")
-                    elif answer.status_code < 500:
-                        head_of(answer)
+            unsent = (httpx.InvalidURL, httpx.LocalProtocolError, UnicodeEncodeError)
+            with tally.one("HTTP", (method, path, sent), *unsent), client.stream(method, path, **sent) as answer:
+                said_first = head_of(answer)
+                if answer.status_code >= 500 and "no more can join" not in said_first:
+                    tally.bad("5xx", f"{answer.status_code} {method} {path} {sent}")
             if number % 200 == 199:
                 alive(tally, client)
         octet_lines(tally, url, count // 20, rng)
@@ -395,9 +392,10 @@ def shaped(rng: random.Random, secret: str, number: int) -> tuple[str, str, dict
         )
     if kind == 1:  # what Gradio's own page sends
         body = {
-            "data": value(rng), "fn_index": rng.choice([0, 1, 5, 20, 60, -1, 999, "1", None, 2.5, 2**40]), "session_hash": text(rng),
-            "event_data": value(rng), "trigger_id": rng.choice([1, 50, None, "x"]), "event_id": text(rng),
-            "component_id": rng.choice([1, 40, -1, "x", None]), "fn_name": text(rng), "api_name": rng.choice([*CALLS, None]),
+            "data": value(rng), "fn_index": rng.choice([0, 1, 5, 20, 60, -1, 999, "1", None, 2.5, 2**40]),
+            "session_hash": text(rng), "event_data": value(rng), "trigger_id": rng.choice([1, 50, None, "x"]),
+            "event_id": text(rng), "component_id": rng.choice([1, 40, -1, "x", None]), "fn_name": text(rng),
+            "api_name": rng.choice([*CALLS, None]),
         }  # fmt: skip
         body = {name: item for name, item in body.items() if rng.random() < 0.8}
         path = rng.choice([path for path in PATHS if path.startswith("gradio_api/")] + ["gradio_api/queue/join"] * 8)
@@ -406,7 +404,8 @@ def shaped(rng: random.Random, secret: str, number: int) -> tuple[str, str, dict
         body = {
             "run": rng.choice(["a" * 16, text(rng)]), "part": rng.choice([0, 1, -1, True, value(rng)]),
             "log": rng.choice(["x", value(rng)]), "cursor": rng.choice([{"t": 1, "settle": 0, "slow": 1}, value(rng)]),
-            "ask": rng.choice([{"kind": "keep", "choices": 2}, value(rng)]), "reveal": rng.choice([{"right": 0}, value(rng)]),
+            "ask": rng.choice([{"kind": "keep", "choices": 2}, value(rng)]),
+            "reveal": rng.choice([{"right": 0}, value(rng)]),
             "phone": rng.choice(["b" * 16, value(rng)]), "question": value(rng), "choice": value(rng),
         }  # fmt: skip
         body = {name: item for name, item in body.items() if rng.random() < 0.4}
@@ -442,11 +441,11 @@ def octet_lines(tally: Tally, url: str, count: int, rng: random.Random) -> None:
     host, port = url.removeprefix("http://").strip("/").split(":")
     sound = b'POST /gradio_api/call/theory HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n{"data": []}'
     for _ in range(count):
-        with tally.one("sockets", "", OSError), socket.create_connection((host, int(port)), 30) as line:
-            line.sendall(damaged(sound, rng) if rng.random() < 0.8 else octets(rng, 500))
-            line.shutdown(socket.SHUT_WR)
-            line.settimeout(60)
-            answer = line.recv(100)
+        with tally.one("sockets", "", OSError), socket.create_connection((host, int(port)), 30) as wire:
+            wire.sendall(damaged(sound, rng) if rng.random() < 0.8 else octets(rng, 500))
+            wire.shutdown(socket.SHUT_WR)
+            wire.settimeout(60)
+            answer = wire.recv(100)
             if answer.startswith(b"HTTP/1.1 5"):
                 tally.bad("5xx", answer.decode("latin-1"))
 
@@ -464,8 +463,8 @@ def count(long: bool) -> list[Figure]:
     sent = sum(tally.sent.values())
     doors = ", ".join(f"{place} {n:,}" for place, n in tally.sent.items())
     figures = [at_least("inputs", sent, 20_000 if long else 2_500)]
-    figures += [none(name, tally.wrong[key]) for key, name in
-                (("5xx", "answers of 5xx"), ("uncaught", "uncaught"), ("hangs", "hangs"), ("deaths", "deaths"))]  # fmt: skip
+    figures.append(none("answers of 5xx", tally.wrong["5xx"]))
+    figures += [none(kind, tally.wrong[kind]) for kind in ("uncaught", "hangs", "deaths")]
     return [*figures, Figure("by door", doors, "", True), *(Figure(said, "", "", False) for said in tally.said[:5])]
 
 
@@ -481,7 +480,7 @@ def guided(tally: Tally) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.trust.guided"], capture_output=True, text=True, cwd=Path(__file__).parents[2]
     )
-    ran = [line for line in done.stderr.splitlines() if line.startswith("Done ")]
+    ran = [said for said in done.stderr.splitlines() if said.startswith("Done ")]
     tally.sent["guided by coverage"] += int(ran[-1].split()[1]) if ran else 0
     if done.returncode or not ran:
         tally.bad("uncaught", f"guided: {done.stderr[-600:]}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table. `skipped` is why nothing was counted here; such a line holds nothing and breaks nothing."""
+    """One line of the table. `skipped` is why nothing was counted here; such a line breaks nothing."""
 
     name: str
     figure: str

@@ -1,0 +1,205 @@
+"""Small mistakes in the reading path, one at a time: does its test suite notice each?
+
+A mutant changes one place of a file's syntax tree: a comparison, an operator, a number, a condition, a statement left
+out. Each is imported instead of the file, in a fork of its own, and the tests of the reading path run until one fails.
+One that does not end counts as noticed. `python -m tests.trust.mutants [SHARE]` lists those that live.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib.util
+import os
+import random
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .figures import at_least, Figure
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ("sampling", "verify", "rules", "engine")
+TESTS = ("test_sampling.py", "test_engine.py", "test_rules.py", "proof/test_lossless.py", "drafters/test_drafters.py")
+SECONDS = 240  # of the processor: no test run is as long
+COMPARED = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+COMPUTED = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+}
+# Mutants that no test can tell from the original, each with the reason.
+EQUAL: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    file: str
+    line: int
+    what: str
+    source: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}.py:{self.line}: {self.what}"
+
+
+def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
+    """What this node may become, each with a word for it; None leaves a statement out."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
+        other = copy.deepcopy(node)
+        other.ops = [COMPARED[type(node.ops[0])]()]
+        yield f"{ast.unparse(node)} → {ast.unparse(other)}", other
+    if (
+        isinstance(node, ast.BinOp)
+        and type(node.op) in COMPUTED
+        and not isinstance(node.left, ast.Constant | ast.JoinedStr)
+    ):
+        other_op = copy.deepcopy(node)
+        other_op.op = COMPUTED[type(node.op)]()
+        yield f"{ast.unparse(node)} → {ast.unparse(other_op)}", other_op
+    if isinstance(node, ast.BoolOp):
+        swapped = copy.deepcopy(node)
+        swapped.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield f"{ast.unparse(node)} → {ast.unparse(swapped)}", swapped
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+        yield f"{ast.unparse(node)} → {ast.unparse(node.operand)}", copy.deepcopy(node.operand)
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
+        value = (
+            not node.value
+            if isinstance(node.value, bool)
+            else node.value + 1
+            if node.value >= 1e-3 or not node.value
+            else 1e-3
+        )
+        yield f"{node.value} → {value}", ast.Constant(value)
+    if isinstance(node, ast.If | ast.While | ast.IfExp):
+        turned = copy.deepcopy(node)
+        turned.test = ast.UnaryOp(ast.Not(), turned.test)
+        yield f"{type(node).__name__.lower()} {ast.unparse(node.test)} → not", turned
+    called = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    if called or isinstance(node, ast.AugAssign | ast.Break):
+        yield f"{ast.unparse(node)} → nothing", None
+
+
+def mutants() -> list[Mutant]:
+    found = []
+    for file in FILES:
+        tree = ast.parse((ROOT / "specdec" / f"{file}.py").read_text(encoding="utf-8"))
+        left_alone = hints(tree)
+        for number, node in enumerate(ast.walk(tree)):
+            if not hasattr(node, "lineno") or number in left_alone:
+                continue
+            for what, other in changes(node):
+                copied = copy.deepcopy(tree)
+                place = next(one for at, one in enumerate(ast.walk(copied)) if at == number)
+                found.append(
+                    Mutant(file, node.lineno, what, ast.unparse(ast.fix_missing_locations(put(copied, place, other))))
+                )
+    return found
+
+
+def hints(tree: ast.Module) -> set[int]:
+    """Places of annotations: what types say is mypy's to judge."""
+    found = set()
+    numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
+    for holder in ast.walk(tree):
+        for name in ("annotation", "returns"):
+            if (hint := getattr(holder, name, None)) is not None:
+                found |= {numbers[id(one)] for one in ast.walk(hint)}
+    return found
+
+
+def put(tree: ast.Module, place: ast.AST, other: ast.AST | None) -> ast.Module:
+    class Put(ast.NodeTransformer):
+        def visit(self, node: ast.AST) -> Any:
+            if node is place:
+                return ast.Pass() if other is None else other
+            return self.generic_visit(node)
+
+    return Put().visit(tree)  # type: ignore[no-any-return]
+
+
+def lives(mutant: Mutant) -> bool:
+    """Whether every test passes with it: in a fork, which takes this process' imports along."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+            null = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(null, stream)
+            os._exit(int(tested(mutant)))
+        except BaseException:
+            os._exit(77)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status) == 0
+
+
+def tested(mutant: Mutant) -> int:
+    import pytest
+
+    name = f"specdec.{mutant.file}"
+
+    class Instead:
+        def find_spec(self, wanted: str, *_: Any) -> Any:
+            if wanted == name:
+                return importlib.util.spec_from_loader(name, self)  # type: ignore[arg-type]
+
+        def create_module(self, spec: Any) -> None:
+            return None
+
+        def exec_module(self, module: Any) -> None:
+            module.__file__ = str(ROOT / "specdec" / f"{mutant.file}.py")
+            exec(compile(mutant.source, module.__file__, "exec"), module.__dict__)
+
+    sys.meta_path.insert(0, Instead())  # type: ignore[arg-type]
+    os.chdir(ROOT)
+    options = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "-p", "no:terminal"]
+    return int(pytest.main([*options, *(f"tests/{name}" for name in TESTS)]))
+
+
+def count(long: bool, share: float = 1.0) -> list[Figure]:
+    import hypothesis
+    import pytest
+    import torch
+    import transformers
+
+    assert hypothesis and pytest and torch and transformers  # once, for all forks
+    for loaded in [name for name in sys.modules if name.split(".")[0] in ("specdec", "conftest", "toyheads")]:
+        del sys.modules[loaded]
+    every = mutants()
+    chosen = random.Random(6).sample(every, round(share * len(every)))
+    with ThreadPoolExecutor(2) as pool:
+        alive = [one for one, living in zip(chosen, pool.map(lives, chosen), strict=True) if living]
+    return told(every, chosen, alive)
+
+
+def told(every: Sequence[Mutant], chosen: Sequence[Mutant], alive: Sequence[Mutant]) -> list[Figure]:
+    unexplained = [one for one in alive if one.name not in EQUAL]
+    killed = len(chosen) - len(alive)
+    return [
+        at_least("mutants", len(chosen), 200),
+        Figure("noticed", f"{killed:,} ({killed / len(chosen):.1%})", "≥ 95 %", killed >= 0.95 * len(chosen)),
+        *(Figure(f"lives: {one.name}", EQUAL.get(one.name, "not explained"), "", True) for one in alive),
+        Figure("living without an explanation", f"{len(unexplained)}", "0", not unexplained),
+    ]
+
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT / room) for room in ("", "tests", "tests/proof", "tests/drafters", "tests/models")]
+    began = time.monotonic()
+    for figure in count(True, float(sys.argv[1]) if len(sys.argv) > 1 else 1.0):
+        print(figure.name, figure.figure, figure.target, figure.holds)
+    print(f"{time.monotonic() - began:.0f} s")
