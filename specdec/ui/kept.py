@@ -7,6 +7,7 @@ processor time, before the first token is drawn. From memory it is a few millise
 from __future__ import annotations
 
 from starlette.datastructures import Headers, QueryParams
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .language import PATHS
@@ -27,6 +28,11 @@ class Kept:
         self.size = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD" and scope["path"] in PATHS.values():
+            # So Gradio asks, as it starts, whether its page can be reached, and gives up after three seconds: on a busy
+            # machine the page is not made by then.
+            await Response(media_type="text/html")(scope, receive, send)
+            return
         if not is_common(scope):
             await self.app(scope, receive, send)
             return

@@ -103,3 +103,10 @@ def test_another_build_of_gradio_has_no_such_header_and_works(tmp_path, monkeypa
         assert preload.scripts() == []
     finally:
         preload.scripts.cache_clear()
+
+
+def test_whether_the_page_is_there_is_answered_without_making_it(visit):
+    """Gradio asks so as it starts, and does not start where the answer takes three seconds."""
+    assert visit("/", "HEAD").status_code == 200 and visit("/zh", "HEAD").status_code == 200
+    visit("/assets/a.js", "HEAD")  # of anything else it is asked
+    assert visit().text.startswith("2 ")

@@ -57,12 +57,12 @@ def shows(planted: tuple[Mistake, ...]) -> bool:
     """Whether enumeration tells the loop with these mistakes from the target, on one of a few toys."""
     drafter = "point" if any(mistake.needs_point_mass for mistake in planted) else "model"
     depth = max(mistake.least_k for mistake in planted)
-    for vocabulary in (2, 3):
+    for vocabulary, length in ((2, 3), (3, 2), (3, 3)):
         if depth > 2:
             case = Case(vocabulary, depth, depth + 1, WARM, drafter, seed=1)
             law = one_cycle(case, planted)
         else:
-            case = Case(vocabulary, 2, 3 if vocabulary == 2 else 2, WARM, drafter, seed=1)
+            case = Case(vocabulary, 2, length, WARM, drafter, seed=1)
             law = output_law(run_loop(lambda case=case: with_all(planted, case)))[0]  # type: ignore[misc]
         if total_variation(law, case.exact_law()) > SHOWN:
             return True
