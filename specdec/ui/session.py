@@ -174,8 +174,11 @@ def admitted(work: Iterator[Told]) -> Iterator[News | Told]:
     with contextlib.closing(work) as news:  # type: ignore[type-var]
         for item in news:
             if tab and not visitors.listening(tab, since):
-                return
+                break
             yield item
+        else:
+            return
+    yield News("error", _notice("unheard"))  # once the machine is given back: who comes late is told why
 
 
 def _fetch(family: str) -> Iterator[News]:

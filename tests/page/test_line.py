@@ -111,6 +111,8 @@ def test_a_run_that_nobody_listens_to_ends(address, engine, monkeypatch):
     engine.gate.set()
     assert list(Trace.loads("".join(heard)).events) == toyrun.events()
     until(lambda: not visitors.visitors.open)
+    late = httpx.get(f"{address}gradio_api/call/run/{begun.json()['event_id']}", timeout=60)
+    assert "Nobody took the answers" in late.text
 
 
 def test_a_public_host_takes_so_many_runs_a_minute_from_a_tab(address, engine, monkeypatch):

@@ -26,7 +26,7 @@ from .figures import at_least, Figure, none
 PATIENCE = 1_800.0  # seconds; a busy machine takes its time
 ACTS = ("run", "run", "stop", "left", "twice", "reload", "language", "theory", "theory", "audit", "phone")
 MARK = re.compile(r"visitor[0-9]+x[0-9]+")
-FULL = "Too many"
+REFUSALS = ("Too many", "Nobody took")
 
 
 @contextlib.contextmanager
@@ -99,7 +99,7 @@ class Crowd:
 
     def judge(self, told: Any, mark: str) -> None:
         """A whole answer, or a refusal in words."""
-        if isinstance(told, dict) and FULL in told.get("error", ""):
+        if isinstance(told, dict) and told.get("error", "").startswith(REFUSALS):
             self.counts["refused"] += 1
         elif isinstance(told, dict) and "texts" in told and mark in told["prompt"] and told["same_text"]:
             self.counts["complete"] += 1
@@ -112,8 +112,8 @@ class Crowd:
 
     async def twice(self, mark: str, rng: random.Random) -> None:
         asked = [await self.ask("compare", prompt=f"Once {mark} said", max_tokens=2) for _ in range(2)]
-        for event in asked:
-            self.judge(await self.answered("compare", event, mark), mark)
+        for told in await asyncio.gather(*(self.answered("compare", event, mark) for event in asked)):
+            self.judge(told, mark)
 
     async def stop(self, mark: str, rng: random.Random) -> None:
         """Hangs up after a few answers."""
@@ -137,7 +137,7 @@ class Crowd:
 
     async def language(self, mark: str, rng: random.Random) -> None:
         page = await self.client.get("?lang=zh", follow_redirects=True)
-        self.expect(page, b'lang="zh')
+        self.expect(page, "推测解码".encode())
 
     def expect(self, page: httpx.Response, text: bytes) -> None:
         if page.status_code != 200 or text not in page.content:

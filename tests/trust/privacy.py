@@ -137,6 +137,8 @@ def count(long: bool) -> list[Figure]:
             from .bad_input import served
 
             logging.getLogger().setLevel(logging.INFO)
+            for ours in ("httpx", "httpcore"):  # of the client, which is in this process, too
+                logging.getLogger(ours).setLevel(logging.WARNING)
             with served() as (url, _, log):
                 others = asked(url, canaries)
             told = keys(canaries)
