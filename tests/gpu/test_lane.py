@@ -110,7 +110,9 @@ def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return caught
 
 
-@pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
+@pytest.mark.parametrize(
+    "params", [pytest.param(GREEDY, id="greedy", marks=pytest.mark.long), pytest.param(WARM, id="sampled")]
+)
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
 def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths: list[int]) -> None:
     """A draft that rested catches up: from then on it drafts what the plain loop's does."""
