@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from test_models import FAMILIES, reference, TEXT
 
 from specdec.gpu.graphs import StaticDecoder
 from specdec.gpu.ops import Operations
@@ -105,21 +104,15 @@ def unseen_and_broken() -> tuple[bool, bool]:
     return same, told == [False, True, False]
 
 
-@lru_cache
-def model(name: str) -> Transformer:
-    config = FAMILIES[name]
-    return Transformer(Config.read(config.to_dict()), reference(config).state_dict(), torch.float32)
-
-
 @torch.inference_mode()
-def logits_apart(name: str) -> float:
+def logits_apart(config: Config, weights: dict[str, torch.Tensor], text: list[int]) -> float:
     """How far the logits of a model are from its own: several rows, one, rolled back, in the last bucket."""
-    whole, worst = model(name), 0.0
+    whole, worst = Transformer(config, weights, torch.float32), 0.0
     decoder, cache = StaticDecoder(whole, 64), whole.new_cache(64)
     decoder.ops = kernels().Kernels.of(whole)
-    decoder.prefill(TEXT[:20])
-    whole.forward(TEXT[:20], cache)
-    for start, tokens, bucket in ((20, TEXT[20:24], 32), (22, TEXT[5:6], 32), (23, TEXT[7:9], 64)):
+    decoder.prefill(text[:20])
+    whole.forward(text[:20], cache)
+    for start, tokens, bucket in ((20, text[20:24], 32), (22, text[5:6], 32), (23, text[7:9], 64)):
         cache.keep(start)
         expected = whole.forward(tokens, cache, rows=len(tokens))
         found = decoder.forward(torch.tensor(tokens), torch.tensor([start]), bucket)
