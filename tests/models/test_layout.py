@@ -37,7 +37,10 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Transformer, "on_cpu", property(lambda self: False, lambda self, value: None), raising=False)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+SHORT = ("qwen3", "llama grouped heads", "mistral window")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in SHORT else pytest.mark.long) for n in FAMILIES])
 def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = logits(model(name))
     as_on_a_gpu(monkeypatch)
