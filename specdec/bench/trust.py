@@ -39,9 +39,9 @@ def table(kinds: Kinds) -> str:
     lines = ["| kind | figure | counted | target | holds |", "|---|---|---|---|---|"]
     for found in kinds.values():
         for place, one in enumerate(found["figures"]):
-            mark = f"skipped: {one['skipped']}" if one["skipped"] else "yes" if one["holds"] else "**no**"
+            mark = f"skipped: {plain(one['skipped'])}" if one["skipped"] else "yes" if one["holds"] else "**no**"
             cells = ["" if place else found["title"], one["name"], one["figure"], one["target"]]
-            lines.append(f"| {' | '.join(map(plain, cells))} | {plain(mark) if one['target'] else ''} |")
+            lines.append(f"| {' | '.join(map(plain, cells))} | {mark if one['target'] else ''} |")
     when = ", ".join(sorted({found["measured"][:10] for found in kinds.values() if "measured" in found}))
     return "\n".join([*lines, "", f"Counted {when}."])
 

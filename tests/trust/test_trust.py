@@ -98,17 +98,15 @@ def test_what_escapes_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_garbage_is_the_same_for_a_seed_and_damages() -> None:
     one, two = (garbage.value(random.Random(5)) for _ in range(2))
     assert repr(one) == repr(two)
-    assert garbage.damaged(b"x" * 50, random.Random(3)) != b"x" * 50
+    assert len({garbage.damaged(b"x" * 50, random.Random(seed)) for seed in range(20)}) > 10
 
 
 def test_mutants_differ_from_the_file_and_are_python() -> None:
-    every = mutants.mutants()
-    assert len(every) >= 300 and {one.file for one in every} == set(mutants.FILES)
-    for one in random.Random(0).sample(every, 12):
+    every = mutants.mutants(["verify"])
+    sound = ast.unparse(ast.parse((ROOT / "specdec" / "verify.py").read_text(encoding="utf-8")))
+    assert len({one.source for one in every} - {sound}) == len(every) >= 15
+    for one in every:
         compile(one.source, one.file, "exec")
-    for file in mutants.FILES:
-        sound = ast.unparse(ast.parse((ROOT / "specdec" / f"{file}.py").read_text(encoding="utf-8")))
-        assert all(one.source != sound for one in every if one.file == file)
 
 
 def test_the_tables_tell_what_does_not_hold() -> None:
