@@ -163,8 +163,17 @@ def test_what_is_recorded_is_what_the_code_computes(key: str) -> None:
     told = json.loads(json.dumps(closed_form(toy(), mistake_of(key)), allow_nan=False))
     kept = RECORDED["toy"][key]
     assert told.pop("error") == pytest.approx(kept["closed"]["error"], abs=1e-12)
-    assert told.items() <= kept["closed"].items()
+    assert rounded(told).items() <= rounded(kept["closed"]).items()
     assert greedy(toy(), mistake_of(key)) == kept["greedy"]
+
+
+def rounded(told: Any) -> Any:
+    """Twelve digits: another order of the same sums is no other law."""
+    if isinstance(told, dict):
+        return {name: rounded(value) for name, value in told.items()}
+    if isinstance(told, list):
+        return [rounded(value) for value in told]
+    return round(told, 12) if isinstance(told, float) else told
 
 
 @pytest.mark.parametrize("key", MISTAKES)
