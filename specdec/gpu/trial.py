@@ -69,13 +69,13 @@ def difference(
         sight = ops.sight(places, bucket, layer.window, stream.dtype)
         y = ops.attend(noise(n, plain.heads, size, like=stream) * size**-0.5, cache, sight)
         results.append((queries, stored, y, ops.gate(gate_up.clone(), behind)))
-    return max(relative(a, b) for a, b in zip(*results, strict=True))
+    return float(torch.stack([relative(a, b) for a, b in zip(*results, strict=True)]).max())  # NaN if one of them is
 
 
-def relative(found: Tensor, expected: Tensor) -> float:
+def relative(found: Tensor, expected: Tensor) -> Tensor:
     """The largest distance of two entries, as a share of the entry and of the root mean square of all."""
     exact = expected.double()
-    return float(((found.double() - exact).abs() / (exact.abs() + exact.square().mean().sqrt())).max())
+    return ((found.double() - exact).abs() / (exact.abs() + exact.square().mean().sqrt())).max()
 
 
 def noise(*shape: int, like: Tensor) -> Tensor:

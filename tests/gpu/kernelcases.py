@@ -15,6 +15,8 @@ from specdec.gpu.trial import difference, noise
 from specdec.models.config import Config
 from specdec.models.transformer import Floor, Layer, Transformer
 
+EPS = 0.1  # of the norms: so much that a norm without it is another
+
 
 @dataclass(frozen=True)
 class Case:
@@ -47,7 +49,7 @@ class Case:
         return Layer(none, bias, none, None, norm, none, none, self.rotary, self.window)
 
     def operations(self, kind: type[Operations]) -> Operations:
-        floors: list[Floor] = [torch.tensor((n * 1e-5) ** 0.5) if self.by_length else 1e-5 for n in self.widths]
+        floors: list[Floor] = [torch.tensor((n * EPS) ** 0.5) if self.by_length else EPS for n in self.widths]
         return kind(self.heads, self.kv_heads, self.size, *floors)
 
     @property

@@ -35,15 +35,19 @@ def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPoo
 
 
 def cases() -> Iterator[Any]:
-    """Every type, size of heads and number that shares keys with eight steps each; those of few rows are short."""
+    """Every type, size of heads and number that shares keys with eight steps each; those of few rows are short.
+
+    Behind 290 tokens attention has several splits, and each several blocks of keys.
+    """
     number = 0
     for dtype in LIMITS:
+        yield pytest.param(Case(dtype, rows=2, start=290, bucket=300), id=f"{dtype}-behind-a-text")
         for size in (64, 96, 128, 256, 12):
             for heads, kv_heads in ((2, 2), (2, 1), (8, 2), (7, 1)):
                 for variant in range(8):
                     number += 1
                     rows = 1 + (number * 5 + variant) % 17
-                    bucket = (32, 64, 100, 160)[(variant + number // 8) % 4]
+                    bucket = (32, 64, 100, 300)[(variant + number // 8) % 4]
                     start = (0, bucket // 2, bucket - rows)[variant % 3]
                     case = Case(
                         dtype, heads, kv_heads, size, rows, min(start, bucket - rows), bucket,
@@ -164,6 +168,13 @@ class Slips(Operations):
         return super().gate(product, stream) * 1.01
 
 
+class Breaks(Operations):
+    """Its attention, the third of four results, is not a number."""
+
+    def attend(self, *args: Any) -> torch.Tensor:
+        return super().attend(*args) * float("nan")
+
+
 class Fails(Operations):
     def attend(self, *args: Any) -> torch.Tensor:
         raise RuntimeError("out of resource: shared memory")
@@ -171,7 +182,12 @@ class Fails(Operations):
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [(Operations, ""), (Slips, "differ from torch by"), (Fails, "do not run here: RuntimeError: out of resource")],
+    [
+        (Operations, ""),
+        (Slips, "differ from torch by"),
+        (Breaks, "differ from torch by nan"),
+        (Fails, "do not run here: RuntimeError: out of resource"),
+    ],
 )
 def test_kernels_are_tried_before_they_are_used(kind: type[Operations], said: str) -> None:
     model = Transformer(CONFIGS["qwen3"], reference(FAMILIES["qwen3"]).state_dict(), torch.float32)
