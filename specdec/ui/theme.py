@@ -132,7 +132,7 @@ def launch_settings(room: Room | None = None) -> dict[str, Any]:
         "strict_cors": True,
         "ssr_mode": False,
         "share": False,
-        "state_session_capacity": 500,
+        "state_session_capacity": 80,  # half a megabyte each, and every call over HTTP is one; nothing of ours is in it
         "max_threads": 64,  # more than can wait in `session`, or the page would not answer meanwhile
         "footer_links": ["api"],
         "app_kwargs": {

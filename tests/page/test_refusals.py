@@ -57,3 +57,8 @@ def test_a_refusal_speaks_the_pages_language(address):
         event = httpx.post(f"{address}gradio_api/call/{name}", json={"data": [WORD]}, timeout=60).json()["event_id"]
         told[name] = httpx.get(f"{address}gradio_api/call/{name}/{event}", timeout=60).text
     assert "The call lacks" in told["run"] and "\\u8be5\\u8c03\\u7528" in told["run_zh"]
+
+
+def test_few_sessions_are_kept_for_those_who_call_once():
+    """Gradio keeps half a megabyte of each, and takes every call over HTTP for one."""
+    assert launch_settings()["state_session_capacity"] <= 100
