@@ -147,8 +147,17 @@ def drafts_on(target: Transformer) -> dict[str, Any]:
 
 
 DRAFTS = drafts_on(TARGET)
-BLOCK = BlockHead(Config.read(block_config()), block_weights(), TARGET, TAPS)
-MTP = MTPHead(Config.read(shape().to_dict()), mtp_weights(), TARGET)
+
+
+def block_on(target: Transformer) -> BlockHead:
+    return BlockHead(Config.read(block_config()), block_weights(), target, TAPS)
+
+
+def mtp_on(target: Transformer) -> MTPHead:
+    return MTPHead(Config.read(shape().to_dict()), mtp_weights(), target)
+
+
+BLOCK, MTP = block_on(TARGET), mtp_on(TARGET)
 MEDUSA, EAGLE3 = DRAFTS["medusa"], DRAFTS["eagle3"]
 DRAFT = TableModel(23, seed=4, context=160)
 # The target's 23 tokens, two of them control tokens; the draft's lack some, and have longer ones.

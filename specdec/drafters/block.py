@@ -4,7 +4,7 @@ The pass is DFlash's (Chen et al. 2026, arXiv 2602.06036), block diffusion in a 
 and values of the text are projections of the target's own states, denoise all slots at once. So a draft costs a pass,
 however long it is. But its slots do not know each other's tokens. What they miss most is the token before: a table of
 pairs, of low rank, adds what that one says to a slot's logits, as in DSpark. Slots are drawn in order, each from the
-law behind its correction; that very law is what is reported.
+law after its correction; that very law is what is reported.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ class BlockHead:
         if any(type(tap) is not int or not 0 <= tap <= target.depth for tap in taps):
             raise ValueError(f"the block drafter reads layers {list(taps)}; the target has {target.depth}")
 
-        def norm(name: str) -> Tensor:
-            scaled: Tensor = weights[f"{name}.weight"].float() * target.width**0.5
-            return scaled.to(target.device, target.dtype)
-
         self.slots, self.taps = 1 + len(weights["slots.weight"]), tuple(taps)
-        # A block may begin at the context's last token: its slots need places behind that.
+        # A block may begin at the context's last token: its slots need places after that.
         room = target.context + self.slots
         shape = replace(config, tie_word_embeddings=False, max_position_embeddings=room)
         layers = {name if name == "lm_head.weight" else f"model.{name}": weight for name, weight in weights.items()}
         layers["model.embed_tokens.weight"] = target.embedding
         self.decoder = Transformer(shape, layers, target.dtype, target.device, eight_bit)
         self.fc = self.decoder.matrix(weights["fc.weight"].float())
-        self.embed_norm, self.hidden_norm = norm("embed_norm"), norm("hidden_norm")
+        unit = self.decoder.unit(target.width)
+        self.embed_norm, self.hidden_norm = (
+            (weights[f"{name}.weight"].float() * unit).to(target.device, target.dtype)
+            for name in ("embed_norm", "hidden_norm")
+        )
         self.masked = weights["slots.weight"].to(target.device, target.dtype)  # [slots - 1, hidden]
         self.before = weights[W1].to(target.device, target.dtype)  # [V, rank]
         self.after = kept(weights[W2].float(), target.dtype, target.device, eight_bit)
@@ -82,7 +82,7 @@ class BlockHead:
         return linear(torch.cat([states[tap][places] for tap in self.taps], -1), self.fc)
 
     def read(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
-        """Append features of the text to the cache; the states of a block behind it.  # [n, hidden] -> [slots, hidden]
+        """Append features of the text to the cache; the states of a block after it.  # [n, hidden] -> [slots, hidden]
 
         The block begins with the last of `tokens`, which has no features yet.
         """

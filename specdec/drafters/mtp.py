@@ -46,8 +46,8 @@ class MTPHead:
         one_by_one = torch.eye(width, dtype=target.dtype, device=target.device)
         parts["lm_head.weight"] = target.project(one_by_one).t().contiguous()
         self.decoder = Transformer(shape, parts, target.dtype, target.device, eight_bit)
-        scale = torch.cat([weights["enorm.weight"], weights["hnorm.weight"]]).float() * width**0.5
-        self.eh_proj = self.decoder.matrix(weights["eh_proj.weight"].float() * scale)
+        scale = torch.cat([weights["enorm.weight"], weights["hnorm.weight"]]).float()
+        self.eh_proj = self.decoder.matrix(weights["eh_proj.weight"].float() * scale * self.decoder.unit(width))
         self.target, self.taps = target, (target.depth,)
         self.parameters = sum(tensor.numel() for tensor in weights.values())
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 from test_models import FAMILIES, reference, TEXT
-from toyheads import drafts_on, MODEL, ours
+from toyheads import block_on, drafts_on, MODEL, mtp_on, ours, Run
 from toyheads import TEXT as TOY_TEXT
 
+from specdec.drafters import BlockDrafter, MTPDrafter
 from specdec.gpu.cycle import Cycle
 from specdec.gpu.graphs import StaticDecoder
 from specdec.models import layout, transformer
@@ -60,6 +61,19 @@ def test_heads_read_norms_of_either_form(kind: str, monkeypatch: pytest.MonkeyPa
     for a, b in zip(by_length, records(), strict=True):
         assert a.drafted == b.drafted and a.token == b.token
         assert (*a.p, *a.q) == pytest.approx((*b.p, *b.q), abs=1e-5)
+
+
+@pytest.mark.parametrize(("drafter", "part"), [(BlockDrafter, block_on), (MTPDrafter, mtp_on)])
+def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def laws() -> torch.Tensor:
+        target = ours(MODEL)
+        found = Run(lambda view: drafter(view, part(target), 160), target=target).propose(3).probs
+        assert found is not None
+        return found
+
+    by_length = laws()
+    as_on_a_gpu(monkeypatch)
+    assert torch.allclose(laws(), by_length, atol=1e-5)
 
 
 def test_a_matrix_in_the_other_order_is_the_same_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
