@@ -190,7 +190,13 @@ def test_the_bench_measures_a_pair_from_folders(
     pair = ["--target", str(tmp_path / "target"), "--draft", str(tmp_path / "draft_model")]
     assert bench.main(["--suite", "hub", *pair, "--tokens", "8", "--repeats", "1", "-k", "2"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert {row["drafter"] for row in report["rows"]} == {"draft_model", "early_exit", "prompt_lookup", "adaptive"}
+    assert {row["drafter"] for row in report["rows"]} == {
+        "draft_model",
+        "early_exit",
+        "prompt_lookup",
+        "suffix",
+        "adaptive",
+    }
     assert report["peers"]["prompts_with_identical_text"] == "1 of 1"
 
 
