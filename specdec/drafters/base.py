@@ -132,6 +132,15 @@ class Reader(Generic[H]):
         return self._features
 
 
+class ReadingChain(Reader[H], ChainDrafter):
+    """A chain, drawn token by token from what a head reads."""
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
+            return Proposal()
+        return self.chain(self.catch_up(tokens), k, params, chooser)
+
+
 def siblings(law: Tensor, count: int, chooser: Chooser, level: int) -> Iterator[tuple[int, Tensor]]:
     """Up to `count` different tokens, each with the law that it was drawn from, without the earlier siblings.  # [V]
 

@@ -26,7 +26,7 @@ from ..models.config import Config, FULL, SLIDING, whole
 from ..models.transformer import layer_tensors, linear, Transformer
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter, Reader, siblings
+from .base import Reader, ReadingChain, siblings
 
 # Of a tree: nodes opened a level and children of each, levels, nodes drafted. With the text's last token these are
 # eight rows, up to which a pass on a CPU grows slowly.
@@ -195,15 +195,10 @@ def lean(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
     }
 
 
-class Eagle3Drafter(Reader[Eagle3Head], ChainDrafter):
+class Eagle3Drafter(ReadingChain[Eagle3Head]):
     """A chain, drawn token by token."""
 
     name = "eagle3"
-
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
-            return Proposal()
-        return self.chain(self.catch_up(tokens), k, params, chooser)
 
     def step(self, pending: list[int]) -> Tensor:
         return self.head.logits(self.read_on(pending))

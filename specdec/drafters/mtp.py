@@ -21,9 +21,7 @@ from ..models.cache import StaticCache
 from ..models.checkpoint import check_tensors, naming, read_json, read_weights
 from ..models.config import Config
 from ..models.transformer import layer_tensors, linear, Transformer
-from ..sampling import Chooser
-from ..types import Proposal, SamplingParams
-from .base import ChainDrafter, Reader
+from .base import ReadingChain
 
 NORM = "shared_head.norm.weight"  # the last one, before the output matrix that it shares with the target
 
@@ -74,15 +72,10 @@ class MTPHead:
         return states
 
 
-class MTPDrafter(Reader[MTPHead], ChainDrafter):
+class MTPDrafter(ReadingChain[MTPHead]):
     """A chain, drawn token by token."""
 
     name = "mtp"
-
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        if k == 0 or self.view.cache.length == 0:  # at the prefill there are no states yet
-            return Proposal()
-        return self.chain(self.catch_up(tokens), k, params, chooser)
 
     def step(self, pending: list[int]) -> Tensor:
         return self.head.decoder.logits(self.read_on(pending))

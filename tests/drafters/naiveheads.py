@@ -30,7 +30,7 @@ def naive_medusa(weights: Weights, text: list[int], count: int = 4, blocks: int 
 def naive_eagle3(
     weights: Weights, text: list[int], drafted: list[int], before_residual: bool = False, taps: Sequence[int] = TAPS
 ) -> Tensor:
-    """Logits of one token more behind `text` and `drafted`, over the draft vocabulary.  # [draft V]"""
+    """Logits of one token more after `text` and `drafted`, over the draft vocabulary.  # [draft V]"""
     states = MODEL(torch.tensor([text[:-1]]), output_hidden_states=True).hidden_states
     stream = F.linear(torch.cat([states[tap][0] for tap in taps], -1), weights["fc.weight"])
     for count in range(len(drafted) + 1):
@@ -61,7 +61,7 @@ def naive_layer(weights: Weights, tokens: list[int], stream: Tensor, before_resi
 
 @torch.no_grad()
 def naive_mtp(weights: Weights, text: list[int], drafted: list[int]) -> Tensor:
-    """Logits of one token more behind `text` and `drafted`.  # [V]"""
+    """Logits of one token more after `text` and `drafted`.  # [V]"""
 
     def part(name: str) -> Tensor:
         return weights[f"{name}.weight"]
@@ -78,7 +78,7 @@ def naive_mtp(weights: Weights, text: list[int], drafted: list[int]) -> Tensor:
 
 @torch.no_grad()
 def naive_slots(weights: Weights, text: list[int], slots: int = SLOTS) -> Tensor:
-    """Logits of all slots of a block behind `text`, which begins with its last token; uncorrected.  # [slots, V]"""
+    """Logits of all slots of a block after `text`, which begins with its last token; uncorrected.  # [slots, V]"""
     states = MODEL(torch.tensor([text[:-1]]), output_hidden_states=True).hidden_states
     known = F.linear(torch.cat([states[tap][0] for tap in TAPS], -1), weights["fc.weight"])
     word = norm(MODEL.model.embed_tokens.weight[text[-1:]], weights["embed_norm.weight"])

@@ -65,7 +65,7 @@ def test_the_slots_are_drawn_in_order_whatever_was_asked_for() -> None:
 
 
 def test_an_mtp_layer_says_what_the_naive_one_says() -> None:
-    """Within a draft its own state takes the target's place; behind it the target's own states count."""
+    """Within a draft its own state takes the target's place; after it the target's own states count."""
     run = Watched(MAKERS["mtp"])
     seen, logits = cycles(run, 9, 4, seed=2), iter(run.logits)
     for text, proposal in seen:
@@ -128,7 +128,7 @@ def test_training_and_drafting_compute_the_same_blocks() -> None:
 
 
 def test_training_and_drafting_compute_the_same_mtp_steps() -> None:
-    """Row i of step s in training is token s of a draft behind i + 2 tokens."""
+    """Row i of step s in training is token s of a draft after i + 2 tokens."""
     text, config = TEXT * 2, shape(num_key_value_heads=HEADS)
     layer = train_mtp.MTP(config)
     assert set(layer.state_dict()) == set(mtp_weights())

@@ -173,7 +173,7 @@ def test_siblings_are_drawn_from_what_their_elders_left(name: str, params: Sampl
 
 
 def test_training_and_drafting_compute_the_same_steps() -> None:
-    """Row i of step s in training is token s of a draft behind i + 2 tokens."""
+    """Row i of step s in training is token s of a draft after i + 2 tokens."""
     text, config = TEXT * 2, shape(num_key_value_heads=HEADS)
     config.draft_vocab_size = len(DRAFT_IDS)
     head = train_eagle3.Eagle3(config, MODEL, torch.tensor(DRAFT_IDS))

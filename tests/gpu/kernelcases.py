@@ -93,7 +93,7 @@ def distance(case: Case) -> float:
 
 @torch.inference_mode()
 def unseen_and_broken() -> tuple[bool, bool]:
-    """Whether attention is the same with NaN behind the text, and whether a query of NaN gives NaN."""
+    """Whether attention is the same with NaN after the text, and whether a query of NaN gives NaN."""
     case, module = Case(start=20), kernels()
     ops = case.operations(module.Kernels)
     queries, stored = torch.randn(case.rows, case.heads, case.size), torch.randn(2 * case.kv_heads, 64, case.size)

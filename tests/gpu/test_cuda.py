@@ -24,6 +24,7 @@ from test_models import FAMILIES
 from toyheads import DRAFTS, drafts_on, MODEL, ours, TEXT, view_of
 
 from specdec import engine
+from specdec.bench.gpu import filled
 from specdec.drafters import (
     AdaptiveDrafter,
     DraftModelDrafter,
@@ -270,15 +271,10 @@ def test_after_an_illegal_access_the_next_call_has_another_process() -> None:
 
 
 def test_without_room_a_run_says_so_and_the_next_is_whole() -> None:
-    expected, held = ids(list(lane.generate(task_of("model", GREEDY)))), list[torch.Tensor]()
+    expected = ids(list(lane.generate(task_of("model", GREEDY))))
     lane._idle.clear()
     torch.cuda.empty_cache()
-    size = 2**30
-    while size >= 512:
-        try:
-            held.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
-        except torch.OutOfMemoryError:
-            size //= 2
+    held = filled()
     *_, failed, _ = lane.generate(task_of("model", GREEDY))
     held.clear()
     torch.cuda.empty_cache()

@@ -44,7 +44,7 @@ def cases() -> Iterator[Any]:
     """
     number = 0
     for dtype in LIMITS:
-        yield pytest.param(Case(dtype, rows=2, start=290, bucket=300), id=f"{dtype}-behind-a-text")
+        yield pytest.param(Case(dtype, rows=2, start=290, bucket=300), id=f"{dtype}-after-a-text")
         for size in (64, 96, 128, 256, 12):
             for heads, kv_heads in ((2, 2), (2, 1), (8, 2), (7, 1)):
                 for variant in range(8):
