@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -59,12 +60,12 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def free_ports() -> int:
-    """The first of two free ports that follow each other."""
+    """The first of two free ports that follow each other, outside the range from which systems give ports out."""
     while True:
+        port = random.randrange(20_000, 32_000)
         with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = int(first.getsockname()[1])
             try:
+                first.bind(("127.0.0.1", port))
                 second.bind(("127.0.0.1", port + 1))
             except OSError:
                 continue
@@ -199,12 +200,12 @@ def test_what_makes_no_sense_is_refused(
 
 
 def test_a_port_that_is_taken_is_named(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_ports()
     with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", port + 1))
         other.listen()
-        port = other.getsockname()[1]
-        assert cli.main(["serve", "--port", str(port - 1)]) == 2
-    assert f"port {port} is taken" in capsys.readouterr().err
+        assert cli.main(["serve", "--port", str(port)]) == 2
+    assert f"port {port + 1} is taken" in capsys.readouterr().err
 
 
 def test_without_vllm_there_is_a_line_that_installs_it(

@@ -100,7 +100,9 @@ def test_the_faster_order_is_taken(outputs_win: bool, monkeypatch: pytest.Monkey
     assert seen == [(rows, order) for order in (True, False) for rows in layout.ROWS]
 
 
-def test_what_cannot_be_measured_stays_as_it_was() -> None:
+def test_what_cannot_be_measured_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "BEYOND_CACHE", 4000)
+
     def seconds(x: torch.Tensor, matrices: list[torch.Tensor]) -> float:
         raise torch.OutOfMemoryError("CUDA out of memory")
 

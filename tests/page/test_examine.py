@@ -55,7 +55,7 @@ def nobody_examines() -> bool:
 
 def test_a_lossless_server_is_green_and_says_what_it_would_have_shown(plain: str) -> None:
     with serving(of_pair(toy())) as address:
-        news = list(examine.run(request(address, plain, key=KEY)))
+        news = list(examine.run(request(address, plain, key=KEY, draws=120)))
     states = told(news)
     end = states[-1]
     assert (end["verdict"], end["reference"], end["pair"], end["seed"]) == (
@@ -63,7 +63,7 @@ def test_a_lossless_server_is_green_and_says_what_it_would_have_shown(plain: str
     )  # fmt: skip
     assert "would have shown" in end["sentences"][0] and len(end["contexts"]) == 3
     for one in end["contexts"]:
-        assert one["done"] == 200 and len(one["tests"]) == 4 and len(one["needed"]) == 27 and one["witness"]
+        assert one["done"] == 120 and len(one["tests"]) == 4 and len(one["needed"]) == 27 and one["witness"]
     assert {one.kind for one in news} == {"notice", "lines", "done"}
     assert all("verdict" not in one for one in states[:-1])
     assert KEY not in str(news) and address not in str(news) and KEY not in repr(request(address, plain, key=KEY))
@@ -89,7 +89,7 @@ def test_only_a_mistake_is_certain_before_the_end() -> None:
 def test_without_a_server_there_is_one_sentence(plain: str) -> None:
     with Stub(lambda asked: Reply()) as gone:
         address = gone.address
-    news = list(examine.run(request(address, plain, key=KEY)))
+    news = list(examine.run(request(address, plain, key=KEY, draws=120)))
     assert [one.kind for one in news if one.text] == ["notice", "error"] and "cannot be reached" in news[-1].text
     assert KEY not in str(news) and nobody_examines()
 

@@ -176,7 +176,7 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(
         serving(of_pair(toy(), MISTAKES["accept_all"])) as bad,
         serving(plain()) as beside,
     ):
-        asked = ["--plain", beside, "--draws", "200"]
+        asked = ["--plain", beside, "--draws", "100"]
         assert terminal.main(["certify", "--server", bad, *asked, "--json", str(tmp_path / "it.json")]) == 1
         out, progress = capsys.readouterr()
         assert "✗ not lossless" in out and "should be" in out and "greedy text: flat" in progress

@@ -105,6 +105,15 @@ def wait_for(page, name):
     page.wait_for_selector(f".sd-player[data-state={name}]")
 
 
+def until(page, name):
+    """Seconds pass for the page, whose clock is installed, and not for us."""
+    for _ in range(600):
+        if state(page) == name:
+            return
+        page.clock.run_for(100)
+    raise AssertionError(f"after a minute of the page's own time it is {state(page)}, not {name}")
+
+
 def says(page):
     return page.locator(".sd-player [data-part=say]")
 

@@ -19,6 +19,7 @@ from chrome import (  # noqa: F401
     state,
     step,
     tokens,
+    until,
     until_free,
     wait_for,
 )
@@ -30,14 +31,15 @@ from specdec.ui import menu, session
 
 
 def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
-    page = open_page()
+    page = open_page(locale="en-GB")  # a context of its own, for its clock
+    page.clock.install()
     expect(page.locator(".sd-badge").first).to_have_text("Recorded")
-    wait_for(page, "first-rejection")
+    until(page, "first-rejection")
     assert "first rejection" in says(page).inner_text() and "rejected" in says(page).inner_text()
     assert page.locator("[data-part=lane0] .sd-rej:not(.sd-fut)").count() == 1
-    wait_for(page, "playing")  # by itself
+    until(page, "playing")  # by itself
     page.click("[data-slow='1']")
-    wait_for(page, "done")
+    until(page, "done")
     assert "Done." in says(page).inner_text()
     assert "so far" not in page.inner_text(".sd-hero")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import toyrun
-from chrome import expect, part, PATIENCE, pytestmark, state, step, wait_for  # noqa: F401
+from chrome import expect, part, PATIENCE, pytestmark, state, step, until, wait_for  # noqa: F401
 from test_traces import FACTS, STORY, tampered
 
 from specdec.traces.file import MAX_BYTES, Trace
@@ -22,6 +22,7 @@ def alone(browser, tmp_path):
     """Opens a standalone page from its file, without a network; afterwards nothing may have gone wrong."""
     complaints = []
     context = browser.new_context(offline=True, reduced_motion="no-preference")
+    context.clock.install()
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -43,10 +44,9 @@ def alone(browser, tmp_path):
 
 def test_a_standalone_page_plays_from_its_file(alone):
     page = alone(toyrun.trace())
-    wait_for(page, "first-rejection")  # by itself
-    page.click("[data-slow='1']")
-    page.click("[data-part=play] >> nth=0")
-    wait_for(page, "done")
+    until(page, "first-rejection")  # by itself
+    until(page, "playing")  # by itself
+    until(page, "done")
     assert "Done." in page.inner_text(".sd-player [data-part=say]")
     assert "<script>alert(1)</script>" in page.inner_text("[data-part=lane0]")
     page.press("[data-part=stage]", "Home")
