@@ -125,7 +125,9 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="th
 
 
 @needs_proc
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(one, marks=pytest.mark.long) for one in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_both_are_announced_and_ended(fake: Path, number: signal.Signals) -> None:
     run, port = started(fake, "--target", "some/model", "--draft", "a/draft", "-k", "3", "--", "--seed", "7")
     printed = until_ready(run)
@@ -158,7 +160,7 @@ def test_who_does_not_end_when_asked_is_killed_at_the_second_ctrl_c(fake: Path) 
 
 
 @needs_proc
-@pytest.mark.parametrize("how", ["dies", "dies later"])
+@pytest.mark.parametrize("how", [pytest.param("dies", marks=pytest.mark.long), "dies later"])
 def test_when_one_dies_its_last_words_are_told_and_the_other_ends(fake: Path, how: str) -> None:
     run, _ = started(fake, "--target", "some/model", "--method", "ngram", how=how)
     _, told = run.communicate(timeout=60)

@@ -257,7 +257,7 @@ def test_another_tokenizer_is_refused_unless_it_is_asked_for(folders: tuple[Path
     assert len(part.own_of) == 1023 and part.parameters == family.describe()["universal"]["parameters"]
 
 
-@pytest.mark.parametrize("drafter", ["universal", "adaptive:universal"])
+@pytest.mark.parametrize("drafter", ["universal", pytest.param("adaptive:universal", marks=pytest.mark.long)])
 def test_greedy_text_is_plain_decodings(family: zoo.Family, drafter: str) -> None:
     for prompt in ("Once upon a time, a lighthouse", "def fibonacci(n):\n    ", "naïve 海 🐋 "):
         params = SamplingParams(max_tokens=40, ignore_end=True)

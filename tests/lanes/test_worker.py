@@ -226,6 +226,7 @@ def test_it_ends_with_whoever_started_it() -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.long
 def test_the_page_starts_it_once_it_is_served_and_loads_no_model() -> None:
     code = (
         "import sys, threading; from specdec.ui import session; session.WARM_AFTER = 0.0\n"

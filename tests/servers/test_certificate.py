@@ -79,7 +79,11 @@ def test_a_lossless_server_is_green_whatever_it_is_held_against(reference: str) 
 
 @pytest.mark.parametrize(
     ("reference", "key"),
-    [("weights", "from_target"), ("log-probabilities", "argmax_draft"), ("samples", "draft_bonus")],
+    [
+        ("weights", "from_target"),
+        pytest.param("log-probabilities", "argmax_draft", marks=pytest.mark.long),
+        ("samples", "draft_bonus"),
+    ],
 )
 def test_a_mistake_is_red_and_shown_by_a_token(reference: str, key: str) -> None:
     told = told_of(of_pair(toy(), MISTAKES[key]), **REFERENCES[reference], draws=4_000)
@@ -111,7 +115,8 @@ class NeverKept(RejectionSampling):
 
 
 @pytest.mark.parametrize(
-    ("rule", "k", "sentence"), [(None, 0, "drafted no token"), (NeverKept(), 2, "it accepted none")]
+    ("rule", "k", "sentence"),
+    [(None, 0, "drafted no token"), pytest.param(NeverKept(), 2, "it accepted none", marks=pytest.mark.long)],
 )
 def test_speculation_that_never_ran_is_said(rule: Any, k: int, sentence: str) -> None:
     made = of_pair(toy(), k=k)
@@ -133,6 +138,7 @@ class Lying(Ours):
         return super().sample(prompt, replace(params, temperature=params.temperature * 2), n)
 
 
+@pytest.mark.long
 def test_a_plain_law_that_drifts_with_load_is_not_blamed_on_speculation() -> None:
     told = told_of(of_pair(toy()), plain(), draws=6_000, kind=Drifting)
     assert (told["verdict"], told["status"]) == ("cannot be tested", 2) and "changes with load" in told["sentences"][0]
@@ -167,27 +173,33 @@ def test_two_servers_of_two_models_are_told_apart() -> None:
     assert told["status"] == 2 and "two models" in told["sentences"][0]
 
 
+ASKED = ("--draws", "100", "--json")
+
+
 def test_the_terminal_tells_it_and_leaves_with_its_status(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
-    with (
-        serving(of_pair(toy())) as good,
-        serving(of_pair(toy(), MISTAKES["accept_all"])) as bad,
-        serving(plain()) as beside,
-    ):
-        asked = ["--plain", beside, "--draws", "100"]
-        assert terminal.main(["certify", "--server", bad, *asked, "--json", str(tmp_path / "it.json")]) == 1
+    with serving(of_pair(toy(), MISTAKES["accept_all"])) as bad, serving(plain()) as beside:
+        assert terminal.main(["certify", "--server", bad, "--plain", beside, *ASKED, str(tmp_path / "it.json")]) == 1
         out, progress = capsys.readouterr()
         assert "✗ not lossless" in out and "should be" in out and "greedy text: flat" in progress
         assert json.loads((tmp_path / "it.json").read_text())["verdict"] == "not lossless"
-        assert terminal.main(["certify", "--server", good, *asked, "--json", "-"]) == 0
-        assert json.loads(capsys.readouterr().out)["verdict"] == "lossless"
-        assert terminal.main(["certify", "--server", good]) == 2
+        assert terminal.main(["certify", "--server", bad]) == 2
         assert "Name a plain server" in capsys.readouterr().err
     assert terminal.main(["certify", "--server", "http://127.0.0.1:9"]) == 2
     assert terminal.main(["certify", "--plain", beside]) == 2
     assert "belong to a --server" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_the_terminal_leaves_a_lossless_server_with_zero(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
+    with serving(of_pair(toy())) as good, serving(plain()) as beside:
+        assert terminal.main(["certify", "--server", good, "--plain", beside, *ASKED, "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "lossless"
 
 
 def test_an_engine_in_this_process_is_certified_too() -> None:

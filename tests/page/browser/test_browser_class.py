@@ -101,6 +101,7 @@ def test_a_live_run_goes_to_the_class(teacher, open_phone, monkeypatch):
     assert runs == [1]
 
 
+@pytest.mark.long
 def test_a_phone_leaves_and_returns(teacher, open_phone):
     phone = open_phone()
     part(teacher, "stage").press("Home")

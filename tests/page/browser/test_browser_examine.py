@@ -77,6 +77,7 @@ def test_a_server_with_a_mistake_is_shown_to_be_wrong(open_page, plain):
     assert part(page, "theirs").locator("input[type=password]").input_value() == ""
 
 
+@pytest.mark.long
 def test_a_silent_server_is_left_and_a_dead_one_is_told(open_page, plain):
     page = open_page(reduced_motion="reduce")
     choose(page, "", plain)

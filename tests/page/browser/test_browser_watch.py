@@ -74,7 +74,7 @@ def test_a_link_fills_in_a_server_only_if_the_owner_lists_it(open_page):
 
 
 @pytest.mark.parametrize("width", [375, 1280])
-@pytest.mark.parametrize("counted", ["exact", "totals"])
+@pytest.mark.parametrize("counted", ["exact", pytest.param("totals", marks=pytest.mark.long)])
 def test_a_servers_trace_plays_on_any_screen(open_page, tmp_path, counted, width):
     toyrun.server_trace(counted, beside=counted == "exact").save(path := tmp_path / "served.jsonl")
     page = open_page(width=width, reduced_motion="reduce")
