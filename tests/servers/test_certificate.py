@@ -66,7 +66,9 @@ REFERENCES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize(
+    "reference", ["samples", *(pytest.param(one, marks=pytest.mark.long) for one in ("weights", "log-probabilities"))]
+)
 def test_a_lossless_server_is_green_whatever_it_is_held_against(reference: str) -> None:
     told = told_of(of_pair(toy()), **REFERENCES[reference])
     assert (told["verdict"], told["status"], told["reference"]) == ("lossless", 0, reference)
@@ -218,7 +220,7 @@ def test_an_engine_in_this_process_is_certified_too() -> None:
 
 # The grids, in full. What takes minutes is left out of CI.
 MANY_DRAWS = {"block_residual", "unjudged_fourth", "residual_floor", "lenient", "other_temperature", "one_coin"}
-QUICK = {"draft_model", "eagle3:tree", "prompt_lookup", "none"}
+QUICK = {"draft_model", "none"}
 
 
 def grid(names: Iterable[str], slow: Callable[[str], bool]) -> list[Any]:
