@@ -80,6 +80,7 @@ def test_a_phone_follows_run_and_time(teacher, open_phone, monkeypatch):
     assert log(phone) == log(teacher)
 
 
+@pytest.mark.long
 def test_a_live_run_goes_to_the_class(teacher, open_phone, monkeypatch):
     class Family:
         def describe(self):
@@ -175,6 +176,7 @@ def test_other_questions(teacher, open_phone):
     expect(teacher.locator(".sd-class .sd-cl-bar b")).to_have_text(["0", "1", "0"])
 
 
+@pytest.mark.long
 def test_the_panel_is_for_the_secret_alone(open_page, teacher, room, address):
     assert room.secret not in teacher.url
     teacher.reload()

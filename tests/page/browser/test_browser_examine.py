@@ -51,6 +51,7 @@ def choose(page, address, plain, key=""):
         part(page, "theirs").get_by_label(label, exact=False).first.fill(value)
 
 
+@pytest.mark.long
 def test_a_server_with_a_mistake_is_shown_to_be_wrong(open_page, plain):
     page = open_page(375, reduced_motion="reduce")
     with serving(of_pair(toy(), MISTAKES["argmax_draft"])) as address:

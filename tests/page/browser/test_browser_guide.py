@@ -133,6 +133,7 @@ def test_a_link_may_begin_with_the_tour(open_page):
     assert part(page, "title").inner_text() == STEPS["race"]["title"]
 
 
+@pytest.mark.long
 def test_a_question_is_answered_after_a_guess_and_leads_to_its_tab(open_page):
     page = open_page(reduced_motion="reduce")
     open_guide(page)

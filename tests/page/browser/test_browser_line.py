@@ -26,6 +26,7 @@ def busy(monkeypatch):
     free()
 
 
+@pytest.mark.long
 def test_who_waits_sees_the_place_and_leaves_by_stop(open_page, busy):
     page, other = open_page(reduced_motion="reduce"), open_page(reduced_motion="reduce")
     page.click("#run")

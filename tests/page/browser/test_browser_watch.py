@@ -73,7 +73,7 @@ def test_a_link_fills_in_a_server_only_if_the_owner_lists_it(open_page):
     expect(page.get_by_label("This page’s own")).to_be_checked()
 
 
-@pytest.mark.parametrize("width", [375, 1280])
+@pytest.mark.parametrize("width", [pytest.param(375, marks=pytest.mark.long), 1280])
 @pytest.mark.parametrize("counted", ["exact", pytest.param("totals", marks=pytest.mark.long)])
 def test_a_servers_trace_plays_on_any_screen(open_page, tmp_path, counted, width):
     toyrun.server_trace(counted, beside=counted == "exact").save(path := tmp_path / "served.jsonl")
