@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import httpx
@@ -27,6 +27,11 @@ PATIENCE = 1_800.0  # seconds; a busy machine takes its time
 ACTS = ("run", "run", "stop", "left", "twice", "reload", "language", "theory", "theory", "audit", "phone")
 MARK = re.compile(r"visitor[0-9]+x[0-9]+")
 REFUSALS = ("Too many", "Nobody took")
+FULL = "Queue is full"  # Gradio's own words to programs; visitors of the page read ours
+
+
+class Refused(Exception):
+    """There is no place in the line."""
 
 
 @contextlib.contextmanager
@@ -67,6 +72,8 @@ class Crowd:
             self.counts[kind] += 1
             try:
                 await getattr(self, kind)(name, rng)
+            except Refused:
+                self.counts["refused"] += 1
             except (httpx.HTTPError, ValueError, KeyError) as error:
                 self.lost.append(f"{kind}: {type(error).__name__} {error}"[:160])
         self.now -= 1
@@ -74,7 +81,19 @@ class Crowd:
     async def ask(self, name: str, **arguments: Any) -> str:
         self.counts["requests"] += 1
         told = await self.client.post(f"gradio_api/call/v2/{name}", json=arguments)
+        if told.status_code == 503 and FULL in told.text:
+            raise Refused
         return str(told.json()["event_id"])
+
+    async def in_the_end(
+        self, act: Callable[[str, random.Random], Awaitable[None]], mark: str, rng: random.Random
+    ) -> None:
+        """Asks again until there is a place in the line."""
+        while True:
+            try:
+                return await act(mark, rng)
+            except Refused:
+                await asyncio.sleep(1)
 
     async def lines(self, name: str, event: str) -> AsyncIterator[tuple[str, Any]]:
         """Its answers as they come: the kind of each, and what it holds."""
@@ -177,7 +196,7 @@ async def crowd(url: str, visitors: int, acts: int) -> Crowd:
         await asyncio.gather(*(found.visit(number, acts) for number in range(1, visitors + 1)))
         found.now = -1
         try:  # the machine is free again: those who left hold nothing up
-            await found.run("visitor999999x0", random.Random(0))
+            await found.in_the_end(found.run, "visitor999999x0", random.Random(0))
         except (httpx.HTTPError, ValueError, KeyError) as error:
             found.lost.append(f"afterwards: {error}")
             found.now = -2
