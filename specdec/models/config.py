@@ -63,7 +63,7 @@ class Config:
         """ValueError, with the reason, for a model that is not of the Llama family."""
         kind = data.get("model_type")
         if kind not in FAMILIES:
-            raise ValueError(f"{kind} models are not among {', '.join(FAMILIES)}")
+            raise ValueError(f"{brief(kind)} models are not among {', '.join(FAMILIES)}")
         check_quantisation(data)
         if lacking := [name for name in NEEDED if data.get(name) is None]:
             raise ValueError(f"config.json lacks {', '.join(lacking)}")
@@ -75,7 +75,7 @@ class Config:
         if not is_complete(data):
             data = completed(kind, data)
         if data["hidden_act"] != "silu":
-            raise ValueError(f"the activation {data['hidden_act']} is not supported")
+            raise ValueError(f"the activation {brief(data['hidden_act'])} is not supported")
         if flag(data, "mlp_bias"):
             raise ValueError("biases in the MLP are not supported")
         layers, heads = whole(data, "num_hidden_layers"), whole(data, "num_attention_heads")
@@ -190,7 +190,7 @@ def check_rotary(said: Any) -> None:
     for name, value in said.items():
         if isinstance(value, (str, list, dict)) and name not in ("rope_type", "type"):
             raise ValueError(
-                f"{name} of rotary scaling {kind} in config.json is {brief(repr(value))}; it would be a number"
+                f"{brief(name)} of rotary scaling {kind} in config.json is {brief(repr(value))}; it would be a number"
             )
 
 
@@ -237,7 +237,7 @@ def sliding_windows(kind: str, data: Mapping[str, Any], layers: int) -> dict[int
             )
         return dict.fromkeys(range(layers), whole(data, "sliding_window"))
     if others := set(kinds or ()) - {SLIDING, FULL}:
-        raise ValueError(f"layer_types in config.json names {min(others)}, which is not supported")
+        raise ValueError(f"layer_types in config.json names {brief(min(others))}, which is not supported")
     return {i: whole(data, "sliding_window") for i, name in enumerate(kinds or ()) if name == SLIDING}
 
 

@@ -358,6 +358,22 @@ def test_what_would_be_read_wrongly_is_refused_with_one_sentence(what: str, tmp_
     assert re.search(reason, said), said
 
 
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("model_type", {"a" * 5_000: 1}),
+        ("hidden_act", "a" * 5_000),
+        ("rope_parameters", {"rope_type": "default", "rope_theta": 1e4, "a" * 5_000: "b"}),
+        ("layer_types", ["a" * 5_000]),
+    ],
+)
+def test_what_a_config_says_at_length_is_quoted_in_short(name: str, value: Any) -> None:
+    _, config = source("qwen3")
+    with pytest.raises(ValueError) as told:
+        Config.read({**config, name: value})
+    assert "aaa" in str(told.value) and len(str(told.value)) < 500
+
+
 def test_the_embedded_configs_are_read_without_transformers_and_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [json.loads(path.read_text()) for path in zoo.EMBEDDED.rglob("config.json")]
     found = [data for data in found if "model_type" in data]

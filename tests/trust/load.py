@@ -57,7 +57,8 @@ def app(*options: str, **environment: str) -> Iterator[tuple[str, subprocess.Pop
 class Crowd:
     def __init__(self, url: str) -> None:
         self.url, self.counts, self.mixed, self.lost = url, Counter[str](), 0, list[str]()
-        limits = httpx.Limits(max_connections=2_000, max_keepalive_connections=200)
+        # A connection for each request: one kept open may be closed by the server just as the next one is sent.
+        limits = httpx.Limits(max_connections=2_000, max_keepalive_connections=0)
         self.client = httpx.AsyncClient(base_url=url, timeout=PATIENCE, limits=limits)
         self.most = self.now = 0
 
