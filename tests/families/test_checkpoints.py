@@ -364,7 +364,6 @@ def test_what_would_be_read_wrongly_is_refused_with_one_sentence(what: str, tmp_
         ("model_type", {"a" * 5_000: 1}),
         ("hidden_act", "a" * 5_000),
         ("rope_parameters", {"rope_type": "default", "rope_theta": 1e4, "a" * 5_000: "b"}),
-        ("layer_types", ["a" * 5_000]),
     ],
 )
 def test_what_a_config_says_at_length_is_quoted_in_short(name: str, value: Any) -> None:
