@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 
 from . import describe
-from .drafters.base import Drafter, NoDrafter
+from .drafters.base import Drafter, Guided, NoDrafter
 from .events import Committed, Drafted, Event, Failed, Finished, FinishReason, Started, Verified
+from .grammar import Guide
 from .models.base import LanguageModel
 from .sampling import Chooser, probabilities, SharedNoiseChooser
 from .text import TextStream
@@ -45,7 +46,7 @@ class DraftError(ValueError):
 
 @dataclass
 class Task:
-    """Everything that defines a run, apart from its randomness."""
+    """Everything that defines a run, apart from its randomness. Drafter and guide serve one run."""
 
     target: LanguageModel[Any]
     prompt: Sequence[int]
@@ -57,6 +58,7 @@ class Task:
     token_bytes: Callable[[int], bytes] = lambda token: f" {token}".encode()
     piece: Callable[[int], str] = lambda token: f" {token}"
     lane: str = "speculative"
+    guide: Guide | None = None  # by the grammar that the text has to follow
     details: bool = True  # the laws at every position, for people; False is the light form for measurements
 
 
@@ -116,7 +118,10 @@ class Transcript:
         self.text = ""
         self.cycle = 0  # the one that is running
         self.spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}  # seconds
-        self.reason: FinishReason | None = None if self.wanted > 0 else self._at_limit
+        self._guide = task.guide
+        self.reason: FinishReason | None = (
+            self._at_limit if self.wanted <= 0 else "end" if self._guide and self._guide.done else None
+        )
 
     @property
     def wanted(self) -> int:
@@ -138,6 +143,9 @@ class Transcript:
                 self.tokens.append(token)
                 ends = token in self._ends
                 readable += "" if ends else self._stream.push(token)
+                if self._guide:
+                    self._guide.take(token)
+                    ends = ends or self._guide.done
                 if self._stream.stopped or ends or self.wanted == 0:
                     self.reason = "stop" if self._stream.stopped else "end" if ends else self._at_limit
                     readable += self._stream.flush()
@@ -185,6 +193,8 @@ def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
 def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
     target, params, lane, drafter = task.target, task.params, task.lane, task.drafter
     tokens, noise, failures = transcript.tokens, SharedNoiseChooser(params.seed), 0
+    if task.guide:
+        guide_drafter(drafter, task.guide)
     costs = getattr(drafter, "costs", None)
     yield Started(lane, drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless, costs)
 
@@ -220,7 +230,7 @@ def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwat
             logits = target.forward(block, cache, proposal.parents, len(proposal) + 1)
             check_logits(logits)
             verified = watch.now()
-            rows = probabilities(logits, params)
+            rows = probabilities(task.guide.judging(logits, proposal) if task.guide else logits, params)
             verdict = task.rule.verify(proposal, rows, chooser)
             cache.keep(len(tokens), verdict.path)
         transcript.spend("verify", verified - start)
@@ -242,6 +252,13 @@ def draft(drafter: Drafter, tokens: Sequence[int], k: int, task: Task, chooser: 
     except Exception as error:
         return Proposal(), f"{type(error).__name__}: {error}"
     return proposal, None
+
+
+def guide_drafter(drafter: Drafter, guide: Guide) -> None:
+    """Have it draft what the grammar allows, where it can."""
+    inner = getattr(drafter, "inner", drafter)
+    if isinstance(inner, Guided):
+        inner.guide = guide
 
 
 def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Status = Literal["accepted", "rejected", "discarded"]
 Kind = Literal["resampled", "bonus"]
 
-MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH = 4096, 4, 64
+MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH, MAX_GRAMMAR = 4096, 4, 64, 2_000
 MIN_SEED, MAX_SEED = -(2**63), 2**64 - 1  # what torch's generators take, and what a trace can hold
 TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
 
@@ -42,7 +42,8 @@ class SamplingParams:
     """How a token is drawn, and when to stop. `temperature` 0 means greedy.
 
     `top_k` 0 and `top_p` 1 switch those filters off. `stop` strings end the text where they begin.
-    `ignore_end` keeps going after the end token, for measurements of equal length.
+    `ignore_end` keeps going after the end token, for measurements of equal length. `grammar` is a regular expression
+    (`expression.py`) that the new text has to match, or to begin where `max_tokens` or a stop string cut it.
     """
 
     temperature: float = 0.0
@@ -52,6 +53,7 @@ class SamplingParams:
     seed: int = 0
     stop: tuple[str, ...] = ()
     ignore_end: bool = False
+    grammar: str | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.temperature <= 100.0:
@@ -66,6 +68,8 @@ class SamplingParams:
             raise ValueError("seed must lie between -2^63 and 2^64 - 1")
         if len(self.stop) > MAX_STOPS or not all(0 < len(s) <= MAX_STOP_LENGTH for s in self.stop):
             raise ValueError(f"at most {MAX_STOPS} stop strings of 1 to {MAX_STOP_LENGTH} characters")
+        if self.grammar is not None and (len(self.grammar) > MAX_GRAMMAR or has_half_characters(self.grammar)):
+            raise ValueError(f"grammar must be a regular expression of at most {MAX_GRAMMAR} characters")
 
 
 def is_chain(parents: Sequence[int]) -> bool:

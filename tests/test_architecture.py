@@ -8,23 +8,25 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1] / "specdec"
-READING = "types sampling verify rules events text describe engine".split()
+READING = "types sampling verify rules events text describe grammar engine".split()
 ALLOWED = {
     "types": set(),
     "text": set(),
     "paths": set(),
     "sampling": {"types"},
+    "expression": {"types"},
+    "grammar": {"types", "expression"},
     "verify": {"types", "sampling"},
     "rules": {"types", "sampling", "verify"},
     "events": {"types"},
     "describe": {"types", "events", "sampling"},
-    "engine": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
+    "engine": {"types", "events", "verify", "sampling", "text", "describe", "grammar", "models", "drafters"},
     "models": {"types", "models"},
-    "drafters": {"types", "sampling", "models", "drafters"},
+    "drafters": {"types", "sampling", "grammar", "models", "drafters"},
     "figures": {"types", "events", "figures"},
     "methods": {"models", "drafters"},
     "families": {"types", "methods", "text", "paths", "models", "drafters", "figures", "families"},
-    "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules"},
+    "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules", "grammar"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "lanes"} - {"text"},
     "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"},

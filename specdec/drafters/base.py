@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from ..grammar import Guide
 from ..models.cache import StaticCache
 from ..models.view import TargetView
 from ..sampling import Chooser, favourites, probabilities
@@ -43,7 +44,17 @@ class NoDrafter:
         return Proposal()
 
 
-class ChainDrafter:
+class Guided:
+    """A drafter that masks its law where the text follows a grammar. Others propose what may be forbidden."""
+
+    guide: Guide | None = None
+
+    def masked(self, logits: Tensor | None, drafted: Sequence[int]) -> Tensor | None:
+        """Logits after the text and `drafted`; None where nothing can be drafted.  # [1, V]"""
+        return logits if logits is None or self.guide is None else self.guide.drafting(logits, drafted)
+
+
+class ChainDrafter(Guided):
     """The loop of drafters that draft token by token; a subclass computes one step."""
 
     enough: Enough | None = None
@@ -69,7 +80,7 @@ class ChainDrafter:
         seconds: list[float] = []
         started = time.perf_counter()
         while len(drafted) < k:
-            logits = self.step(pending)
+            logits = self.masked(self.step(pending), drafted)
             if logits is None:
                 break
             token, law = self.draw(logits, params, chooser, len(drafted))

@@ -26,7 +26,7 @@ from ..models.config import Config, FULL, SLIDING, whole
 from ..models.transformer import layer_tensors, linear, Transformer
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
-from .base import Reader, ReadingChain, siblings
+from .base import Guided, Reader, ReadingChain, siblings
 
 # Of a tree: nodes opened a level and children of each, levels, nodes drafted. With the text's last token these are
 # eight rows, up to which a pass on a CPU grows slowly.
@@ -215,7 +215,16 @@ class Node:
     feature: Tensor  # [hidden], the state of its parent: what it is read with
 
 
-class Eagle3TreeDrafter(Reader[Eagle3Head]):
+def path_to(nodes: Sequence[Node], node: int) -> list[int]:
+    """The tokens from the text down to `node`, itself included; none for -1."""
+    tokens = []
+    while node >= 0:
+        tokens.append(nodes[node].token)
+        node = nodes[node].parent
+    return tokens[::-1]
+
+
+class Eagle3TreeDrafter(Reader[Eagle3Head], Guided):
     """Greedy: the tree of EAGLE-2 (arXiv 2406.16858), which holds the likeliest nodes of all.
 
     Where tokens are drawn, a choice by what was drawn would change its law: then the shape is fixed, a chain whose
@@ -232,11 +241,14 @@ class Eagle3TreeDrafter(Reader[Eagle3Head]):
 
     def _drawn(self, pending: list[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
         depth = min(k, NODES)
-        spare, node = NODES - depth, -1
+        spare, node, path = NODES - depth, -1, list[int]()
         drafted, parents, laws, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
         for level in range(depth):
-            law = probabilities(self.head.logits(self.read_on(pending)), params)[0]
+            logits = self.masked(self.head.logits(self.read_on(pending)), path)
+            if logits is None:
+                break
+            law = probabilities(logits, params)[0]
             width, first = min(WIDTH, 1 + spare // depth + (level < spare % depth)), len(drafted)
             for token, q in siblings(law, width, chooser, level):
                 drafted.append(token)
@@ -246,7 +258,8 @@ class Eagle3TreeDrafter(Reader[Eagle3Head]):
                 seconds.append(now - started)
                 started = now
             node, pending = first, [drafted[first]]
-        return Proposal(tuple(drafted), tuple(parents), torch.stack(laws), tuple(seconds))
+            path += pending
+        return Proposal(tuple(drafted), tuple(parents), torch.stack(laws) if laws else None, tuple(seconds))
 
     def _likeliest(self, pending: list[int], k: int) -> Proposal:
         """Open the most probable nodes of each level, keep the best of all by joint probability: point masses."""
@@ -259,7 +272,8 @@ class Eagle3TreeDrafter(Reader[Eagle3Head]):
             if level:  # open nodes are read again with their children: a few more rows cost less than a mask for them
                 opened += frontier
                 states = self._reopened(root, pending[-1], [nodes[i] for i in opened], opened)[-len(frontier) :]
-            for parent, state, scores, ids in zip(frontier, states, *self.head.candidates(states, WIDTH), strict=True):
+            found = self._candidates(states, [path_to(nodes, i) for i in frontier])
+            for parent, state, scores, ids in zip(frontier, states, *found, strict=True):
                 above = nodes[parent].score if level else 0.0
                 nodes += [
                     Node(token, parent, level, above + score, state) for score, token in zip(scores, ids, strict=True)
@@ -279,6 +293,19 @@ class Eagle3TreeDrafter(Reader[Eagle3Head]):
             None,
             tuple(spent.pop(nodes[i].level, 0.0) for i in kept),  # the first node of a level carries its time
         )
+
+    def _candidates(self, states: Tensor, paths: list[list[int]]) -> tuple[list[list[float]], list[list[int]]]:
+        """The head's, of what a grammar allows after each of the drafted `paths`.  # [n, hidden] -> n lists each"""
+        if self.guide is None:
+            return self.head.candidates(states, WIDTH)
+        scores, ids = list[list[float]](), list[list[int]]()
+        for row, path in zip(self.head.logits(states), paths, strict=True):
+            masked = self.masked(row[None], path)
+            best = torch.zeros(0) if masked is None else masked[0].float().log_softmax(-1)
+            values, tokens = best.topk(min(WIDTH, len(best)))
+            scores.append(values[values > float("-inf")].tolist())
+            ids.append(tokens[values > float("-inf")].tolist())
+        return scores, ids
 
     def _reopened(self, root: Tensor, token: int, nodes: list[Node], places: list[int]) -> Tensor:
         """The states after `nodes`, read as a tree that follows the text's last pair.  # [nodes, hidden]"""

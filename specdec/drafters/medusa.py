@@ -23,7 +23,7 @@ from ..models.transformer import kept, linear
 from ..models.view import TargetView
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter, siblings
+from .base import ChainDrafter, Guided, siblings
 
 Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice of head 1 after the best of head 0
 
@@ -151,8 +151,11 @@ class MedusaDrafter(ChainDrafter):
         yield from self.heads.logits(last_state(self.view), k)[:, None]
 
 
-class MedusaTreeDrafter:
-    """A tree of fixed shape. Greedy, its tokens are the heads' best choices; else siblings are drawn."""
+class MedusaTreeDrafter(Guided):
+    """A tree of fixed shape. Greedy, its tokens are the heads' best choices; else siblings are drawn.
+
+    All tokens of a level have one law, whatever stands before them, so a grammar can mask that of the first alone.
+    """
 
     name = "medusa:tree"
 
@@ -165,6 +168,9 @@ class MedusaTreeDrafter:
             return Proposal()
         started = time.perf_counter()
         logits = self.heads.logits(last_state(self.view), max(map(len, paths)))
+        if (first := self.masked(logits[:1], [])) is None:
+            return Proposal()
+        logits = torch.cat((first, logits[1:]))
         width = 1 + max(map(max, paths))
         choices: list[list[tuple[int, Tensor | None]]]
         if params.temperature == 0.0:

@@ -9,6 +9,7 @@ from ..engine import check_prompt, PromptError, Task
 from ..events import Event
 from ..families.zoo import Family
 from ..gpu.lane import generate
+from ..grammar import Grammar, Guide
 from ..methods import adapted, known
 from ..types import has_half_characters, Said, SamplingParams
 from ..verify import RejectionSampling, Rule
@@ -29,6 +30,9 @@ def tasks(
         raise PromptError(Said("The prompt is empty. Type a few words to start from."))
     if has_half_characters(prompt):
         raise PromptError(Said("The prompt holds half of a character (a lone surrogate). Delete it and type it again."))
+    if peer and params.grammar is not None:
+        raise ValueError(Said("transformers' own generation has no grammar here; leave one of the two out"))
+    grammar = grammar_of(family, params)
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)
@@ -43,12 +47,21 @@ def tasks(
         target, drafter = family.lane(drafter_name, capacity)
         return Task(
             target, tokens, params, drafter, k, rule, end_tokens=family.end_tokens,
-            token_bytes=family.pieces.bytes, piece=family.pieces.piece, lane=lane, details=details,
+            token_bytes=family.pieces.bytes, piece=family.pieces.piece, lane=lane,
+            guide=Guide(grammar) if grammar else None, details=details,
         )  # fmt: skip
 
     plain = judge if judge.lossless else RejectionSampling()
     beside = {PEER: task(PEER, drafter, k, RejectionSampling())} if peer else {}
     return {SPECULATIVE: task(SPECULATIVE, drafter, k, judge), **beside, PLAIN: task(PLAIN, "none", 0, plain)}
+
+
+def grammar_of(family: Family, params: SamplingParams) -> Grammar | None:
+    """What `params.grammar` allows these tokens. ValueError where it cannot be used."""
+    if params.grammar is None:
+        return None
+    ends = () if params.ignore_end else family.end_tokens
+    return Grammar.of(params.grammar, family.pieces.bytes, family.target.vocabulary, ends)
 
 
 def race(
@@ -63,8 +76,8 @@ def race(
 ) -> Generator[Event, None, None]:
     """Run all lanes; their events come interleaved by the lanes' clocks. `peer` adds transformers' own generation.
 
-    PromptError for a prompt that is empty or too long, ValueError for an unknown drafter or rule, and for a peer that
-    has no such drafter.
+    PromptError for a prompt that is empty or too long, ValueError for an unknown drafter or rule, for a grammar that
+    cannot be used, and for a peer that has no such drafter or no grammar.
     """
     lanes = tasks(family, prompt, drafter, k, params or SamplingParams(), details, rule, peer)
     for task in lanes.values():
