@@ -95,6 +95,8 @@ def check_prompt(task: Task) -> None:
     if len(task.prompt) >= task.target.context:
         told = {"n": len(task.prompt), "limit": task.target.context - 1}
         raise PromptError(Said("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told))
+    if task.params.grammar is not None and task.guide is None:
+        raise ValueError("a task with a grammar needs its guide: Guide(Grammar.of(…)), as in `lanes/race.py`")
     if not 0 <= task.k <= MAX_NODES:
         raise ValueError(f"k must lie between 0 and {MAX_NODES}, not {task.k}")
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NoReturn
 
-from .types import MAX_GRAMMAR, Said
+from .types import MAX_GRAMMAR
 
-MAX_STATES, MAX_NODES, MAX_NESTING = 2_000, 20_000, 50
+MAX_STATES, MAX_NODES, MAX_NESTING = 1_000, 10_000, 50
 DEAD, START = 0, 1
 
 Ranges = list[tuple[int, int]]  # of characters, sorted, both ends included
@@ -27,7 +28,7 @@ WORD: Ranges = [(48, 57), (65, 90), (95, 95), (97, 122)]
 SPACE: Ranges = [(9, 13), (32, 32)]
 CLASSES = {"d": DIGITS, "w": WORD, "s": SPACE}
 CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
-SPECIAL = "\\.[]{}()*+?|^$"
+HEXADECIMAL = "0123456789abcdefABCDEF"
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,11 @@ class Automaton:
             state = self.table[state][byte]
         return state
 
-    def is_complete(self, state: int) -> bool:
-        """The text may end here, and cannot go on."""
-        return state in self.accepting and not any(self.table[state])
-
 
 def compiled(expression: str) -> Automaton:
     """ValueError, in one sentence, for what cannot be read, matches no text, or is too large."""
     if len(expression) > MAX_GRAMMAR:
-        raise ValueError(Said("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
+        raise ValueError(f"the grammar has more than {MAX_GRAMMAR} characters")
     nodes = Nodes()
     last = Parser(expression).whole()(nodes, nodes.new())
     return trimmed(*determined(nodes, last))
@@ -68,7 +65,7 @@ class Nodes:
 
     def new(self) -> int:
         if len(self.moves) == MAX_NODES:
-            raise ValueError(Said("The grammar is too large: it repeats too much."))
+            raise ValueError("the grammar is too large: it repeats too much")
         self.moves.append([])
         self.silent.append([])
         return len(self.moves) - 1
@@ -183,7 +180,7 @@ def merged(ranges: Ranges) -> Ranges:
 
 def all_but(ranges: Ranges) -> Ranges:
     ends = [(-1, -1), *merged(ranges), (LAST + 1, LAST + 1)]
-    return [(a[1] + 1, b[0] - 1) for a, b in zip(ends, ends[1:], strict=False) if a[1] + 1 <= b[0] - 1]
+    return [(a[1] + 1, b[0] - 1) for a, b in pairwise(ends) if a[1] + 1 <= b[0] - 1]
 
 
 class Parser:
@@ -208,10 +205,7 @@ class Parser:
 
     def refuse(self, why: str) -> NoReturn:
         where = self.text[self.at : self.at + 12]
-        raise ValueError(
-            Said("The grammar cannot be read at {where!r}, character {at}: {why}.", where=where, at=self.at + 1,
-                 why=Said(why))
-        )  # fmt: skip
+        raise ValueError(f"the grammar cannot be read at character {self.at + 1}, {where!r}: {why}")
 
     def choice(self) -> Part:
         self.depth += 1
@@ -260,7 +254,7 @@ class Parser:
             if self.next(","):
                 most = None if self.text[self.at : self.at + 1] == "}" else self.number()
             if not self.next("}") or (most is not None and most < least):
-                self.refuse("a repeat is {m}, {m,} or {m,n}")
+                self.refuse("a repeat is {m}, {m,} or {m,n}, with numbers below 1000")
             part = repeated(part, least, most)
         else:
             return part
@@ -272,8 +266,8 @@ class Parser:
         start = self.at
         while self.next() and self.text[self.at] in "0123456789":
             self.at += 1
-        if not 0 < self.at - start <= 5:
-            self.refuse("a repeat is {m}, {m,} or {m,n}")
+        if not 0 < self.at - start <= 3:
+            self.refuse("a repeat is {m}, {m,} or {m,n}, with numbers below 1000")
         return int(self.text[start : self.at])
 
     def set_of(self) -> Ranges:
@@ -287,9 +281,10 @@ class Parser:
                     first = [*first, (45, 45)]
                 else:
                     last = self.character() if self.next() else [(0, 0)]
-                    if len(first) > 1 or len(last) > 1 or last[0][1] < first[0][0]:
+                    (low, up_to), (at_least, high) = first[0], last[0]
+                    if len(first) > 1 or len(last) > 1 or low != up_to or at_least != high or high < low:
                         self.refuse("this is no range of characters")
-                    first = [(first[0][0], last[0][1])]
+                    first = [(low, high)]
             ranges += first
         return all_but(ranges) if opposite else merged(ranges)
 
@@ -305,8 +300,9 @@ class Parser:
         if letter.lower() in CLASSES:
             return CLASSES[letter] if letter.islower() else all_but(CLASSES[letter.lower()])
         if letter in "xu":
-            digits = self.text[self.at : self.at + (2 if letter == "x" else 4)]
-            if len(digits) != (2 if letter == "x" else 4) or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
+            count = 2 if letter == "x" else 4
+            digits = self.text[self.at : self.at + count]
+            if len(digits) < count or not all(digit in HEXADECIMAL for digit in digits):
                 self.refuse("a character's number has two or four digits: \\x41, \\u00e9")
             self.at += len(digits)
             return [(int(digits, 16),) * 2]
@@ -328,11 +324,11 @@ def determined(nodes: Nodes, last: int) -> tuple[list[list[int]], set[int]]:
             for place in range(bisect_right(cuts, low) - 1, bisect_right(cuts, high)):
                 ways[place].add(after)
         row: list[int] = []
-        for low, high, way in zip(cuts, cuts[1:], ways, strict=False):
+        for (low, high), way in zip(pairwise(cuts), ways, strict=False):
             reached = nodes.reached(list(way))
             if reached not in sets:
                 if len(sets) == MAX_STATES:
-                    raise ValueError(Said("The grammar is too large: it has more than {limit} states.", limit=MAX_STATES))
+                    raise ValueError(f"the grammar is too large: it has more than {MAX_STATES} states")
                 sets[reached] = len(sets)
                 waiting.append(reached)
             row += [sets[reached]] * (high - low)
@@ -352,6 +348,6 @@ def trimmed(table: list[list[int]], accepting: set[int]) -> Automaton:
         alive |= new
         left += new
     if START not in alive:
-        raise ValueError(Said("The grammar matches no text."))
+        raise ValueError("the grammar matches no text")
     kept = [[after if after in alive else DEAD for after in row] for row in table]
     return Automaton(kept, frozenset(accepting))

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .expression import Automaton, compiled, DEAD, START
-from .types import Proposal, Said
+from .types import Proposal
 
 
 class Grammar:
@@ -32,7 +32,7 @@ class Grammar:
 
     def __init__(self, automaton: Automaton, spelled: Sequence[bytes], end_tokens: Collection[int] = ()) -> None:
         """`spelled` has the bytes of every token. ValueError where these tokens spell no text of the grammar."""
-        self._accepting, self._ends = automaton.accepting, sorted(end_tokens)
+        self._accepting, self._ends = automaton.accepting, torch.tensor(sorted(end_tokens), dtype=torch.long)
         self._over = len(automaton.table)  # the state after an end token
         self._table = torch.tensor([*automaton.table, [DEAD] * 256])  # [states, 256]
         # Tokens from the longest to the shortest, column by column: a state's row is found in a few steps.
@@ -48,7 +48,7 @@ class Grammar:
         if not {byte for row in automaton.table for byte, after in enumerate(row) if after} <= alone:
             self._alive = self._with_an_end()
         if self._alive is not None and START not in self._alive:
-            raise ValueError(Said("The model's tokens spell no text of the grammar."))
+            raise ValueError("the model's tokens spell no text of the grammar")
 
     @classmethod
     def of(
@@ -85,7 +85,7 @@ class Grammar:
         row = torch.full((self._vocabulary,), DEAD, dtype=torch.int16)
         row[self._order] = after.short()
         if self._alive is not None:
-            row[torch.isin(row, torch.tensor(sorted(self._alive)), invert=True)] = DEAD
+            row[torch.isin(row, torch.tensor(sorted(self._alive), dtype=row.dtype), invert=True)] = DEAD
         if state in self._accepting:
             row[self._ends] = self._over
         return row
@@ -140,7 +140,7 @@ class Guide:
             states.append(self.grammar.next(states[parent + 1], token))
         rows = torch.stack([self._masked(row, state) for row, state in zip(logits, states, strict=True)])
         if not is_a_law(rows):
-            raise ValueError(Said("The model gives no probability to anything that the grammar allows."))
+            raise ValueError("the model gives no probability to anything that the grammar allows")
         return rows
 
     def _masked(self, logits: Tensor, state: int) -> Tensor:

@@ -29,7 +29,7 @@ ALLOWED = {
     "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules", "grammar"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "lanes"} - {"text"},
-    "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
+    "traces": {"types", "expression", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
     "servers": {"types", "methods", "events", "models", "families", "proof", "lanes", "servers"},
     "export": {"models", "families", "export", "cli"},
     "serve": {"export", "cli"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ from specdec import cli as terminal
 from specdec.bench import __main__ as bench
 from specdec.bench import measure, peers, prompts
 from specdec.bench.options import Options
-from specdec.events import Failed, from_dict
+from specdec.events import Failed, Finished, from_dict
 from specdec.families.zoo import EMBEDDED, load
 from specdec.lanes import race as races
 from specdec.traces.file import Trace
@@ -56,6 +57,25 @@ def test_the_terminal_prints_events(capsys: pytest.CaptureFixture[str], tmp_path
     trace = Trace.load(saved)
     assert trace.header.source == "recorded" and trace.header.kind == "story"
     assert trace.events == tuple(events)
+
+
+def test_the_terminal_follows_a_grammar(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The trace keeps the grammar, and the audit reads it again."""
+    grammar, path = ' "[a-z]{2,5}"(, "[a-z]{2,5}")*\\.', tmp_path / "run.jsonl"
+    arguments = ["The words are", "--grammar", grammar, "--max-tokens", "16", "--save", str(path), "--device", "cpu"]
+    assert terminal.main(arguments) == 0
+    run = Trace.load(path)
+    settings, texts = run.summary()["settings"], run.summary()["texts"]
+    assert settings["grammar"] == grammar
+    for lane, text in texts.items():
+        reason = next(e.reason for e in run.events if isinstance(e, Finished) and e.lane == lane)
+        assert text.startswith(' "') and (reason == "length" or re.fullmatch(grammar, text))
+    assert terminal.main(["trace", str(path)]) == 0
+    capsys.readouterr()
+    bent = path.read_text().replace(json.dumps(grammar), json.dumps("[^o]*o{3}"))
+    path.write_text(bent)
+    assert terminal.main(["trace", str(path)]) == 1
+    assert "does not follow its grammar" in capsys.readouterr().out
 
 
 def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,6 +136,11 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--draft", "y"], "belong to a --target"),
         (["x", "--drafter", "adaptive:adaptive"], "cannot be adapted once more"),
         (["x", "--seed", "many"], "valid integer"),
+        (["x", "--grammar", "(a"], "the grammar cannot be read at character 3, '': a bracket is not closed"),
+        (["x", "--grammar", "a{2000}"], "a repeat is {m}, {m,} or {m,n}"),
+        (["x", "--grammar", "a" * 3000], "at most 2000 characters"),
+        (["x", "--grammar", "a", "--peer", "transformers"], "takes no grammar"),
+        (["x", "--grammar", "a", "--server", "http://127.0.0.1:9"], "a --server is watched without one"),
         (["x", "--nonsense"], "No such option"),
         (["prove", "--paths", "0"], "--paths"),
         (["prove", "/nowhere.py"], "cannot read /nowhere.py"),

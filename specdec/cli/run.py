@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed, Started, Verified
+from ..expression import compiled
 from ..figures.stats import Comparison, LaneStats
 from ..methods import EMBEDDED, EXIT, RULES
 from ..traces.cycle import AuditedCycle
@@ -44,6 +45,7 @@ def run(
     max_tokens: Annotated[int, Option()] = DEFAULTS.max_tokens,
     seed: Annotated[int, Option()] = DEFAULTS.seed,
     stop: Annotated[list[str], Option(help="a string that ends the text; may be repeated")] = [],  # noqa: B006
+    grammar: Annotated[str | None, Option(help="a regular expression that the whole new text has to match")] = None,
     family: Annotated[
         str,
         Option(help="'embedded', 'tuned' (its target tuned on code), or a folder with target/ and tokenizer/"),
@@ -77,12 +79,16 @@ def run(
         raise ValueError("--universal is for a --draft with another tokenizer than the --target")
     if save is not None:
         check_place(save)
-    params = SamplingParams(temperature, top_k, top_p, max_tokens, seed, tuple(stop))
+    params = SamplingParams(temperature, top_k, top_p, max_tokens, seed, tuple(stop), grammar=grammar)
+    if grammar is not None:
+        compiled(grammar)
     if server is None and (plain is not None or key_env != KEY):
         raise ValueError("--plain and --key-env belong to a --server")
     if server is not None:
         if target is not None or drafter or peer or rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
+        if grammar is not None:
+            raise ValueError("--grammar is for our own engine; a --server is watched without one")
         from .watch import watched
 
         header, told = watched(prompt, server, plain, key_env, params, kind, as_json)

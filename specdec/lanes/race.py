@@ -31,7 +31,7 @@ def tasks(
     if has_half_characters(prompt):
         raise PromptError(Said("The prompt holds half of a character (a lone surrogate). Delete it and type it again."))
     if peer and params.grammar is not None:
-        raise ValueError(Said("transformers' own generation has no grammar here; leave one of the two out"))
+        raise ValueError("transformers' own generation takes no grammar here; leave one of the two out")
     grammar = grammar_of(family, params)
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)

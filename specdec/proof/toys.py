@@ -12,10 +12,11 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from ..drafters.base import Drafter, siblings
+from ..drafters.base import Drafter, Guided, siblings
 from ..drafters.draft_model import DraftModelDrafter
 from ..engine import generate, Task
 from ..events import Committed, Failed
+from ..grammar import Grammar, Guide
 from ..rules import RULES
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
@@ -81,7 +82,7 @@ class TableModel(ByPrefix):
         return self._rows[prefix]
 
 
-class TreeDrafter:
+class TreeDrafter(Guided):
     """A small tree of drafts for the proof: `width` siblings a level, the first of which has children.
 
     `how` is "sampled" (i.i.d. siblings), "without replacement" (q conditional on the earlier siblings) or
@@ -99,7 +100,10 @@ class TreeDrafter:
         laws: list[Tensor] = []
         node, prefix = -1, tuple(tokens)
         for level in range(k):
-            law = probabilities(self.model.logits(prefix)[None], params)[0]
+            logits = self.masked(self.model.logits(prefix)[None], prefix[len(tokens) :])
+            if logits is None:
+                break
+            law = probabilities(logits, params)[0]
             width, first = min(self.width, int((law > 0).sum())), len(drafted)
             if self.how == "without replacement":
                 children = list(siblings(law, width, chooser, level))
@@ -128,6 +132,19 @@ class LookupToy:
 FULL_LAW = SamplingParams(temperature=1.0)
 
 
+class Unmasked(DraftModelDrafter):
+    """Draws from the draft model's whole law, whatever a grammar forbids, and reports that law."""
+
+    def masked(self, logits: Tensor | None, drafted: Sequence[int]) -> Tensor | None:
+        return logits
+
+
+@functools.lru_cache(256)
+def toy_grammar(expression: str, vocabulary: int, ends: frozenset[int]) -> Grammar:
+    """Token 0 is a, token 1 b, and so on."""
+    return Grammar.of(expression, lambda token: b"" if token in ends else bytes([ord("a") + token]), vocabulary, ends)
+
+
 @functools.lru_cache(256)
 def toy_models(vocabulary: int, seed: int) -> tuple[TableModel, TableModel]:
     """A target and a draft model that resembles it; kept, because an enumeration asks for them on every path."""
@@ -143,9 +160,10 @@ class Case:
     k: int = 2
     length: int = 3
     params: SamplingParams = FULL_LAW
-    drafter: str = "model"  # model | point | sampled | without replacement | top
+    drafter: str = "model"  # model | unmasked | point | sampled | without replacement | top
     seed: int = 0
     end: bool = False  # whether token V - 1 ends the text
+    grammar: str | None = None  # over the letters a, b, c, …, which the tokens spell
 
     def models(self) -> tuple[TableModel, TableModel]:
         return toy_models(self.vocabulary, self.seed)
@@ -153,34 +171,48 @@ class Case:
     def make_drafter(self, draft: TableModel) -> Drafter:
         if self.drafter == "model":
             return DraftModelDrafter(draft)
+        if self.drafter == "unmasked":  # what it says is what it draws from; the grammar it does not know
+            return Unmasked(draft)
         if self.drafter == "point":
             return LookupToy()
         return TreeDrafter(draft, how=self.drafter)
 
     def task(self, rule: Rule | None = None, drafter: Drafter | None = None) -> Task:
         target, draft = self.models()
-        ends = frozenset({self.vocabulary - 1} if self.end else ())
+        grammar = self.machine()
         params = replace(self.params, max_tokens=self.length + 1)
         return Task(
             target, PROMPT, params, drafter or self.make_drafter(draft), self.k,
-            rule or RejectionSampling(), ends, details=False,
+            rule or RejectionSampling(), self.ends, guide=Guide(grammar) if grammar else None, details=False,
         )  # fmt: skip
 
+    @property
+    def ends(self) -> frozenset[int]:
+        return frozenset({self.vocabulary - 1} if self.end else ())
+
+    def machine(self) -> Grammar | None:
+        return None if self.grammar is None else toy_grammar(self.grammar, self.vocabulary, self.ends)
+
     def exact_law(self) -> JointLaw:
-        """The target's own law of the text, by multiplying its rows."""
+        """The target's own law of the text, by multiplying its rows; under a grammar what that leaves of each."""
         return self.completed({(): 1.0}, self.length + 1)
 
     def completed(self, law: JointLaw, length: int) -> JointLaw:
         """`law` with its texts continued by the target to `length` tokens, or to the end token; longer ones are cut."""
-        target, _ = self.models()
+        target, grammar = self.models()[0], self.machine()
         full: JointLaw = {}
         left = list(law.items())
         while left:
             tokens, chance = left.pop()
-            if len(tokens) >= length or (self.end and tokens and tokens[-1] == self.vocabulary - 1):
+            state = functools.reduce(grammar.next, tokens, grammar.start) if grammar else 0
+            over = (tokens and tokens[-1] in self.ends) or (grammar is not None and grammar.is_done(state))
+            if len(tokens) >= length or over:
                 full[tokens[:length]] = full.get(tokens[:length], 0.0) + chance
                 continue
-            row = probabilities(target.logits((*PROMPT, *tokens))[None], self.params)[0].tolist()
+            logits = target.logits((*PROMPT, *tokens))[None]
+            if grammar is not None:
+                logits = logits.masked_fill(~grammar.allowed(state), -math.inf)
+            row = probabilities(logits, self.params)[0].tolist()
             left += [((*tokens, token), chance * p) for token, p in enumerate(row) if p > 0.0]
         return full
 

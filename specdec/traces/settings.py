@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..events import Finished, Law, Started
+from ..expression import compiled, DEAD
 from ..types import Said
 from .cycle import AuditedCycle
 from .laws import ROUNDING
@@ -53,7 +54,21 @@ def misended(started: Started, finished: Finished, total: int, text: str) -> Ite
         yield Said("the text has {total} tokens, of at most {limit}", total=total, limit=params.max_tokens)
     elif (reason == "length" and total < params.max_tokens) or (reason == "context" and total == params.max_tokens):
         yield Said("the lane ended with {total} tokens of {limit}", total=total, limit=params.max_tokens)
-    if (reason == "stop" and not params.stop) or (reason == "end" and params.ignore_end):
+    if (reason == "stop" and not params.stop) or (reason == "end" and params.ignore_end and not params.grammar):
         yield Said("the lane ended in a way that its settings exclude")
     if any(stop in text for stop in params.stop):
         yield Said("a stop string stands in the text")
+    if params.grammar is not None:
+        yield from ungrammatical(params.grammar, text, reason == "end")
+
+
+def ungrammatical(grammar: str, text: str, complete: bool) -> Iterator[Said]:
+    """A text that ended by itself is one of the grammar; one that was cut begins one, perhaps with half a character."""
+    try:
+        automaton = compiled(grammar)
+    except ValueError:
+        yield Said("the grammar of the settings cannot be read")
+        return
+    state = automaton.after((text if complete else text.removesuffix("\ufffd")).encode())
+    if state == DEAD or (complete and state not in automaton.accepting):
+        yield Said("the text does not follow its grammar")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -12,6 +13,8 @@ from toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
 from specdec.drafters import DraftModelDrafter, PromptLookupDrafter, SuffixDrafter
 from specdec.engine import check_proposal, generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished
+from specdec.expression import DEAD
+from specdec.grammar import Grammar, Guide
 from specdec.proof.toys import TableModel
 from specdec.sampling import Chooser, probabilities, RandomChooser
 from specdec.types import Proposal, SamplingParams
@@ -234,3 +237,34 @@ def test_a_suffix_continues_a_loop_as_a_loop_and_keeps_up_with_a_growing_text() 
     for token in (1, 2, 3, 1, 4, 1, 2):
         text.append(token)
         assert drafter.propose(text, 3, WARM, RandomChooser(0)).tokens == after(text, 3)
+
+
+# ---- under a grammar ----
+
+UNMASKED = ("prompt_lookup", "suffix", "medusa:tree", "universal")  # copies, heads blind to each other, own words
+GRAMMAR = Grammar.of("([a-h][g-w]{1,3})*", lambda token: bytes([ord("a") + token]), TARGET.vocabulary)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("params", [WARM, SamplingParams()], ids=["warm", "greedy"])
+def test_under_a_grammar_drafts_are_of_it_and_greedy_text_is_plain_decodings(name: str, params: SamplingParams) -> None:
+    make, masked = MAKERS[name], name.removeprefix("adaptive:") not in UNMASKED
+    params = replace(params, max_tokens=24)
+    events, plain = (
+        list(generate(Task(view, TEXT, params, maker(view), k, guide=Guide(GRAMMAR))))
+        for view, maker, k in ((view_of(), make, 4), (view_of(), MAKERS["none"], 0))
+    )
+    assert not any(isinstance(event, Failed) for event in events)
+    state = GRAMMAR.start
+    for event in events:
+        if isinstance(event, Drafted) and masked:
+            states = [state]
+            for token, parent in zip(event.tokens, event.parents, strict=True):
+                states.append(GRAMMAR.next(states[parent + 1], token))
+            assert DEAD not in states
+        if isinstance(event, Committed):
+            for token in event.tokens:
+                state = GRAMMAR.next(state, token)
+            assert state != DEAD
+    if params.temperature == 0.0:
+        assert text_of(events) == text_of(plain)

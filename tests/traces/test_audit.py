@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ from specdec import rules
 from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.drafters.base import Drafter
 from specdec.engine import generate, Task
-from specdec.events import Committed, Event, from_dict, to_dict, Verified
+from specdec.events import Committed, Event, Finished, from_dict, to_dict, Verified
 from specdec.families import zoo
+from specdec.grammar import Grammar, Guide
 from specdec.lanes.race import race
 from specdec.paths import ASSETS
 from specdec.proof.mistakes import CATALOGUE
@@ -95,6 +98,19 @@ def test_every_rule_on_every_draft_passes(drafter: str, rule: str, params: Sampl
     assert told.lossless is (rule != "typical")
     judged = sum(x.status != "discarded" for e in events if isinstance(e, Verified) for x in e.positions)
     assert told.decisions >= judged and (judged > 0) is (drafter != "none")
+
+
+@pytest.mark.parametrize("rule", ["rejection", "block"])
+@pytest.mark.parametrize("grammar", ["( [0-2]| [3-9]{1,2} [0-2])*", "( [0-9]{1,2}){7}"])
+def test_a_run_under_a_grammar_passes(rule: str, grammar: str) -> None:
+    machine = Grammar.of(grammar, lambda token: f" {token}".encode(), TARGET.vocabulary)
+    params = replace(WARM, grammar=grammar, max_tokens=20)
+    task = Task(TARGET, (1,), params, DRAFTERS["model"](), 4, rules.named(rule), guide=Guide(machine))
+    events = list(generate(task))
+    assert not account(events).faults
+    ended = events[-1]
+    assert isinstance(ended, Finished)
+    assert re.fullmatch(grammar, ended.text) if ended.reason == "end" else ended.reason == "length"
 
 
 def test_the_names_of_the_rules_are_the_engines() -> None:
@@ -431,6 +447,8 @@ def test_a_lane_that_is_gone_is_told() -> None:
         ({"max_tokens": 31}, "30 tokens of 31"),
         ({"top_k": 2}, "top-k is 2"),
         ({"stop": [" 1"]}, "stop string"),
+        ({"grammar": "( [0-9])* 1"}, "does not follow its grammar"),
+        ({"grammar": "(( [0-9]+){5}"}, "grammar of the settings cannot be read"),
     ],
 )
 def test_settings_that_the_run_did_not_have_are_found(change: dict[str, Any], reason: str) -> None:
