@@ -49,6 +49,15 @@ def vllm(completion: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
     return answer
 
 
+def test_a_server_is_asked_nothing_under_a_grammar() -> None:
+    with Stub(vllm(lambda _: Reply([], 500))) as stub:
+        server = connect(stub.address, limits=QUICK)
+        asked = len(stub.asked)
+        with pytest.raises(ServerError, match="without a grammar"):
+            lane.race(server, None, [1, 2], replace(PARAMS, grammar="a*"))
+        assert len(stub.asked) == asked
+
+
 def run(server: Server) -> tuple[str, list[Any]]:
     """The sentence of the failure, and the run; it must end like any other."""
     *_, last = lane.race(server, None, [1, 2], PARAMS)
