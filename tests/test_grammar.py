@@ -7,7 +7,7 @@ import functools
 import itertools
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 import torch
@@ -202,14 +202,14 @@ def test_to_mask_the_target_alone_is_no_mistake() -> None:
     for drafter in ("model", "unmasked"):
         case = Case(3, 1, 2, SamplingParams(temperature=1.0), drafter, 1, grammar="(ab?c)*")
         kept[drafter] = 0.0
-        for accepted, chance in paths(lambda chooser, task_of=case.task: accepted_in(task_of(), chooser), 1_000):
+        for accepted, chance in paths(functools.partial(accepted_in, case.task), 1_000):
             kept[drafter] += chance * accepted
         assert error_of(case) <= EXACT
     assert kept["unmasked"] < kept["model"] - 0.1
 
 
-def accepted_in(task: Task, chooser: Chooser) -> int:
-    return sum(event.accepted for event in generate(task, chooser) if isinstance(event, Committed))
+def accepted_in(task_of: Callable[[], Task], chooser: Chooser) -> int:
+    return sum(event.accepted for event in generate(task_of(), chooser) if isinstance(event, Committed))
 
 
 def test_shared_noise_writes_plain_decodings_text_under_a_grammar() -> None:
