@@ -245,15 +245,16 @@ UNMASKED = ("prompt_lookup", "suffix", "medusa:tree", "universal")  # copies, he
 GRAMMAR = Grammar.of("([a-h][g-w]{1,3})*", lambda token: bytes([ord("a") + token]), TARGET.vocabulary)
 
 
+def guided(make: Make, params: SamplingParams, k: int) -> list[Event]:
+    view = view_of()
+    return list(generate(Task(view, TEXT, params, make(view), k, guide=Guide(GRAMMAR))))
+
+
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("params", [WARM, SamplingParams()], ids=["warm", "greedy"])
 def test_under_a_grammar_drafts_are_of_it_and_greedy_text_is_plain_decodings(name: str, params: SamplingParams) -> None:
-    make, masked = MAKERS[name], name.removeprefix("adaptive:") not in UNMASKED
-    params = replace(params, max_tokens=24)
-    events, plain = (
-        list(generate(Task(view, TEXT, params, maker(view), k, guide=Guide(GRAMMAR))))
-        for view, maker, k in ((view_of(), make, 4), (view_of(), MAKERS["none"], 0))
-    )
+    masked, params = name.removeprefix("adaptive:") not in UNMASKED, replace(params, max_tokens=12)
+    events = guided(MAKERS[name], params, 4)
     assert not any(isinstance(event, Failed) for event in events)
     state = GRAMMAR.start
     for event in events:
@@ -267,4 +268,4 @@ def test_under_a_grammar_drafts_are_of_it_and_greedy_text_is_plain_decodings(nam
                 state = GRAMMAR.next(state, token)
             assert state != DEAD
     if params.temperature == 0.0:
-        assert text_of(events) == text_of(plain)
+        assert text_of(events) == text_of(guided(MAKERS["none"], params, 0))
