@@ -123,9 +123,9 @@ def variant(of: Method, name: str, folder: str, families: tuple[str, ...] = (EMB
     return replace(of, name=name, folder=folder, families=families, variant_of=of.name, card=None)
 
 
-def tree(of: Method, drafter: str) -> Method:
-    """The same part, drafting trees on the host."""
-    return replace(of, name=f"{of.name}:tree", drafter=drafter, tree=True, gpu="", variant_of=of.name, card=None)
+def tree(of: Method, drafter: str, gpu: str) -> Method:
+    """The same part, drafting trees."""
+    return replace(of, name=f"{of.name}:tree", drafter=drafter, tree=True, gpu=gpu, variant_of=of.name, card=None)
 
 
 # In the menu's order.
@@ -151,9 +151,9 @@ METHODS = {
             ),
         ),
         MEDUSA,
-        tree(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
+        tree(MEDUSA, "drafters.medusa.MedusaTreeDrafter", "MedusaTreeSteps"),
         EAGLE3,
-        tree(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
+        tree(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter", "Eagle3TreeSteps"),
         MTP,
         BLOCK,
         Method(

@@ -11,6 +11,7 @@ from torch import Tensor
 from toywords import foreign
 
 from specdec.drafters import AdaptiveDrafter, BlockHead, Drafter, Eagle3Head, MedusaHeads, MTPHead
+from specdec.gpu.drafting import Branching
 from specdec.methods import ADAPTIVE, EXIT, Method, METHODS
 from specdec.methods import MODEL as MODEL_PLACE
 from specdec.models.config import Config
@@ -142,8 +143,11 @@ EXIT_LAYER = 2
 
 def drafts_on(target: Transformer) -> dict[str, Any]:
     """What drafts for it on the device."""
-    eagle3 = Eagle3Head(Config.read(eagle3_config()), eagle3_weights(), target, TAPS)
-    return {"early_exit": EXIT_LAYER, "medusa": MedusaHeads(medusa_weights(), target), "eagle3": eagle3}
+    heads = {
+        "medusa": MedusaHeads(medusa_weights(), target),
+        "eagle3": Eagle3Head(Config.read(eagle3_config()), eagle3_weights(), target, TAPS),
+    }
+    return {"early_exit": EXIT_LAYER, **heads, **{f"{name}:tree": Branching(part) for name, part in heads.items()}}
 
 
 DRAFTS = drafts_on(TARGET)

@@ -267,6 +267,17 @@ def embedded(at: Scale) -> Iterator[Row]:
         }
 
 
+def trees(at: Scale) -> Iterator[Row]:
+    """Heads of that pair, drafting chains and trees: a tree's check has more rows, and its walk more kernels."""
+    family = zoo.load("embedded", torch.float32, at.device)
+    settings = [Setting(name + form, "story", 0.8, 4) for name in ("medusa", "eagle3") for form in ("", ":tree")]
+    found = pairs(family, PROMPTS["story"][: at.prompts], settings, at.tokens, at.repeats)
+    for setting in settings:
+        told = row(setting, found[setting], 0)
+        figures = ("draft_cost", "verify_cost", "tau", "measured_speedup", "tokens_per_second", "eager_because")
+        yield {"drafter": setting.drafter, **{name: told[name] for name in figures}}
+
+
 def lanes(at: Scale) -> Iterator[Row]:
     """Our lanes at the large shapes, K = 4, a draft kept with α = 0.8."""
     target, drafts = shapes.models(at.pair)
@@ -352,6 +363,7 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the seconds that ea
     "products": (products, 90),
     "steps": (steps, 150),
     "embedded": (embedded, 120),
+    "trees": (trees, 60),
     "lanes": (lanes, 120),
     "rivals": (rivals, 240),
     "drills": (drills, 60),

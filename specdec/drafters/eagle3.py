@@ -204,6 +204,13 @@ class Eagle3Drafter(ReadingChain[Eagle3Head]):
         return self.head.logits(self.read_on(pending))
 
 
+def drawn_widths(k: int) -> list[int]:
+    """How many siblings each level has, of a tree at most `k` deep whose tokens are drawn."""
+    depth = min(k, NODES)
+    each, more = divmod(NODES - depth, depth)
+    return [min(WIDTH, 1 + each + (level < more)) for level in range(depth)]
+
+
 @dataclass(slots=True)
 class Node:
     """A candidate of a tree."""
@@ -240,16 +247,14 @@ class Eagle3TreeDrafter(Reader[Eagle3Head], Guided):
         return self._likeliest(pending, k) if params.temperature == 0.0 else self._drawn(pending, k, params, chooser)
 
     def _drawn(self, pending: list[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        depth = min(k, NODES)
-        spare, node, path = NODES - depth, -1, list[int]()
+        node, widths, path = -1, drawn_widths(k), list[int]()
         drafted, parents, laws, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
-        for level in range(depth):
+        for level, width in enumerate(widths):
             logits = self.masked(self.head.logits(self.read_on(pending)), path)
             if logits is None:
                 break
-            law = probabilities(logits, params)[0]
-            width, first = min(WIDTH, 1 + spare // depth + (level < spare % depth)), len(drafted)
+            law, first = probabilities(logits, params)[0], len(drafted)
             for token, q in siblings(law, width, chooser, level):
                 drafted.append(token)
                 parents.append(node)

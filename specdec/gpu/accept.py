@@ -2,13 +2,15 @@
 
 Its specification is the plain walk (`verify.RejectionSampling`): for the same random numbers it keeps the same drafts
 and draws the same token; a test holds the two equal. Greedy decoding is the case of one-hot rows, a point mass the
-case without laws, plain decoding the case K = 0. Trees, other rules and models are not supported here.
+case without laws, plain decoding the case K = 0. Trees have a walk of their own (`trees.py`); other rules are judged on
+the host.
 
 An index that is a tensor of no dimensions, `x[i]`, would make torch read it on the host: indices here have one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -108,6 +110,11 @@ class Record:
         drafted, p, q, u = (tuple(numbers[HEAD + k * i : HEAD + k * i + n]) for i in range(4))
         return cls(int(accepted), int(token), tuple(map(int, drafted)), p, q, u, sound != 0.0, finite != 0.0)
 
+    @property
+    def nodes(self) -> range:
+        """Their places among all."""
+        return range(len(self.drafted))
+
     def verdict(self, law: Tensor | None = None) -> Verdict:
         """In the words of the walk."""
         judged = min(self.accepted + 1, len(self.drafted))
@@ -121,28 +128,49 @@ class Record:
         return Proposal.chain(list(self.drafted), laws)
 
 
-def numbers(seed: int, places: int, k: int) -> Tensor:
-    """A run's random numbers: a row for every length that its text may have.  # [places, 2 K + 1], float64
+@dataclass(frozen=True)
+class Extent:
+    """How large the drafts of a run are at most: tokens deep, tokens in all, and siblings."""
 
-    First the target's own token's, then K coins, then K for the drafts. Made on the host, so that a seed means
-    the same on every device.
+    depth: int
+    nodes: int
+    width: int = 1
+
+    @classmethod
+    def chain(cls, k: int) -> Extent:
+        return cls(k, k)
+
+    @property
+    def numbers(self) -> int:
+        """Random ones that a cycle needs: the target's own token's, a coin a node, and the drafts', level by level."""
+        return 1 + self.nodes + self.depth * self.width
+
+
+def numbers(seed: int, places: int, extent: Extent) -> Tensor:
+    """A run's: a row for every length that its text may have. Made on the host, so that a seed means the same on every
+    device.  # float64 [places, extent.numbers]
     """
     generator = torch.Generator().manual_seed(seed)
-    return torch.rand(places, 2 * k + 1, dtype=torch.float64, generator=generator)
+    return torch.rand(places, extent.numbers, dtype=torch.float64, generator=generator)
 
 
 class TableChooser(Chooser):
     """The same numbers for the plain loop."""
 
-    def __init__(self, seed: int, places: int, k: int) -> None:
-        self._table, self._k, self._row = numbers(seed, places, k), k, 0
+    def __init__(self, seed: int, places: int, extent: Extent) -> None:
+        self._table, self._extent, self._row = numbers(seed, places, extent), extent, 0
+        self._drawn: Counter[int] = Counter()  # siblings, by level
 
     def at(self, length: int) -> None:
         self._row = length
+        self._drawn.clear()
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
         kind, level = key
-        place = 0 if kind == "own" else 1 + self._k + level
+        place = 0
+        if kind == "draft":
+            place = 1 + self._extent.nodes + level * self._extent.width + self._drawn[level]
+            self._drawn[level] += 1
         return int(draw(probs, self._table[self._row, place : place + 1].to(probs.device)))
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:

@@ -1,9 +1,9 @@
 """One cycle on the device: draft, verify, accept, grow the text, and tell the host once.
 
 Two steps, each a CUDA graph where there is one (`graphs.py`): the whole draft loop (`drafting.py`), and one pass
-of the target followed by the accept step (`accept.py`). Text, length, random numbers and all caches stay on the
-device; the invariant is the loop's: *the target's cache holds every committed token except the last.* Plain decoding
-is K = 0. Each K has graphs of its own, so the host may choose another one for every cycle.
+of the target followed by the accept step (`accept.py`; of a tree the walk, `trees.py`). Text, length, random numbers
+and all caches stay on the device; the invariant is the loop's: *the target's cache holds every committed token except
+the last.* Plain decoding is K = 0. Each K has graphs of its own, so the host may choose another one for every cycle.
 """
 
 from __future__ import annotations
@@ -18,16 +18,21 @@ from ..models.transformer import Transformer
 from ..sampling import favourites, probabilities
 from ..types import SamplingParams
 from .accept import accept, draw, HEAD, numbers, packed, ratio, Record, Test
-from .drafting import deepest, Draft, look_up, steps_of, target_for, Text
+from .drafting import Branching, Draft, extent_of, look_up, places_beyond, steps_of, target_for, Text, TreeSteps
 from .graphs import aligned, bucket_for, Graphs
+from .ops import Branches
+from .trees import FIELDS, paths_of, TreeRecord, walk
+from .trees import packed as packed_tree
 
 
 class Cycle:
     """A target and a way of drafting for it, for texts of up to `capacity` tokens, one at a time.
 
-    `k` is the most that a cycle drafts, itself at most the number of Medusa's heads. The warps of `params` are part of
-    what is captured. ValueError if the draft model reads less.
+    `k` is how deep a cycle drafts at most, itself at most the number of Medusa's heads. The warps of `params` are part
+    of what is captured. ValueError if the draft model reads less. For trees there is `TreeCycle`: see `cycle_for`.
     """
+
+    fields = 4  # of a record, for every drafted token
 
     @torch.inference_mode()
     def __init__(
@@ -36,23 +41,26 @@ class Cycle:
     ) -> None:  # fmt: skip
         if isinstance(draft, Transformer) and draft.context < capacity:
             raise ValueError(f"the draft model reads at most {draft.context} tokens")
-        self.k, self.params, self.test = deepest(draft, k), params, test
-        self.capacity, size = capacity, aligned(capacity + self.k + 1)  # a draft may reach beyond the end
+        self.extent = extent_of(draft, k)
+        self.k, self.params, self.test = self.extent.depth, params, test
+        self._beyond = [places_beyond(draft, k) for k in range(self.k + 1)]
+        self.capacity, size = capacity, aligned(capacity + self._beyond[-1])  # a draft may reach beyond the end
         device = target.device
         self.target = target_for(draft, target, size)
         self.text = torch.zeros(size, dtype=torch.long, device=device)
         self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))
         self.most = torch.full_like(self.length, self.k)  # that any draft may count
-        self.drafted = torch.zeros_like(self.text[: self.k])
-        self._text = Text(self.text, self.length, self.drafted, self.target)
-        self.steps = None if draft is None or draft == "lookup" else steps_of(draft, self._text)
-        self.numbers = torch.zeros(size, 2 * self.k + 1, dtype=torch.float64, device=device)
+        nodes, drawn = self.extent.nodes, params.temperature > 0.0
+        self.drafted = torch.zeros_like(self.text[:nodes])
+        self._text = Text(self.text, self.length, self.drafted, self.target, self.k)
+        self.steps = None if draft is None or draft == "lookup" else steps_of(draft, self._text, drawn)
+        self.numbers = torch.zeros(size, self.extent.numbers, dtype=torch.float64, device=device)
         self.sound = torch.ones(1, dtype=torch.bool, device=device)
         law = torch.float64 if target.dtype == torch.float64 else torch.float32
-        self.drawn = self.steps is not None and params.temperature > 0.0  # else each token is chosen outright
-        self.rows = torch.zeros(self.k + 1, target.vocabulary, dtype=law, device=device)
-        self.laws = torch.zeros_like(self.rows[: self.k if self.drawn else 0])
-        self.record = torch.zeros(HEAD + 4 * self.k, dtype=torch.float64, device=device)
+        self.drawn = self.steps is not None and drawn  # else each token is chosen outright
+        self.rows = torch.zeros(nodes + 1, target.vocabulary, dtype=law, device=device)
+        self.laws = torch.zeros_like(self.rows[: nodes if self.drawn else 0])
+        self.record = torch.zeros(HEAD + self.fields * nodes, dtype=torch.float64, device=device)
         self._steps = torch.arange(self.k + 1, device=device)
         self._told = [self.record, *([self.rows, self.laws] if details else [])]
         self._on_gpu = self.record.is_cuda
@@ -60,12 +68,12 @@ class Cycle:
         self.graphs = Graphs(device)
         self.syncs = 0  # times that the host has waited
         self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # of the last cycle
-        self._known = 0  # the length as the host knows it
+        self._known = self._end = 0  # the length as the host knows it, and where it ends
         self._unread: Sequence[int] | None = None  # a prompt that the draft is to read
         self._seen = 0  # tokens of the text, from its start, that the draft has read
 
     @torch.inference_mode()
-    def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
+    def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record | TreeRecord:
         """Read the prompt, whose text will have at most `end` tokens, and draw the first token.
 
         The draft reads it at the beginning of the first `run`: the first token need not wait for that.
@@ -79,8 +87,8 @@ class Cycle:
         self.most.fill_(self.k)
         self.sound.fill_(True)
         self.limit.fill_(0)
-        self.numbers.copy_(numbers(seed, len(self.numbers), self.k))
-        self._known, self._unread = len(prompt), prompt
+        self.numbers.copy_(numbers(seed, len(self.numbers), self.extent))
+        self._known, self._end, self._unread = len(prompt), end, prompt
         self._judge(self.target.prefill(prompt), self.drafted[:0], None)
         return self._read(0, start, start, start)
 
@@ -88,20 +96,24 @@ class Cycle:
     def prepare(self, first: int, end: int, depths: Iterable[int] | None = None) -> None:
         """Capture, before `begin`, what texts of `first` to `end` tokens need: set-up is no part of a run's time.
 
-        `depths` are the K that cycles may have; by itself the most alone.
+        `depths` are the K that cycles may have; by itself the most alone, and of a tree what fits.
         """
         if self.graphs.reason:
             return
         self.length.fill_(2)
-        for k in [self.k] if depths is None else depths:
-            for bucket in sorted({self._bucket(length, k) for length in range(first, end)}):
-                for key, step in self._plan(bucket, k):
-                    self.graphs.prepare(key, step, self.length)
+        needed = {
+            (k, self._bucket(length, k))
+            for length in range(first, end)
+            for k in ([self._fitting(end - length - 1)] if depths is None else depths)
+        }
+        for k, bucket in sorted(needed):
+            for key, step in self._plan(bucket, k):
+                self.graphs.prepare(key, step, self.length)
 
     @torch.inference_mode()
-    def run(self, k: int | None = None) -> Record:
-        """One cycle, of `k` drafts at most."""
-        k = self.k if k is None else k
+    def run(self, k: int | None = None) -> Record | TreeRecord:
+        """One cycle, of drafts `k` deep at most."""
+        k = self._fitting(self._end - self._known - 1) if k is None else k
         start = self._mark()
         self._catch_up(k)
         marks = [self._mark()]
@@ -121,8 +133,12 @@ class Cycle:
         if self._seen < needed:
             self.steps.read(self._seen, needed, self._bucket(self._known, k))
 
+    def _fitting(self, room: int) -> int:
+        """The K of a cycle behind which `room` drafts fit: of a chain what is too much does not count."""
+        return self.k
+
     def _bucket(self, length: int, k: int) -> int:
-        return bucket_for(length + k + 1, len(self.text))
+        return bucket_for(length + self._beyond[k], len(self.text))
 
     def _plan(self, bucket: int, k: int) -> list[tuple[tuple[str, int, int], Callable[[], None]]]:
         """The steps of a cycle."""
@@ -134,20 +150,24 @@ class Cycle:
         """From now on no draft counts."""
         self.most.fill_(0)
 
-    def laws_told(self, record: Record) -> tuple[Tensor, Tensor | None]:
+    def laws_told(self, record: Record | TreeRecord) -> tuple[Tensor, Tensor | None]:
         """On the host, with `details`: the target's rows and the drafts' laws of the cycle that was read last."""
-        (_, rows, laws), n = self._host or self._told, len(record.drafted)
-        return rows[: n + 1], laws[:n] if self.drawn and n else None
+        (_, rows, laws), nodes = self._host or self._told, list(record.nodes)
+        return rows[[0, *(node + 1 for node in nodes)]], laws[nodes] if self.drawn and nodes else None
 
-    def _draft(self, bucket: int, k: int) -> None:
+    def _limit(self, k: int) -> None:
+        """How deep a draft may count: not beyond the end, nor once it has been stopped."""
         room = (self.end - self.length - 1).clamp(min=0, max=k)
         torch.minimum(room, self.most, out=self.limit)
+
+    def _draft(self, bucket: int, k: int) -> None:
+        self._limit(k)
         if self.steps is None:
             drafted, found = look_up(self._text, bucket)
             self.drafted.copy_(drafted)
             self.limit.mul_(found)
             return
-        uniform = self.numbers.index_select(0, self.length)[0, 1 + self.k :]
+        uniform = self._numbers()[1 + self.k :]
         highest = []
         for i, logits in enumerate(self.steps.logits(bucket, k)):
             highest.append(logits.amax(-1))
@@ -158,8 +178,16 @@ class Cycle:
             else:
                 token = favourites(logits)
             self.drafted[i : i + 1].copy_(token)
-        self.sound.copy_(torch.cat(highest).sum(0, keepdim=True).isfinite())
+        self._check(torch.cat(highest))
+
+    def _check(self, highest: Tensor) -> None:
+        """A draft whose logits are not finite does not count."""
+        self.sound.copy_(highest.sum(0, keepdim=True).isfinite())
         self.limit.mul_(self.sound)
+
+    def _numbers(self) -> Tensor:
+        """The random ones of this cycle."""
+        return self.numbers.index_select(0, self.length)[0]
 
     def _verify(self, bucket: int, k: int) -> None:
         start, drafted = self.length - 1, self.drafted[:k]
@@ -173,18 +201,28 @@ class Cycle:
     def _judge(self, logits: Tensor, drafted: Tensor, laws: Tensor | None) -> None:
         """Accept, and grow the text. After the accepted tokens comes the own token; what follows is ignored."""
         k = len(drafted)
-        rows, row = probabilities(logits, self.params), self.numbers.index_select(0, self.length)[0]
+        rows, row = probabilities(logits, self.params), self._numbers()
         outcome = accept(rows, drafted, laws, row[1 : 1 + k], row[:1], self.limit, self.test)
-        emitted = torch.where(
-            self._steps[: k + 1] < outcome.accepted, torch.cat([drafted, outcome.token]), outcome.token
-        )
-        self.text.index_copy_(0, self.length + self._steps[: k + 1], emitted)
-        finite = logits.amax(-1).sum(0, keepdim=True).isfinite()
-        self.rows[: k + 1].copy_(rows)
-        self.record[: HEAD + 4 * k].copy_(packed(outcome, drafted, row[1 : 1 + k], self.limit, self.sound, finite))
-        self.length.add_(outcome.accepted + 1)
+        told = packed(outcome, drafted, row[1 : 1 + k], self.limit, self.sound, finite(logits))
+        self._grow(outcome.accepted, drafted, outcome.token, rows, told)
 
-    def _read(self, k: int, start: Mark, begun: Mark, drafted: Mark) -> Record:
+    def _grow(self, accepted: Tensor, drafted: Tensor, token: Tensor, rows: Tensor, told: Tensor) -> None:
+        """By the first `accepted` of the drafts, then `token`. What stands behind it is ignored."""
+        steps = self._steps[: len(drafted) + 1]
+        emitted = torch.where(steps < accepted, torch.cat([drafted, token]), token)
+        self.text.index_copy_(0, self.length + steps, emitted)
+        self.rows[: len(rows)].copy_(rows)
+        self.record[: len(told)].copy_(told)
+        self.length.add_(accepted + 1)
+
+    def _count(self, k: int) -> int:
+        """Drafted tokens of a cycle of depth `k`."""
+        return k
+
+    def _recorded(self, told: list[float]) -> Record | TreeRecord:
+        return Record.read(told)
+
+    def _read(self, k: int, start: Mark, begun: Mark, drafted: Mark) -> Record | TreeRecord:
         """The one place where the host waits."""
         verified = self._mark()
         for host, told in zip(self._host, self._told, strict=False):
@@ -194,7 +232,7 @@ class Cycle:
             done.record()
             done.synchronize()
         self.syncs += 1
-        record = Record.read((self._host or self._told)[0][: HEAD + 4 * k].tolist())
+        record = self._recorded((self._host or self._told)[0][: HEAD + self.fields * self._count(k)].tolist())
         if self.steps is not None and k:
             self._seen = self._known + self.steps.kept(record.accepted, k)
         self._known += record.accepted + 1
@@ -208,6 +246,79 @@ class Cycle:
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
+
+
+class TreeCycle(Cycle):
+    """The same with a draft that is a tree: its check is one pass over all nodes, each of which sees its own path.
+
+    A tree's shape follows from its depth: one that would pass the end of the text is run with a smaller K.
+    """
+
+    fields = FIELDS
+
+    @torch.inference_mode()
+    def __init__(
+        self, target: Transformer, draft: Draft, k: int, capacity: int, params: SamplingParams, test: Test = ratio,
+        details: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(target, draft, k, capacity, params, test, details)
+        self.parents = torch.full_like(self.drafted, -1)
+        self.real = torch.zeros_like(self.drafted).bool()
+
+    def _fitting(self, room: int) -> int:
+        return min(self.k, room)
+
+    def _count(self, k: int) -> int:
+        return self._growing.nodes(k) if k else 0
+
+    @property
+    def _growing(self) -> TreeSteps:
+        assert isinstance(self.steps, TreeSteps)
+        return self.steps
+
+    def _recorded(self, told: list[float]) -> TreeRecord:
+        return TreeRecord.read(told)
+
+    def _draft(self, bucket: int, k: int) -> None:
+        self._limit(k)
+        n, uniform = self._count(k), self._numbers()[1 + self.extent.nodes :].view(self.extent.depth, -1)
+        grown = self._growing.grow(bucket, k, self.params, uniform)
+        self.drafted[:n].copy_(grown.tokens)
+        self.parents[:n].copy_(grown.parents)
+        self.real[:n].copy_(grown.real)
+        if grown.laws is not None:
+            self.laws[:n].copy_(grown.laws)
+        self._check(grown.highest)
+
+    def _verify(self, bucket: int, k: int) -> None:
+        if not k:
+            return super()._verify(bucket, k)
+        n, start, row = self._count(k), self.length - 1, self._numbers()
+        drafted, parents = self.drafted[:n], self.parents[:n]
+        paths = paths_of(parents, k)
+        depths = paths.sum(1) - 1
+        counts = self.real[:n] & (depths[1:] <= self.limit)
+        real = (paths[1:, 1:] <= counts).all(1)  # none on its path is missing
+        branches = Branches(start + depths, start, start + depths, paths)
+        ids = torch.cat([self.text.index_select(0, start), drafted])
+        logits = self.target.forward(ids, start, bucket, branches=branches)
+        rows = probabilities(logits, self.params)
+        laws = self.laws[:n] if self.drawn else None
+        walked = walk(rows, drafted, parents, laws, real, row[1 : 1 + n], row[:1], self.test)
+        path = walked.path[:k]
+        self.target.keep(start + 1, path, walked.accepted)
+        told = packed_tree(walked, drafted, parents, self.sound, finite(logits))
+        self._grow(walked.accepted, drafted.index_select(0, path), walked.token, rows, told)
+
+
+def cycle_for(draft: Draft) -> type[Cycle]:
+    """The kind of cycle that judges such drafts."""
+    return TreeCycle if isinstance(draft, Branching) else Cycle
+
+
+def finite(logits: Tensor) -> Tensor:
+    """Whether all rows have a finite maximum.  # bool [1]"""
+    return logits.amax(-1).sum(0, keepdim=True).isfinite()
 
 
 Mark = float | torch.cuda.Event

@@ -1,4 +1,4 @@
-"""How drafts are made on the device: each method over tensors that stay in place, so that a CUDA graph can hold it.
+"""How drafts are made on the device, chains and trees: over tensors that stay in place, so that a CUDA graph holds it.
 
 The specification of each is its drafter (`drafters/`); tests hold the two equal. Where that one remembers what it has
 read, this one reads again, in shapes that never change: to read a place a second time changes nothing.
@@ -6,31 +6,47 @@ read, this one reads again, in shapes that never change: to read a place a secon
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from ..drafters import Drafter, Eagle3Head, MedusaHeads
+from ..drafters.eagle3 import drawn_widths, NODES, WIDTH
 from ..methods import METHODS
 from ..models.transformer import Transformer
+from ..sampling import probabilities
+from ..types import SamplingParams
+from .accept import draw, Extent
 from .graphs import StaticDecoder
+from .ops import Branches
 
 LONGEST = 3  # n-gram of prompt lookup
+
+
+@dataclass(frozen=True)
+class Branching:
+    """Heads that draft trees."""
+
+    part: MedusaHeads | Eagle3Head
+
+
 # What drafts: a model, heads, the target's own layers below the one of that number, or the text itself.
-Draft = Transformer | MedusaHeads | Eagle3Head | int | Literal["lookup"] | None
+Draft = Transformer | MedusaHeads | Eagle3Head | Branching | int | Literal["lookup"] | None
 
 
 @dataclass(frozen=True)
 class Text:
     """A text on the device. The target's cache holds all of it but the last token."""
 
-    tokens: Tensor  # [capacity + K + 1, aligned]
+    tokens: Tensor  # [capacity + places beyond, aligned]
     length: Tensor  # [1], two at least where there is a draft
-    drafted: Tensor  # [K], after the text
+    drafted: Tensor  # [nodes], after the text
     target: StaticDecoder
+    depth: int  # K, the most that a cycle adds but one
 
 
 class Plain:
@@ -64,7 +80,7 @@ class Steps:
         raise NotImplementedError
 
     def __init__(self, text: Text) -> None:
-        self.text, self.k = text, len(text.drafted)  # the most
+        self.text, self.k = text, text.depth  # the most
         self.reach = len(text.tokens)  # nothing of its own is to be kept up
 
     def prefill(self, prompt: Sequence[int]) -> None:
@@ -173,20 +189,185 @@ class Eagle3Steps(Steps):
         self._read(features, self.text.tokens[first + 1 : last], self.decoder.place(first), bucket)
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
-        text, last = self.text, self.text.length - 2  # the place of the last pair
+        state = self._after_text(bucket)
+        yield self.head.logits(state)
+        for i in range(1, k):
+            state = self._read(state, self.text.drafted[i - 1 : i], self.last + i, bucket)
+            yield self.head.logits(state)
+
+    @property
+    def last(self) -> Tensor:
+        """The place of the text's last pair.  # [1]"""
+        return self.text.length - 2
+
+    def _after_text(self, bucket: int) -> Tensor:
+        """The state after the text's last pair, having read those that are new.  # [1, hidden]"""
+        text, last = self.text, self.last
         start = (last - self.k).clamp(min=0)
         places = self.decoder.places(start, self.k + 1)
         features = self.head.fuse(text.target.cache.states, places)
         states = self._read(features, text.tokens.index_select(0, places + 1), start, bucket)
-        state = states.index_select(0, last - start)
-        yield self.head.logits(state)
-        for i in range(1, k):
-            state = self._read(state, text.drafted[i - 1 : i], last + i, bucket)
-            yield self.head.logits(state)
+        return states.index_select(0, last - start)
 
-    def _read(self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int) -> Tensor:
+    def _read(
+        self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int, branches: Branches | None = None
+    ) -> Tensor:
         stream, pairs = self.head.inputs(features, tokens)
-        return self.decoder.run_layers(stream, start, bucket, read=pairs)
+        return self.decoder.run_layers(stream, start, bucket, read=pairs, branches=branches)
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A draft's tree, [n] each. Nodes stand level by level."""
+
+    tokens: Tensor
+    parents: Tensor
+    real: Tensor  # bool: a law of few tokens leaves some nodes without one
+    laws: Tensor | None  # [n, V] that they were drawn from; None if they were chosen outright
+    highest: Tensor  # of every row of logits
+
+
+class TreeSteps(Steps):
+    """Drafting a tree whose number of nodes follows from its depth."""
+
+    def nodes(self, k: int) -> int:
+        """How many a tree `k` deep has."""
+        raise NotImplementedError
+
+    def grow(self, bucket: int, k: int, params: SamplingParams, uniform: Tensor) -> Grown:
+        """A tree `k` deep after the text, by numbers [depth, width] in [0, 1)."""
+        raise NotImplementedError
+
+
+class MedusaTreeSteps(MedusaSteps, TreeSteps):
+    """Of fixed shape. Siblings of a level are the same below every parent."""
+
+    @staticmethod
+    def source(drafter: Any) -> Draft:
+        return Branching(drafter.heads)
+
+    def __init__(self, text: Text, heads: MedusaHeads) -> None:
+        super().__init__(text, heads)
+        self.paths = [path for path in heads.tree if len(path) <= self.k]  # the shorter first
+        place = {(): -1, **{path: node for node, path in enumerate(self.paths)}}
+        ranks = [path[-1] for path in self.paths]
+        self.width = 1 + max(ranks)
+        self.widths = [1 + max(p[-1] for p in self.paths if len(p) == level + 1) for level in range(self.k)]
+        device = text.tokens.device
+        self.parents = torch.tensor([place[path[:-1]] for path in self.paths], device=device)
+        # Of each node among the choices: of all ranks of every level where they are chosen, else of those drawn.
+        self.by_rank = torch.tensor([(len(p) - 1) * self.width + p[-1] for p in self.paths], device=device)
+        self.by_draw = torch.tensor([sum(self.widths[: len(p) - 1]) + p[-1] for p in self.paths], device=device)
+
+    def nodes(self, k: int) -> int:
+        return sum(len(path) <= k for path in self.paths)
+
+    def grow(self, bucket: int, k: int, params: SamplingParams, uniform: Tensor) -> Grown:
+        n, logits = self.nodes(k), torch.cat([*self.logits(bucket, k)])
+        parents, highest = self.parents[:n], logits.amax(-1)
+        if params.temperature == 0.0:
+            tokens = logits.topk(self.width).indices.flatten().index_select(0, self.by_rank[:n])
+            return Grown(tokens, parents, torch.ones_like(parents).bool(), None, highest)
+        rows = zip(probabilities(logits, params), uniform, self.widths, strict=False)
+        tokens, laws, real = gathered(siblings(law, u[:width]) for law, u, width in rows)
+        chosen = self.by_draw[:n]
+        tokens, real = tokens.index_select(0, chosen), real.index_select(0, chosen)
+        return Grown(tokens, parents, real, laws.index_select(0, chosen), highest)
+
+
+class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
+    """Greedy, the likeliest nodes of all; else a chain whose tokens have siblings."""
+
+    @staticmethod
+    def source(drafter: Any) -> Draft:
+        return Branching(drafter.head)
+
+    def __init__(self, text: Text, head: Eagle3Head, drawn: bool) -> None:
+        super().__init__(text, head)
+        device = text.tokens.device
+        self.drawn, self.width = drawn, min(WIDTH, len(head.ids))
+        shapes = {k: chain_with_siblings(drawn_widths(k)) for k in range(1, self.k + 1)}
+        self.parents = {k: torch.tensor(shape, device=device) for k, shape in shapes.items()}
+        self.none = torch.full((1,), -1, device=device)
+        self.same = torch.eye(self.width, dtype=torch.bool, device=device)
+
+    def nodes(self, k: int) -> int:
+        if self.drawn:
+            return sum(drawn_widths(k))
+        return min(NODES, self.width + (k - 1) * self.width**2)
+
+    def grow(self, bucket: int, k: int, params: SamplingParams, uniform: Tensor) -> Grown:
+        return self._drawn(bucket, k, params, uniform) if self.drawn else self._likeliest(bucket, k)
+
+    def _drawn(self, bucket: int, k: int, params: SamplingParams, uniform: Tensor) -> Grown:
+        state, highest = self._after_text(bucket), list[Tensor]()
+        levels = list[list[tuple[Tensor, Tensor, Tensor]]]()
+        for level, width in enumerate(drawn_widths(k)):
+            if level:
+                state = self._read(state, levels[-1][0][0], self.last + level, bucket)
+            logits = self.head.logits(state)
+            highest.append(logits.amax(-1))
+            levels.append([*siblings(probabilities(logits, params)[0], uniform[level, :width])])
+        tokens, laws, real = gathered(levels)
+        return Grown(tokens, self.parents[k], real, laws, torch.cat(highest))
+
+    def _likeliest(self, bucket: int, k: int) -> Grown:
+        """A level opens the best nodes of the one before, whether or not they stay among the best of all.
+
+        If they do not, no node below them does. Opened nodes stay in the cache behind the text, level by level.
+        """
+        w, last, state = self.width, self.last, self._after_text(bucket)
+        scores, tokens, highest = self._candidates(state)
+        opened = scores[0], tokens[0], self.none.expand(w)  # of a level's candidates; the third is the parent's number
+        every, first = [opened], 0
+        levels, follows = last[:0], self.same[:1, :0]
+        for level in range(1, k):
+            scores, order = (part[:w] for part in opened[0].sort(descending=True, stable=True))
+            number, line = first + order, order // w  # among all candidates; of the states that they came from
+            levels = torch.cat([levels, (last + level).expand(w)])
+            follows = torch.cat([follows.index_select(0, line), self.same], 1)
+            branches = Branches((last + level).expand(w), last + 1, levels, follows)
+            place = last + 1 + (level - 1) * w
+            state = self._read(state.index_select(0, line), opened[1].index_select(0, order), place, bucket, branches)
+            found, tokens, high = self._candidates(state)
+            highest, first = torch.cat([highest, high]), first + len(opened[0])
+            opened = (scores[:, None] + found).flatten(), tokens.flatten(), number[:, None].expand(w, w).flatten()
+            every.append(opened)
+        scores, tokens, parents = (torch.cat(parts) for parts in zip(*every, strict=True))
+        best = scores.sort(descending=True, stable=True).indices[: self.nodes(k)].sort().values
+        parents = parents.index_select(0, best)
+        place = (best < parents[:, None]).sum(1).masked_fill(parents < 0, -1)
+        return Grown(tokens.index_select(0, best), place, torch.ones_like(best).bool(), None, highest)
+
+    def _candidates(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """As `Eagle3Head.candidates`, on the device; and the highest logits.  # [n, w], [n, w], [n]"""
+        logits = self.head.decoder.logits(states).float()
+        best = logits.log_softmax(-1).topk(self.width)
+        return best.values.double(), self.head.ids[best.indices], logits.amax(-1)
+
+
+def chain_with_siblings(widths: Sequence[int]) -> list[int]:
+    """The parents where every level follows the first node of the one before."""
+    firsts = [-1, *accumulate(widths, initial=0)]
+    return [first for first, width in zip(firsts, widths, strict=False) for _ in range(width)]
+
+
+def siblings(law: Tensor, uniform: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """As `drafters.base.siblings`, one for each of `uniform` [count]: [1] token, its law [V], whether there is one."""
+    real = torch.ones_like(uniform[:1]).bool()
+    for i in range(len(uniform)):
+        token = draw(law, uniform[i : i + 1])
+        yield token, law, real
+        left = law.scatter(0, token, 0.0)
+        mass = left.sum(0, keepdim=True)
+        real = real & (mass > 0.0)
+        law = torch.where(mass > 0.0, left / mass, law)
+
+
+def gathered(levels: Iterable[Iterable[tuple[Tensor, Tensor, Tensor]]]) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens [n], laws [n, V] and which are real [n], level by level."""
+    tokens, laws, real = zip(*(one for level in levels for one in level), strict=True)
+    return torch.cat(tokens), torch.stack(laws), torch.cat(real)
 
 
 def form_of(drafter: Drafter) -> type[Plain | LookUp | Steps] | None:
@@ -194,21 +375,41 @@ def form_of(drafter: Drafter) -> type[Plain | LookUp | Steps] | None:
     return FORMS.get(type(drafter))
 
 
-def deepest(draft: Draft, k: int) -> int:
-    """Of `k` tokens, those that it can draft: Medusa has a head for each."""
+def extent_of(draft: Draft, k: int) -> Extent:
+    """How large a draft of at most `k` tokens depth can be: Medusa has a head for each."""
     if draft is None:
-        return 0
-    return min(k, draft.count) if isinstance(draft, MedusaHeads) else k
+        return Extent.chain(0)
+    if isinstance(draft, MedusaHeads):
+        return Extent.chain(min(k, draft.count))
+    if not isinstance(draft, Branching):
+        return Extent.chain(k)
+    if isinstance(draft.part, Eagle3Head):
+        return Extent(min(k, NODES), NODES, WIDTH)
+    paths = [path for path in draft.part.tree if len(path) <= k]
+    return Extent(max(map(len, paths), default=0), len(paths), 1 + max((path[-1] for path in paths), default=0))
+
+
+def places_beyond(draft: Draft, k: int) -> int:
+    """How many places from the text's end on a cycle of depth `k` writes to."""
+    if k == 0:
+        return 1
+    opened = WIDTH * (k - 1) if isinstance(draft, Branching) and isinstance(draft.part, Eagle3Head) else 0
+    return max(extent_of(draft, k).nodes, opened) + 1
 
 
 def target_for(draft: Draft, target: Transformer, capacity: int) -> StaticDecoder:
     """The target, keeping the states that are drafted from."""
     if isinstance(draft, int):
         return StaticDecoder(target, capacity, exit_layer=draft)
-    return StaticDecoder(target, capacity, draft.taps if isinstance(draft, MedusaHeads | Eagle3Head) else ())
+    part = draft.part if isinstance(draft, Branching) else draft
+    return StaticDecoder(target, capacity, part.taps if isinstance(part, MedusaHeads | Eagle3Head) else ())
 
 
-def steps_of(draft: Transformer | MedusaHeads | Eagle3Head | int, text: Text) -> Steps:
+def steps_of(draft: Transformer | MedusaHeads | Eagle3Head | Branching | int, text: Text, drawn: bool) -> Steps:
+    """`drawn` says whether tokens are, or chosen outright."""
+    if isinstance(draft, Branching):
+        part = draft.part
+        return MedusaTreeSteps(text, part) if isinstance(part, MedusaHeads) else Eagle3TreeSteps(text, part, drawn)
     if isinstance(draft, Transformer):
         return DraftModelSteps(text, draft)
     if isinstance(draft, MedusaHeads):

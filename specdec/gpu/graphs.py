@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.torch_version import TorchVersion
 
 from ..models.transformer import add_product, Layer, linear, Transformer
-from .ops import operations, Sight
+from .ops import Branches, operations, Sight
 
 SMALLEST = 256  # of the buckets; each is twice the one before
 ALIGNED = 64  # the last bucket, too: with an odd length attention's kernels are slower ones
@@ -71,14 +71,29 @@ class StaticDecoder:
         """That one, for a step that no graph holds.  # [1]"""
         return self._places[index : index + 1]
 
-    def forward(self, ids: Tensor, start: Tensor, bucket: int, begun: int = 0) -> Tensor:
+    def keep(self, start: Tensor, path: Tensor, count: Tensor) -> None:
+        """Move what stands at `start` + i, for the first `count` [1] of `path` [n] (ascending), up from `start` [1] on.
+
+        As `StaticCache.keep`. What stands behind them then is out of sight.
+        """
+        places = self.places(start, len(path))
+        source = torch.where(self._places[: len(path)] < count, start + path, places)
+        data = self.cache.data
+        data.index_copy_(2, places, data.index_select(2, source))
+        for states in self.cache.states.values():
+            states.index_copy_(0, places, states.index_select(0, source))
+
+    def forward(
+        self, ids: Tensor, start: Tensor, bucket: int, begun: int = 0, branches: Branches | None = None
+    ) -> Tensor:
         """Logits after each of `ids` [n], which stand from `start` [1] on; start + n <= bucket.  # [n, V]
 
         What the cache holds from there on is overwritten, or out of sight: to roll back is to start further left.
-        The first `begun` of them have passed the layers below the exit, and go on from there.
+        The first `begun` of them have passed the layers below the exit, and go on from there. Those of a tree have
+        `branches`.
         """
         if not begun:
-            return self.model.logits(self.run_layers(ids, start, bucket))
+            return self.model.logits(self.run_layers(ids, start, bucket, branches=branches))
         exit_layer = self.cache.exit_layer
         self.run_layers(ids[begun:], start + begun, bucket, 0, exit_layer)
         states = self.cache.states[exit_layer].index_select(0, self.places(start, len(ids)))
@@ -86,7 +101,7 @@ class StaticDecoder:
 
     def run_layers(
         self, source: Tensor, start: Tensor, bucket: int, first: int = 0, last: int | None = None,
-        read: Tensor | None = None,
+        read: Tensor | None = None, branches: Branches | None = None,
     ) -> Tensor:  # fmt: skip
         """Ids [n], or states [n, hidden], through the layers from `first` to below `last`: `Transformer.run_layers`.
 
@@ -95,9 +110,10 @@ class StaticDecoder:
         model, states = self.model, self.cache.states
         last = len(model.layers) if last is None else last
         places = self.places(start, len(source))
-        turns = places.clamp(max=model.context - 1)  # drafts beyond the context are never judged
+        turns = places if branches is None else branches.turns
+        turns = turns.clamp(max=model.context - 1)  # drafts beyond the context are never judged
         angles = model._angles.index_select(0, turns)
-        sights = {window: self.ops.sight(places, bucket, window, model.dtype) for window in model._windows}
+        sights = {window: self.ops.sight(places, bucket, window, model.dtype, branches) for window in model._windows}
         x = source if source.is_floating_point() else F.embedding(source, model.embedding)
         for i, layer in enumerate(model.layers[first:last], first):
             if i in states:

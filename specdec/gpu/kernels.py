@@ -17,7 +17,7 @@ import triton.language as tl
 from torch import Tensor, view_as_real
 
 from ..models.transformer import Floor, Layer
-from .ops import Operations, Sight
+from .ops import Branches, Operations, Sight
 
 CHUNK = 1024  # numbers of a row that are squared at once
 INNER = 512  # of a row of SwiGLU that one program makes
@@ -167,7 +167,11 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **sizes: Any) -> None
 class Kernels(Operations):
     """The same by Triton's kernels."""
 
-    def sight(self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype) -> Sight:
+    def sight(
+        self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype, branches: Branches | None = None
+    ) -> Sight:
+        if branches is not None:  # the kernel knows causal rows alone
+            return super().sight(places, bucket, window, dtype, branches)
         return Sight(places, bucket, window)
 
     def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -188,6 +192,8 @@ class Kernels(Operations):
         return product.view(n, every, size)[:, : self.heads]
 
     def attend(self, queries: Tensor, stored: Tensor, sight: Sight) -> Tensor:
+        if sight.mask is not None:
+            return super().attend(queries, stored, sight)
         n, heads, size = queries.shape
         capacity, padded, together = stored.shape[1], max(16, power(size)), n * heads // self.kv_heads
         rows = max(16, min(MOST_ROWS[queries.dtype], power(together)))

@@ -26,9 +26,10 @@ from ..models.view import TargetView
 from ..sampling import residual, SharedNoiseChooser
 from ..verify import RejectionSampling
 from .accept import Record
-from .cycle import Cycle
-from .drafting import deepest, Draft, form_of
+from .cycle import Cycle, cycle_for
+from .drafting import Draft, extent_of, form_of, places_beyond
 from .graphs import aligned, bucket_for
+from .trees import TreeRecord
 
 KEPT = 4  # cycles, with their graphs, that wait for a further run of their kind
 NO_ROOM = "the GPU has no room for this run; shorten it, choose a smaller pair, or end what else uses the GPU"
@@ -98,7 +99,7 @@ def draft_of(task: Task) -> Draft:
 
 def capacity(task: Task) -> int:
     """As much as fits a whole bucket with the drafts beyond it, so that runs of about one length share their graphs."""
-    context, beyond = task.target.context, deepest(draft_of(task), task.k) + 1
+    context, beyond = task.target.context, places_beyond(draft_of(task), task.k)
     needed = min(context, len(task.prompt) + task.params.max_tokens)
     return min(context, bucket_for(needed + beyond, aligned(context + beyond)) - beyond)
 
@@ -109,8 +110,8 @@ def leased(task: Task) -> Iterator[Cycle]:
     target, draft, params = target_of(task), draft_of(task), task.params
     assert isinstance(target, Transformer)
     warps = params.temperature, params.top_k, params.top_p
-    key = (target, draft, deepest(draft, task.k), capacity(task), warps, task.details)
-    make = functools.partial(Cycle, target, draft, task.k, capacity(task), params, details=task.details)
+    key = (target, draft, extent_of(draft, task.k), capacity(task), warps, task.details)
+    make = functools.partial(cycle_for(draft), target, draft, task.k, capacity(task), params, details=task.details)
     cycle = _idle.pop(key, None) or with_room(make)
     yield cycle
     _idle[key] = cycle
@@ -159,9 +160,10 @@ def _cycles(task: Task, cycle: Cycle, transcript: Transcript, watch: Stopwatch) 
             start = watch.now()
             if adaptive and (wanted or not number):
                 wanted = adaptive.depth(tokens, wanted)
-            # Without adaptation every cycle is of one K: the device itself keeps drafts below the end.
-            depth = wanted if adaptive else cycle.k
-            record = cycle.run(depth) if number else cycle.begin(task.prompt, transcript.limit, params.seed)
+            if number:
+                record = cycle.run(wanted if adaptive else None)
+            else:
+                record = cycle.begin(task.prompt, transcript.limit, params.seed)
             if not record.finite:
                 raise FloatingPointError("the target's logits are not finite")
         transcript.spent["prefill"] += cycle.prefill_seconds  # the draft's, after the first token was told
@@ -194,14 +196,15 @@ def _cycles(task: Task, cycle: Cycle, transcript: Transcript, watch: Stopwatch) 
         yield transcript.committed(committed, pieces, readable, verdict, watch.elapsed)
 
 
-def told(task: Task, cycle: Cycle, record: Record, noise: SharedNoiseChooser) -> dict[str, Any]:
+def told(task: Task, cycle: Cycle, record: Record | TreeRecord, noise: SharedNoiseChooser) -> dict[str, Any]:
     """What `Verified` tells beside its times, as `describe` tells it of the plain loop."""
     if task.details:
         rows, laws = cycle.laws_told(record)
-        proposal, n = record.proposal(laws), record.accepted
-        law = rows[n]
-        if n < len(proposal):
-            law = residual(law, None if laws is None else laws[n], proposal.tokens[n])
+        proposal, path = record.proposal(laws), record.verdict().path
+        last = path[-1] if path else -1
+        law = rows[last + 1]
+        for node in proposal.children(last):  # none of them was kept
+            law = residual(law, None if laws is None else laws[node], proposal.tokens[node])
         return describe.verification(proposal, rows, record.verdict(law), task.piece, noise)
     statuses = describe.statuses(record.proposal(), record.verdict())
     judged = zip(record.drafted, statuses, record.p, record.q, record.u, strict=True)

@@ -20,6 +20,27 @@ SWITCH = "SPECDEC_TRITON"  # 0: without its kernels
 
 
 @dataclass(frozen=True)
+class Branches:
+    """Where new tokens stand in the text, and which of the last places they follow: not all, if those are a tree."""
+
+    turns: Tensor  # [n] positions
+    first: Tensor  # [1] place of the first key that not all follow
+    levels: Tensor  # [m] positions of the keys from there on; what stands further right is out of sight
+    follows: Tensor  # bool [n, m]
+
+    def mask(self, bucket: int, window: int | None) -> Tensor:
+        """What is hidden from each.  # bool [n, bucket]"""
+        keys = torch.arange(bucket, device=self.first.device)
+        node = keys - self.first
+        inside, node = node >= 0, node.clamp(0, len(self.levels) - 1)
+        beyond = keys >= self.first + len(self.levels)
+        hidden = (inside & ~self.follows.index_select(1, node)) | beyond
+        if window is not None:
+            hidden |= torch.where(inside, self.levels.index_select(0, node), keys) <= self.turns[:, None] - window
+        return hidden
+
+
+@dataclass(frozen=True)
 class Sight:
     """What new tokens at `places` [n] may look at, of the first `bucket`: what stands up to their own, or a window."""
 
@@ -44,11 +65,16 @@ class Operations:
     def of(cls, model: Transformer, reason: str = "") -> Operations:
         return cls(model.heads, model.kv_heads, model.head_dim, model.floor, model.head_floor, reason)
 
-    def sight(self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype) -> Sight:
-        keys, rows = torch.arange(bucket, device=places.device), places[:, None]
-        hidden = keys > rows
-        if window is not None:
-            hidden |= keys <= rows - window
+    def sight(
+        self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype, branches: Branches | None = None
+    ) -> Sight:
+        if branches is not None:
+            hidden = branches.mask(bucket, window)
+        else:
+            keys, rows = torch.arange(bucket, device=places.device), places[:, None]
+            hidden = keys > rows
+            if window is not None:
+                hidden |= keys <= rows - window
         mask = torch.zeros(hidden.shape, dtype=dtype, device=places.device).masked_fill_(hidden, float("-inf"))
         return Sight(places, bucket, window, mask)
 

@@ -72,6 +72,13 @@ def test_the_embedded_pair_is_compared_with_plain_decoding_in_both_precisions() 
 
 
 @pytest.mark.long
+def test_trees_stand_beside_the_chains_of_their_heads() -> None:
+    found = {row["drafter"]: row for row in rows("trees")}
+    assert list(found) == ["medusa", "medusa:tree", "eagle3", "eagle3:tree"]
+    assert all(row["verify_cost"] > 0.0 and row["tau"] >= 1.0 for row in found.values())
+
+
+@pytest.mark.long
 def test_lanes_run_beside_transformers() -> None:
     assert [row["drafter"] for row in rows("lanes")] == ["none", "draft_model", "prompt_lookup"]
     assert [row["lane"] for row in rows("rivals")] == ["generate", "generate_prompt_lookup", "assisted_k=4"]

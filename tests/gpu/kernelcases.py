@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from specdec.gpu.graphs import StaticDecoder
-from specdec.gpu.ops import Operations
+from specdec.gpu.ops import Branches, Operations
+from specdec.gpu.trees import paths_of
 from specdec.gpu.trial import difference, noise
 from specdec.models.config import Config
 from specdec.models.transformer import Floor, Layer, Transformer
@@ -108,7 +109,7 @@ def unseen_and_broken() -> tuple[bool, bool]:
 
 @torch.inference_mode()
 def logits_apart(config: Config, weights: dict[str, torch.Tensor], text: list[int]) -> float:
-    """How far the logits of a model are from its own: several rows, one, rolled back, in the last bucket."""
+    """How far the logits of a model are from its own: several rows, one, rolled back, in the last bucket; a tree's."""
     whole, worst = Transformer(config, weights, torch.float32), 0.0
     decoder, cache = StaticDecoder(whole, 64), whole.new_cache(64)
     decoder.ops = kernels().Kernels.of(whole)
@@ -119,7 +120,13 @@ def logits_apart(config: Config, weights: dict[str, torch.Tensor], text: list[in
         expected = whole.forward(tokens, cache, rows=len(tokens))
         found = decoder.forward(torch.tensor(tokens), torch.tensor([start]), bucket)
         worst = max(worst, float((found - expected).abs().max()))
-    return worst
+    cache.keep(23)
+    parents, start = (-1, -1, 0, 1), torch.tensor([23])
+    expected = whole.forward(text[9:14], cache, parents, 5)
+    paths = paths_of(torch.tensor(parents), 2)
+    turns = start + paths.sum(1) - 1
+    found = decoder.forward(torch.tensor(text[9:14]), start, 32, branches=Branches(turns, start, turns, paths))
+    return max(worst, float((found - expected).abs().max()))
 
 
 def compiled(capability: int, case: Case) -> dict[str, int]:

@@ -243,13 +243,14 @@ def test_the_output_law_is_the_targets(k: int, point: bool) -> None:
 
 
 def test_numbers_are_the_same_for_the_plain_loop() -> None:
-    chooser, table = fused.TableChooser(5, 7, 3), fused.numbers(5, 7, 3)
+    three = fused.Extent.chain(3)
+    chooser, table = fused.TableChooser(5, 7, three), fused.numbers(5, 7, three)
     chooser.at(4)
     assert chooser.accept(0.5, 1.0, ("accept", 2))[1] == table[4, 3]
     weights = torch.ones(1000)
     assert chooser.categorical(weights, ("own", -1)) == int(table[4, 0] * 1000)
     assert chooser.categorical(weights, ("draft", 1)) == int(table[4, 5] * 1000)
-    assert not torch.equal(table, fused.numbers(6, 7, 3))
+    assert not torch.equal(table, fused.numbers(6, 7, three))
 
 
 def test_synthetic_acceptance_keeps_as_many_as_asked() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
+from test_graphs import BASE, GREEDY, lane_of, lean, LONG_TREES, prompt_of, WARM
 from toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 from transformers import LlamaConfig
 
@@ -24,10 +24,11 @@ from specdec.events import Committed, Drafted, Event, Failed, Finished, Law, Sta
 from specdec.families import zoo
 from specdec.gpu import drafting, lane
 from specdec.gpu.accept import TableChooser
+from specdec.gpu.drafting import extent_of
 from specdec.grammar import Grammar, Guide
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
-from specdec.types import Costs
+from specdec.types import Costs, Tree
 
 TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "step_ends"}
 
@@ -35,6 +36,12 @@ TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "s
 def task(kind: str, k: int = 4, **changes: Any) -> Task:
     target, drafter = lane_of(kind)
     return replace(Task(target, prompt_of(kind, 3), WARM, drafter, k), **changes)
+
+
+def table(one: Task) -> TableChooser:
+    """The device's random numbers."""
+    places = min(len(one.prompt) + one.params.max_tokens, one.target.context) + 1
+    return TableChooser(one.params.seed, places, extent_of(lane.draft_of(one), one.k))
 
 
 def told(value: Any, figure: Callable[[float], Any] = float) -> Any:
@@ -65,11 +72,10 @@ def nearly(value: float) -> Any:
         pytest.param(WARM, False, id="sampled, light"),
     ],
 )
-@pytest.mark.parametrize("kind", ["none", "like", "lookup", *DRAFTS])
+@pytest.mark.parametrize("kind", ["none", "like", "lookup", *LONG_TREES])
 def test_events_are_the_plain_loops(kind: str, params: Any, details: bool) -> None:
     one = task(kind, params=params, details=details)
-    places = len(one.prompt) + params.max_tokens
-    plain = list(engine.generate(one, TableChooser(params.seed, places, one.k if kind != "none" else 0)))
+    plain = list(engine.generate(one, table(one)))
     device = list(lane.on_device(task(kind, params=params, details=details)))
     assert len(device) == len(plain)
     for ours, theirs in zip(device, plain, strict=True):
@@ -119,20 +125,19 @@ def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths: list
     """A draft that rested catches up: from then on it drafts what the plain loop's does."""
     changes = {"params": replace(params, max_tokens=50), "details": False}
     one = adapted(kind, stops=False, **changes)
-    places = len(one.prompt) + one.params.max_tokens
-    plain = list(engine.generate(one, TableChooser(params.seed, places, one.k)))
+    plain = list(engine.generate(one, table(one)))
     device = list(lane.on_device(adapted(kind, **changes)))
     for ours, theirs in zip(device, plain, strict=True):
         assert told(ours) == told(theirs, nearly)
-    drafted = {len(event.tokens) for event in device if isinstance(event, Drafted)}
+    drafted = {max(Tree(event.parents).depths()) for event in device if isinstance(event, Drafted)}
     assert drafted >= ({1, 2, 3, 4} if kind != "lookup" else set()) and max(depths, default=0) >= (
-        3 if kind in ("like", "eagle3") else 0
+        3 if kind in ("like", "eagle3", "eagle3:tree") else 0
     )
 
 
 def test_an_adaptive_run_is_the_plain_loops_with_its_depth_chosen_beforehand() -> None:
     one = adapted("like", stops=False)
-    plain = list(engine.generate(one, TableChooser(WARM.seed, len(one.prompt) + WARM.max_tokens, one.k)))
+    plain = list(engine.generate(one, table(one)))
     device = list(lane.on_device(adapted("like")))
     assert [told(event) for event in device] == [told(event, nearly) for event in plain]
     assert lane.reason_against(one) == "" and isinstance(device[0], Started) and device[0].costs is not None
@@ -156,8 +161,7 @@ def test_a_text_ends_where_the_plain_loop_ends_it() -> None:
         {"params": replace(WARM, max_tokens=400)},
     ):
         one = task("like", details=False, **changes)
-        places = min(len(one.prompt) + one.params.max_tokens, one.target.context)
-        plain = list(engine.generate(one, TableChooser(WARM.seed, places + 1, 4)))[-1]
+        plain = list(engine.generate(one, table(one)))[-1]
         device = list(lane.on_device(task("like", details=False, **changes)))[-1]
         assert isinstance(plain, Finished) and isinstance(device, Finished)
         assert (device.reason, device.tokens, device.text) == (plain.reason, plain.tokens, plain.text)
@@ -179,7 +183,8 @@ def test_graphs_are_kept_for_the_next_run_and_never_shared_by_two() -> None:
     assert len(lane._idle) == lane.KEPT and cycle not in lane._idle.values()
 
 
-def test_heads_and_exits_have_cycles_of_their_own() -> None:
+def test_heads_and_exits_have_cycles_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "KEPT", len(DRAFTS) + 1)
     lane._idle.clear()
     first = {kind: ids(list(lane.on_device(task(kind)))) for kind in DRAFTS}
     assert len(lane._idle) == len(DRAFTS)
@@ -218,9 +223,7 @@ def test_a_broken_target_ends_the_run_with_the_reason() -> None:
 
 def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
     view = view_of()
-    tree, adaptive = (
-        task("none", target=view, drafter=MAKERS[name](view)) for name in ("eagle3:tree", "adaptive:eagle3:tree")
-    )
+    block, adaptive = (task("none", target=view, drafter=MAKERS[name](view)) for name in ("block", "adaptive:mtp"))
     small = lean(LlamaConfig(**{**BASE, "max_position_embeddings": 32}))
 
     class Changed(MedusaDrafter):
@@ -228,8 +231,8 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
 
     for one, reason in (
         (task("none", target=view, drafter=Changed(view, MEDUSA)), "changed drafts on the host"),
-        (tree, "eagle3:tree drafts on the host"),
-        (adaptive, "eagle3:tree drafts on the host"),
+        (block, "block drafts on the host"),
+        (adaptive, "mtp drafts on the host"),
         (task("none", target=DRAFT), "only our own decoder runs on the device"),
         (task("like", rule=BlockVerification()), "block verification is judged on the host"),
         (task("like", drafter=DraftModelDrafter(small)), "reads at most 32"),
@@ -239,7 +242,7 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
         assert reason in lane.reason_against(one)
         with pytest.raises(ValueError, match=reason):
             lane.on_device(one)
-    assert isinstance(list(lane.generate(tree))[-1], Finished)
+    assert isinstance(list(lane.generate(block))[-1], Finished)
 
 
 def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,7 +330,7 @@ def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
             super().__init__(*arguments, **options)
 
     lane._idle.clear()
-    monkeypatch.setattr(lane, "Cycle", Large)
+    monkeypatch.setattr(lane, "cycle_for", lambda draft: Large)
     yield device
     lane._idle.clear()
 

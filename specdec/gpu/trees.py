@@ -1,0 +1,143 @@
+"""Trees on the device: what follows what, and the walk along them, as tensor operations that ask the host nothing.
+
+The specification of `walk` is the plain one (`verify.RejectionSampling`): for the same random numbers it keeps the same
+path and draws the same token; a test holds the two equal. A tree has a fixed number of nodes. Which node follows which
+are numbers on the device, and so is which nodes are there at all: one captured graph serves every tree of its size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..types import Proposal, Trial, Verdict
+from .accept import draw, HEAD, ratio, Test
+
+FIELDS = 6  # numbers of a record for every node
+ABSENT, UNJUDGED, REJECTED, KEPT = range(4)  # what became of one
+
+
+def paths_of(parents: Tensor, levels: int) -> Tensor:
+    """Who stands on the path to whom, itself included.  # [n] -> bool [n + 1, n + 1]
+
+    Row i + 1 is node i's, row and column 0 the text's last token's. `levels` bounds the depth of the tree.
+    """
+    size = len(parents) + 1
+    every = torch.arange(size, device=parents.device)
+    up = torch.cat([every[:1], parents + 1])
+    paths = ((every == up[:, None]) | (every == every[:, None])).float()  # one step far
+    reach = 1
+    while reach < levels:
+        paths, reach = paths.mm(paths).clamp_(max=1.0), 2 * reach
+    return paths > 0.0
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What became of a tree, on the device: the kept ones first in `path` [n], then anything."""
+
+    accepted: Tensor  # [1]
+    token: Tensor  # [1]
+    path: Tensor
+    p: Tensor  # [n], as it stood when the node was tried
+    q: Tensor
+    u: Tensor
+    fates: Tensor  # [n]
+
+
+def walk(
+    rows: Tensor, drafted: Tensor, parents: Tensor, laws: Tensor | None, real: Tensor, coins: Tensor, own: Tensor,
+    test: Test = ratio,
+) -> Walked:  # fmt: skip
+    """Judge the nodes [n] that are `real`, drawn from `laws` [n, V] given their elder siblings (None: chosen outright).
+
+    `rows` [n + 1, V] are the target's laws after the text and after every node. Parents stand before their children
+    and are real where these are. The i-th real node has the i-th of the `coins` [n]; `own` [1] is the target's number.
+
+    One look at each node in turn is the whole walk: what follows a node that was kept stands further right.
+    """
+    n = len(drafted)
+    raw = rows.index_select(0, parents + 1).gather(1, drafted[:, None])[:, 0].double()
+    q = torch.ones_like(raw) if laws is None else laws.gather(1, drafted[:, None])[:, 0].double()
+    u = coins.index_select(0, (real.cumsum(0) - 1).clamp(min=0))
+    node, before = torch.full_like(parents[:1], -1), torch.full_like(parents[:1], -2)
+    p = beside = rows[0]  # what the law after `node` has become; and after `before`, whose child was kept
+    chances, fates = [], []
+    for i in range(n):
+        token, parent, here = drafted[i : i + 1], parents[i : i + 1], real[i : i + 1]
+        tried = (parent == node) & here
+        chance = torch.where(parent == before, beside.index_select(0, token).double(), raw[i : i + 1])
+        chance = torch.where(tried, p.index_select(0, token).double(), chance)
+        kept = tried & test(chance, q[i : i + 1], u[i : i + 1])
+        left = residual(p, None if laws is None else laws[i], token)
+        beside = torch.where(kept, left, beside)
+        p = torch.where(kept, rows[i + 1], torch.where(tried, left, p))
+        before, node = torch.where(kept, node, before), node.masked_fill(kept, i)
+        chances.append(chance)
+        fates.append(here.long() + tried + kept)
+    fate = torch.cat(fates)
+    on_path = fate == KEPT
+    place = (on_path.cumsum(0) - 1).masked_fill(~on_path, n)
+    path = parents.new_zeros(n + 1).scatter(0, place, torch.arange(n, device=parents.device))[:n]
+    return Walked(on_path.sum(0, keepdim=True), draw(p, own), path, torch.cat(chances), q, u, fate)
+
+
+def residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
+    """As `sampling.residual`, without asking how much is left.  # [V], [V], [1] -> [V]"""
+    left = p.scatter(0, token, 0.0) if q is None else (p - q).clamp(min=0.0)
+    mass = left.sum()
+    return torch.where(mass > 0.0, left, p) / torch.where(mass > 0.0, mass, p.sum())
+
+
+def packed(walked: Walked, drafted: Tensor, parents: Tensor, sound: Tensor, finite: Tensor) -> Tensor:
+    """One cycle for the host, as `accept.packed`.  # [HEAD + FIELDS n], float64"""
+    head = (walked.accepted, walked.token, walked.accepted, sound, finite)
+    nodes = (drafted, parents, walked.fates, walked.p, walked.q, walked.u)
+    return torch.cat([part.double() for part in (*head, *nodes)])
+
+
+@dataclass(frozen=True)
+class TreeRecord:
+    """A packed cycle as the host reads it, without the nodes that were not there."""
+
+    token: int
+    nodes: tuple[int, ...]  # their places among all
+    drafted: tuple[int, ...]
+    parents: tuple[int, ...]
+    fates: tuple[int, ...]
+    p: tuple[float, ...]
+    q: tuple[float, ...]
+    u: tuple[float, ...]
+    sound: bool
+    finite: bool
+
+    @classmethod
+    def read(cls, numbers: list[float]) -> TreeRecord:
+        _, token, _, sound, finite = numbers[:HEAD]
+        n = (len(numbers) - HEAD) // FIELDS
+        drafted, parents, fates, p, q, u = (numbers[HEAD + n * i : HEAD + n * (i + 1)] for i in range(FIELDS))
+        nodes = [node for node in range(n) if fates[node] != ABSENT]
+        place = {-1: -1, **{node: i for i, node in enumerate(nodes)}}
+        tokens, fate = (tuple(int(of[node]) for node in nodes) for of in (drafted, fates))
+        above = tuple(place[int(parents[node])] for node in nodes)
+        told, asked, coins = (tuple(of[node] for node in nodes) for of in (p, q, u))
+        return cls(int(token), tuple(nodes), tokens, above, fate, told, asked, coins, sound != 0.0, finite != 0.0)
+
+    @property
+    def accepted(self) -> int:
+        return self.fates.count(KEPT)
+
+    def verdict(self, law: Tensor | None = None) -> Verdict:
+        """In the words of the walk."""
+        judged = [node for node, fate in enumerate(self.fates) if fate >= REJECTED]
+        path = tuple(node for node in judged if self.fates[node] == KEPT)
+        trials = tuple(
+            Trial(i, self.drafted[i], self.p[i], self.q[i], self.u[i], self.fates[i] == KEPT) for i in judged
+        )
+        last = path[-1] if path else -1
+        return Verdict(path, self.token, "resampled" if last in self.parents else "bonus", trials, law=law)
+
+    def proposal(self, laws: Tensor | None = None) -> Proposal:
+        return Proposal(self.drafted, self.parents, laws)

@@ -1,0 +1,447 @@
+"""Trees on the device: the model's own logits along every path, the plain walk, the target's law."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from test_accept import Given, WARPS
+from test_graphs import GREEDY, lean, Replaying, small_buckets, WARM  # noqa: F401 -- a fixture for all of them
+from test_lane import nearly, table, told
+from test_models import FAMILIES, TEXT
+from torch import Tensor
+from toyheads import EAGLE3, MEDUSA, medusa_weights, TARGET, view_of
+from toyheads import TEXT as TOY_TEXT
+
+from specdec import engine
+from specdec.bench.host import no_host_reads
+from specdec.drafters import Eagle3TreeDrafter, MedusaHeads, MedusaTreeDrafter
+from specdec.engine import Task
+from specdec.events import Drafted, Event, Verified
+from specdec.gpu import lane, trees
+from specdec.gpu.accept import draw, ratio
+from specdec.gpu.cycle import TreeCycle
+from specdec.gpu.drafting import Branching, siblings
+from specdec.gpu.graphs import StaticDecoder
+from specdec.gpu.ops import Branches
+from specdec.gpu.trees import packed, paths_of, TreeRecord, walk, Walked
+from specdec.models.transformer import Transformer
+from specdec.proof.enumeration import total_variation
+from specdec.sampling import probabilities
+from specdec.types import Proposal, SamplingParams, Tree
+from specdec.verify import RejectionSampling
+
+SHORT = ("qwen3", "llama grouped heads", "mistral window")
+FEW = replace(WARM, top_k=2)  # tokens: the third sibling is missing
+BUSHY = ((0,), (1,), (2,), (0, 0), (0, 1), (1, 0), (0, 0, 0), (1, 0, 0), (0, 0, 0, 0), (1, 0, 0, 1))
+
+
+def random_tree(n: int, seed: int) -> list[int]:
+    """Level by level, as drafters give them."""
+    rng = random.Random(seed)
+    parents = [rng.randrange(-1, node) for node in range(n)]
+    depths = Tree(tuple(parents)).depths()
+    order = sorted(range(n), key=lambda node: depths[node])
+    return [-1 if parents[node] < 0 else order.index(parents[node]) for node in order]
+
+
+def branches_of(parents: Sequence[int], start: Tensor) -> Branches:
+    paths = paths_of(torch.tensor(parents), len(parents))
+    turns = start + paths.sum(1) - 1
+    return Branches(turns, start, turns, paths)
+
+
+def test_paths_are_those_of_the_tree() -> None:
+    for n, seed in itertools.product((1, 2, 7, 20), range(5)):
+        parents = random_tree(n, seed)
+        tree = Tree(tuple(parents))
+        with no_host_reads():
+            paths = paths_of(torch.tensor(parents), max(tree.depths()))
+        for node in range(-1, n):
+            assert paths[node + 1].nonzero().flatten().tolist() == [0, *(above + 1 for above in tree.path(node))]
+
+
+# ---- the pass ----
+
+
+def earlier_ones_are_seen(right: Branches) -> Branches:
+    return replace(right, follows=torch.ones_like(right.follows).tril())
+
+
+def places_are_depths(right: Branches) -> Branches:
+    return replace(right, turns=right.first + torch.arange(len(right.turns)))
+
+
+def none_but_the_text_is_seen(right: Branches) -> Branches:
+    return replace(right, follows=torch.eye(len(right.turns), dtype=torch.bool))
+
+
+def apart(model: Transformer, change: Any = lambda right: right, moves: bool = True) -> float:
+    """How far logits along three trees, each behind a path of the last, are from the model's own."""
+    decoder, cache, length, worst = StaticDecoder(model, 64), model.new_cache(64), 20, 0.0
+    decoder.prefill(TEXT[:length])
+    model.forward(TEXT[:length], cache)
+    for n, seed in ((7, 3), (12, 1), (3, 2)):
+        parents, tokens = random_tree(n, seed), TEXT[seed : seed + n + 1]
+        expected = model.forward(tokens, cache, parents, n + 1)
+        start, tree = torch.tensor([length]), Tree(tuple(parents))
+        right = branches_of(parents, start)
+        for bucket in (length + n + 1, 64):  # as narrow as can be, and the whole cache
+            with no_host_reads():
+                logits = decoder.forward(torch.tensor(tokens), start, bucket, branches=change(right))
+            worst = max(worst, float((logits - expected).abs().max()))
+        path = tree.path(max(range(n), key=tree.depth))
+        cache.keep(length + 1, path)
+        if moves:
+            given = torch.tensor([*path, *[0] * (n - len(path))]), torch.tensor([len(path)])
+            with no_host_reads():
+                decoder.keep(start + 1, *given)
+        length += 1 + len(path)
+    return worst
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in SHORT else pytest.mark.long) for n in FAMILIES])
+def test_logits_along_a_tree_are_the_models_own(name: str) -> None:
+    """With windows and shared heads; and behind it, where the path was moved up in the cache."""
+    assert apart(lean(FAMILIES[name])) <= 3e-5
+
+
+@pytest.mark.parametrize("mistake", [earlier_ones_are_seen, places_are_depths, none_but_the_text_is_seen])
+def test_a_wrong_mask_or_depth_is_seen(mistake: Any) -> None:
+    assert apart(lean(FAMILIES["qwen3"]), mistake) > 1e-2
+
+
+def test_rows_left_where_the_tree_had_them_are_seen() -> None:
+    assert apart(lean(FAMILIES["qwen3"]), moves=False) > 1e-2
+
+
+# ---- the walk ----
+
+Case = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+def cases(count: int, sizes: Iterable[int] = range(1, 8)) -> Iterator[tuple[bool, Case]]:
+    """Many cycles at a time, of one size and warp: whether tokens were chosen outright, and what `walk` takes."""
+    kinds = list(itertools.product(sizes, WARPS, (False, True)))
+    for n, params, point in kinds:
+        many, vocabulary = 1 + count // len(kinds), 4 + n
+        generator = torch.Generator().manual_seed(10 * n + point)
+        target = 2.0 * torch.randn(many, n + 1, vocabulary, generator=generator)
+        parents = torch.tensor([random_tree(n, seed) for seed in range(many)])
+        near = target.gather(1, (parents + 1)[..., None].expand(many, n, vocabulary))
+        other = near + torch.randn(near.shape, generator=generator)
+        laws = probabilities(other.flatten(0, 1), params).view(many, n, vocabulary)
+        drafted = laws.flatten(0, 1).multinomial(1, generator=generator).view(many, n)
+        rows = probabilities(target.flatten(0, 1), params).view(many, n + 1, vocabulary)
+        absent = torch.rand(many, n, generator=generator) < 0.2
+        paths = torch.stack([paths_of(each, n) for each in parents])[:, 1:, 1:]
+        real = ~(paths & absent[:, None]).any(2)
+        coins = torch.rand(many, n, generator=generator, dtype=torch.float64)
+        own = torch.rand(many, 1, generator=generator, dtype=torch.float64)
+        yield point, (rows, drafted, parents, laws, real, coins, own)
+
+
+def walked(point: bool, case: Case, step: Any = walk) -> list[TreeRecord]:
+    def cycle(rows, drafted, parents, laws, real, coins, own):  # type: ignore[no-untyped-def]
+        outcome = step(rows, drafted, parents, None if point else laws, real, coins, own)
+        yes = torch.ones(1)
+        return packed(outcome, drafted, parents, yes, yes)
+
+    return [TreeRecord.read(numbers) for numbers in torch.vmap(cycle)(*case).tolist()]
+
+
+def disagreements(
+    count: int, step: Any = walk, sizes: Iterable[int] = range(1, 8)
+) -> tuple[int, set[tuple[int, int, int]]]:
+    """With the plain walk, node by node; and what was seen: nodes that there are, kept ones, rejected ones."""
+    wrong, seen = 0, set()
+    for point, case in cases(count, sizes):
+        for i, record in enumerate(walked(point, case, step)):
+            rows, drafted, parents, laws, real, coins, own = (part[i] for part in case)
+            nodes = real.nonzero().flatten().tolist()
+            place = {-1: -1, **{node: j for j, node in enumerate(nodes)}}
+            proposal = Proposal(
+                tuple(drafted[nodes].tolist()),
+                tuple(place[int(parents[node])] for node in nodes),
+                None if point else laws[nodes],
+            )
+            kept_rows = rows[[0, *(node + 1 for node in nodes)]]
+            verdict = RejectionSampling().verify(proposal, kept_rows, Given(coins, own))
+            found = record.verdict()
+            same = replace(found, trials=()) == replace(verdict, trials=())
+            same &= [(t.node, t.token, t.u, t.accepted) for t in found.trials] == [
+                (t.node, t.token, t.u, t.accepted) for t in verdict.trials
+            ]
+            figures = [(a.p - b.p, a.q - b.q) for a, b in zip(found.trials, verdict.trials, strict=False)]
+            same &= all(abs(one) < 1e-6 for pair in figures for one in pair)
+            same &= replace(record.proposal(), probs=None) == replace(proposal, probs=None)
+            wrong += not same
+            seen.add((len(nodes), record.accepted, record.fates.count(trees.REJECTED)))
+    return wrong, seen
+
+
+def test_the_walk_is_the_plain_one() -> None:
+    """Which nodes were tried, with which p, q and coin, what was kept, and the token behind it."""
+    wrong, seen = disagreements(1500)
+    assert not wrong
+    assert {n for n, *_ in seen} == set(range(8)) and {kept for _, kept, _ in seen} >= {0, 1, 2, 3}
+    assert {rejected for *_, rejected in seen} >= {0, 1, 2, 3}
+
+
+def test_the_walk_asks_the_host_nothing() -> None:
+    for point, case in cases(1, (1, 5)):
+        rows, drafted, parents, laws, real, coins, own = (part[0] for part in case)
+        with no_host_reads():
+            walk(rows, drafted, parents, None if point else laws, real, coins, own)
+
+
+def no_residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
+    return p
+
+
+def unweighted(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
+    return p.scatter(0, token, 0.0) / p.sum()
+
+
+@pytest.mark.parametrize("wrong", [no_residual, unweighted])
+def test_a_wrong_residual_is_seen(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "residual", wrong)
+    assert disagreements(80, sizes=(5,))[0]
+
+
+def all_there(rows, drafted, parents, laws, real, coins, own):  # type: ignore[no-untyped-def]
+    return walk(rows, drafted, parents, laws, torch.ones_like(real), coins, own)
+
+
+def one_row_off(rows, drafted, parents, laws, real, coins, own):  # type: ignore[no-untyped-def]
+    return walk(rows.roll(1, 0), drafted, parents, laws, real, coins, own)
+
+
+def a_chain(rows, drafted, parents, laws, real, coins, own):  # type: ignore[no-untyped-def]
+    return walk(rows, drafted, torch.arange(len(drafted)) - 1, laws, real, coins, own)
+
+
+@pytest.mark.parametrize("step", [all_there, one_row_off, a_chain])
+def test_a_wrong_walk_is_seen(step: Any) -> None:
+    assert disagreements(80, step, (5,))[0]
+
+
+# ---- the law ----
+
+SHAPE = (-1, -1, 0, 1)  # two siblings, with a child each
+
+
+def eighths(count: int, generator: torch.Generator) -> Tensor:
+    cuts = torch.randint(0, 9, (count, 2), generator=generator).sort(-1).values
+    edges = torch.cat([torch.zeros(count, 1), cuts, torch.full((count, 1), 8)], -1)
+    return edges.diff().double() / 8
+
+
+def leaves(step: Any, laws: list[Tensor]) -> Iterator[tuple[Walked, Tensor, float]]:
+    """Every side of every coin that a walk tosses, with its chance, and the law of the token behind it."""
+
+    def from_here(coins: dict[int, float], chance: float) -> Iterator[tuple[Walked, Tensor, float]]:
+        given = torch.tensor([coins.get(node, 0.0) for node in range(len(SHAPE))], dtype=torch.float64)
+        laws.clear()
+        found: Walked = step(given)
+        law = laws[-1]
+        tossed = [node for node, fate in enumerate(found.fates.tolist()) if fate >= trees.REJECTED]
+        new = next((node for node in tossed if node not in coins), None)
+        if new is None:
+            yield found, law, chance
+            return
+        keep = min(1.0, float(found.p[new]) / float(found.q[new]))
+        for coin, share in ((keep / 2, keep), ((1.0 + keep) / 2, 1.0 - keep)):
+            if share > 0.0:
+                yield from from_here({**coins, new: coin}, chance * share)
+
+    return from_here({}, 1.0)
+
+
+def output_law(seed: int, conditional: bool, monkeypatch: pytest.MonkeyPatch) -> float:
+    """The total variation between the law of a cycle's text, completed by the target, and the target's."""
+    generator, drawn_from = torch.Generator().manual_seed(seed), list[Tensor]()
+
+    def told(law: Tensor, u: Tensor) -> Tensor:
+        drawn_from.append(law)
+        return draw(law, u)
+
+    prefixes = [prefix for n in range(3) for prefix in itertools.product(range(3), repeat=n)]
+    target = dict(zip(prefixes, eighths(len(prefixes), generator), strict=True))
+    draft = dict(zip(prefixes, eighths(len(prefixes), generator), strict=True))
+    text_law: dict[tuple[int, ...], float] = {}
+    for numbers in itertools.product(range(3), repeat=4):  # the tokens of the nodes
+        drafted, laws, real, chance = [], [], [], 1.0
+        first = draft[()]
+        # The number that draws a token is the middle of its share; each must come from the law that is told.
+        shares = []
+        law = first
+        for token in numbers[:2]:
+            shares.append((float(law[:token].sum()) + float(law[token]) / 2) / max(float(law.sum()), 1e-9))
+            law = law.scatter(0, torch.tensor([token]), 0.0)
+        for i, (token, q, there) in enumerate(siblings(first, torch.tensor(shares, dtype=torch.float64))):
+            if there and int(token) != numbers[i]:
+                chance = 0.0  # a token without a share
+            if not there and numbers[i] != 0:
+                chance = 0.0  # counted once
+            chance *= float(q[token]) if there else 1.0
+            drafted.append(numbers[i])
+            laws.append(q if conditional else first)
+            real.append(bool(there))
+        for node in (2, 3):
+            q = draft[(drafted[node - 2],)]
+            there = real[node - 2]
+            chance *= float(q[numbers[node]]) if there else float(numbers[node] == 0)
+            drafted.append(numbers[node])
+            laws.append(q)
+            real.append(there)
+        if chance == 0.0:
+            continue
+        rows = torch.stack([target[()], *(target[tuple(drafted[n] for n in Tree(SHAPE).path(i))] for i in range(4))])
+        given = (rows, torch.tensor(drafted), torch.tensor(SHAPE), torch.stack(laws), torch.tensor(real))
+        monkeypatch.setattr(trees, "draw", told)
+        step = lambda coins, given=given: walk(*given, in_order(coins, given[4]), HALF)  # noqa: E731
+        for found, behind, share in leaves(step, drawn_from):
+            path = tuple(drafted[node] for node in found.path[: int(found.accepted)])
+            for token in range(3):
+                text = (*path, token)
+                text_law[text] = text_law.get(text, 0.0) + chance * share * float(behind[token])
+    full, exact = {}, {}
+    for text in itertools.product(range(3), repeat=3):
+        exact[text] = float(torch.stack([target[text[:i]][text[i]] for i in range(3)]).prod())
+        full[text] = 0.0
+        for n in range(1, 4):
+            rest = [float(target[text[:i]][text[i]]) for i in range(n, 3)]
+            full[text] += text_law.get(text[:n], 0.0) * torch.tensor([1.0, *rest], dtype=torch.float64).prod().item()
+    return total_variation(full, exact)
+
+
+HALF = torch.full((1,), 0.5, dtype=torch.float64)
+
+
+def in_order(coins: Tensor, real: Tensor) -> Tensor:
+    """The i-th coin is the i-th real node's."""
+    return torch.cat([coins[real], coins[~real]])
+
+
+@pytest.mark.parametrize("seed", [5, 6, 8])  # toys whose second sibling matters
+def test_the_output_law_is_the_targets(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tree that can be drawn, every side of every coin."""
+    assert output_law(seed, True, monkeypatch) < 1e-12
+
+
+def test_a_sibling_that_was_drawn_as_if_it_were_the_first_changes_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert output_law(5, False, monkeypatch) > 1e-3
+
+
+# ---- whole runs ----
+
+
+def task(kind: str, params: SamplingParams, k: int = 4) -> Task:
+    view = view_of()
+    bushy = MedusaTreeDrafter(view, HEADS)
+    return Task(view, TOY_TEXT, params, bushy if kind == "bushy" else Eagle3TreeDrafter(view, EAGLE3, 160), k)
+
+
+HEADS = MedusaHeads(medusa_weights(), TARGET, BUSHY)
+
+
+def runs() -> Iterator[Any]:
+    for kind, (name, params) in itertools.product(
+        ("bushy", "eagle3"), {"greedy": GREEDY, "sampled": WARM, "few tokens": FEW}.items()
+    ):
+        for k in (4, 2, 7):
+            short = k == 4 and name != "sampled"  # `test_graphs` has those
+            marks = [] if short else [pytest.mark.long]
+            yield pytest.param(kind, params, k, marks=marks, id=f"{kind}-{name}-{k}")
+
+
+@pytest.mark.parametrize(("kind", "params", "k"), runs())
+def test_a_run_is_the_plain_loops(kind: str, params: SamplingParams, k: int) -> None:
+    """Node by node; with siblings that are kept after others were not, and laws of fewer tokens than ranks."""
+    one = task(kind, params, k)
+    plain = list(engine.generate(one, table(one)))
+    device = list(lane.on_device(task(kind, params, k)))
+    assert [told(event) for event in device] == [told(event, nearly) for event in plain]
+    sizes = {len(event.tokens) for event in device if isinstance(event, Drafted)}
+    if k == 4 and (kind == "bushy" or params is GREEDY):
+        assert sum(kept_seconds(device))
+    if params is FEW and kind == "bushy":
+        assert max(sizes) < len(BUSHY)
+
+
+def kept_seconds(events: list[Event]) -> Iterator[int]:
+    """Of every cycle, the nodes that were kept after an elder sibling was rejected."""
+    parents: tuple[int, ...] = ()
+    for event in events:
+        if isinstance(event, Drafted):
+            parents = event.parents
+        if isinstance(event, Verified) and event.positions:
+            fates = [position.status for position in event.positions]
+            kept = [node for node, fate in enumerate(fates) if fate == "accepted"]
+            yield sum(parents.index(parents[node]) < node for node in kept)
+
+
+@pytest.mark.parametrize(("part", "params"), [(HEADS, WARM), (EAGLE3, GREEDY)], ids=["bushy", "eagle3"])
+def test_after_every_cycle_the_cache_holds_the_text_alone(part: Any, params: SamplingParams) -> None:
+    """Keys, values and states of each token but the last, in its place, whatever branch it came from."""
+    cycle, model = TreeCycle(TARGET, Branching(part), 4, 60, params), TARGET
+    cycle.begin(TOY_TEXT, 50, 5)
+    moved = 0
+    while cycle.length.item() < 50:
+        record = cycle.run()
+        path = record.verdict().path
+        moved += path != tuple(range(len(path)))
+        text = cycle.text[: cycle.length.item()].tolist()
+        fresh = model.new_cache(60, part.taps)
+        model.forward(text[:-1], fresh)
+        end = len(text) - 1
+        assert torch.allclose(cycle.target.cache.data[:, :, :end], fresh.data[:, :, :end], atol=2e-4)
+        for tap, states in fresh.states.items():
+            assert torch.allclose(cycle.target.cache.states[tap][:end], states[:end], atol=2e-3)
+    assert moved
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_tree_is_replayed_as_it_ran(before: bool) -> None:
+    """Captured ahead of the text or within it, warm-ups and all; each step is a graph, for each depth and bucket."""
+    texts = []
+    for captured in (False, True):
+        cycle, steps = TreeCycle(TARGET, Branching(EAGLE3), 4, 50, GREEDY), 0
+        if captured:
+            cycle.graphs = replaying = Replaying()
+            if before:
+                cycle.prepare(len(TOY_TEXT), 50)
+        prepared = list(cycle.graphs.keys)
+        cycle.begin(TOY_TEXT, 50, 5)
+        while cycle.length.item() < 50:
+            steps += 2 if cycle.length.item() < 49 else 1  # before the last token there is nothing to draft
+            cycle.run()
+        texts.append(cycle.text[:50].tolist())
+    assert texts[0] == texts[1] and replaying.replays == steps and not replaying.reason
+    assert (cycle.graphs.keys == prepared) == before
+
+
+def test_a_broken_draft_does_not_count() -> None:
+    heads = MedusaHeads(medusa_weights(), TARGET, BUSHY)
+    heads.blocks = [(weight * float("nan"), bias) for weight, bias in heads.blocks]
+    for params in (GREEDY, WARM):
+        cycle = TreeCycle(TARGET, Branching(heads), 3, 60, params)
+        cycle.begin(TOY_TEXT, 30, 3)
+        record = cycle.run()
+        assert not record.sound and record.finite and record.drafted == ()
+
+
+def test_synthetic_acceptance_needs_no_other_walk() -> None:
+    """Every tried node is kept, or none is."""
+    for u, kept in ((0.0, 4), (0.9, 0)):
+        test = lambda p, q, coin, u=u: torch.full_like(coin, u) < 0.5  # noqa: E731
+        cycle = TreeCycle(TARGET, Branching(MEDUSA), 4, 60, WARM, test)
+        cycle.begin(TOY_TEXT, 30, 3)
+        assert cycle.run().accepted == kept
+    assert ratio(torch.ones(1), torch.ones(1), torch.zeros(1))
