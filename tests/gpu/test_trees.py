@@ -23,7 +23,7 @@ from specdec.bench.host import no_host_reads
 from specdec.drafters import Eagle3TreeDrafter, MedusaHeads, MedusaTreeDrafter
 from specdec.engine import Task
 from specdec.events import Drafted, Event, Verified
-from specdec.gpu import lane, trees
+from specdec.gpu import graphs, lane, trees
 from specdec.gpu.accept import draw, ratio
 from specdec.gpu.cycle import TreeCycle
 from specdec.gpu.drafting import Branching, siblings
@@ -405,6 +405,21 @@ def test_after_every_cycle_the_cache_holds_the_text_alone(part: Any, params: Sam
         for tap, states in fresh.states.items():
             assert torch.allclose(cycle.target.cache.states[tap][:end], states[:end], atol=2e-3)
     assert moved
+
+
+@pytest.mark.parametrize(("part", "params"), [(HEADS, WARM), (EAGLE3, GREEDY)], ids=["bushy", "eagle3"])
+def test_no_node_falls_out_of_its_bucket(part: Any, params: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind texts of every length around a bucket's end a cycle is what it is in the whole cache."""
+    for length in range(4, 20):
+        records = []
+        for smallest in (16, 128):
+            monkeypatch.setattr(graphs, "SMALLEST", smallest)
+            cycle = TreeCycle(TARGET, Branching(part), 4, 60, params)
+            cycle.begin((TOY_TEXT * 3)[:length], 50, 3)
+            records.append(cycle.run())
+        narrow, whole = records
+        assert replace(narrow, p=(), q=()) == replace(whole, p=(), q=())
+        assert (*narrow.p, *narrow.q) == pytest.approx((*whole.p, *whole.q), abs=1e-4)
 
 
 @pytest.mark.parametrize("before", [False, True])
