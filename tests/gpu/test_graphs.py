@@ -163,8 +163,8 @@ def test_a_run_is_the_plain_loops(kind: str, k: int, params: SamplingParams) -> 
         drafted += sum(len(record.drafted) for record in records)
         assert cycle.syncs == len(records)
         buckets = {bucket for _, bucket, _ in cycle.graphs.keys}
-        assert len(buckets) >= 2
-        assert max(buckets) == len(cycle.text) or kind.endswith("tree")  # near its end a tree is smaller
+        if not kind.endswith("tree"):  # near its end a tree is smaller
+            assert len(buckets) >= 2 and max(buckets) == len(cycle.text)
         assert {name for name, *_ in cycle.graphs.keys} == ({"verify"} if kind == "none" else {"draft", "verify"})
     if kind in ("like", *DRAFTS) or (kind == "lookup" and params is GREEDY):
         assert 0 < accepted < drafted
