@@ -60,18 +60,29 @@ class Case:
 
 @lru_cache
 def kernels() -> Any:
-    from triton.runtime.interpreter import interpreter_builder
+    import triton.language as tl
+    from triton.runtime import interpreter
 
     from specdec.gpu import kernels
 
     if type(kernels.gate_kernel).__name__ == "InterpretedFunction":
-        multiply = type(interpreter_builder).create_dot
+        builder, convert = type(interpreter.interpreter_builder), interpreter._convert_float
+        multiply = builder.create_dot
 
         def create_dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
             return multiply(self, widened(a), widened(b), *rest)
 
-        type(interpreter_builder).create_dot = create_dot
+        def convert_float(data: Any, given: Any, wanted: Any, mode: Any) -> Any:
+            narrows = (given, wanted) == (tl.float32, tl.bfloat16)
+            return narrowed(data) if narrows else convert(data, given, wanted, mode)
+
+        builder.create_dot, interpreter._convert_float = create_dot, convert_float
     return kernels
+
+
+def narrowed(data: Any) -> Any:
+    """float32 as the bits of bfloat16, to the nearest as a GPU rounds, where the interpreter would cut bits off."""
+    return torch.from_numpy(np.array(data)).bfloat16().view(torch.uint16).numpy()
 
 
 def widened(handle: Any) -> Any:
@@ -85,10 +96,10 @@ def widened(handle: Any) -> Any:
 
 
 @torch.inference_mode()
-def distance(case: Case) -> float:
-    """Of the kernels from their specification."""
+def distance(case: Case, kind: type[Operations] | None = None) -> float:
+    """Of the kernels, or of another `kind`, from their specification."""
     stream = noise(case.rows, case.width, like=torch.zeros(1, dtype=case.dtype))
-    pair = case.operations(kernels().Kernels), case.operations(Operations)
+    pair = case.operations(kind or kernels().Kernels), case.operations(Operations)
     return difference(*pair, case.layer(), stream, case.inner, case.start, case.bucket, case.divided)
 
 

@@ -23,7 +23,7 @@ from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: it is for Linux")
-LIMITS = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
+LIMITS = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
 SHARED = {75: 64, 80: 163, 86: 99, 90: 227, 100: 227}  # KiB that one program may have, by compute capability
 GREEDY = SamplingParams(temperature=0.0)
 
@@ -32,9 +32,6 @@ GREEDY = SamplingParams(temperature=0.0)
 def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPoolExecutor]:
     with process(True, tmp_path_factory.mktemp("triton")) as pool:
         yield pool
-
-
-BEYOND = {179, 184, 198, 203, 256, 280, 283}  # of the 322, with 7 to 15 rows
 
 
 def cases() -> Iterator[Any]:
@@ -59,8 +56,6 @@ def cases() -> Iterator[Any]:
                     )  # fmt: skip
                     short = rows <= 3 and heads <= 2 and size in (64, 96, 12)
                     marks = [] if short else [pytest.mark.long, pytest.mark.exhaustive]
-                    if number in BEYOND:
-                        marks.append(pytest.mark.xfail(reason="bfloat16 is up to 0.028 apart; the reason is not found"))
                     yield pytest.param(case, marks=marks, id=f"{number}-{case}")
 
 
@@ -68,6 +63,13 @@ def cases() -> Iterator[Any]:
 @pytest.mark.parametrize("case", cases())
 def test_kernels_give_what_their_specification_gives(interpreter: ProcessPoolExecutor, case: Case) -> None:
     assert interpreter.submit(kernelcases.distance, case).result() <= LIMITS[case.dtype]
+
+
+@pytest.mark.long
+def test_torch_itself_would_be_taken() -> None:
+    """The way without kernels, by the measure and the limits that kernels are tried with."""
+    for case in (param.values[0] for param in cases()):
+        assert kernelcases.distance(case, Operations) <= trial.LIMITS[case.dtype], str(case)
 
 
 def test_there_are_three_hundred_cases() -> None:
