@@ -222,8 +222,8 @@ def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwat
         if proposal.tokens:
             pieces = tuple(map(task.piece, proposal.tokens))
             ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
-            own = proposal.own or None
-            yield Drafted(lane, cycle, proposal.tokens, pieces, proposal.parents, start, drafted, ends, own)
+            own, who = proposal.own or None, proposal.drafter or None
+            yield Drafted(lane, cycle, proposal.tokens, pieces, proposal.parents, start, drafted, ends, own, who)
 
         # Verify: one pass over what the cache lacks and the whole draft; then judge and keep.
         with watch, torch.inference_mode():
@@ -258,9 +258,10 @@ def draft(drafter: Drafter, tokens: Sequence[int], k: int, task: Task, chooser: 
 
 def guide_drafter(drafter: Drafter, guide: Guide) -> None:
     """Have it draft what the grammar allows, where it can."""
-    inner = getattr(drafter, "inner", drafter)
-    if isinstance(inner, Guided):
-        inner.guide = guide
+    arms = [arm.drafter for arm in getattr(drafter, "arms", ())]
+    for one in (getattr(drafter, "inner", drafter), *arms):
+        if isinstance(one, Guided):
+            one.guide = guide
 
 
 def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:

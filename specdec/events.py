@@ -97,6 +97,7 @@ class Drafted:
     end: float
     step_ends: tuple[float, ...] = ()  # when each token was ready, where the drafter knows it
     own: tuple[tuple[str, ...], ...] | None = None  # of each token that a drafter cut otherwise, its own pieces
+    drafter: str | None = None  # who drafted, where that is chosen anew in every cycle
 
 
 @dataclass(frozen=True, slots=True)

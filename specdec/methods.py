@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 EMBEDDED, TUNED = "embedded", "tuned"  # the families that come with the package
 RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
 LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
-ADAPTIVE, DEFAULT = "adaptive", "draft_model"
+ADAPTIVE, AUTO, DEFAULT = "adaptive", "auto", "draft_model"
+WRAPPERS = (ADAPTIVE, AUTO)  # draft with drafters of others, and choose how in every cycle
+AMONG = ("suffix", DEFAULT, "draft_model:tuned", "block")  # what `auto` chooses among, of those that a family has
 MODEL, EXIT = "models.base.LanguageModel", "exit_layer"
 
 
@@ -143,6 +145,13 @@ METHODS = {
             }),
         ),
         Method(
+            AUTO, "drafters.auto.AutoDrafter", part=MODEL, folder=DEFAULT, families=(EMBEDDED, TUNED),
+            card=Card({
+                "Hou et al. 2025": "https://arxiv.org/abs/2505.15141",
+                "Kim et al. 2026": "https://arxiv.org/abs/2604.05417",
+            }),
+        ),
+        Method(
             "early_exit", "drafters.early_exit.EarlyExitDrafter", ("view",), EXIT, families=(EMBEDDED, TUNED),
             gpu="EarlyExitSteps",
             card=Card(
@@ -189,5 +198,5 @@ def known(name: str) -> Method | None:
 
 def of_part(part: object) -> list[Method]:
     """The ways of drafting that a loaded part serves."""
-    fitting = (m for m in METHODS.values() if m.name != ADAPTIVE and (not m.variant_of or m.tree))
+    fitting = (m for m in METHODS.values() if m.name not in WRAPPERS and (not m.variant_of or m.tree))
     return [m for m in fitting if m.part_class is not None and isinstance(part, m.part_class)]

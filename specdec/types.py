@@ -121,7 +121,7 @@ class Proposal:
     their children. `probs[i]` is the law token i was really drawn from, after every warp; None says that
     each token was chosen outright (a point mass). `seconds[i]` is the time that drafting token i took,
     where the drafter knows it. `own[i]` are the drafter's own pieces that token i lies over, where it has another
-    tokenizer and cut the text otherwise.
+    tokenizer and cut the text otherwise. `drafter` names who drafted, where that is chosen anew in every cycle.
     """
 
     tokens: tuple[int, ...] = ()
@@ -129,6 +129,7 @@ class Proposal:
     probs: Tensor | None = None  # [n, V]
     seconds: tuple[float, ...] = ()
     own: tuple[tuple[str, ...], ...] = ()
+    drafter: str = ""
 
     @classmethod
     def chain(
@@ -175,12 +176,13 @@ class Costs:
 
     `draft` is one level of the draft (of a chain: one token), `passes[d]` the target's pass over a draft of depth d,
     `overhead` whatever else a drafting cycle costs, at any depth. A tree of depth d holds more than d tokens, and these
-    figures include them.
+    figures include them. `catch_up` is what reading a token costs that was written while the drafter did not draft.
     """
 
     draft: float
     passes: tuple[float, ...]
     overhead: float = 0.0
+    catch_up: float = 0.0
 
     def cycle(self, depth: int) -> float:
         if depth == 0:

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +22,9 @@ from specdec import cli as terminal
 from specdec.bench import __main__ as bench
 from specdec.bench import measure, peers, prompts
 from specdec.bench.options import Options
-from specdec.events import Failed, Finished, from_dict
+from specdec.events import Drafted, Failed, Finished, from_dict
 from specdec.families.zoo import EMBEDDED, load
+from specdec.figures.stats import LaneStats
 from specdec.lanes import race as races
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
@@ -135,6 +137,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--target", ""], "--target is empty"),
         (["x", "--draft", "y"], "belong to a --target"),
         (["x", "--drafter", "adaptive:adaptive"], "cannot be adapted once more"),
+        (["x", "--drafter", "adaptive:auto"], "cannot be adapted once more"),
         (["x", "--seed", "many"], "valid integer"),
         (["x", "--grammar", "(a"], "the grammar cannot be read at character 3, '': a bracket is not closed"),
         (["x", "--grammar", "a{2000}"], "a repeat is {m}, {m,} or {m,n}"),
@@ -343,6 +346,23 @@ def test_headlines_leave_looping_rows_out() -> None:
     rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
     assert bench.headline(rows, 0.0) == {"speedup": 2.5, "domains": {"story": 2.0, "code": 3.0}, "looping": ["facts"]}
     assert bench.headline(rows[2:], 0.0)["speedup"] is None
+
+
+def test_regret_is_told_against_the_best_other_method_of_the_same_place() -> None:
+    def row(drafter: str, temperature: float, speedup: float | None) -> dict[str, object]:
+        return {"drafter": drafter, "domain": "story", "temperature": temperature, "measured_speedup": speedup}
+
+    rows = [row("suffix", 0.0, 1.5), row("block", 0.0, 2.0), row("auto", 0.0, 1.9), row("block", 0.8, 4.0)]
+    assert bench.regret(rows) == {"story, T = 0.0": {"best": "block", "regret": 0.05}}
+    assert bench.regret([*rows, row("auto", 0.8, 5.0)])["story, T = 0.8"] == {"best": "block", "regret": -0.25}
+    assert bench.regret(rows[:2]) == {}
+
+
+def test_the_report_of_a_run_says_who_drafted_how_often() -> None:
+    events = [replace(e, drafter="suffix") if isinstance(e, Drafted) else e for e in toyrun.events()]
+    cycles, drafted = LaneStats.of(events, "speculative").cycles, sum(isinstance(e, Drafted) for e in events)
+    assert f"cycles by drafter           suffix {drafted}, nobody {cycles - drafted}" in terminal_run.report(events)
+    assert "by drafter" not in terminal_run.report(toyrun.events())
 
 
 def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: pytest.MonkeyPatch, shallow: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from specdec import rules
 from specdec.gpu import drafting
-from specdec.methods import ADAPTIVE, EXIT, known, located, Method, METHODS, of_part, RULES
+from specdec.methods import EXIT, known, located, Method, METHODS, of_part, RULES, WRAPPERS
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -48,14 +48,15 @@ def test_what_it_needs_is_told_whole(method: Method) -> None:
 
 
 def test_names_of_ones_own_are_known_by_their_kind() -> None:
-    found = {name: known(name) for name in ("eagle3:folder", "medusa:tree:folder", "adaptive", "adaptive:eagle3:tree")}
-    assert [m and m.name for m in found.values()] == ["eagle3", "medusa:tree", "draft_model", "eagle3:tree"]
+    names = "eagle3:folder", "medusa:tree:folder", "adaptive", "adaptive:eagle3:tree", "auto"
+    found = [known(name) for name in names]
+    assert [m and m.name for m in found] == ["eagle3", "medusa:tree", "draft_model", "eagle3:tree", "auto"]
     assert known("magic") is None and known("") is None
 
 
 def test_a_part_serves_every_method_that_names_it() -> None:
     served = {}
-    for kind in {m.part for m in METHODS.values() if m.part_class and m.name != ADAPTIVE}:
+    for kind in {m.part for m in METHODS.values() if m.part_class and m.name not in WRAPPERS}:
         part = object.__new__(located(kind))
         served[kind.rpartition(".")[2]] = [m.name for m in of_part(part)]
     assert served == {

@@ -10,9 +10,9 @@ import transformers
 from torch import Tensor
 from toywords import foreign
 
-from specdec.drafters import AdaptiveDrafter, BlockHead, Drafter, Eagle3Head, MedusaHeads, MTPHead
+from specdec.drafters import AdaptiveDrafter, Arm, AutoDrafter, BlockHead, Drafter, Eagle3Head, MedusaHeads, MTPHead
 from specdec.gpu.drafting import Branching
-from specdec.methods import ADAPTIVE, EXIT, Method, METHODS
+from specdec.methods import AMONG, AUTO, EXIT, Method, METHODS, WRAPPERS
 from specdec.methods import MODEL as MODEL_PLACE
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
@@ -191,7 +191,7 @@ def maker(method: Method) -> Make:
 
 # Every class of drafter there is; a variant is the same with other weights.
 MAKERS: dict[str, Make] = {
-    m.name: maker(m) for m in METHODS.values() if m.name != ADAPTIVE and (m.tree or not m.variant_of)
+    m.name: maker(m) for m in METHODS.values() if m.name not in WRAPPERS and (m.tree or not m.variant_of)
 }
 
 
@@ -199,7 +199,15 @@ def adaptive(inner: Make) -> Make:
     return lambda view: AdaptiveDrafter(inner(view), Costs(0.1, (1.0, 1.0, 1.1)))
 
 
+def auto(view: TargetView) -> Drafter:
+    """Drafts are dear where nothing is kept, and it is asked to change its mind."""
+    made = {name: MAKERS[name](view) for name in AMONG if name in MAKERS}
+    costs = Costs(0.1, (1.0, 1.0, 1.1), 0.1, 0.01)
+    return AutoDrafter([Arm(drafter, costs, copies=not METHODS[name].takes) for name, drafter in made.items()])
+
+
 MAKERS |= {f"adaptive:{name}": adaptive(inner) for name, inner in MAKERS.items() if name != "none"}
+MAKERS[AUTO] = auto
 WARM = SamplingParams(temperature=0.9, top_k=12)
 TEXT = [0, 3, 1, 4, 1, 5, 3, 1, 4]
 

@@ -30,7 +30,7 @@ from ..families.zoo import Family, load, load_pair
 from ..figures import machine
 from ..figures.stats import middle
 from ..gpu import lane
-from ..methods import adapted, ADAPTIVE, DEFAULT, METHODS
+from ..methods import adapted, ADAPTIVE, AUTO, DEFAULT, METHODS, WRAPPERS
 from . import gpu, page, peers, servers, serving, shapes, visitors
 from .journal import Journal
 from .measure import host_syncs, pairs, Row, row, Setting, telling
@@ -40,7 +40,7 @@ from .prompts import PROMPTS
 TEMPERATURES = (0.0, 0.8)
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
-ADAPTIVE_MOST = 8  # an adaptive drafter chooses its depth itself, up to this
+ADAPTIVE_MOST = 8  # who chooses the depth does so up to this
 CYCLES = 24  # of a suite on a GPU that wait for a further run: torch has streams for 32
 CHOOSING = 1  # rounds in which the best k is found; the reported rounds come afterwards and are others
 
@@ -49,11 +49,12 @@ def drafters_of(suite: str, family: Family) -> list[str]:
     known = [name for name in family.drafters if name != "none"]
     if suite == "embedded":
         known = [name for name in known if name in METHODS and METHODS[name].peer and not METHODS[name].variant_of]
-    return [*known, *([ADAPTIVE] if DEFAULT in known else [])]
+    choosing = WRAPPERS if suite == "methods" else [ADAPTIVE]
+    return [*known, *(choosing if DEFAULT in known else [])]
 
 
 def depths_of(drafter: str, options: Options) -> list[int]:
-    return [ADAPTIVE_MOST] if drafter == ADAPTIVE else list(options.k)
+    return [ADAPTIVE_MOST] if drafter in WRAPPERS else list(options.k)
 
 
 def measure(family: Family, options: Options, journal: Journal | None = None) -> list[Row]:
@@ -91,7 +92,8 @@ def side_by_side(
 
 
 def parameters_of(drafter: str, family: Family) -> int:
-    return family.drafters[adapted(drafter) or drafter].parameters
+    among = family.weighed if drafter == AUTO else [adapted(drafter) or drafter]
+    return sum(family.drafters[name].parameters for name in among)
 
 
 def speedup_of(entry: Row) -> float:
@@ -121,6 +123,18 @@ def table(rows: Sequence[Row]) -> str:
     return frame.to_string(index=False, float_format="{:.2f}".format, formatters=whole)
 
 
+def regret(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """How far `auto` stays behind the best other row of each domain and temperature, as a share of that one's speed."""
+    found: dict[str, dict[str, Any]] = {}
+    for own in (entry for entry in rows if entry["drafter"] == AUTO):
+        place = own["domain"], own["temperature"]
+        others = [e for e in rows if (e["domain"], e["temperature"]) == place and e["drafter"] != AUTO]
+        best = max(others, key=speedup_of)
+        share = round(1.0 - speedup_of(own) / speedup_of(best), 3) if speedup_of(best) else 0.0
+        found[f"{own['domain']}, T = {own['temperature']}"] = {"best": best["drafter"], "regret": share}
+    return found
+
+
 def headline(rows: Sequence[Row], temperature: float) -> dict[str, Any]:
     """The median over the domains of the best drafter's measured speed-up. Looping rows are left out, and named."""
     best: dict[str, float] = {}
@@ -144,12 +158,16 @@ def methods(family: Family, options: Options, journal: Journal) -> dict[str, Any
     for name, figures in headlines.items():
         print(f"\n{name}: measured speed-up {figures['speedup']}, the median of {figures['domains']}", end="")
         print(f"; looping, left out: {', '.join(figures['looping'])}" if figures["looping"] else "")
+    behind = regret(rows)
+    for place, told in behind.items():
+        print(f"{place}: {AUTO} stays {told['regret']:.1%} behind the best single method, {told['best']}")
     rivals, best = None, best_settings(rows)
     if family.draft is not None and options.peers:
         rivals = peers.measure(family, best, options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
     shares = [telling(family, s, PROMPTS[domain][0], options.tokens) for domain, s in best.items()]
     report = {"rows": rows, "peers": rivals, "headline": headlines, "models": family.describe()}
+    report |= {"regret": behind} if behind else {}
     return report | {"event_overhead_share": middle(shares)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from ..events import Committed, Event, Failed, Started, Verified
+from ..events import Committed, Drafted, Event, Failed, Started, Verified
 from ..expression import compiled
 from ..figures.stats import Comparison, LaneStats
 from ..methods import EMBEDDED, EXIT, RULES
@@ -217,5 +218,8 @@ def report(events: Sequence[Event]) -> str:
     if started is not None:
         kept = "lossless" if started.lossless else "LOSSY: the text no longer follows the target's law"
         lines.insert(0, f"{'verification':<28}{started.rule}, {kept}")
+    if who := Counter(e.drafter for e in events if isinstance(e, Drafted) and e.drafter):
+        drafted = ", ".join(f"{name} {count}" for name, count in who.most_common())
+        lines.append(f"{'cycles by drafter':<28}{drafted}, nobody {spec.cycles - who.total()}")
     legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())
     return "\n".join([*lines, "", legend])

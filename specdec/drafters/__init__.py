@@ -1,6 +1,7 @@
 """Drafters: one file a method."""
 
 from .adaptive import AdaptiveDrafter
+from .auto import Arm, AutoDrafter
 from .base import Drafter, NoDrafter
 from .block import BlockDrafter, BlockHead
 from .draft_model import DraftModelDrafter
@@ -14,6 +15,8 @@ from .universal import ForeignModel, UniversalDrafter
 
 __all__ = [
     "AdaptiveDrafter",
+    "Arm",
+    "AutoDrafter",
     "BlockDrafter",
     "BlockHead",
     "DraftModelDrafter",

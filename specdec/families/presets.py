@@ -12,12 +12,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..methods import DEFAULT, EMBEDDED, TUNED
+from ..methods import DEFAULT, EMBEDDED, TUNED, WRAPPERS
 from .hub import MORE
 
 BESIDE, OTHERWISE = " + ", "~"
 ALWAYS = ("prompt_lookup", "suffix", "none")  # ways of drafting that need nothing but the target
-MODEL = (DEFAULT, "adaptive")
+MODEL = (DEFAULT, *WRAPPERS)
 EAGLE3, MEDUSA, EXIT = ("eagle3", "eagle3:tree"), ("medusa", "medusa:tree"), ("early_exit",)
 UNIVERSAL = ("universal",)
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)

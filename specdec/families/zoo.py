@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from ..drafters import AdaptiveDrafter, Drafter, ForeignModel
+from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
 from ..figures import machine
-from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part
+from ..methods import adapted, AMONG, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
 from ..models.config import FAMILIES
@@ -60,7 +60,7 @@ class Fitted:
 class Family:
     """A target, its tokenizer, and the ways of drafting for it. Every run gets a new drafter.
 
-    `adaptive:NAME` is the drafter of that name with a depth chosen in every cycle.
+    `adaptive:NAME` is the drafter of that name with a depth chosen in every cycle; `auto` chooses the drafter, too.
     """
 
     def __init__(self, name: str, target: Target, tokenizer: Tokenizer, drafts: Mapping[str, Target]) -> None:
@@ -72,7 +72,7 @@ class Family:
         self.prefix: tuple[int, ...] = () if control is None else (control,)  # begins every text
         self.end_tokens = frozenset(self.prefix)
         self.threads = torch.get_num_threads()
-        self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them
+        self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them; `auto:NAME` among others
         self.drafters = {m.name: Fitted(m) for m in reversed(METHODS.values()) if not m.part}
         self.drafters |= {draft_name: Fitted(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
         if target.exit_layers:
@@ -88,6 +88,8 @@ class Family:
         The process computes with this family's number of threads from here on.
         """
         self.use_threads()
+        if name == AUTO and self.weighed:
+            return self._choosing(capacity)
         wrapped = adapted(name)
         name = wrapped or name
         if name not in self.drafters:
@@ -95,6 +97,26 @@ class Family:
         view, drafter = self.drafters[name].lane(self.target, capacity)
         drafter.name = name  # one class may serve several names
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
+
+    @property
+    def weighed(self) -> list[str]:
+        """The drafters among which `auto` chooses that cost something."""
+        return [name for name in AMONG if name in self.drafters and self.drafters[name].method.takes]
+
+    def _choosing(self, capacity: int) -> tuple[TargetView, Drafter]:
+        """One view with the taps of all; copies cost no more than their check, and a check costs what it costs."""
+        models = {name: self.costs[f"{AUTO}:{name}"] for name in self.weighed}
+        checks = replace(min(models.values(), key=lambda costs: costs.overhead), draft=0.0, catch_up=0.0)
+        chosen = {name: self.drafters[name] for name in AMONG if name in self.drafters}
+        view = TargetView(
+            self.target, sorted({tap for one in chosen.values() for tap in getattr(one.part, "taps", ())})
+        )
+        arms = []
+        for name, fitted in chosen.items():
+            drafter = fitted.method.make(view, fitted.part, capacity)
+            drafter.name = name
+            arms.append(Arm(drafter, models.get(name, checks), copies=name not in models))
+        return view, AutoDrafter(arms)
 
     def use_threads(self) -> None:
         """torch has one thread count for the whole process, and the family before may have had another."""

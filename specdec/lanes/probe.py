@@ -1,32 +1,44 @@
-"""What drafting costs on this machine, from a second of real decoding: the figures that `adaptive` weighs."""
+"""What drafting costs on this machine, from a second of real decoding: the figures that `adaptive` and `auto` weigh."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from statistics import linear_regression, median, mode
 from typing import NamedTuple
 
+from .. import engine
+from ..drafters import Drafter
 from ..engine import Task
-from ..events import Drafted, Verified
+from ..events import Drafted, Event, Verified
 from ..families.zoo import Family
 from ..figures.stats import Comparison, LaneStats
 from ..gpu.lane import generate
-from ..types import Costs, SamplingParams, Tree
+from ..methods import AUTO
+from ..sampling import Chooser
+from ..types import Costs, Proposal, SamplingParams, Tree
 
 DEPTHS, TOKENS, ROUNDS = (1, 3, 7), 25, 3
+PAUSE = 8  # plain cycles, after which a drafter catches up
+Loop = Callable[[Task], Iterator[Event]]
 
 
-def probe(family: Family, name: str) -> Costs:
+def probe(family: Family, name: str, among: bool = False) -> Costs:
     """Costs of drafting with `name`, in plain steps. Measured once, then frozen for this family.
 
-    Medians of single cycles: one pause of the machine must not make a depth look permanently expensive.
-    ValueError where it drafts nothing.
+    With `among`, as `auto` weighs it among others: in the plain loop, where alone drafters change, and with what
+    catching up costs. Medians of single cycles: one pause of the machine must not make a depth look permanently
+    expensive. ValueError where it drafts nothing.
     """
-    if name not in family.costs:
-        compare(family, name, max(DEPTHS))  # first calls are slow
+    key, loop = (f"{AUTO}:{name}", engine.generate) if among else (name, generate)
+    if key not in family.costs:
+        compare(family, name, max(DEPTHS), loop)  # first calls are slow
         seen: dict[int, list[Run]] = {depth: [] for depth in DEPTHS}
+        late: list[Cycle] = []
         for _ in range(ROUNDS):
             for depth, runs in seen.items():
-                runs.append(compare(family, name, depth))
+                runs.append(compare(family, name, depth, loop))
+            if among:
+                late += cycles_of(events_of(family, name, min(DEPTHS), loop, pausing=True))
         everything = [run for runs in seen.values() for run in runs]
         step = median(run.comparison.step or 0.0 for run in everything)
         drafts, passes = dict[int, float](), dict[int, float]()
@@ -41,8 +53,12 @@ def probe(family: Family, name: str) -> Costs:
         level, fixed = straight(drafts)
         overhead = median(run.comparison.overhead or 0.0 for run in everything) + fixed
         found = interpolated(passes, max(DEPTHS))
-        family.costs[name] = Costs(round(level, 4), tuple(round(cost, 4) for cost in found), round(overhead, 4))
-    return family.costs[name]
+        behind = median(cycle.draft for cycle in late) / step - drafts[min(drafts)] if late else 0.0
+        family.costs[key] = Costs(
+            round(level, 4), tuple(round(cost, 4) for cost in found), round(overhead, 4),
+            round(max(0.0, behind / PAUSE), 4),
+        )  # fmt: skip
+    return family.costs[key]
 
 
 class Cycle(NamedTuple):
@@ -58,23 +74,42 @@ class Run(NamedTuple):
     cycles: list[Cycle]
 
 
-def compare(family: Family, name: str, k: int) -> Run:
+class Pausing:
+    """Lets `inner` draft after every `PAUSE` plain cycles."""
+
+    def __init__(self, inner: Drafter) -> None:
+        self.inner, self.name, self.paused = inner, inner.name, 0
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        if k and self.paused < PAUSE:
+            self.paused += 1
+            return Proposal()
+        self.paused = 0
+        return self.inner.propose(tokens, k, params, chooser)
+
+
+def compare(family: Family, name: str, k: int, loop: Loop = generate) -> Run:
     """One short speculative run of fixed depth, and a plain one for comparison."""
+    plain, speculative = events_of(family, "none", 0, loop), events_of(family, name, k, loop)
+    lane = Task.lane
+    comparison = Comparison(speculative=LaneStats.of(speculative, lane), plain=LaneStats.of(plain, lane))
+    return Run(comparison, cycles_of(speculative))
+
+
+def events_of(family: Family, name: str, k: int, loop: Loop, pausing: bool = False) -> list[Event]:
     prompt = family.encode("\n")
-    lanes = []
-    for drafter_name, depth in (("none", 0), (name, k)):
-        target, drafter = family.lane(drafter_name, len(prompt) + TOKENS)
-        params = SamplingParams(max_tokens=TOKENS, ignore_end=True)
-        task = Task(target, prompt, params, drafter, depth, details=False)
-        events = list(generate(task))
-        lanes.append(LaneStats.of(events, task.lane))
+    target, drafter = family.lane(name, len(prompt) + TOKENS)
+    params = SamplingParams(max_tokens=TOKENS, ignore_end=True)
+    return list(loop(Task(target, prompt, params, Pausing(drafter) if pausing else drafter, k, details=False)))
+
+
+def cycles_of(events: Sequence[Event]) -> list[Cycle]:
     drafted = {event.cycle: event for event in events if isinstance(event, Drafted) and event.cycle}
-    cycles = [
+    return [
         Cycle(max(Tree(draft.parents).depths()), draft.end - draft.start, event.end - event.start)
         for event in events
         if isinstance(event, Verified) and (draft := drafted.get(event.cycle))
     ]
-    return Run(Comparison(speculative=lanes[1], plain=lanes[0]), cycles)
 
 
 def straight(drafts: dict[int, float]) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from ..events import Event
 from ..families.zoo import Family
 from ..gpu.lane import generate
 from ..grammar import Grammar, Guide
-from ..methods import adapted, known
+from ..methods import adapted, AUTO, known
 from ..types import has_half_characters, Said, SamplingParams
 from ..verify import RejectionSampling, Rule
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
@@ -39,9 +39,11 @@ def tasks(
     if (method := known(drafter)) and method.tree and not judge.trees:
         raise ValueError(f"{judge.name} judges chains only, and {drafter} makes trees; choose another rule or drafter")
     if wrapped := adapted(drafter):
-        if adapted(wrapped):
+        if adapted(wrapped) or wrapped == AUTO:
             raise ValueError(f"{drafter}: what adapts its depth already cannot be adapted once more")
         probe(family, wrapped)
+    for name in family.weighed if drafter == AUTO else ():
+        probe(family, name, among=True)
 
     def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:
         target, drafter = family.lane(drafter_name, capacity)

@@ -27,7 +27,7 @@ import torch
 from ..families import presets, zoo
 from ..figures import machine
 from ..gpu.ops import SWITCH
-from ..methods import adapted
+from ..methods import adapted, AUTO, DEFAULT
 from ..types import SamplingParams
 from .race import race
 from .worker import LOOK, NoGPU, RemoteFamily, WorkerDied
@@ -35,7 +35,7 @@ from .worker import LOOK, NoGPU, RemoteFamily, WorkerDied
 LEAST, MOST = 10, 20  # seconds that a run asks for: the visitor's quota must hold them, and short runs wait less
 START, BYTES = 3.0, 2e9  # seconds to begin with, and bytes a second of weights that are moved
 LAYER = 0.0003  # seconds of a layer in plain PyTorch, generously
-PROBED = 500  # tokens that `adaptive` writes to measure what drafting costs
+PROBED = 600  # tokens that `adaptive` writes to measure what drafting costs, `auto` of each that it chooses among
 SEATS = 16  # runs at once, waiting for a GPU or on one; each holds a thread of the page
 AGAIN = re.compile(r"Try again in (?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
 log = logging.getLogger(__name__)
@@ -54,9 +54,9 @@ def beginning() -> float:
 
 def duration(prompt: str, drafter: str, k: int, params: SamplingParams, peer: bool = False, **_: Any) -> int:
     """Seconds of the GPU to ask for: enough, in plain PyTorch, for drafts of which nothing is kept."""
-    drafting = adapted(drafter) or drafter
+    drafting = DEFAULT if drafter == AUTO else adapted(drafter) or drafter
     layers = (2 + peer) * family.facts["target"]["layers"] + k * family.facts.get(drafting, {}).get("layers", 1)
-    tokens = params.max_tokens + PROBED * (drafting != drafter)
+    tokens = params.max_tokens + (len(_family.weighed) if drafter == AUTO else drafting != drafter) * PROBED
     return min(MOST, max(LEAST, math.ceil(beginning() + LAYER * layers * tokens)))
 
 

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from ..families import zoo
 from ..lanes.race import race
-from ..methods import ADAPTIVE, DEFAULT
+from ..methods import DEFAULT, WRAPPERS
 from ..paths import ASSETS
 from ..types import SamplingParams
 from . import file as trace
@@ -31,7 +31,7 @@ def record_all(drafters: Sequence[str] = (), tokens: int = 48, out: Path | None 
     """Runs of these drafters, or of all, of so many new tokens; a folder a drafter, a file a domain."""
     out = out or ASSETS / "traces"
     family = zoo.load()
-    known = [*(name for name in family.drafters if name not in ("none", DEFAULT)), ADAPTIVE]
+    known = [*(name for name in family.drafters if name not in ("none", DEFAULT)), *WRAPPERS]
     if unknown := set(drafters) - set(known):
         raise ValueError(f"there is no drafter {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
     prompts = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))

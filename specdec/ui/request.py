@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..families import presets
-from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, RULES
+from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, RULES, WRAPPERS
 from ..types import has_half_characters, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
 from .host import limits
 from .menu import drafters, families, has_peer, is_pair
@@ -159,7 +159,7 @@ def known_family(name: Any) -> str:
 def known_drafter(name: Any, family: str) -> str:
     """One of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
     names = drafters(family)
-    fixed = [name for name in names if name not in (ADAPTIVE, "none")]
+    fixed = [name for name in names if name not in (*WRAPPERS, "none")]
     if not isinstance(name, str) or name not in [*names, *(f"{ADAPTIVE}:{one}" for one in fixed)]:
         raise InputError(say("drafter", names=listed(names)))
     return name

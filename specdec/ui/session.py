@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeVar
 from ..events import Event
 from ..families import hub, presets
 from ..lanes.worker import NoGPU, Worker, WorkerDied
-from ..methods import EMBEDDED, METHODS
+from ..methods import EMBEDDED, METHODS, WRAPPERS
 from ..traces.file import line, live_header, recording, Trace
 from . import menu
 from .host import limits
@@ -300,7 +300,7 @@ def _with_engine(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Itera
 
 
 def _live(request: RunRequest, family: Any, race: Any, engine: Any) -> Iterator[News]:
-    slow_start = "peer" if request.peer else "probing" if request.drafter.startswith("adaptive") else "running"
+    slow_start = "peer" if request.peer else "probing" if request.drafter.startswith(WRAPPERS) else "running"
     yield News("notice", _notice("asking" if engine is _gpu else slow_start))
     started = time.monotonic()
     running = race(

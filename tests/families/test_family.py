@@ -14,7 +14,7 @@ import torch
 
 from specdec.bench import __main__ as bench
 from specdec.bench.prompts import PROMPTS
-from specdec.drafters import AdaptiveDrafter
+from specdec.drafters import AdaptiveDrafter, AutoDrafter
 from specdec.engine import generate
 from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.families import zoo
@@ -34,7 +34,9 @@ PROMPT = "The old captain looked at the sea and"
 @pytest.fixture(scope="module")
 def exact() -> Family:
     family = zoo.load("embedded", torch.float32)
-    family.costs.setdefault("draft_model", Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05))  # measuring them takes seconds
+    costs = Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05, 0.01)  # measuring them takes seconds
+    for name in ("draft_model", *(f"auto:{one}" for one in family.weighed)):
+        family.costs.setdefault(name, costs)
     return family
 
 
@@ -94,7 +96,7 @@ def test_no_file_tells_where_it_was_made() -> None:
 
 
 def drafting(family: Family) -> list[str]:
-    return [*(name for name in family.drafters if name != "none"), "adaptive"]
+    return [*(name for name in family.drafters if name != "none"), "adaptive", "auto"]
 
 
 def greedy_ids(family: Family, prompt: str, drafter: str, k: int, tokens: int = 40) -> list[int]:
@@ -299,6 +301,10 @@ def test_every_further_draft_is_a_drafter_of_its_own_name(crowded: Path) -> None
     family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
     _, drafter = family.lane("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
+    family.costs |= {f"auto:{name}": Costs(0.1, (1.0, 1.2), 0.1) for name in family.weighed}
+    _, drafter = family.lane("auto", 64)
+    assert isinstance(drafter, AutoDrafter) and [arm.drafter.name for arm in drafter.arms] == ["suffix", "draft_model"]
+    assert [arm.costs.draft for arm in drafter.arms if arm.copies] == [0.0]
     params = SamplingParams(0.8, max_tokens=16, seed=3)
     started = {
         e.lane: e.drafter for e in race(family, PROMPT, "draft_model:story", 3, params) if isinstance(e, Started)

@@ -20,7 +20,7 @@ import toyrun
 
 from specdec import events
 from specdec.lanes.worker import WorkerDied
-from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, RULES, TUNED
+from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, RULES, TUNED, WRAPPERS
 from specdec.traces import file as trace
 from specdec.ui import menu, request, session, text, turns
 from specdec.ui.components import drawn
@@ -68,6 +68,7 @@ BAD = [
     ({"drafter": "adaptive:"}, "drafter"),
     ({"drafter": "adaptive:none"}, "drafter"),
     ({"drafter": "adaptive:adaptive"}, "drafter"),
+    ({"drafter": "adaptive:auto"}, "drafter"),
     ({"drafter": "Draft_Model"}, "drafter"),
     ({"drafter": "draft_model:tuned"}, "drafter"),
     ({"rule": "magic"}, "rule"),
@@ -251,7 +252,7 @@ def test_the_menus_know_the_engines_names():
     assert set(re.findall(r'\b(?:BLOCK|NOISE) = "([^"]+)"', script)) < names
     assert menu.TARGETS.keys() == zoo.FOLDERS.keys()
     for name in menu.TARGETS if (text.ASSETS / "family" / "target").is_dir() else ():
-        assert set(menu.drafters(name)) - {"adaptive"} <= zoo.load(name).drafters.keys()
+        assert set(menu.drafters(name)) - {*WRAPPERS} <= zoo.load(name).drafters.keys()
 
 
 def test_a_run_is_told_its_rule(monkeypatch):

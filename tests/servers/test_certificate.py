@@ -16,7 +16,7 @@ from specdec import cli as terminal
 from specdec.engine import generate
 from specdec.events import Committed
 from specdec.families.zoo import load
-from specdec.methods import ADAPTIVE, EMBEDDED, METHODS
+from specdec.methods import EMBEDDED, METHODS, WRAPPERS
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
@@ -31,7 +31,7 @@ from specdec.types import SamplingParams
 from specdec.verify import RejectionSampling
 
 PLACE = {"toy": (0, 1)}
-DRAFTERS = [name for name, method in METHODS.items() if EMBEDDED in method.families and name != ADAPTIVE]
+DRAFTERS = [name for name, method in METHODS.items() if EMBEDDED in method.families and name not in WRAPPERS]
 MANY = 50_000  # texts a request: our server draws them together
 
 
@@ -252,12 +252,12 @@ def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, r
 @pytest.mark.parametrize(
     "drafter",
     grid(
-        (name for name, m in METHODS.items() if "embedded" in m.families and name != ADAPTIVE),
+        (name for name, m in METHODS.items() if "embedded" in m.families and name not in WRAPPERS),
         lambda name: name not in QUICK,
     ),
 )
 def test_every_drafter_is_green_at_20_000_draws(drafter: str, record_property: Any) -> None:
-    """On the embedded models. `adaptive` chooses its depths by measured costs; it is judged with its own tests."""
+    """On the embedded models. `adaptive` and `auto` choose by measured costs; they are judged with their own tests."""
     family, draws = load("embedded"), 20_000
     judged = Weights(family.target, family.pieces.piece, family.draft)
     places = {"peaked": "Q: What is the capital of France?\nA:"}

@@ -71,7 +71,7 @@ function newCycle(lane, open, event) {
   const reached = [...new Set(drafts.filter((one) => one.state === "acc" || one.state === "rej").map((one) => one.level))];
   const cycle = {
     number: lane.cycles.length + 1, draft, check, drafts, own, at: ms(event.at), gained: kept, served: Boolean(served), tokens: event.tokens, pieces: event.pieces,
-    bonus: verified && verified.bonus,
+    bonus: verified && verified.bonus, who: (drafted && drafted.drafter) || "", // where the drafter is chosen anew in every cycle
     start: draft ? draft.start : check ? check.start : before ? before.at : 0, tree: new Set(parents).size < parents.length,
     accepted: reached.filter((level) => drafts.some((one) => one.level === level && one.state === "acc")).length, judged: reached.length,
   };

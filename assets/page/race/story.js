@@ -17,8 +17,10 @@ function story(W, S, numbersOf) {
     if (!lane.first) return [Y.waiting];
     if (!F.a.k && isServed(S.run)) return [W.server.begun];
     if (!F.a.k) return [words(pick(Y.start, lane.started && lane.started.k === 0 ? "none" : drafter), { k: lane.started ? lane.started.k : "K" })];
-    return cycleWords(F.a.last, lane.started);
+    return [...whoDrafted(F.a.last), ...cycleWords(F.a.last, lane.started)];
   }
+
+  const whoDrafted = (cycle) => (cycle.who ? [words(W.say.who, { who: W.names[cycle.who] || cycle.who })] : []);
 
   function cycleWords(cycle, started) {
     const Y = W.say, n = cycle.drafts.length, about = { cycle: cycle.number, n, total: cycle.gained };
@@ -31,7 +33,7 @@ function story(W, S, numbersOf) {
     const { piece, p, q, u, h: reach } = cycle.drafts[i], left = n - i - 1, greedy = started && started.params && started.params.temperature === 0;
     const [coin, stay] = u == null ? ["–", chance(Math.min(1, p / q))] : apart(u, Math.min(1, p / q)), [, limit] = u == null || reach == null ? [0, chance(reach)] : apart(u, reach);
     const told = { draft: tinted("rej", piece), p: chance(p), q: chance(q), chance: stay, h: limit, u: coin, verdict: h("b", {}, Y.rejected_word), n: left };
-    const rule = started ? started.rule : "", copied = started && COPIERS.includes(started.drafter);
+    const rule = started ? started.rule : "", copied = started && COPIERS.includes(cycle.who || started.drafter);
     const why = greedy ? Y.rejected_greedy : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected), block = rule === BLOCK && !greedy;
     const then = fill(left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none, { n: left, own });
     return [firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about), ...fill(why, told), ...then, numbersOf(cycle.drafts[i])];

@@ -25,6 +25,7 @@ def player_words() -> dict[str, Any]:
     words = strings("player")
     return words | {
         "drafter": of_drafters("lane"),
+        "names": of_drafters("name"),
         "peer": words["peer"] | of_drafters("peer_lane"),
         "say": words["say"] | {"start": of_drafters("start")},
     }

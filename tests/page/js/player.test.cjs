@@ -62,6 +62,12 @@ test("figures at time zero are empty, not wrong", () => {
   assert.equal(F.a.written, 1);
 });
 
+test("a cycle knows who drafted it, where the log says so", () => {
+  const named = player.fold(lines.map((line) => (line.event === "drafted" ? { ...line, drafter: "suffix" } : line)));
+  assert.deepEqual([...new Set(named.lanes.speculative.cycles.filter((cycle) => cycle.drafts.length).map((cycle) => cycle.who))], ["suffix"]);
+  assert.ok(run.lanes.speculative.cycles.every((cycle) => cycle.who === ""));
+});
+
 test("a growing log is read once, line by line, and a new first line begins a new run", () => {
   const reader = player.newReader(), half = log.indexOf("\n", log.length / 2) + 7;
   player.read(reader, log.slice(0, half));

@@ -1,0 +1,255 @@
+"""Who drafts, chosen in every cycle, on a simulated clock: never much behind the best single method in hindsight."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from statistics import mean
+from typing import Any
+
+import pytest
+from toyheads import MAKERS, TEXT, view_of, WARM
+
+from specdec.drafters import Arm, auto, AutoDrafter, DraftModelDrafter, NoDrafter, PromptLookupDrafter, SuffixDrafter
+from specdec.drafters.base import Drafter
+from specdec.engine import generate, Task
+from specdec.events import Committed, Drafted, Failed, from_dict, to_dict
+from specdec.proof.enumeration import output_law
+from specdec.proof.toys import Case, LookupToy, run_loop
+from specdec.rules import RULES
+from specdec.sampling import Chooser, RandomChooser
+from specdec.types import Costs, Proposal, SamplingParams
+
+GREEDY = SamplingParams()
+PASSES = (1.0, 1.12, 1.25, 1.4, 1.53, 1.66, 1.8, 1.93)  # as measured on two cores
+COSTS = {
+    "model": Costs(0.09, PASSES, 0.08, 0.01),
+    "block": Costs(0.01, PASSES, 0.25, 0.02),
+    "copy": Costs(0.0, PASSES, 0.08),
+}
+Course = Callable[[int], float]  # of a text: what holds at each place
+
+
+class Guesser:
+    """The token at a place is its number. This guesses it with the chance that `alpha` gives there, up to `reach`."""
+
+    def __init__(self, name: str, alpha: Course, seed: int, reach: Course = lambda place: 64) -> None:
+        self.name, self.alpha, self.reach = name, alpha, reach
+        rng = random.Random(f"{name} {seed}")
+        self.coins = [rng.random() for _ in range(700)]
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        places = range(len(tokens), len(tokens) + min(k, int(self.reach(len(tokens)))))
+        return Proposal.chain([place if self.coins[place] < self.alpha(place) else -place for place in places])
+
+
+def always(value: float) -> Course:
+    return lambda place: value
+
+
+def turns(first: float, second: float, every: int) -> Course:
+    return lambda place: second if place // every % 2 else first
+
+
+WORLDS: dict[str, dict[str, Course]] = {
+    "model": {"model": always(0.8), "block": always(0.5)},
+    "block": {"model": always(0.6), "block": always(0.75)},
+    "equal": {"model": always(0.7), "block": always(0.7)},
+    "copies": {"model": always(0.5), "block": always(0.4), "copy": always(0.95), "reach": always(8)},
+    "nobody": {"model": always(0.1), "block": always(0.1), "copy": always(0.1)},
+    "sure": {"model": always(0.96), "block": always(0.8)},
+    "changes": {"model": turns(0.85, 0.2, 50), "block": turns(0.2, 0.85, 50)},
+    "changes seldom": {"model": turns(0.2, 0.85, 300), "block": turns(0.85, 0.2, 300)},
+    "loops": {"model": always(0.7), "block": always(0.6), "copy": turns(0.2, 0.97, 40), "reach": turns(1, 8, 40)},
+}
+
+
+def methods(world: str, seed: int) -> list[Guesser]:
+    alphas = {"copy": always(0.2), "reach": always(1)} | WORLDS[world]
+    reach = alphas.pop("reach")
+    return [Guesser(name, alphas[name], seed, *((reach,) if name == "copy" else ())) for name in COSTS]
+
+
+def rate(drafter: Drafter, k: int, tokens: int, costs: dict[str, Costs] = COSTS) -> float:
+    """Tokens a plain step, on the clock that `costs` gives. What catching up costs is paid at once, in full."""
+    text, spent, before, read = [0], 0.0, 1, dict.fromkeys(costs, 1)
+    drafter.propose(text, 0, GREEDY, RandomChooser(0))
+    while len(text) < tokens:
+        proposal, length = drafter.propose(text, k, GREEDY, RandomChooser(0)), len(text)
+        kept = next((i for i, token in enumerate(proposal.tokens) if token != length + i), len(proposal))
+        who = proposal.drafter or drafter.name
+        spent += costs[who].cycle(len(proposal)) if proposal.tokens else 1.0
+        if proposal.tokens:
+            spent += costs[who].catch_up * max(0, before - read[who])
+            read[who] = length
+        before = length
+        text += range(length, length + kept + 1)
+    return (len(text) - 1) / spent
+
+
+def choosing(world: str, seed: int, costs: dict[str, Costs] = COSTS) -> AutoDrafter:
+    return AutoDrafter([Arm(one, costs[one.name], one.name == "copy") for one in methods(world, seed)])
+
+
+@functools.cache
+def best_single(world: str, tokens: int, seeds: int) -> float:
+    """Of all methods at all fixed depths, and of plain decoding, in hindsight."""
+    rates = [1.0]
+    for number, k in product(range(len(COSTS)), (1, 3, 8)):
+        rates.append(mean(rate(methods(world, seed)[number], k, tokens) for seed in range(seeds)))
+    return max(rates)
+
+
+def share(world: str, tokens: int, seeds: int) -> float:
+    """Of the best single method's speed."""
+    rates = [rate(choosing(world, seed), 8, tokens) for seed in range(seeds)]
+    return mean(rates) / best_single(world, tokens, seeds)
+
+
+LONG, SHORT = (600, 2), (100, 10)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_regret_stays_within_ten_per_cent_of_the_best_single_method(world: str) -> None:
+    """In the long run, and within the hundred tokens of one text."""
+    assert min(share(world, *SHORT), share(world, *LONG)) >= 0.9
+
+
+@pytest.mark.parametrize("world", ["changes seldom", "loops"])
+def test_where_the_best_method_changes_it_beats_every_single_one(world: str) -> None:
+    assert share(world, *LONG) >= 1.1
+
+
+def regrets() -> list[str]:
+    return [world for world in WORLDS if min(share(world, *SHORT), share(world, *LONG)) < 0.9]
+
+
+def test_without_the_benefit_of_the_doubt_the_bound_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plant: what looks best is taken, nothing fades, so nothing is tried again."""
+    monkeypatch.setattr(auto, "DOUBT", 0.0)
+    monkeypatch.setattr(auto, "IDLE", 1.0)
+    assert regrets()
+
+
+def test_without_the_cost_of_catching_up_the_bound_is_missed() -> None:
+    """A plant: methods as good as each other, which are dear to come back to. To wander between them is to lose."""
+    free = {name: replace(costs, catch_up=0.0) for name, costs in COSTS.items()}
+    dear = {name: replace(costs, catch_up=0.3 * (name != "copy")) for name, costs in COSTS.items()}
+    best = best_single("equal", *LONG)
+
+    def against(weighed: dict[str, Costs]) -> float:
+        rates = []
+        for seed in range(LONG[1]):
+            drafter = AutoDrafter([Arm(one, weighed[one.name], one.name == "copy") for one in methods("equal", seed)])
+            rates.append(rate(drafter, 8, 600, dear))
+        return mean(rates) / best
+
+    assert against(dear) >= 0.9 > against(free)
+
+
+def test_the_same_text_gives_the_same_choices_and_no_coin_is_touched() -> None:
+    class NoCoins(Chooser):
+        def categorical(self, probs: Any, key: tuple[str, int]) -> int:
+            raise AssertionError("it draws nothing itself")
+
+    def chosen() -> list[tuple[str, int]]:
+        drafter, text, found = choosing("loops", 4), [0], []
+        for _ in range(60):
+            proposal = drafter.propose(text, 8, GREEDY, NoCoins())
+            found.append((proposal.drafter, len(proposal)))
+            kept = next((i for i, token in enumerate(proposal.tokens) if token != len(text) + i), len(proposal))
+            text += range(len(text), len(text) + kept + 1)
+        return found
+
+    assert chosen() == chosen()
+    assert {name for name, _ in chosen()} >= {"model", "copy"}
+
+
+def test_what_a_copy_would_have_given_is_read_off_the_text() -> None:
+    """Nobody drafts, and yet the copies are known to be good; of a model nothing is learned in this way."""
+    copy, model = Arm(SuffixDrafter(), COSTS["copy"], copies=True), Arm(NoDrafter(), COSTS["model"])
+    drafter, text = AutoDrafter([copy, model]), [1, 2, 3, 4]
+    for token in (1, 2, 3, 4) * 6:
+        drafter.propose(text, 4, GREEDY, RandomChooser(0))
+        text.append(token)
+    assert copy.share(4).expected(1)[0] > 1.9
+    assert not model.share(4).seen
+
+
+def test_what_was_not_read_costs_and_what_was_just_read_does_not() -> None:
+    arm = Arm(NoDrafter(), Costs(0.1, PASSES, 0.1, catch_up=0.05))
+    fresh, behind = arm.best(1, 0)[0], arm.best(1, 40)[0]
+    assert fresh / behind == pytest.approx(1.0 + 40 * 0.05 / auto.STAY / arm.costs.cycle(1))
+
+
+def test_a_method_that_breaks_leaves_the_others() -> None:
+    class Broken(NoDrafter):
+        name = "broken"
+
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+            if k:
+                raise RuntimeError("out of order")
+            return Proposal()
+
+    cheap = Costs(0.0, (1.0, 1.0, 1.0, 1.0))
+    arms = [Arm(Broken(), cheap), Arm(PromptLookupDrafter(), cheap, copies=True)]
+    events = list(generate(Task(view_of(), TEXT, SamplingParams(max_tokens=24), AutoDrafter(arms), 3)))
+    assert [e.reason for e in events if isinstance(e, Failed)] == ["RuntimeError: out of order"]
+    assert {e.drafter for e in events if isinstance(e, Drafted)} == {"prompt_lookup"}
+    assert sum(len(e.tokens) for e in events if isinstance(e, Committed)) == 24
+
+
+def test_every_draft_names_its_drafter_in_the_trace() -> None:
+    view = view_of()
+    events = list(generate(Task(view, TEXT, WARM, MAKERS["auto"](view), 3)))
+    drafts = [event for event in events if isinstance(event, Drafted)]
+    assert {event.drafter for event in drafts} <= {"suffix", "draft_model", "block"} and drafts
+    assert [from_dict(to_dict(event)) for event in drafts] == drafts
+    assert "drafter" not in to_dict(Drafted("plain", 1, (), (), (), 0.0, 0.0))  # as in traces that were written before
+
+
+def cases() -> Iterator[Any]:
+    for rule, seed in product(("rejection", "match", "shared_noise", "block"), (0, 1, 2)):
+        yield pytest.param(rule, seed, marks=[pytest.mark.long] if seed else [])
+
+
+def arms_of(case: Case) -> list[Arm]:
+    """A model that is tried first, a copy that is better in some texts, and plain decoding where both fail."""
+    costs = Costs(0.2, (1.0, 1.1, 1.2, 1.3), 0.1, 0.05)
+    return [Arm(LookupToy(), Costs(0.0, (1.0, 1.1, 1.2, 1.3)), True), Arm(DraftModelDrafter(case.models()[1]), costs)]
+
+
+def law_error(case: Case, rule: str, kind: type[AutoDrafter]) -> float:
+    law, _ = output_law(run_loop(lambda: case.task(RULES[rule](), kind(arms_of(case)))))
+    exact = case.exact_law()
+    return max(abs(law.get(text, 0.0) - exact.get(text, 0.0)) for text in law.keys() | exact.keys())
+
+
+@pytest.mark.parametrize(("rule", "seed"), cases())
+def test_a_choice_by_the_text_leaves_the_law_as_it_is(rule: str, seed: int) -> None:
+    """Every random path of the shipped loop, in which different texts get different drafters."""
+    chosen = set[str]()
+
+    class Watched(AutoDrafter):
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+            proposal = super().propose(tokens, k, params, chooser)
+            chosen.add(proposal.drafter)
+            return proposal
+
+    assert law_error(Case(3, 2, 4, seed=seed), rule, Watched) <= 1e-12
+    assert chosen >= {"point", "draft_model"}
+
+
+def test_a_choice_by_the_draft_itself_would_be_caught() -> None:
+    """A plant: a draft is looked at, and dropped if it does not please."""
+
+    class Peeking(AutoDrafter):
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+            proposal = super().propose(tokens, k, params, chooser)
+            unpleasing = proposal.probs is not None and proposal.tokens[0] == 0
+            return Proposal() if unpleasing else proposal
+
+    assert law_error(Case(3, 2, 4, seed=0), "rejection", Peeking) > 1e-3
