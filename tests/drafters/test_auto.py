@@ -176,7 +176,7 @@ def test_what_a_copy_would_have_given_is_read_off_the_text() -> None:
         drafter.propose(text, 4, GREEDY, RandomChooser(0))
         text.append(token)
     assert copy.share(4).expected(1)[0] > 1.9
-    assert not model.share(4).seen
+    assert not any(model.share(4).seen.values())
 
 
 def test_what_was_not_read_costs_and_what_was_just_read_does_not() -> None:
@@ -213,13 +213,15 @@ def test_every_draft_names_its_drafter_in_the_trace() -> None:
 
 def cases() -> Iterator[Any]:
     for rule, seed in product(("rejection", "match", "shared_noise", "block"), (0, 1, 2)):
-        yield pytest.param(rule, seed, marks=[pytest.mark.long] if seed else [])
+        quick = seed == 0 and rule in ("rejection", "block")
+        yield pytest.param(rule, seed, marks=[] if quick else [pytest.mark.long])
 
 
 def arms_of(case: Case) -> list[Arm]:
     """A model that is tried first, a copy that is better in some texts, and plain decoding where both fail."""
-    costs = Costs(0.2, (1.0, 1.1, 1.2, 1.3), 0.1, 0.05)
-    return [Arm(LookupToy(), Costs(0.0, (1.0, 1.1, 1.2, 1.3)), True), Arm(DraftModelDrafter(case.models()[1]), costs)]
+    passes = 1.0, 1.1, 1.2, 1.3
+    copy, model = Costs(0.05, passes), Costs(0.05, passes, 0.1, 0.05)
+    return [Arm(LookupToy(), copy, copies=True), Arm(DraftModelDrafter(case.models()[1]), model)]
 
 
 def law_error(case: Case, rule: str, kind: type[AutoDrafter]) -> float:
@@ -239,7 +241,7 @@ def test_a_choice_by_the_text_leaves_the_law_as_it_is(rule: str, seed: int) -> N
             chosen.add(proposal.drafter)
             return proposal
 
-    assert law_error(Case(3, 2, 4, seed=seed), rule, Watched) <= 1e-12
+    assert law_error(Case(2, 2, 3, seed=seed), rule, Watched) <= 1e-12
     assert chosen >= {"point", "draft_model"}
 
 
@@ -252,4 +254,4 @@ def test_a_choice_by_the_draft_itself_would_be_caught() -> None:
             unpleasing = proposal.probs is not None and proposal.tokens[0] == 0
             return Proposal() if unpleasing else proposal
 
-    assert law_error(Case(3, 2, 4, seed=0), "rejection", Peeking) > 1e-3
+    assert law_error(Case(2, 2, 3, seed=0), "rejection", Peeking) > 1e-3
