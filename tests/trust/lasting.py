@@ -21,7 +21,9 @@ from .load import app
 
 PATIENCE = 1_800.0
 TOKENS = 4
-SESSIONS = 100  # more than Gradio is let keep; until then it grows
+# More sessions than Gradio is let keep; until then it grows. The messages of 2,000 it keeps whatever it is told
+# (`pending_messages_per_session` in gradio/queueing.py, read 2026-11-23).
+SESSIONS, ALL_SESSIONS = 100, 2_100
 
 
 def count(long: bool) -> list[Figure]:
@@ -129,7 +131,7 @@ def memory(pid: int) -> float:
 def in_a_row(runs: int, long: bool) -> list[Figure]:
     """Growth of the page's process and of the engine's, from a fifth of the runs on to the last."""
     with app() as (url, process), httpx.Client(base_url=url, timeout=PATIENCE) as client:
-        for _ in range(SESSIONS):
+        for _ in range(ALL_SESSIONS if long else SESSIONS):
             told = client.post("gradio_api/call/v2/theory", json={"alpha": 0.5}).json()["event_id"]
             client.get(f"gradio_api/call/theory/{told}")
         for number in range(runs):
