@@ -63,12 +63,14 @@ def accept(
     law = rows.index_select(0, accepted)[0]
     if k:
         last = accepted.clamp(max=k - 1)
-        if laws is None:
-            left = law.scatter(0, drafted.index_select(0, last), 0.0)
-        else:
-            left = (law - laws.index_select(0, last)[0]).clamp(min=0.0)
+        left = left_over(law, None if laws is None else laws.index_select(0, last)[0], drafted.index_select(0, last))
         law = torch.where((accepted < limit) & (left.sum() > 0.0), left, law)
     return Outcome(accepted, draw(law, own), p, q)
+
+
+def left_over(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
+    """What of p a rejected `token` leaves, not normalised; q None is all on the token.  # [V], [V], [1] -> [V]"""
+    return p.scatter(0, token, 0.0) if q is None else (p - q).clamp(min=0.0)
 
 
 def draw(weights: Tensor, u: Tensor) -> Tensor:

@@ -134,7 +134,7 @@ class Cycle:
             self.steps.read(self._seen, needed, self._bucket(self._known, k))
 
     def _fitting(self, room: int) -> int:
-        """The K of a cycle behind which `room` drafts fit: of a chain what is too much does not count."""
+        """The K of a cycle where `room` drafts fit: of a chain what is too much does not count."""
         return self.k
 
     def _bucket(self, length: int, k: int) -> int:
@@ -207,7 +207,7 @@ class Cycle:
         self._grow(outcome.accepted, drafted, outcome.token, rows, told)
 
     def _grow(self, accepted: Tensor, drafted: Tensor, token: Tensor, rows: Tensor, told: Tensor) -> None:
-        """By the first `accepted` of the drafts, then `token`. What stands behind it is ignored."""
+        """By the first `accepted` of the drafts, then `token`. What stands after it is ignored."""
         steps = self._steps[: len(drafted) + 1]
         emitted = torch.where(steps < accepted, torch.cat([drafted, token]), token)
         self.text.index_copy_(0, self.length + steps, emitted)

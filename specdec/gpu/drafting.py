@@ -314,7 +314,7 @@ class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
     def _likeliest(self, bucket: int, k: int) -> Grown:
         """A level opens the best nodes of the one before, whether or not they stay among the best of all.
 
-        If they do not, no node below them does. Opened nodes stay in the cache behind the text, level by level.
+        If they do not, no node below them does. Opened nodes stay in the cache after the text, level by level.
         """
         w, last, state = self.width, self.last, self._after_text(bucket)
         scores, tokens, highest = self._candidates(state)

@@ -74,7 +74,7 @@ class StaticDecoder:
     def keep(self, start: Tensor, path: Tensor, count: Tensor) -> None:
         """Move what stands at `start` + i, for the first `count` [1] of `path` [n] (ascending), up from `start` [1] on.
 
-        As `StaticCache.keep`. What stands behind them then is out of sight.
+        As `StaticCache.keep`. What stands after them then is out of sight.
         """
         places = self.places(start, len(path))
         source = torch.where(self._places[: len(path)] < count, start + path, places)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..types import Proposal, Trial, Verdict
-from .accept import draw, HEAD, ratio, Test
+from .accept import draw, HEAD, left_over, ratio, Test
 
 FIELDS = 6  # numbers of a record for every node
 ABSENT, UNJUDGED, REJECTED, KEPT = range(4)  # what became of one
@@ -86,7 +86,7 @@ def walk(
 
 def residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
     """As `sampling.residual`, without asking how much is left.  # [V], [V], [1] -> [V]"""
-    left = p.scatter(0, token, 0.0) if q is None else (p - q).clamp(min=0.0)
+    left = left_over(p, q, token)
     mass = left.sum()
     return torch.where(mass > 0.0, left, p) / torch.where(mass > 0.0, mass, p.sum())
 

@@ -12,7 +12,6 @@ from gradio_client import Client
 
 from specdec.traces.file import Trace
 from specdec.ui import session, visitors
-from specdec.ui.build import build
 from specdec.ui.host import limits, OWN, PUBLIC
 from specdec.ui.theme import launch_settings
 
@@ -47,14 +46,6 @@ def engine(monkeypatch):
     engine = Engine()
     monkeypatch.setattr(session, "_engine", lambda *_: (Family(), engine.race))
     return engine
-
-
-@pytest.fixture(scope="module")
-def address():
-    demo = build()
-    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
-    yield url
-    demo.close()
 
 
 def until(condition):

@@ -7,18 +7,9 @@ import logging
 import httpx
 import pytest
 
-from specdec.ui.build import build
 from specdec.ui.theme import launch_settings
 
 WORD = "canaryword"
-
-
-@pytest.fixture(scope="module")
-def address():
-    demo = build()
-    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
-    yield url
-    demo.close()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,16 @@
+"""The page, served for the tests of a file."""
+
+from __future__ import annotations
+
+import pytest
+
+from specdec.ui.build import build
+from specdec.ui.theme import launch_settings
+
+
+@pytest.fixture(scope="module")
+def address():
+    demo = build()
+    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
+    yield url
+    demo.close()
