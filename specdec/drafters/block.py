@@ -20,7 +20,8 @@ from ..models.base import Target
 from ..models.cache import StaticCache
 from ..models.checkpoint import check_tensors, naming, read_json, read_weights
 from ..models.config import Config
-from ..models.transformer import kept, layer_tensors, linear, Transformer
+from ..models.matrix import kept, linear
+from ..models.transformer import layer_tensors, Transformer
 from ..models.view import TargetView
 from ..sampling import Chooser
 from ..types import Proposal, SamplingParams

@@ -23,7 +23,8 @@ from ..models.base import Target
 from ..models.cache import StaticCache
 from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights, section, Weights
 from ..models.config import Config, FULL, SLIDING, whole
-from ..models.transformer import layer_tensors, linear, Transformer
+from ..models.matrix import linear
+from ..models.transformer import layer_tensors, Transformer
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
 from .base import Guided, Reader, ReadingChain, siblings

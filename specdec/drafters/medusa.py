@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..models.base import Target
 from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights
-from ..models.transformer import kept, linear
+from ..models.matrix import kept, linear
 from ..models.view import TargetView
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams

@@ -20,7 +20,8 @@ from ..models.base import Target
 from ..models.cache import StaticCache
 from ..models.checkpoint import check_tensors, naming, read_json, read_weights
 from ..models.config import Config
-from ..models.transformer import layer_tensors, linear, Transformer
+from ..models.matrix import linear
+from ..models.transformer import layer_tensors, Transformer
 from .base import ReadingChain
 
 NORM = "shared_head.norm.weight"  # the last one, before the output matrix that it shares with the target

@@ -21,7 +21,8 @@ from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
 from ..models.config import FAMILIES
 from ..models.device import multiplies_bfloat16
-from ..models.transformer import EightBit, Transformer
+from ..models.matrix import EightBit
+from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
 from ..text import Pieces

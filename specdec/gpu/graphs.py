@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.torch_version import TorchVersion
 
-from ..models.transformer import add_product, Layer, linear, Transformer
+from ..models.matrix import add_product, linear
+from ..models.transformer import Layer, Transformer
 from .ops import Branches, operations, Sight
 
 SMALLEST = 256  # of the buckets; each is twice the one before

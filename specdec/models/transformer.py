@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import addmm, bmm, hypot, mm, Tensor, view_as_complex
+from torch import bmm, hypot, Tensor, view_as_complex
 from torch.linalg import vector_norm
 from torch.nn.functional import silu
 
@@ -25,33 +24,8 @@ from .cache import StaticCache
 from .checkpoint import check_tensors, naming, read_weights, Weights
 from .config import Config
 from .device import settle
-from .layout import outputs_first
+from .matrix import kept, linear, Matrix
 
-LANES = 32  # torch's kernel for 8 bits reads this many inputs at once, even past the end of a row
-
-
-class EightBit(NamedTuple):
-    """A matrix in 8 bits: the weights of every output times a scale. A quarter of float32's bytes to read.
-
-    Reading its weights is most of what a small draft costs. Rounding them changes what is drafted, hardly how much of
-    it is kept, and never the law of the text.
-    """
-
-    weights: Tensor  # int8 [out, in]
-    scales: Tensor  # bf16 [out]
-
-    @classmethod
-    def of(cls, matrix: Tensor) -> EightBit:  # [out, in]
-        scales = (matrix.abs().amax(1) / 127).clamp_min(1e-12).bfloat16()
-        return cls((matrix / scales[:, None]).round().to(torch.int8), scales)
-
-    @staticmethod
-    def pays() -> bool:
-        """Whether torch has a fast kernel for it here: elsewhere it was seven times slower than float32."""
-        return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
-
-
-Matrix = Tensor | EightBit
 Floor = Tensor | float  # see `rms_normalise`
 
 
@@ -409,29 +383,6 @@ def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
     if x.dtype == floor.dtype:
         return x / hypot(vector_norm(x, dim=-1, keepdim=True), floor)
     return x / hypot(vector_norm(x, dim=-1, keepdim=True, dtype=floor.dtype), floor).to(x.dtype)
-
-
-def kept(matrix: Tensor, dtype: torch.dtype, device: str, eight_bit: bool) -> Matrix:
-    """[out, in] as [in, out]: in 8 bits where its width allows it, else in the order that is read faster."""
-    if eight_bit and matrix.shape[1] % LANES == 0:
-        return EightBit.of(matrix)
-    matrix = matrix.to(device, dtype)
-    return matrix.contiguous().t() if outputs_first(matrix) else matrix.t().contiguous()
-
-
-def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
-    if isinstance(matrix, EightBit):
-        product = torch._weight_int8pack_mm(x.bfloat16(), *matrix)  # fast in bf16 only
-        return product.to(x.dtype) if added is None else added + product
-    return mm(x, matrix) if added is None else addmm(added, x, matrix)
-
-
-def add_product(total: Tensor, x: Tensor, matrix: Matrix) -> None:
-    """`total` += `x` @ `matrix`: on a GPU one kernel, where `addmm` copies first."""
-    if isinstance(matrix, EightBit):
-        total.add_(linear(x, matrix))
-    else:
-        total.addmm_(x, matrix)
 
 
 def rotary_table(config: Config, device: str) -> Tensor:

@@ -13,7 +13,7 @@ from toyheads import TEXT as TOY_TEXT
 from specdec.drafters import BlockDrafter, MTPDrafter
 from specdec.gpu.cycle import Cycle
 from specdec.gpu.graphs import StaticDecoder
-from specdec.models import layout, transformer
+from specdec.models import layout, matrix
 from specdec.models.config import Config
 from specdec.models.layout import faster, outputs_first
 from specdec.models.transformer import Transformer
@@ -78,7 +78,7 @@ def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch
 
 def test_a_matrix_in_the_other_order_is_the_same_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     first = model()
-    monkeypatch.setattr(transformer, "outputs_first", lambda matrix: True)
+    monkeypatch.setattr(matrix, "outputs_first", lambda matrix: True)
     other = model()
     assert torch.equal(first.layers[0].qkv, other.layers[0].qkv)  # type: ignore[arg-type]
     assert first.head.stride() != other.head.stride()  # type: ignore[union-attr]

@@ -11,7 +11,8 @@ import torch
 import transformers
 
 from specdec.models.config import Config
-from specdec.models.transformer import EightBit, linear, Transformer
+from specdec.models.matrix import EightBit, linear
+from specdec.models.transformer import Transformer
 
 BASE: dict[str, Any] = {
     "vocab_size": 97, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 4, "num_attention_heads": 4,

@@ -12,7 +12,8 @@ from safetensors.torch import save_file
 from specdec.families.zoo import EMBEDDED
 from specdec.models import packed
 from specdec.models.checkpoint import read_weights
-from specdec.models.transformer import EightBit, Transformer
+from specdec.models.matrix import EightBit
+from specdec.models.transformer import Transformer
 from specdec.train.pack import pack
 from specdec.ui import menu
 

@@ -1,0 +1,48 @@
+"""Packed matrices multiply as plain ones do, and only those are packed that gain by it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from specdec.models import matrix
+from specdec.models.matrix import add_product, kept, linear, Prepacked, WIDE
+
+WIDTH = 192
+OUTPUTS = WIDE // WIDTH + 1  # no multiple of anything that a kernel likes
+
+needs_onednn = pytest.mark.skipif(not Prepacked.pays(torch.zeros(OUTPUTS, WIDTH)), reason="torch packs nothing here")
+
+
+@needs_onednn
+@pytest.mark.parametrize("rows", [1, 2, 5, 16, 33, 200])
+def test_a_packed_matrix_multiplies_as_it_did(rows: int) -> None:
+    torch.manual_seed(rows)
+    plain = torch.randn(OUTPUTS, WIDTH)
+    packed = kept(plain, torch.float32, "cpu", eight_bit=False)
+    assert isinstance(packed, Prepacked)
+    x, added = torch.randn(rows, WIDTH), torch.randn(rows, OUTPUTS)
+    expected = (x.double() @ plain.double().T).float()
+    with torch.inference_mode():
+        assert torch.allclose(linear(x, packed), expected, atol=1e-4)
+        assert torch.allclose(linear(x.repeat(1, 2)[:, :WIDTH], packed), expected, atol=1e-4)  # rows with a gap
+        assert torch.allclose(linear(x, packed, added), expected + added, atol=1e-4)
+        total = added.clone()
+        add_product(total, x, packed)
+        assert torch.allclose(total, expected + added, atol=1e-4)
+
+
+def test_what_is_packed() -> None:
+    def packed(outputs: int, dtype: torch.dtype = torch.float32, eight_bit: bool = False) -> bool:
+        return isinstance(kept(torch.zeros(outputs, WIDTH), dtype, "cpu", eight_bit), Prepacked)
+
+    assert not packed(OUTPUTS - 2) and not packed(OUTPUTS, torch.bfloat16) and not packed(OUTPUTS, eight_bit=True)
+    assert not Prepacked.pays(torch.zeros(OUTPUTS, WIDTH, device="meta"))
+
+
+def test_without_the_kernels_matrices_stay_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix.torch.backends.mkldnn, "is_available", lambda: False)
+    weights = torch.randn(OUTPUTS, WIDTH)
+    plain, x = kept(weights, torch.float32, "cpu", eight_bit=False), torch.randn(3, WIDTH)
+    assert isinstance(plain, torch.Tensor)
+    assert torch.allclose(linear(x, plain), x @ weights.T, atol=1e-4)
