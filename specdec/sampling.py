@@ -115,9 +115,8 @@ def within(probs: Tensor, top_p: float) -> Tensor:
     if top_p >= 1.0:
         return probs
     ordered, order = probs.sort(dim=-1, descending=True, stable=True)
-    before = ordered.cumsum(dim=-1) - ordered
-    dropped = (before >= top_p).scatter(-1, order, before >= top_p)
-    probs = probs.masked_fill(dropped, 0.0)
+    reached = ordered.cumsum(dim=-1) - ordered >= top_p  # by those before
+    probs = probs.masked_fill(reached.scatter(-1, order, reached), 0.0)
     return probs / probs.sum(dim=-1, keepdim=True)
 
 

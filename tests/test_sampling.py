@@ -15,7 +15,7 @@ from specdec.proof.enumeration import output_law
 from specdec.proof.goodness_of_fit import g_test
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.toys import Case, run_loop
-from specdec.sampling import Chooser, entropy, overlap, probabilities, RandomChooser, residual
+from specdec.sampling import block_chance, Chooser, entropy, overlap, probabilities, RandomChooser, residual, within
 from specdec.types import SamplingParams
 
 LOGITS = torch.tensor([[1.0, 3.0, 3.0, -2.0, 0.5]], dtype=torch.float64)
@@ -85,6 +85,25 @@ def test_low_precision_logits_are_lifted_to_float32() -> None:
     assert probabilities(LOGITS.bfloat16(), SamplingParams(temperature=1.0)).dtype == torch.float32
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_logits_are_divided_by_the_temperature(temperature: float, dtype: torch.dtype) -> None:
+    logits = LOGITS.to(dtype)  # bfloat16 keeps these numbers
+    found = probabilities(logits, SamplingParams(temperature=temperature))
+    assert found.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    if temperature:
+        assert torch.allclose(found.double(), (LOGITS / temperature).softmax(-1), atol=1e-6)
+    else:
+        assert found.tolist() == [law(temperature=0.0)]
+
+
+def test_top_p_of_one_leaves_the_law_alone() -> None:
+    """Though the likeliest tokens' rounded sum reaches 1 before the last."""
+    probs = torch.full((1, 3001), 1e-9)
+    probs[0, :3] = 1 / 3
+    assert float(probs[0, :3].sum()) >= 1.0 and torch.equal(within(probs, 1.0), probs)
+
+
 laws = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6).filter(lambda values: sum(values) > 1e-3)
 
 
@@ -103,6 +122,30 @@ def test_kept_plus_residual_is_the_target(values: list[float], rng: random.Rando
 def test_residual_of_equal_laws_is_the_target() -> None:
     p = torch.tensor([0.25, 0.75])
     assert torch.equal(residual(p, p.clone(), 0), p)
+
+
+def test_residual_is_a_law_where_a_weighed_target_leaves_nothing() -> None:
+    p = torch.tensor([0.25, 0.75], dtype=torch.float64)
+    assert torch.equal(residual(0.5 * p, p, 0), p)
+
+
+def test_block_chance() -> None:
+    """h = m / (m + 1 - w): Sun et al. 2024 (arXiv 2403.10444), Algorithm 2."""
+    p, q = torch.tensor([0.5, 0.5]), torch.tensor([0.25, 0.75])
+    assert block_chance(0.5, p, torch.tensor([0.125, 0.875])) == 0.125 / 0.625
+    assert block_chance(1.0, p, q) == 1.0 and block_chance(1.0, p, p) == 1.0 and block_chance(0.5, p, p) == 0.0
+
+
+def test_the_smallest_coin_keeps_nothing_impossible() -> None:
+    chooser = RandomChooser(0)
+    chooser._random = Zero()
+    assert chooser.accept(0.0, 0.5, ("accept", 0)) == (False, 0.0)
+    assert chooser.accept(1e-30, 0.5, ("accept", 0)) == (True, 0.0)
+
+
+class Zero(random.Random):
+    def random(self) -> float:
+        return 0.0
 
 
 def test_residual_of_a_point_mass_removes_the_guess() -> None:
