@@ -64,11 +64,13 @@ class Eagle3Head:
 
     def __init__(
         self, config: Config, weights: Mapping[str, Tensor], target: Target, taps: Sequence[int],
-        norm_before_residual: bool = False, eight_bit: bool = False,
+        norm_before_residual: bool = False, norm_output: bool = False, eight_bit: bool = False,
     ) -> None:  # fmt: skip
         """`weights` under the names of the authors' checkpoints. ValueError where they fit no head for `target`.
 
         With `norm_before_residual` (`speculators`) the stream begins with the normed feature, not the feature.
+        EAGLE-3.1 (arXiv 2605.09992) keeps deep drafts from drifting by two norms: `fc_norm`, which weights have or not,
+        of each of the target's states before they are fused, and `norm_output`, of what the next step reads.
         With `eight_bit` the matrices are kept in 8 bits.
         """
         needed = (
@@ -98,10 +100,19 @@ class Eagle3Head:
             tie_word_embeddings=False,
             max_position_embeddings=target.context,
         )
-        self.decoder = Transformer(shape, lean(weights, target.embedding), target.dtype, target.device, eight_bit)
-        hidden_norm = weights["midlayer.hidden_norm.weight"].float() * self.decoder.unit(width)
-        self.stream_norm = hidden_norm.to(target.device, target.dtype) if norm_before_residual else None
-        self.fc = self.decoder.matrix(fc.float())
+        layer = lean(weights, target.embedding)
+        if norm_output:  # the output matrix reads what is normed already
+            layer["model.norm.weight"] = torch.ones(width)
+        self.decoder = Transformer(shape, layer, target.dtype, target.device, eight_bit)
+
+        def norm(name: str) -> Tensor:
+            return (weights[name].float() * self.decoder.unit(width)).to(target.device, target.dtype)
+
+        self.stream_norm = norm("midlayer.hidden_norm.weight") if norm_before_residual else None
+        self.output_norm = norm("norm.weight") if norm_output else None
+        norms = [weights[name].float() for i in range(len(taps)) if (name := f"fc_norm.{i}.weight") in weights]
+        self.fc_norm = bool(norms)
+        self.fc = self.decoder.matrix(fc.float() * torch.cat(norms) * self.decoder.unit(width) if norms else fc.float())
         self.vocabulary, self.taps = target.vocabulary, tuple(taps)
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
@@ -112,14 +123,16 @@ class Eagle3Head:
             facts = read_json(folder / "config.json")
             taps = section(facts, "eagle_config").get("eagle_aux_hidden_state_layer_ids")
             taps = checked_taps(taps or default_taps(target.depth), target.depth)
-            return cls(layer_config(facts), read_weights(folder), target, taps, eight_bit=eight_bit)
+            output = facts.get("norm_output") is True
+            return cls(layer_config(facts), read_weights(folder), target, taps, norm_output=output, eight_bit=eight_bit)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity + WIDTH * DEPTH)
 
     def fuse(self, states: Mapping[int, Tensor], places: slice | Tensor) -> Tensor:
         """The features of the tokens at `places`, from the target's states there.  # [n, hidden]"""
-        return linear(torch.cat([states[tap][places] for tap in self.taps], -1), self.fc)
+        found = [states[tap][places] for tap in self.taps]
+        return linear(torch.cat([self.decoder.rms_normalise(x) for x in found] if self.fc_norm else found, -1), self.fc)
 
     def inputs(self, features: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """The stream, and what attention reads.  # [n, hidden], [n] -> [n, hidden], [n, 2 hidden]"""
@@ -138,18 +151,28 @@ class Eagle3Head:
         stream, pairs = self.inputs(features, torch.tensor(tokens, device=self.decoder.device))
         states = self.decoder.run_layers(stream, cache, start, parents=parents, read=pairs)
         cache.keep(start + len(tokens))
-        return states
+        return self.output(states)
+
+    def output(self, states: Tensor) -> Tensor:
+        """The layer's output as the next step and the output matrix read it.  # [n, hidden] -> [n, hidden]"""
+        return states if self.output_norm is None else self.decoder.rms_normalise(states) * self.output_norm
+
+    def known_logits(self, states: Tensor) -> Tensor:
+        """Of `output`, over the head's own vocabulary.  # [n, hidden] -> [n, draft V]"""
+        if self.output_norm is None:
+            return self.decoder.logits(states)
+        return self.decoder.logits_of(states / self.decoder.unit(states.shape[-1]))
 
     def logits(self, states: Tensor) -> Tensor:
         """Over the target's whole vocabulary, -inf where the head has no token.  # [n, hidden] -> [n, V]"""
-        known = self.decoder.logits(states)
+        known = self.known_logits(states)
         if known.shape[1] == self.vocabulary:
             return known
         return known.new_full((len(known), self.vocabulary), float("-inf")).index_copy_(1, self.ids, known)
 
     def candidates(self, states: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
         """The `count` likeliest tokens after each state: log-probabilities, ids.  # [n, hidden] -> n lists each"""
-        best = self.decoder.logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
+        best = self.known_logits(states).float().log_softmax(-1).topk(min(count, len(self.ids)))
         return best.values.tolist(), self.ids[best.indices].tolist()
 
 
@@ -166,6 +189,7 @@ def head_tensors(config: Config, weights: Mapping[str, Tensor], width: int, taps
     layer = {"hidden_norm.weight": (width,)} | layer_tensors(own, 2 * width)
     return {
         "fc.weight": (width, width * taps), "norm.weight": (width,),
+        **({f"fc_norm.{i}.weight": (width,) for i in range(taps)} if "fc_norm.0.weight" in weights else {}),
         "lm_head.weight": (len(weights["lm_head.weight"]), width),
         **{f"midlayer.{name}": shape for name, shape in layer.items()},
     }  # fmt: skip

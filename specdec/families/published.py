@@ -40,7 +40,7 @@ from ..models.transformer import tensors_of, Transformer
 from ..text import Pieces
 from .hub import PICKLES
 
-EAGLE3_NAME = re.compile(r"midlayer\.|(fc|norm|lm_head|embed_tokens)\.weight$|d2t$|t2d$")
+EAGLE3_NAME = re.compile(r"midlayer\.|(fc|fc_norm\.\d+|norm|lm_head|embed_tokens)\.weight$|d2t$|t2d$")
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
 OTHERS = {  # other ways of drafting, by a tensor that only they have
     r"(^|\.)markov_w1": "a DSpark drafter",
@@ -139,9 +139,10 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Target) -> Eagle
     weights = {re.sub(r"^layers\.0\.", "midlayer.", name.removeprefix("model.")): w for name, w in weights.items()}
     # Copies of the target's own parts, and tables that are computed again.
     weights = {name: w for name, w in weights.items() if not re.search(r"^verifier_|inv_freq$", name)}
-    for option in ("norm_before_fc", "fc_norm", "norm_output"):
-        if config.get(option):
-            raise ValueError(f"the EAGLE-3 head was trained with {option}, which is not supported")
+    if config.get("norm_before_fc"):
+        raise ValueError("the EAGLE-3 head was trained with norm_before_fc, which is not supported")
+    if config.get("fc_norm") and "fc_norm.0.weight" not in weights:
+        raise ValueError("the EAGLE-3 head was trained with fc_norm, but holds no fc_norm.0.weight")
     if unread := sorted(name for name in weights if not EAGLE3_NAME.match(name)):
         raise ValueError(f"the EAGLE-3 head holds {unread[0]}; a head of one layer, without such a tensor, would fit")
     taps, width, fc = eagle3_taps(config, target.depth), target.width, weights["fc.weight"]
@@ -163,7 +164,8 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Target) -> Eagle
     if speculators and "norm_before_residual" not in config:  # readers of this format differ in their defaults
         raise ValueError("the speculator's config.json does not say norm_before_residual")
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
-    return Eagle3Head(layer, weights, target, taps, bool(config.get("norm_before_residual")))
+    before, output = (bool(config.get(name)) for name in ("norm_before_residual", "norm_output"))
+    return Eagle3Head(layer, weights, target, taps, before, output)
 
 
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:

@@ -113,7 +113,8 @@ FIVE = {**eagle3_weights(), "fc.weight": torch.randn(WIDTH, 5 * WIDTH, generator
 HALF = {name: w.bfloat16() if w.is_floating_point() else w for name, w in eagle3_weights().items()}
 OWN = {**eagle3_weights(), **own_words()}
 COPIES = {"verifier_lm_head.weight": torch.ones(23, WIDTH), "verifier_norm.weight": torch.ones(WIDTH)}
-# layout: tensors under the authors' names, as stored, config.json, file, layers fused, residual behind the norm
+DRIFTLESS = {**OWN, **{f"fc_norm.{i}.weight": 1.0 + torch.arange(WIDTH) / (9.0 + i) for i in range(3)}}
+# layout: tensors under the authors' names, as stored, config.json, file, layers fused, residual after the norm
 EAGLES: dict[str, tuple[Weights, Weights, dict[str, Any], str, tuple[int, ...], bool]] = {
     "SafeAILab": (eagle3_weights(), eagle3_weights(), plain_config(), "pytorch_model.bin", TAPS, False),
     "AngelSlim": (HALF, HALF, plain_config(), "safetensors", TAPS, False),
@@ -132,6 +133,13 @@ EAGLES: dict[str, tuple[Weights, Weights, dict[str, Any], str, tuple[int, ...], 
     "speculators, norm before residual": (
         OWN, renamed(OWN, "layers.0."), speculators(True, eagle_aux_hidden_state_layer_ids=[1, 3, 5]), "safetensors",
         (1, 3, 5), True,
+    ),
+    "EAGLE-3.1": (
+        DRIFTLESS, renamed(DRIFTLESS, "midlayer.", "model.", BARE), plain_config(fc_norm=True, norm_output=True),
+        "safetensors", TAPS, False,
+    ),
+    "a norm of the output alone": (
+        OWN, renamed(OWN, "layers.0."), speculators(True, norm_output=True), "safetensors", TAPS, True,
     ),
     "NeMo": (OWN, renamed(OWN, "layers.0.", "model.", BARE), plain_config(), "safetensors", TAPS, False),
     "SGLang": (
@@ -154,7 +162,7 @@ def test_an_eagle3_head_says_what_the_naive_one_says(layout: str, tmp_path: Path
     for text, proposal in seen:
         for index, row in zip(range(len(proposal)), logits, strict=False):
             drafted = list(proposal.tokens[:index])
-            expected = naive_eagle3(weights, text, drafted, before_residual, taps)
+            expected = naive_eagle3(weights, text, drafted, before_residual, taps, bool(config.get("norm_output")))
             assert torch.allclose(row[ids], expected, atol=2e-4)
     assert next(logits, None) is None
 
@@ -237,8 +245,13 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
         {k: v for k, v in speculators(False).items() if k != "norm_before_residual"}, "does not say norm_before_resid",
     ),
     "norm before fc": (renamed(eagle3_weights(), "layers.0."), speculators(True, norm_before_fc=True), "with norm"),
-    "norm of features": (renamed(eagle3_weights(), "layers.0."), speculators(True, fc_norm=True), "with fc_norm"),
-    "norm of outputs": (renamed(eagle3_weights(), "layers.0."), speculators(True, norm_output=True), "norm_output"),
+    "norm of features": (
+        renamed(eagle3_weights(), "layers.0."), speculators(True, fc_norm=True), "holds no fc_norm.0.weight",
+    ),
+    "half the norms": (
+        renamed({name: w for name, w in DRIFTLESS.items() if name != "fc_norm.1.weight"}, "layers.0."),
+        speculators(True, fc_norm=True), "lacks",
+    ),
     "EAGLE-2": (
         {"fc.weight": torch.ones(WIDTH, 2 * WIDTH), "layers.0.self_attn.q_proj.weight": ONES}, plain_config(),
         "without hidden_norm: EAGLE-1",

@@ -15,12 +15,12 @@ from test_graphs import GREEDY, lean, Replaying, small_buckets, WARM  # noqa: F4
 from test_lane import nearly, table, told
 from test_models import FAMILIES, TEXT
 from torch import Tensor
-from toyheads import EAGLE3, MEDUSA, medusa_weights, TARGET, view_of
+from toyheads import EAGLE3, eagle3_config, eagle3_weights, MEDUSA, medusa_weights, TAPS, TARGET, view_of, WIDTH
 from toyheads import TEXT as TOY_TEXT
 
 from specdec import engine
 from specdec.bench.host import no_host_reads
-from specdec.drafters import Eagle3TreeDrafter, MedusaHeads, MedusaTreeDrafter
+from specdec.drafters import Eagle3Head, Eagle3TreeDrafter, MedusaHeads, MedusaTreeDrafter
 from specdec.engine import Task
 from specdec.events import Drafted, Event, Verified
 from specdec.gpu import graphs, lane, trees
@@ -30,6 +30,7 @@ from specdec.gpu.drafting import Branching, siblings
 from specdec.gpu.graphs import StaticDecoder
 from specdec.gpu.ops import Branches
 from specdec.gpu.trees import packed, paths_of, TreeRecord, walk, Walked
+from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.proof.enumeration import total_variation
 from specdec.sampling import probabilities
@@ -345,10 +346,13 @@ def test_a_sibling_that_was_drawn_as_if_it_were_the_first_changes_the_law(monkey
 def task(kind: str, params: SamplingParams, k: int = 4) -> Task:
     view = view_of()
     bushy = MedusaTreeDrafter(view, HEADS)
-    return Task(view, TOY_TEXT, params, bushy if kind == "bushy" else Eagle3TreeDrafter(view, EAGLE3, 160), k)
+    eagle = Eagle3TreeDrafter(view, DRIFTLESS if kind == "eagle3.1" else EAGLE3, 160)
+    return Task(view, TOY_TEXT, params, bushy if kind == "bushy" else eagle, k)
 
 
 HEADS = MedusaHeads(medusa_weights(), TARGET, BUSHY)
+NORMS = {f"fc_norm.{i}.weight": 1.0 + torch.arange(WIDTH) / (9.0 + i) for i in range(len(TAPS))}
+DRIFTLESS = Eagle3Head(Config.read(eagle3_config()), eagle3_weights() | NORMS, TARGET, TAPS, norm_output=True)
 
 
 def runs() -> Iterator[Any]:
@@ -359,6 +363,8 @@ def runs() -> Iterator[Any]:
             short = k == 4 and name != "sampled"  # `test_graphs` has those
             marks = [] if short else [pytest.mark.long]
             yield pytest.param(kind, params, k, marks=marks, id=f"{kind}-{name}-{k}")
+    yield pytest.param("eagle3.1", GREEDY, 4, id="eagle3.1-greedy-4")
+    yield pytest.param("eagle3.1", WARM, 4, id="eagle3.1-sampled-4")
 
 
 @pytest.mark.parametrize(("kind", "params", "k"), runs())
@@ -369,7 +375,7 @@ def test_a_run_is_the_plain_loops(kind: str, params: SamplingParams, k: int) -> 
     device = list(lane.on_device(task(kind, params, k)))
     assert [told(event) for event in device] == [told(event, nearly) for event in plain]
     sizes = {len(event.tokens) for event in device if isinstance(event, Drafted)}
-    if k == 4 and (kind == "bushy" or params is GREEDY):
+    if k == 4 and (kind == "bushy" or (kind == "eagle3" and params is GREEDY)):
         assert sum(kept_seconds(device))
     if params is FEW and kind == "bushy":
         assert max(sizes) < len(BUSHY)
