@@ -62,7 +62,9 @@ class AdaptiveDrafter:
             inner.enough = self.enough
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        proposal = self.inner.propose(tokens, self.depth(tokens, k), params, chooser)
+        depth = self.depth(tokens, k)
+        # At rest it does not even read on. At the prefill, where k is 0, it reads the prompt.
+        proposal = self.inner.propose(tokens, depth, params, chooser) if depth or not k else Proposal()
         self.drafted(len(tokens), proposal)
         return proposal
 

@@ -101,6 +101,22 @@ def test_it_rests_where_drafting_loses_and_tries_again() -> None:
     assert any(depths[200:])
 
 
+def test_at_rest_the_drafter_is_not_asked_but_at_the_prefill_it_is() -> None:
+    asked = list[int]()
+
+    class Asked(World):
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+            asked.append(k)
+            return super().propose(tokens, k, params, chooser)
+
+    drafter, text = AdaptiveDrafter(Asked(0.02, 3), DEAR), [0]
+    drafter.propose(text, 0, GREEDY, RandomChooser(0))
+    for _ in range(100):
+        text.append(-len(text))
+        drafter.propose(text, 8, GREEDY, RandomChooser(0))
+    assert asked[0] == 0 and 2 < len(asked) < 30 and all(asked[1:])
+
+
 def test_the_same_costs_and_text_give_the_same_depths() -> None:
     def depths() -> list[int]:
         world = World(0.7, 5)
