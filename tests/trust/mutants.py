@@ -25,7 +25,14 @@ from .figures import at_least, Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("sampling", "verify", "rules", "engine")
-TESTS = ("test_sampling.py", "test_engine.py", "test_rules.py", "proof/test_lossless.py", "drafters/test_drafters.py")
+TESTS = (
+    "test_sampling.py",
+    "test_engine.py",
+    "test_rules.py",
+    "proof/test_lossless.py",
+    "drafters/test_drafters.py",
+    "test_grammar.py",
+)
 SECONDS = 240  # of the processor: no test run is as long
 COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
