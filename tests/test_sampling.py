@@ -15,7 +15,17 @@ from specdec.proof.enumeration import output_law
 from specdec.proof.goodness_of_fit import g_test
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.toys import Case, run_loop
-from specdec.sampling import block_chance, Chooser, entropy, overlap, probabilities, RandomChooser, residual, within
+from specdec.sampling import (
+    block_chance,
+    Chooser,
+    entropy,
+    overlap,
+    probabilities,
+    RandomChooser,
+    residual,
+    SharedNoiseChooser,
+    within,
+)
 from specdec.types import SamplingParams
 
 LOGITS = torch.tensor([[1.0, 3.0, 3.0, -2.0, 0.5]], dtype=torch.float64)
@@ -97,6 +107,11 @@ def test_logits_are_divided_by_the_temperature(temperature: float, dtype: torch.
         assert found.tolist() == [law(temperature=0.0)]
 
 
+def test_top_p_ends_where_the_sum_is_reached_exactly() -> None:
+    probs = torch.tensor([[0.125, 0.5, 0.125, 0.25]])
+    assert torch.allclose(within(probs, 0.75), torch.tensor([[0.0, 2 / 3, 0.0, 1 / 3]]))
+
+
 def test_top_p_of_one_leaves_the_law_alone() -> None:
     """Though the likeliest tokens' rounded sum reaches 1 before the last."""
     probs = torch.full((1, 3001), 1e-9)
@@ -141,6 +156,11 @@ def test_the_smallest_coin_keeps_nothing_impossible() -> None:
     chooser._random = Zero()
     assert chooser.accept(0.0, 0.5, ("accept", 0)) == (False, 0.0)
     assert chooser.accept(1e-30, 0.5, ("accept", 0)) == (True, 0.0)
+
+
+def test_shared_noise_is_what_it_was_when_traces_were_written() -> None:
+    found = SharedNoiseChooser(7).noise(3, 3).tolist()
+    assert found == pytest.approx([0.9628359676765175, 0.7499625733637267, -0.26002165220575507], abs=1e-12)
 
 
 class Zero(random.Random):
