@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -151,21 +152,26 @@ def test_block_chance() -> None:
     assert block_chance(1.0, p, q) == 1.0 and block_chance(1.0, p, p) == 1.0 and block_chance(0.5, p, p) == 0.0
 
 
+@pytest.mark.parametrize(("u", "drawn"), [(0.0, 1), (0.3, 3), (1.0, 4)])
+def test_draws_at_the_ends_of_the_coins_range(u: float, drawn: int) -> None:
+    """1 stands for the product with the total that rounds up to it."""
+    assert with_coin(u).categorical(torch.tensor([0.0, 0.25, 0.0, 0.5, 0.25, 0.0]), ("", 0)) == drawn
+
+
 def test_the_smallest_coin_keeps_nothing_impossible() -> None:
+    assert with_coin(0.0).accept(0.0, 0.5, ("accept", 0)) == (False, 0.0)
+    assert with_coin(0.0).accept(1e-30, 0.5, ("accept", 0)) == (True, 0.0)
+
+
+def with_coin(u: float) -> RandomChooser:
     chooser = RandomChooser(0)
-    chooser._random = Zero()
-    assert chooser.accept(0.0, 0.5, ("accept", 0)) == (False, 0.0)
-    assert chooser.accept(1e-30, 0.5, ("accept", 0)) == (True, 0.0)
+    chooser._random = SimpleNamespace(random=lambda: u)  # type: ignore[assignment]
+    return chooser
 
 
 def test_shared_noise_is_what_it_was_when_traces_were_written() -> None:
     found = SharedNoiseChooser(7).noise(3, 3).tolist()
     assert found == pytest.approx([0.9628359676765175, 0.7499625733637267, -0.26002165220575507], abs=1e-12)
-
-
-class Zero(random.Random):
-    def random(self) -> float:
-        return 0.0
 
 
 def test_residual_of_a_point_mass_removes_the_guess() -> None:
