@@ -402,3 +402,53 @@ def test_the_prover_takes_a_rule(
     monkeypatch.setattr(prove, "cases", lambda rule: [Case(3, 2, 2, drafter="model"), Case(2, 1, 2, drafter="point")])
     assert terminal.main(["prove", "--rule", key]) == status
     assert f"{RULES[key].name}: 2 toys and 12 cycles of up to 6 drafts" in capsys.readouterr().out
+
+
+# One verdict, by a chooser that says what it was asked.
+
+
+class Scripted(Chooser):
+    """Coins as given; the token 0 whenever one is drawn."""
+
+    def __init__(self, *coins: bool) -> None:
+        self.coins, self.asked = list(coins), list[tuple[str, int]]()
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        self.asked.append(key)
+        return 0
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        self.asked.append(key)
+        return self.coins.pop(0), 0.5
+
+
+@pytest.mark.parametrize(
+    ("coins", "kind", "asked"),
+    [
+        ([True], "bonus", [("accept", 1), ("own", 1)]),
+        ([False, True], "resampled", [("accept", 1), ("accept", 0), ("own", 0)]),
+        ([False, False], "resampled", [("accept", 1), ("accept", 0), ("own", -1)]),
+    ],
+)
+def test_a_block_is_judged_from_its_end(coins: list[bool], kind: str, asked: list[tuple[str, int]]) -> None:
+    rows = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
+    laws = torch.tensor([[0.2, 0.6, 0.2], [0.02, 0.58, 0.4]])
+    chooser = Scripted(*coins)
+    verdict = BlockVerification().verify(Proposal.chain([1, 2], laws), rows, chooser)
+    kept = 2 - coins.count(False)
+    assert verdict.path == tuple(range(kept)) and verdict.kind == kind and chooser.asked == asked
+    assert [trial.accepted for trial in verdict.trials] == [True] * kept + [False] * (2 - kept)
+    weights = [1.0, 0.5, 0.5 * 0.7 / 0.4]
+    left = rows[2] if kept == 2 else (weights[kept] * rows[kept] - laws[kept]).clamp(min=0.0)
+    assert verdict.law is not None and torch.allclose(verdict.law, left / left.sum())
+
+
+def test_typical_acceptance_asks_for_less_where_more_is_open() -> None:
+    """min(ε, δ·exp(-H)): .05 of an open row is plausible, of a nearly closed one it is not."""
+    rows = torch.full((3, 20), 0.05)
+    rows[1] = torch.tensor([0.05, 0.78, 0.17] + [0.0] * 17)
+    chooser = Scripted()
+    verdict = named("typical").verify(Proposal.chain([3, 0]), rows, chooser)
+    assert verdict.path == (0,) and verdict.kind == "resampled" and chooser.asked == [("own", 0)]
+    verdict = named("typical").verify(Proposal.chain([3, 2]), rows, chooser)
+    assert verdict.path == (0, 1) and verdict.kind == "bonus" and chooser.asked[1:] == [("own", 1)]
