@@ -337,7 +337,9 @@ def determined(nodes: Nodes, last: int) -> tuple[list[list[int]], set[int]]:
             reached = nodes.reached(list(way))
             if reached not in sets:
                 if len(sets) == MAX_STATES:
-                    raise ValueError(Said("the grammar is too large: it has more than {limit} states", limit=MAX_STATES))
+                    raise ValueError(
+                        Said("the grammar is too large: it has more than {limit} states", limit=MAX_STATES)
+                    )
                 sets[reached] = len(sets)
                 waiting.append(reached)
             row += [sets[reached]] * (high - low)

@@ -68,12 +68,14 @@ def test_a_person(text: str, fits: bool) -> None:
         ({"anyOf": [{"type": "null"}], "type": "null"}, "“type”"), ({"type": "string", "maxLength": -1}, "“maxLength”"),
         ({"type": "string", "maxLength": True}, "“maxLength”"), ({"type": "string", "maxLength": 1000}, "“maxLength”"),
         ({"type": "string", "maxLength": None}, "“maxLength”"), ({"type": "string", "minLength": 2.5}, "“minLength”"),
-        ({"type": "string", "minLength": 3, "maxLength": 2}, "“maxLength”"), ({"type": "string", "minItems": 1}, "“minItems”"),
+        ({"type": "string", "minLength": 3, "maxLength": 2}, "“maxLength”"),
+        ({"type": "string", "minItems": 1}, "“minItems”"),
         ({"type": "object", "required": ["a"]}, "“required”"), ({"type": "object", "properties": []}, "“properties”"),
         ({"type": "array"}, "“items”"), ({}, "tells its type"), ({"minLength": 2}, "tells its type"),
         ({"type": "array", "items": True}, "tells its type"), ("{", "no JSON"), ('{"const": NaN}', "no JSON"),
         ({"const": {1, 2}}, "no JSON"), ("[" * 5000, "no JSON"), ({"const": "\ud800"}, "half of a character"),
-        ('"' + "a" * MAX_TEXT, f"more than {MAX_TEXT}"), ({"const": "a" * 2000}, "becomes a grammar of more than 2000 characters"),
+        ('"' + "a" * MAX_TEXT, f"more than {MAX_TEXT}"),
+        ({"const": "a" * 2000}, "becomes a grammar of more than 2000 characters"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_told_is_refused_in_one_sentence_that_names_it(schema: Any, said: str) -> None:

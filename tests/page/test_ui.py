@@ -26,6 +26,7 @@ from specdec.traces import file as trace
 from specdec.ui import menu, request, session, text, turns
 from specdec.ui.components import drawn
 from specdec.ui.components.player import pack, player_words
+from specdec.ui.components.traces import compare_traces
 from specdec.ui.tabs import race
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,7 +143,10 @@ def test_a_grammar_is_an_expression_or_a_schema():
     assert request.check("Hi", "medusa", grammar="a", peer=True).peer is False  # a peer that cannot be is no peer
     for example in race.GRAMMARS.values():
         assert request.check("Hi", grammar=example).params.grammar
-    with text.speaking("zh"), pytest.raises(request.InputError, match="语法在第 3 个字符 '' 处无法读取：有括号没有闭合。"):
+    with (
+        text.speaking("zh"),
+        pytest.raises(request.InputError, match="语法在第 3 个字符 '' 处无法读取：有括号没有闭合。"),
+    ):
         request.check("Hi", grammar="(a")
 
 
@@ -152,7 +156,8 @@ def test_the_settings_of_a_run_tell_its_grammar():
     told = replace(run, events=tuple(replace(e, params=params) if hasattr(e, "params") else e for e in run.events))
     shown = race.settings_of(told.dumps())
     assert shown["grammar"] == "[^a]*" and race.choosable(shown)["grammar"] == "[^a]*"
-    assert race.settings_of(toyrun.trace().dumps())["grammar"] == ""  # so that the field is emptied
+    assert race.settings_of(run.dumps())["grammar"] == ""  # so that the field is emptied
+    assert ("Grammar", "–", "[^a]*") in compare_traces([run.dumps(), told.dumps()])["rows"]
 
 
 # ---- menus ----

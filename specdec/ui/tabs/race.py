@@ -90,7 +90,8 @@ def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.
     traces()
     explain(drafter, rule, family, peer)
     family.change(switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
-    fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings, rule, family, peer, grammar]
+    drawing = [k, temperature, top_p, top_k, max_tokens, seed, stop_strings]
+    fields = [prompt, drafter, *drawing, rule, family, peer, grammar]
     recordings(screen, line, pills, list(inspect.signature(check).parameters), fields)
     return fields, who, run_button, stop_button, line
 
