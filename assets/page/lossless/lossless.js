@@ -74,7 +74,7 @@ function mount(element, props, watch, trigger, server) {
 
   function sentence(told, kind, failed, checks) {
     const V = W.verdict, needed = neededBy(told), sample = sampleAt(told, S.draws), draws = sample ? count(sample[0]) : "0";
-    if (kind === "good") return told.harmless ? words(V.harmless, { beta: chance(told.closed.overlap), masked: chance(recorded("grammar", "").closed.overlap) }) : V.right;
+    if (kind === "good") return told.harmless && recorded(S.pair, "") ? words(V.harmless, { beta: chance(told.closed.overlap), masked: chance(recorded(S.pair, "").closed.overlap) }) : V.right;
     if (kind === "missed" && told.least_k > told.k) return words(V.shallow, { least: told.least_k, k: told.k });
     if (kind === "missed") return words(needed ? V.small : told.beyond ? V.unlisted : "", { draws, needed: about(needed || told.beyond) });
     const said = [words(V.wrong, { mistake: NAMED[told.mistake] ? NAMED[told.mistake].title : "–", count: V.counts[failed], fail: failed === 1 ? V.fails : V.fail })];

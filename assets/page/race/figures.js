@@ -4,6 +4,8 @@
 const { speculative, plain, peerOf, isOver, wasStopped, atEnd, isServed, grammarOf } = require("./run.js");
 const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"), { counted, lines, nameOf } = require("./served.js");
 
+const LONGEST = 300; // characters of a grammar that a card shows
+
 function figures(W, root, part, S) {
   function heading() {
     const head = S.run.header, started = speculative(S.run).started || { drafter: "other", k: "K" }, models = head.models || {}, machine = head.machine || {};
@@ -33,7 +35,7 @@ function figures(W, root, part, S) {
   function bound(grammar) {
     part.grammar.hidden = !grammar;
     write(part.grammar, "textContent", W.grammar.badge);
-    part.grammar.definition = words(W.grammar.about, { grammar });
+    part.grammar.definition = words(W.grammar.about, { grammar: grammar.length > LONGEST ? grammar.slice(0, LONGEST) + " …" : grammar });
   }
 
   function peerWords(lane, version) {

@@ -1,7 +1,7 @@
 // @ts-check
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
-const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf, isServed, isBarred } = require("./run.js");
+const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf, isServed, grammarOf, isBarred } = require("./run.js");
 const { BLOCK, NOISE, h, fixed, chance, apart, duration, shown, pick, fill, words, sentences } = require("./kit.js"), { served } = require("./served.js");
 const COPIERS = ["prompt_lookup", "suffix"]; /* their drafts are copies of the text */
 
@@ -67,7 +67,7 @@ function story(W, S, numbersOf) {
 
   /* Why a lane wrote fewer tokens than it was asked for. */
   function endings() {
-    const [a, b] = [speculative(S.run), plain(S.run)].filter(Boolean).map((lane) => lane.finished.reason), one = (who, reason) => (W.reason[reason] ? words(W.reason[reason], { who }) : "");
+    const [a, b] = [speculative(S.run), plain(S.run)].filter(Boolean).map(({ finished, started }) => (finished.reason === "end" && grammarOf(started || {}) ? "complete" : finished.reason)), one = (who, reason) => (W.reason[reason] ? words(W.reason[reason], { who }) : "");
     if (!plain(S.run)) return [one(W.lane.speculative, a)];
     return a === b ? [one(W.lane.both, a)] : [one(W.lane.speculative, a), one(W.lane.plain, b)];
   }

@@ -24,7 +24,7 @@ from chrome import (  # noqa: F401
     wait_for,
 )
 
-from specdec.events import Started, Verified
+from specdec.events import Finished, Started, Verified
 from specdec.methods import METHODS
 from specdec.traces.file import Trace
 from specdec.ui import menu, session
@@ -598,7 +598,7 @@ def test_a_grammar_is_checked_kept_and_shown(open_page, monkeypatch):
         if isinstance(event, Verified):
             judged = tuple(replace(x, p=0.0) if x.status == "rejected" else x for x in event.positions)
             return replace(event, positions=judged)
-        return event
+        return replace(event, reason="end") if isinstance(event, Finished) else event
 
     class Family:
         def describe(self):
@@ -620,6 +620,7 @@ def test_a_grammar_is_checked_kept_and_shown(open_page, monkeypatch):
     page.wait_for_function("location.search.includes('grammar=+%28yes%7Cno%29')")
     page.locator("#run").click()
     wait_for(page, "done")
+    expect(says(page)).to_contain_text("Both lanes: the text is complete under the grammar.")
     part(page, "grammar").click()
     expect(part(page, "card")).to_contain_text(params.grammar)
     page.press("[data-part=stage]", "Home")
@@ -906,7 +907,7 @@ def test_under_a_grammar_other_mistakes_are_offered(open_page):
     page = open_page(375, reduced_motion="reduce")
     certificate(page)
     break_it(page, "from_target")
-    page.get_by_role("button", name="Under a grammar").click()
+    page.get_by_role("button", name="Grammar", exact=True).click()
     title, place = verdict(page).locator("h2"), page.locator(".sd-proof [data-part=place]")
     expect(place).to_contain_text("under the grammar ( sea| sun( sky| fog)| fog( ice| sea))*")
     expect(title).to_have_text("Lossless")  # the mistake of the other pair is switched off
