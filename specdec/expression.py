@@ -140,7 +140,7 @@ def characters(ranges: Ranges) -> Part:
     spelled = [tuple(spelling) for low, high in ranges for spelling in utf8(low, high)]
 
     def build(nodes: Nodes, start: int) -> int:
-        ways = {(): nodes.new()}
+        ways: dict[tuple[tuple[int, int], ...], int] = {(): nodes.new()}
 
         def way(rest: tuple[tuple[int, int], ...]) -> int:
             if rest not in ways:

@@ -244,7 +244,9 @@ def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterat
 
     if pair == "embedded":
         zoo.load().use_threads()
-    chosen = {"toy": certify.toy, "grammar": certify.guided_toy}.get(pair, lambda: certify.embedded(text))()
+        chosen = certify.embedded(text)
+    else:
+        chosen = certify.guided_toy() if pair == "grammar" else certify.toy()
     return certify.certify(chosen, certify.mistakes_of(chosen).get(mistake), draws, seed)
 
 
