@@ -67,7 +67,8 @@ function story(W, S, numbersOf) {
 
   /* Why a lane wrote fewer tokens than it was asked for. */
   function endings() {
-    const [a, b] = [speculative(S.run), plain(S.run)].filter(Boolean).map(({ finished, started }) => (finished.reason === "end" && grammarOf(started || {}) ? "complete" : finished.reason)), one = (who, reason) => (W.reason[reason] ? words(W.reason[reason], { who }) : "");
+    const lanes = [speculative(S.run), plain(S.run)].filter(Boolean), [a, b] = lanes.map((lane) => lane.finished.reason), complete = Boolean(grammarOf(lanes[0].started || {}));
+    const one = (who, reason) => words(reason === "end" && complete ? W.grammar.complete : W.reason[reason] || "", { who });
     if (!plain(S.run)) return [one(W.lane.speculative, a)];
     return a === b ? [one(W.lane.both, a)] : [one(W.lane.speculative, a), one(W.lane.plain, b)];
   }
