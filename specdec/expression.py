@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NoReturn
 
-from .types import MAX_GRAMMAR
+from .types import has_half_characters, MAX_GRAMMAR, Said
 
 MAX_STATES, MAX_NODES, MAX_NESTING = 1_000, 10_000, 50
+MAX_STEPS = 500_000  # from node to node: a tenth of a second
 DEAD, START = 0, 1
 
 Ranges = list[tuple[int, int]]  # of characters, sorted, both ends included
@@ -50,7 +51,9 @@ class Automaton:
 def compiled(expression: str) -> Automaton:
     """ValueError, in one sentence, for what cannot be read, matches no text, or is too large."""
     if len(expression) > MAX_GRAMMAR:
-        raise ValueError(f"the grammar has more than {MAX_GRAMMAR} characters")
+        raise ValueError(Said("the grammar has more than {limit} characters", limit=MAX_GRAMMAR))
+    if has_half_characters(expression):
+        raise ValueError(Said("the grammar holds half of a character (a lone surrogate)"))
     nodes = Nodes()
     last = Parser(expression).whole()(nodes, nodes.new())
     return trimmed(*determined(nodes, last))
@@ -62,10 +65,11 @@ class Nodes:
 
     moves: list[list[tuple[int, int, int]]] = field(default_factory=list)
     silent: list[list[int]] = field(default_factory=list)
+    steps: int = 0
 
     def new(self) -> int:
         if len(self.moves) == MAX_NODES:
-            raise ValueError("the grammar is too large: it repeats too much")
+            raise ValueError(Said("the grammar is too large: it repeats too much"))
         self.moves.append([])
         self.silent.append([])
         return len(self.moves) - 1
@@ -77,6 +81,9 @@ class Nodes:
             if (node := left.pop()) not in found:
                 found.add(node)
                 left += self.silent[node]
+        self.steps += len(found)
+        if self.steps > MAX_STEPS:
+            raise ValueError(Said("the grammar is too large: it repeats too much"))
         return frozenset(found)
 
 
@@ -129,18 +136,20 @@ def repeated(part: Part, least: int, most: int | None) -> Part:
 
 
 def characters(ranges: Ranges) -> Part:
-    """One character of these, as its bytes in UTF-8."""
-    spelled = [spelling for low, high in ranges for spelling in utf8(low, high)]
+    """One character of these, as its bytes in UTF-8. Spellings that end alike share their last nodes."""
+    spelled = [tuple(spelling) for low, high in ranges for spelling in utf8(low, high)]
 
     def build(nodes: Nodes, start: int) -> int:
-        end = nodes.new()
-        for spelling in spelled:
-            node = start
-            for place, (low, high) in enumerate(spelling, start=1):
-                after = end if place == len(spelling) else nodes.new()
-                nodes.moves[node].append((low, high, after))
-                node = after
-        return end
+        ways: dict[tuple[tuple[int, int], ...], int] = {(): nodes.new()}
+
+        def way(rest: tuple[tuple[int, int], ...]) -> int:
+            if rest not in ways:
+                ways[rest] = nodes.new()
+                nodes.moves[ways[rest]].append((*rest[0], way(rest[1:])))
+            return ways[rest]
+
+        nodes.moves[start] += [(*spelling[0], way(spelling[1:])) for spelling in spelled]
+        return ways[()]
 
     return build
 
@@ -204,8 +213,8 @@ class Parser:
         return found
 
     def refuse(self, why: str) -> NoReturn:
-        where = self.text[self.at : self.at + 12]
-        raise ValueError(f"the grammar cannot be read at character {self.at + 1}, {where!r}: {why}")
+        told = {"place": self.at + 1, "where": self.text[self.at : self.at + 12], "why": Said(why)}
+        raise ValueError(Said("the grammar cannot be read at character {place}, {where!r}: {why}", **told))
 
     def choice(self) -> Part:
         self.depth += 1
@@ -254,7 +263,7 @@ class Parser:
             if self.next(","):
                 most = None if self.text[self.at : self.at + 1] == "}" else self.number()
             if not self.next("}") or (most is not None and most < least):
-                self.refuse("a repeat is {m}, {m,} or {m,n}, with numbers below 1000")
+                self.refuse("a repeat is {{m}}, {{m,}} or {{m,n}}, with numbers below 1000")
             part = repeated(part, least, most)
         else:
             return part
@@ -267,7 +276,7 @@ class Parser:
         while self.next() and self.text[self.at] in "0123456789":
             self.at += 1
         if not 0 < self.at - start <= 3:
-            self.refuse("a repeat is {m}, {m,} or {m,n}, with numbers below 1000")
+            self.refuse("a repeat is {{m}}, {{m,}} or {{m,n}}, with numbers below 1000")
         return int(self.text[start : self.at])
 
     def set_of(self) -> Ranges:
@@ -328,7 +337,9 @@ def determined(nodes: Nodes, last: int) -> tuple[list[list[int]], set[int]]:
             reached = nodes.reached(list(way))
             if reached not in sets:
                 if len(sets) == MAX_STATES:
-                    raise ValueError(f"the grammar is too large: it has more than {MAX_STATES} states")
+                    raise ValueError(
+                        Said("the grammar is too large: it has more than {limit} states", limit=MAX_STATES)
+                    )
                 sets[reached] = len(sets)
                 waiting.append(reached)
             row += [sets[reached]] * (high - low)
@@ -348,6 +359,6 @@ def trimmed(table: list[list[int]], accepting: set[int]) -> Automaton:
         alive |= new
         left += new
     if START not in alive:
-        raise ValueError("the grammar matches no text")
+        raise ValueError(Said("the grammar matches no text"))
     kept = [[after if after in alive else DEAD for after in row] for row in table]
     return Automaton(kept, frozenset(accepting))

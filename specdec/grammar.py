@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .expression import Automaton, compiled, DEAD, START
-from .types import Proposal
+from .types import Proposal, Said
 
 
 class Grammar:
@@ -48,7 +48,7 @@ class Grammar:
         if not {byte for row in automaton.table for byte, after in enumerate(row) if after} <= alone:
             self._alive = self._with_an_end()
         if self._alive is not None and START not in self._alive:
-            raise ValueError("the model's tokens spell no text of the grammar")
+            raise ValueError(Said("the model's tokens spell no text of the grammar"))
 
     @classmethod
     def of(

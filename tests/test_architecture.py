@@ -15,6 +15,7 @@ ALLOWED = {
     "paths": set(),
     "sampling": {"types"},
     "expression": {"types"},
+    "json_schema": {"types"},
     "grammar": {"types", "expression"},
     "verify": {"types", "sampling"},
     "rules": {"types", "sampling", "verify"},
@@ -55,7 +56,7 @@ ALLOWED = {
 }
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
 SESSION = {"paths", "methods", "types", "events", "families", "lanes", "traces", "ui"}
-PAGE = {"paths", "methods", "events", "families", "traces", "figures", "types", "ui"}
+PAGE = {"paths", "methods", "events", "families", "traces", "figures", "types", "expression", "json_schema", "ui"}
 WATCHING = {"watch.py", "examine.py", "engine.py"}  # what of the page knows servers of others
 NOBODY = {"ui", "train", "bench"}
 

@@ -61,6 +61,17 @@ def test_the_terminal_prints_events(capsys: pytest.CaptureFixture[str], tmp_path
     assert trace.events == tuple(events)
 
 
+def test_the_terminal_follows_a_json_schema(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    schema, path = tmp_path / "schema.json", tmp_path / "run.jsonl"
+    schema.write_text('{"type": "array", "items": {"enum": ["é", 7]}, "minItems": 2, "maxItems": 2}', encoding="utf-8")
+    assert terminal.main(["A list: ", "--json-schema", str(schema), "--save", str(path), "--device", "cpu"]) == 0
+    run = Trace.load(path)
+    assert {e.reason for e in run.events if isinstance(e, Finished)} == {"end"}
+    assert all({*json.loads(text)} <= {"é", 7} for text in run.summary()["texts"].values())
+    assert terminal.main(["trace", str(path)]) == 0
+    capsys.readouterr()
+
+
 def test_the_terminal_follows_a_grammar(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The trace keeps the grammar, and the audit reads it again."""
     grammar, path = ' "[a-z]{2,5}"(, "[a-z]{2,5}")*\\.', tmp_path / "run.jsonl"
@@ -144,6 +155,9 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--grammar", "a" * 3000], "at most 2000 characters"),
         (["x", "--grammar", "a", "--peer", "transformers"], "takes no grammar"),
         (["x", "--grammar", "a", "--server", "http://127.0.0.1:9"], "a --server is watched without one"),
+        (["x", "--json-schema", "/nowhere.json"], "the schema cannot be read: /nowhere.json: No such file"),
+        (["x", "--json-schema", "/dev/null"], "the schema is no JSON"),
+        (["x", "--json-schema", "/dev/null", "--grammar", "a"], "leave one of the two out"),
         (["x", "--nonsense"], "No such option"),
         (["prove", "--paths", "0"], "--paths"),
         (["prove", "/nowhere.py"], "cannot read /nowhere.py"),

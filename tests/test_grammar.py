@@ -78,6 +78,7 @@ def test_a_state_is_alive_while_some_text_goes_on_from_it() -> None:
         ("[c-a]", "no range"), ("[\\d-z]", "no range"),
         ("[^\\x00-\U0010ffff]", "matches no text"), ("(" * 60 + ")" * 60, "too deep"),
         ("(a{999}){999}", "repeats too much"), ("(a|b)*a(a|b){12}", f"more than {MAX_STATES} states"),
+        ("(a?){999}", "repeats too much"), ("[a\ud800]", "half of a character"),
         ("a" * 2001, "more than 2000 characters"),
     ],
 )  # fmt: skip

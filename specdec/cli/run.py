@@ -16,6 +16,7 @@ from typer import Argument, Option
 from ..events import Committed, Drafted, Event, Failed, Started, Verified
 from ..expression import compiled
 from ..figures.stats import Comparison, LaneStats
+from ..json_schema import expression_of
 from ..methods import EMBEDDED, EXIT, RULES
 from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
@@ -47,6 +48,9 @@ def run(
     seed: Annotated[int, Option()] = DEFAULTS.seed,
     stop: Annotated[list[str], Option(help="a string that ends the text; may be repeated")] = [],  # noqa: B006
     grammar: Annotated[str | None, Option(help="a regular expression that the whole new text has to match")] = None,
+    json_schema: Annotated[
+        Path | None, Option(help="instead: a file with a JSON schema that the new text has to be a value of")
+    ] = None,
     family: Annotated[
         str,
         Option(help="'embedded', 'tuned' (its target tuned on code), or a folder with target/ and tokenizer/"),
@@ -80,6 +84,10 @@ def run(
         raise ValueError("--universal is for a --draft with another tokenizer than the --target")
     if save is not None:
         check_place(save)
+    if json_schema is not None:
+        if grammar is not None:
+            raise ValueError("--grammar and --json-schema say the same thing twice; leave one of the two out")
+        grammar = expression_of(text_of(json_schema))
     params = SamplingParams(temperature, top_k, top_p, max_tokens, seed, tuple(stop), grammar=grammar)
     if grammar is not None:
         compiled(grammar)
@@ -89,7 +97,7 @@ def run(
         if target is not None or drafter or peer or rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
         if grammar is not None:
-            raise ValueError("--grammar is for our own engine; a --server is watched without one")
+            raise ValueError("a grammar is for our own engine; a --server is watched without one")
         from .watch import watched
 
         header, told = watched(prompt, server, plain, key_env, params, kind, as_json)
@@ -135,6 +143,15 @@ def check_place(path: Path) -> None:
         raise ValueError(f"the run cannot be saved: {path} is a folder")
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"the schema cannot be read: {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"the schema cannot be read: {path} is no UTF-8 text") from None
 
 
 def as_lines(header: Header, events: Iterable[Event]) -> list[Event]:

@@ -241,12 +241,13 @@ def race(family: str, device: str, *wanted: Any, **options: Any) -> Iterator[Any
 def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterator[dict[str, Any]]:
     from ..families import zoo
     from ..proof import certify
-    from ..proof.mistakes import MISTAKES
 
-    if pair != "toy":
+    if pair == "embedded":
         zoo.load().use_threads()
-    chosen = certify.toy() if pair == "toy" else certify.embedded(text)
-    return certify.certify(chosen, MISTAKES.get(mistake), draws, seed)
+        chosen = certify.embedded(text)
+    else:
+        chosen = certify.guided_toy() if pair == "grammar" else certify.toy()
+    return certify.certify(chosen, certify.mistakes_of(chosen).get(mistake), draws, seed)
 
 
 CALLS: dict[str, Callable[..., Iterator[Any]]] = {"load": load, "race": race, "certify": certify}

@@ -5,7 +5,7 @@
 3. Greedily: token by token beside plain decoding.
 
 Each holds for the shipped rule, and each can be made to fail: any mistake of `mistakes.py` is planted in that same
-loop. In a terminal: `specdec certify`.
+loop; where the pair follows a grammar, any of `grammar_mistakes.py`. In a terminal: `specdec certify`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -22,15 +22,21 @@ import torch
 from ..paths import ASSETS
 from .exact import closed_form, enumerated, LOSSLESS
 from .goodness_of_fit import distances, draws_beyond, is_red
+from .grammar_mistakes import PLANTED
 from .greedy import greedy, WINDOW
 from .mistakes import Mistake, MISTAKES
-from .pair import brief, embedded, ModelPair, toy
+from .pair import brief, embedded, guided_toy, ModelPair, toy
 from .sample import sample
 
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # where a sample is looked at
 NEWS = 0.25  # seconds between two reports of a growing sample
 LONGEST = 120.0  # seconds for a recorded sample that is red: each text that the target excludes needs a new row
 RECORDED, PROMPTS = ASSETS / "certificates.json", ASSETS / "prompts.json"
+
+
+def mistakes_of(pair: ModelPair) -> Mapping[str, Mistake]:
+    """Those that can be planted in it."""
+    return PLANTED if pair.grammar else MISTAKES
 
 
 def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -49,6 +55,8 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
         "sampled": [],
         "done": 0,
     }
+    if pair.grammar:
+        told |= {"grammar": pair.expression, "harmless": bool(mistake and mistake.harmless)}
     yield told
     dice, counts, last = torch.Generator().manual_seed(seed), Counter[tuple[int, ...]](), time.monotonic()
     for before, until in pairwise((0, *(n for n in DRAWS if n <= draws))):
@@ -68,15 +76,15 @@ def record(pairs: Sequence[ModelPair], seed: int = 11) -> dict[str, Any]:
     recorded: dict[str, Any] = {}
     for pair in pairs:
         recorded[pair.name] = {}
-        for key in ("", *MISTAKES):
-            mistake = MISTAKES.get(key)
+        for key in ("", *mistakes_of(pair)):
+            mistake = mistakes_of(pair).get(key)
             told, began = {}, time.monotonic()
             for state in certify(pair, mistake, max(DRAWS), seed):
                 if state["sampled"] and state["done"] == state["sampled"][-1][0]:
                     told = state
                 if told and time.monotonic() - began > LONGEST and any(map(is_red, told["sampled"][-1][1])):
                     break
-            if pair.name == "toy":
+            if pair.name in ("toy", "grammar"):
                 told["exact"] = enumerated(pair, mistake)
             recorded[pair.name][key] = told
             print(line(told), flush=True)
@@ -96,12 +104,12 @@ def line(told: dict[str, Any]) -> str:
 
 
 def print_all(text: str = "", write: bool = False) -> int:
-    """Print the certificates of the toy pair, and of the embedded models after `text`; 0.
+    """Print the certificates of the toy pair, free and under a grammar, and of the embedded models after `text`; 0.
 
     `write` records them for the page, after the first story prompt where no text is given.
     """
     text = text or (json.loads(PROMPTS.read_text(encoding="utf-8"))["story"][0] if write else "")
-    recorded = record([toy(), *([embedded(text)] if text else [])])
+    recorded = record([toy(), guided_toy(), *([embedded(text)] if text else [])])
     if write:
         RECORDED.write_text(json.dumps(recorded, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
     return 0

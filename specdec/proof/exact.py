@@ -54,7 +54,9 @@ def next_token_law(pair: ModelPair, mistake: Mistake | None) -> Tensor:
 
 def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     p, law = pair.row(), next_token_law(pair, mistake)
-    q = probabilities(pair.draft.logits(pair.text)[None], pair.params)[0]
+    whole = pair.draft.logits(pair.text)
+    drawn = whole if mistake and mistake.harmless else pair.masked(whole, pair.text[-1:])
+    q = probabilities(drawn[None], pair.params)[0]
     error = float((law - p).abs().max())
     shown = torch.maximum(p, law.nan_to_num()).topk(min(SHOWN, len(p))).indices.tolist()
     shown.sort(key=lambda token: -float(p[token]))

@@ -1,7 +1,8 @@
 """Known mistakes with a grammar, kept on purpose: they show only where a text follows one. The tests catch each.
 
-What is *not* a mistake: to mask p alone. A draft from the whole law q, reported as that law, is judged against the
-masked p like any other; what the grammar forbids has p = 0 and is rejected. The text keeps its law, and α falls.
+What is *not* a mistake: to mask p alone (`TARGET_ALONE`). A draft from the whole law q, reported as that law, is judged
+against the masked p like any other; what the grammar forbids has p = 0 and is rejected. The text keeps its law, and α
+falls.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ..models.base import LanguageModel
 from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
 from .mistakes import Mistake
+from .toys import Unmasked
 
 
 class DraftAlone(Guide):
@@ -89,3 +91,8 @@ GRAMMAR_MISTAKES = {
         ),
     )
 }  # fmt: skip
+TARGET_ALONE = GrammarMistake(
+    "grammar_target_only", "Mask the target, not the draft", "drafters that know no grammar", drafter=Unmasked,
+    harmless=True,
+)  # fmt: skip
+PLANTED = GRAMMAR_MISTAKES | {TARGET_ALONE.key: TARGET_ALONE}

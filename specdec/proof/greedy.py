@@ -31,8 +31,8 @@ def beside_plain(pair: ModelPair, mistake: Mistake | None, models: tuple[Languag
     """
     target, draft = models
     params = SamplingParams(max_tokens=pair.greedy, ignore_end=True)
-    plain_task = Task(target, pair.text, params, NoDrafter(), 0, details=False)
-    task = replace(plain_task, drafter=drafter_of(mistake, draft), k=GREEDY_K)
+    plain_task = Task(target, pair.text, params, NoDrafter(), 0, guide=pair.guide(), details=False)
+    task = replace(plain_task, drafter=drafter_of(mistake, draft), k=GREEDY_K, guide=pair.guide())
     plain, speculative = (
         [token for event in generate(one) if isinstance(event, Committed) for token in event.tokens]
         for one in (plain_task, mistake.apply(task, draft) if mistake else task)
@@ -44,6 +44,7 @@ def beside_plain(pair: ModelPair, mistake: Mistake | None, models: tuple[Languag
         told[name] = [pair.piece(token) for token in text[start : start + WINDOW]]
     if same < pair.greedy:
         text = [*pair.text, *plain[:same]]
-        best = target.forward(text, target.new_cache(len(text)))[-1].double().topk(2).values
+        row = target.forward(text, target.new_cache(len(text)))[-1].double()
+        best = pair.masked(row, plain[:same]).topk(2).values
         told["gap"] = brief(best[0] - best[1])
     return told

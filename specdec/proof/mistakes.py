@@ -295,6 +295,7 @@ class Mistake:
     first_token_shows: bool = True
     needs_point_mass: bool = False  # shows only with drafts that were not drawn, such as prompt lookup
     least_k: int = 1  # with shorter drafts every text keeps its probability
+    harmless: bool = False  # looks like a mistake, and leaves the law alone
 
     def apply(self, task: Task, draft: LanguageModel[Any]) -> Task:
         changes: dict[str, object] = {}

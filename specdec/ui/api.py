@@ -166,6 +166,7 @@ def compare(
     seed: int = 0,
     rule: str = "rejection",
     family: str = "embedded",
+    grammar: str = "",
 ) -> Iterator[Answer]:
     """Run a short race now: speculative decoding of a prompt beside plain decoding, with small models on this machine.
 
@@ -180,14 +181,15 @@ def compare(
         seed: of all coins and draws
         rule: rejection, match, shared_noise, block or typical (lossy)
         family: the target, embedded or tuned (on code)
+        grammar: a regular expression that the whole new text has to match, or a JSON schema; empty for none
 
     Returns:
         texts by lane, and whether they are the same_text (at temperature 0 they must be)
         figures: alpha, tau, measured_speedup, tokens_per_second …
         cycles: what became of every draft
     """
-    request = check(prompt, drafter, k, temperature, max_tokens=max_tokens, seed=seed, rule=rule, family=family)
-    run, cut = yield from raced(request)
+    more = {"max_tokens": max_tokens, "seed": seed, "rule": rule, "family": family, "grammar": grammar}
+    run, cut = yield from raced(check(prompt, drafter, k, temperature, **more))
     drafts = [
         {"cycle": one.number, "tokens": [f"{piece!r} {status}".rstrip() for piece, status, _ in one.shown()]}
         for one in cycles(run.events, run.header.lanes[0])
@@ -207,6 +209,7 @@ def explain(
     seed: int = 0,
     rule: str = "rejection",
     family: str = "embedded",
+    grammar: str = "",
 ) -> Iterator[Answer]:
     """Explain one decision of a run: a drafted token, p, q, their ratio, the coin, what happened to it and why.
 
@@ -224,6 +227,7 @@ def explain(
         seed: of all coins and draws
         rule: rejection, match, shared_noise, block or typical (lossy)
         family: the target, embedded or tuned (on code)
+        grammar: a regular expression that the whole new text has to match, or a JSON schema; empty for none
 
     Returns:
         said: the explanation, a paragraph
@@ -232,8 +236,8 @@ def explain(
     """
     cycle, position = whole("cycle", cycle, 0, MAX_PLACE), whole("position", position, 0, MAX_PLACE)
     if prompt != "":
-        request = check(prompt, drafter, k, temperature, max_tokens=max_tokens, seed=seed, rule=rule, family=family)
-        run, _ = yield from raced(request)
+        more = {"max_tokens": max_tokens, "seed": seed, "rule": rule, "family": family, "grammar": grammar}
+        run, _ = yield from raced(check(prompt, drafter, k, temperature, **more))
         yield asdict(explaining.explain(run, cycle, position))
         return
     text = session.recorded(trace) if isinstance(trace, str) and trace in session.recorded_names() else trace
@@ -247,8 +251,8 @@ def certify(
     """A certificate that decoding is lossless, or that a planted mistake is not; each answer is the whole of it so far.
 
     Parameters:
-        pair: toy (two small tables), or embedded (the models)
-        mistake: empty for the shipped rule; a wrong name is answered with the list of known mistakes
+        pair: toy (two small tables), grammar (these under a grammar), or embedded (the models)
+        mistake: empty for the shipped rule; a wrong name is answered with the list of the pair's known mistakes
         draws: texts to sample: 100, 1000, 5000, 10000 or 20000
         seed: of the sample
         text: where the embedded models are certified

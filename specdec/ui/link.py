@@ -9,7 +9,7 @@ from .request import check, InputError
 from .text import sentences, strings
 
 NUMBERS = ("k", "temperature", "top_p", "top_k", "max_tokens", "seed")
-NAMES = ("family", "drafter", "rule", "prompt", *NUMBERS, "stop", "peer")  # a drafter belongs to a family
+NAMES = ("family", "drafter", "rule", "prompt", *NUMBERS, "stop", "peer", "grammar")  # a drafter belongs to a family
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
 
 

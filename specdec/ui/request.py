@@ -7,19 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..expression import compiled
 from ..families import presets
+from ..json_schema import expression_of
 from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, RULES, WRAPPERS
-from ..types import has_half_characters, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
+from ..types import has_half_characters, MAX_GRAMMAR, MAX_STOP_LENGTH, MAX_STOPS, Said, SamplingParams
 from .host import limits
 from .menu import drafters, families, has_peer, is_pair
-from .text import strings
+from .text import strings, translated
 
 MAX_PROMPT, MAX_K, MAX_NEW = limits().prompt, limits().k, limits().tokens
 MAX_TEMPERATURE, MAX_TOP_K, MAX_SEED = 2.0, 1_000, 2**31 - 1
 MAX_TEXT = 500  # characters of an address, or of a key
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # of a certificate
 SERVER_DRAWS = (1_000, 2_000, 5_000, 10_000, 20_000)  # of a server's, at each context
-PAIRS = ("toy", "embedded")
+PAIRS = ("toy", "grammar", "embedded")
 
 
 class InputError(ValueError):
@@ -50,6 +52,7 @@ def check(
     rule: Any = "rejection",
     family: Any = EMBEDDED,
     peer: Any = False,
+    grammar: Any = "",
 ) -> RunRequest:
     """The request, or an InputError for the first thing that is wrong with it. A peer that cannot be has no lane."""
     family, rule = known_family(family), known_rule(rule)
@@ -58,12 +61,17 @@ def check(
         raise InputError(say("chains_only"))
     if not isinstance(peer, bool):
         raise InputError(say("peer"))
-    params = sampling(temperature, top_p, top_k, max_tokens, seed, stop)
+    params = sampling(temperature, top_p, top_k, max_tokens, seed, stop, grammar)
     k = whole("k", k, 0, MAX_K)
-    return RunRequest(readable(prompt), drafter, k, params, rule, family, peer and has_peer(drafter) and k > 0)
+    peer = peer and has_peer(drafter) and k > 0
+    if peer and params.grammar is not None:
+        raise InputError(say("grammar_peer"))
+    return RunRequest(readable(prompt), drafter, k, params, rule, family, peer)
 
 
-def sampling(temperature: Any, top_p: Any, top_k: Any, max_tokens: Any, seed: Any, stop: Any) -> SamplingParams:
+def sampling(
+    temperature: Any, top_p: Any, top_k: Any, max_tokens: Any, seed: Any, stop: Any, grammar: Any
+) -> SamplingParams:
     return SamplingParams(
         temperature=number("temperature", temperature, MAX_TEMPERATURE),
         top_k=whole("top_k", top_k, 0, MAX_TOP_K),
@@ -71,6 +79,7 @@ def sampling(temperature: Any, top_p: Any, top_k: Any, max_tokens: Any, seed: An
         max_tokens=whole("max_tokens", max_tokens, 1, MAX_NEW),
         seed=whole("seed", seed, 0, MAX_SEED),
         stop=stops(stop),
+        grammar=expression(grammar),
     )
 
 
@@ -88,7 +97,7 @@ class CertificateRequest:
 def check_certificate(
     pair: Any = "toy", mistake: Any = "", draws: Any = 20_000, seed: Any = 0, text: Any = ""
 ) -> CertificateRequest:
-    known = strings("lossless")["mistakes"]
+    known = strings("lossless")["grammar_mistakes" if pair == "grammar" else "mistakes"]
     if not isinstance(pair, str) or pair not in PAIRS:
         raise InputError(say("pair", names=", ".join(PAIRS)))
     if not isinstance(mistake, str) or mistake not in ("", *known):
@@ -221,6 +230,23 @@ def stops(value: Any) -> tuple[str, ...]:
         raise wrong
     if "\0" in value or has_half_characters(value):
         raise wrong
+    return found
+
+
+def expression(grammar: Any) -> str | None:
+    """A regular expression, or a JSON schema if it begins with a brace; None where there is none."""
+    if grammar is None or grammar == "":
+        return None
+    if not isinstance(grammar, str):
+        raise InputError(say("grammar_text"))
+    try:
+        if len(grammar) > MAX_GRAMMAR:
+            raise ValueError(Said("the grammar has more than {limit} characters", limit=MAX_GRAMMAR))
+        found = expression_of(grammar) if grammar.lstrip().startswith("{") else grammar
+        compiled(found)
+    except ValueError as error:
+        reason = translated(error.args[0])
+        raise InputError(say("grammar", reason=reason[:1].upper() + reason[1:])) from None
     return found
 
 

@@ -104,7 +104,7 @@ def test_what_the_engine_says_has_its_translation() -> None:
     for path in CODE.glob("**/*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
-                "Said", "TraceError", "ServerError", "fault",
+                "Said", "TraceError", "ServerError", "fault", "refuse",
             ):  # fmt: skip
                 sentences = [one.value for one in node.args if isinstance(one, ast.Constant)]
                 said |= {one for one in sentences if isinstance(one, str) and one}

@@ -48,6 +48,7 @@ def test_a_link_fills_in_what_is_good_and_says_what_is_bad():
         ("temperature", "-1"), ("top_p", "0"), ("top_k", "-1"), ("max_tokens", "0"), ("seed", "2e9999"),
         ("drafter", "<script>"), ("drafter", ""), ("rule", "best"), ("family", "../.."), ("peer", "maybe"),
         ("prompt", "a" * 4001), ("prompt", "\0"), ("stop", "a\nb\nc\nd\ne"),
+        ("grammar", "(<script>"), ("grammar", '{"$ref": "#"}'),
     ],
 )  # fmt: skip
 def test_a_bad_setting_of_a_link_gets_one_sentence(name, value):
@@ -150,4 +151,4 @@ def test_every_string_that_the_buttons_ask_for_exists():
     assert len(asked) > 15 and asked <= words.keys()
     parts = set(re.findall(r'data-part="(\w+)"', (PAGE / "traces/traces.html").read_text(encoding="utf-8")))
     assert words["labels"].keys() <= parts and set(re.findall(r"\bpart\.(\w+)", script)) <= parts
-    assert words["rows"].keys() >= {"speedup", "alpha", "tau"} and len(words["rows"]) == 9
+    assert words["rows"].keys() >= {"speedup", "alpha", "tau"} and len(words["rows"]) == 10

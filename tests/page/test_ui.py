@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import typing
+from dataclasses import replace
 from pathlib import Path
 
 import nodejs
@@ -25,6 +26,7 @@ from specdec.traces import file as trace
 from specdec.ui import menu, request, session, text, turns
 from specdec.ui.components import drawn
 from specdec.ui.components.player import pack, player_words
+from specdec.ui.components.traces import compare_traces
 from specdec.ui.tabs import race
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,6 +110,15 @@ BAD = [
     ({"stop": {}}, "stop"),
     ({"peer": "yes"}, "true or false"),
     ({"peer": 1}, "true or false"),
+    ({"grammar": 7}, "must be text"),
+    ({"grammar": ["a"]}, "must be text"),
+    ({"grammar": "(a"}, "at character 3, '': a bracket is not closed"),
+    ({"grammar": "x" * 2001}, "2000 characters"),
+    ({"grammar": "((x?){99}){9}"}, "too large"),
+    ({"grammar": "[a\ud800]"}, "surrogate"),
+    ({"grammar": '{"type": "string", "pattern": "a"}'}, "“pattern”"),
+    ({"grammar": "{"}, "no JSON"),
+    ({"grammar": "a", "peer": True}, "transformers follows no grammar"),
 ]
 
 
@@ -123,7 +134,30 @@ def test_bad_input_gets_one_sentence_that_names_the_trouble(change, word):
 def test_good_input_passes_as_sliders_send_it():
     asked = request.check("Hi", "prompt_lookup", 4.0, 0, 1, 0, 64.0, 7.0, "a\n\\n\n")
     assert (asked.k, asked.params.max_tokens, asked.params.seed) == (4, 64, 7)
-    assert asked.params.stop == ("a", "\n") and asked.rule == "rejection"
+    assert asked.params.stop == ("a", "\n") and asked.rule == "rejection" and asked.params.grammar is None
+
+
+def test_a_grammar_is_an_expression_or_a_schema():
+    assert request.check("Hi", grammar=" (yes|no)").params.grammar == " (yes|no)"
+    assert request.check("Hi", grammar=' {"type": "boolean"}').params.grammar == "(true|false)"
+    assert request.check("Hi", "medusa", grammar="a", peer=True).peer is False  # a peer that cannot be is no peer
+    for example in race.GRAMMARS.values():
+        assert request.check("Hi", grammar=example).params.grammar
+    with (
+        text.speaking("zh"),
+        pytest.raises(request.InputError, match="语法在第 3 个字符 '' 处无法读取：有括号没有闭合。"),
+    ):
+        request.check("Hi", grammar="(a")
+
+
+def test_the_settings_of_a_run_tell_its_grammar():
+    run = toyrun.trace()
+    params = replace(toyrun.PARAMS, grammar="[^a]*")
+    told = replace(run, events=tuple(replace(e, params=params) if hasattr(e, "params") else e for e in run.events))
+    shown = race.settings_of(told.dumps())
+    assert shown["grammar"] == "[^a]*" and race.choosable(shown)["grammar"] == "[^a]*"
+    assert race.settings_of(run.dumps())["grammar"] == ""  # so that the field is emptied
+    assert ("Grammar", "–", "[^a]*") in compare_traces([run.dumps(), told.dumps()])["rows"]
 
 
 # ---- menus ----

@@ -24,7 +24,7 @@ from specdec.ui.watch import WatchRequest
 
 SPECULATIVE, PLAIN = "vllm-draft_model-mended", "vllm-plain"
 PROMPT, KEY = "The old lighthouse keeper", "sk-very-secret"
-SETTINGS = ("draft_model", 3, 0.0, 1, 0, 24, 3, "")  # of which a server takes the last ones
+SETTINGS = ("draft_model", 3, 0.0, 1, 0, 24, 3, "", "rejection", "embedded", False, "")  # of which a server takes some
 SILENT, PATIENCE = 120.0, 30.0  # seconds: no test waits for the first
 
 
@@ -133,6 +133,8 @@ def test_bad_input_is_refused_before_anything_is_asked(name: str) -> None:
     assert update[1]["wrong"] and said in update[1]["value"]
     with pytest.raises(InputError, match="empty"):
         engine.check_server(" ", SamplingParams(), "http://127.0.0.1:1", "", "")
+    (update,) = race.begin("server", "http://127.0.0.1:1", "", "", PROMPT, *SETTINGS[:-1], "a*")
+    assert update[1]["wrong"] and "without a grammar" in update[1]["value"]
 
 
 def test_closing_a_run_hangs_up_and_it_never_took_the_machine() -> None:

@@ -19,9 +19,10 @@ from specdec.proof import certify
 from specdec.proof.enumeration import output_law, total_variation
 from specdec.proof.exact import closed_form, enumerated, LOSSLESS, next_token_law
 from specdec.proof.goodness_of_fit import distances, draws_beyond, g_test, is_red
+from specdec.proof.grammar_mistakes import PLANTED, TARGET_ALONE
 from specdec.proof.greedy import greedy
 from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
-from specdec.proof.pair import CachedRows, ModelPair, next_tokens, toy
+from specdec.proof.pair import CachedRows, guided_toy, ModelPair, next_tokens, toy
 from specdec.proof.sample import sample
 from specdec.proof.toys import TableModel
 from specdec.sampling import RandomChooser
@@ -178,7 +179,7 @@ def rounded(told: Any) -> Any:
 
 @pytest.mark.parametrize("key", MISTAKES)
 def test_every_mistake_is_red_at_twenty_thousand_draws_or_says_how_many(key: str) -> None:
-    for told in (pair[key] for pair in RECORDED.values()):
+    for told in (RECORDED[pair][key] for pair in ("toy", "embedded")):
         draws, found = told["sampled"][-1]
         if (least := MISTAKES[key].least_k) > told["k"]:  # drafts this short hide it, and the page says so
             assert told["least_k"] == least
@@ -197,13 +198,38 @@ def test_the_shipped_rule_is_recorded_green() -> None:
     assert RECORDED["toy"][""]["exact"]["tv"][2] <= 1e-12
 
 
+@pytest.mark.parametrize("key", ["", *PLANTED])
+def test_under_a_grammar_the_checks_tell_a_mistake_from_what_only_looks_like_one(key: str) -> None:
+    pair, mistake, kept = guided_toy(), PLANTED.get(key), RECORDED["grammar"][key]
+    told, same = closed_form(pair, mistake), greedy(pair, mistake)
+    assert rounded(told).items() == rounded(kept["closed"]).items() and same == kept["greedy"]
+    harmful = key not in ("", TARGET_ALONE.key)
+    assert kept["harmless"] == (key == TARGET_ALONE.key) and (kept["exact"]["tv"][2] > 1e-3) == harmful
+    assert any(map(is_red, kept["sampled"][-1][1])) == harmful
+    if not harmful:
+        assert told["error"] < 1e-12 and same["equal"] == same["of"] and kept["exact"]["tv"][2] < 1e-12
+    else:  # by enumeration of the first two tokens, here and now
+        law, _ = output_law(next_tokens(pair, mistake), 1_000)
+        assert total_variation(law, pair.exact[2]) == pytest.approx(kept["exact"]["tv"][2], rel=1e-3)
+
+
+def test_a_draft_that_knows_no_grammar_is_kept_less_often() -> None:
+    beta, less = (RECORDED["grammar"][key]["closed"]["overlap"] for key in ("", TARGET_ALONE.key))
+    assert less < beta
+    free, bound = toy().row(), guided_toy().row()
+    assert bool((bound[free > 0] == 0).any()) and float(bound.sum()) == pytest.approx(1.0)
+
+
 def test_the_page_reads_a_certificate_as_the_engine_does() -> None:
     nodejs.check("lossless.test.cjs", CERTIFICATES=certify.RECORDED)
 
 
 def test_the_page_names_every_mistake() -> None:
     assert strings("lossless")["mistakes"].keys() == MISTAKES.keys()
+    assert strings("lossless")["grammar_mistakes"].keys() == PLANTED.keys()
     assert all(RECORDED[pair].keys() == set(EVERY) for pair in ("toy", "embedded"))
+    assert RECORDED["grammar"].keys() == {"", *PLANTED}
+    assert {*RECORDED} == {*strings("lossless")["rail"]["pairs"]} - {"server"} == {*request.PAIRS}
     assert request.DRAWS == certify.DRAWS
 
 
@@ -219,6 +245,8 @@ def test_readme_and_docs_give_the_number_of_mistakes() -> None:
         ({"pair": "other"}, "must be one of: toy"),
         ({"pair": ["toy"]}, "must be one of: toy"),
         ({"mistake": "__class__"}, "must be empty or one of"),
+        ({"pair": "grammar", "mistake": "from_target"}, "must be empty or one of: grammar_draft_only"),
+        ({"mistake": "grammar_draft_only"}, "must be empty or one of: from_target"),
         ({"draws": 7}, "must be one of: 100"),
         ({"draws": math.nan}, "must be one of: 100"),
         ({"seed": -1}, "The seed"),
@@ -248,9 +276,10 @@ def test_without_recorded_certificates_the_page_still_opens(tmp_path: Path, monk
     assert session.recorded_certificates("toy") == {}
 
 
-@pytest.mark.parametrize("pair", ["toy", "embedded", "other", None, ["toy"]])
+@pytest.mark.parametrize("pair", ["toy", "grammar", "embedded", "other", None, ["toy"]])
 def test_a_recorded_pair_is_fetched_by_its_name(pair: Any) -> None:
-    assert session.recorded_certificates(pair).keys() == (set(EVERY) if pair in ("toy", "embedded") else set())
+    known = RECORDED.keys() if isinstance(pair, str) else ()
+    assert session.recorded_certificates(pair) == (RECORDED[pair] if pair in known else {})
 
 
 @real_models

@@ -286,7 +286,7 @@ def asked(browser: Browser) -> None:
     with browser.page() as page:
         for number, text in enumerate(PAYLOADS):
             query = {
-                ("drafter", "family", "rule", "tab", "prompt", "stop", "lang", "server")[number % 8]: text,
+                ("drafter", "family", "rule", "tab", "prompt", "stop", "grammar", "lang", "server")[number % 9]: text,
                 "k": text,
             }
             page.goto(f"{browser.address}?{urlencode(query, errors='replace')}")

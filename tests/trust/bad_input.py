@@ -104,6 +104,7 @@ WANTED: dict[Callable[..., Any], dict[str, Any]] = {
         "temperature": 0.0,
         "max_tokens": 8,
         "rule": "block",
+        "grammar": "( [a-z]+)*",
     },
     api.certify: {"pair": "toy", "mistake": "", "draws": 100, "seed": 0, "text": ""},
 }
@@ -232,7 +233,7 @@ def enough() -> Iterator[None]:
 
 WORDS = (
     "--drafter", "-k", "--temperature", "--max-tokens", "--top-p", "--top-k", "--rule", "--seed", "--stop", "--json",
-    "--save",
+    "--save", "--grammar", "--json-schema",
     "--target", "--draft", "--exit-layer", "--universal", "--server", "--plain", "--key-env", "--peer", "--device",
     "--dtype", "--family", "--kind", "--", "-h", "--help", "--version", "-", "trace", "prove", "certify", "export",
     "run",

@@ -13,13 +13,13 @@ function mount(element, props, watch, trigger, server) {
   const { h, s, text, line, rect, svg, hatch, chip, fill, words, sentences, shown, visible, niceStep, chance } = KIT;
   const W = JSON.parse(props.words), PW = document.querySelector(".sd-player").words, root = element.querySelector(".sd-proof"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
-  const DRAWS = JSON.parse(props.draws), SERVERS = JSON.parse(props.servers), KEYS = Object.keys(W.mistakes), RECORDED = {};
+  const DRAWS = JSON.parse(props.draws), SERVERS = JSON.parse(props.servers), KEYS = Object.keys(W.mistakes), GUIDED = Object.keys(W.grammar_mistakes), NAMED = { ...W.mistakes, ...W.grammar_mistakes }, RECORDED = {};
   const S = { pair: "toy", mistake: "", draws: DRAWS.toy[DRAWS.toy.length - 1], live: null, asked: null, running: false, revealed: false };
 
   const about = (n) => roughly(n, document.documentElement.lang || "en");
-  const isServer = () => S.pair === "server";
+  const isServer = () => S.pair === "server", isGuided = () => S.pair === "grammar", plantable = () => (isGuided() ? GUIDED : KEYS);
   const theirs = examination(W, part, SERVERS, (...look) => stamp(...look));
-  const isAsked = () => S.asked && S.asked.pair === S.pair && (isServer() || (S.asked.mistake === S.mistake && (S.pair === "toy" || S.asked.text === part.text.value)));
+  const isAsked = () => S.asked && S.asked.pair === S.pair && (isServer() || (S.asked.mistake === S.mistake && (S.pair !== "embedded" || S.asked.text === part.text.value)));
   const isLive = () => Boolean(S.live && isAsked());
   const recorded = (pair, mistake) => (RECORDED[pair] || {})[mistake] || null;
 
@@ -32,14 +32,15 @@ function mount(element, props, watch, trigger, server) {
 
   function current() {
     if (isLive() || isServer()) return isLive() ? S.live : null;
-    return S.pair === "toy" || part.text.value === props.text ? recorded(S.pair, S.mistake) : null;
+    return S.pair !== "embedded" || part.text.value === props.text ? recorded(S.pair, S.mistake) : null;
   }
 
   function draw() {
     if (!root.clientWidth) return;
     const told = current();
     paintRail();
-    for (const name of ["closed", "sampled", "greedy", "quiz"]) part[name].hidden = isServer();
+    for (const name of ["closed", "sampled", "greedy"]) part[name].hidden = isServer();
+    part.quiz.hidden = isServer() || isGuided();
     part.contexts.hidden = !isServer();
     part.badge.replaceChildren(h("i", {}), isLive() ? W.badge.live : W.badge.recorded);
     part.badge.hidden = !told;
@@ -73,10 +74,10 @@ function mount(element, props, watch, trigger, server) {
 
   function sentence(told, kind, failed, checks) {
     const V = W.verdict, needed = neededBy(told), sample = sampleAt(told, S.draws), draws = sample ? count(sample[0]) : "0";
-    if (kind === "good") return V.right;
+    if (kind === "good") return told.harmless && recorded(S.pair, "") ? words(V.harmless, { beta: chance(told.closed.overlap), masked: chance(recorded(S.pair, "").closed.overlap) }) : V.right;
     if (kind === "missed" && told.least_k > told.k) return words(V.shallow, { least: told.least_k, k: told.k });
     if (kind === "missed") return words(needed ? V.small : told.beyond ? V.unlisted : "", { draws, needed: about(needed || told.beyond) });
-    const said = [words(V.wrong, { mistake: W.mistakes[told.mistake] ? W.mistakes[told.mistake].title : "–", count: V.counts[failed], fail: failed === 1 ? V.fails : V.fail })];
+    const said = [words(V.wrong, { mistake: NAMED[told.mistake] ? NAMED[told.mistake].title : "–", count: V.counts[failed], fail: failed === 1 ? V.fails : V.fail })];
     if (checks.closed) said.push(V.hidden);
     else if (checks.sampled && needed > sample[0]) said.push(words(V.needs, { draws, needed: about(needed) }));
     if (checks.greedy) said.push(V.greedy_blind);
@@ -151,9 +152,10 @@ function mount(element, props, watch, trigger, server) {
     for (const node of root.querySelectorAll(".sd-bug")) node.setAttribute("aria-checked", String(node.dataset.key === S.mistake));
     for (const node of part.pair.children) node.setAttribute("aria-pressed", String(node.dataset.pair === S.pair));
     part.text.closest("label").hidden = S.pair !== "embedded";
-    for (const node of [part.bugs, part.more.parentNode]) node.hidden = isServer();
+    for (const node of [part.bugs, part.more.parentNode]) node.hidden = isServer() || isGuided();
+    part.guided.hidden = !isGuided();
     part.railtitle.textContent = isServer() ? W.server.rail.title : W.rail.title;
-    part.raillead.textContent = isServer() ? W.server.rail.lead : W.rail.lead;
+    part.raillead.textContent = isServer() ? W.server.rail.lead : isGuided() ? W.rail.lead_grammar : W.rail.lead;
     part.theirs.hidden = !isServer();
     part.drawslabel.textContent = isServer() ? W.server.rail.draws : W.rail.draws;
     part.run.textContent = isServer() ? W.server.rail.run : W.rail.run;
@@ -178,6 +180,7 @@ function mount(element, props, watch, trigger, server) {
     if (change.pair) {
       part.draws.value = isServer() ? SERVER_DRAWS : DRAWS[S.pair].length - 1;
       S.draws = DRAWS[S.pair][+part.draws.value];
+      if (!plantable().includes(S.mistake)) S.mistake = "";
     }
     if (!isServer() && !RECORDED[S.pair]) fetchRecorded(S.pair);
     if (S.running && !isAsked()) stop();
@@ -214,7 +217,7 @@ function mount(element, props, watch, trigger, server) {
     if (!S.running || !props.value) return;
     const told = JSON.parse(props.value);
     if (told.pair !== S.asked.pair || (told.pair === "server" ? told.seed !== S.asked.seed : told.mistake !== S.asked.mistake)) return;
-    S.live = { ...told, exact: told.pair === "toy" && (recorded("toy", told.mistake) || {}).exact };
+    S.live = { ...told, exact: (recorded(told.pair, told.mistake) || {}).exact };
     draw();
   }
 
@@ -240,7 +243,7 @@ function mount(element, props, watch, trigger, server) {
   /* -- what stands still, and listening -- */
 
   function bug(name) {
-    const { title, what, met } = W.mistakes[name], node = h("button", { type: "button", class: "sd-bug", role: "switch", "data-key": name, "aria-checked": "false" }, h("i", {}), h("b", {}, title), h("span", {}, sentences(what, met && words(W.rail.met, { met }))));
+    const { title, what, met } = NAMED[name], node = h("button", { type: "button", class: "sd-bug", role: "switch", "data-key": name, "aria-checked": "false" }, h("i", {}), h("b", {}, title), h("span", {}, sentences(what, met && words(W.rail.met, { met }))));
     node.onclick = () => choose({ mistake: S.mistake === name ? "" : name });
     return node;
   }
@@ -248,9 +251,10 @@ function mount(element, props, watch, trigger, server) {
   function furniture() {
     const R = W.rail, labels = { railtitle: R.title, raillead: R.lead, more: words(R.more, { n: KEYS.length - FIRST }), pairlabel: R.pair, textlabel: R.text, drawslabel: R.draws, run: R.run, stop: R.stop, quiztitle: W.quiz.title, quizlead: W.quiz.lead };
     for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
-    for (const name of ["bugs", "others", "aside"]) part[name].setAttribute("aria-label", R.title);
+    for (const name of ["bugs", "others", "guided", "aside"]) part[name].setAttribute("aria-label", R.title);
     for (const [name, label] of [["pair", R.pair], ["progress", R.run]]) part[name].setAttribute("aria-label", label);
     part.bugs.append(...KEYS.slice(0, FIRST).map(bug));
+    part.guided.append(...GUIDED.map(bug));
     part.others.append(...KEYS.slice(FIRST).map(bug));
     part.pair.append(...Object.entries(R.pairs).filter(([name]) => name !== "server" || theirs.offered).map(([name, label]) => h("button", { type: "button", "data-pair": name }, label)));
     part.guesses.append(...KEYS.slice(0, FIRST).map((name) => h("label", {}, h("input", { type: "checkbox", value: name }), h("span", {}, W.mistakes[name].title, h("small", {})))));

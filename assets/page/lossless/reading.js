@@ -14,10 +14,10 @@ function checksOf(told, draws) {
   return { closed: isExact(told), sampled: sample ? !sample[1].some(isRed) : null, greedy: told.greedy.equal === told.greedy.of };
 }
 
-/* "missed" is a mistake that is there and that no check shows. */
+/* "missed" is a mistake that is there and that no check shows; what is harmless is none. */
 function verdictOf(told, draws) {
   const checks = checksOf(told, draws), failed = Object.values(checks).filter((passed) => passed === false).length;
-  return { checks, failed, kind: failed ? "bad" : told.mistake ? "missed" : "good" };
+  return { checks, failed, kind: failed ? "bad" : told.mistake && !told.harmless ? "missed" : "good" };
 }
 
 /* About how many draws would show the mistake: by the law of three tokens where it was enumerated, else of one. Where that

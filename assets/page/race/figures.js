@@ -1,8 +1,10 @@
 // @ts-check
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
-const { speculative, plain, peerOf, isOver, wasStopped, atEnd, isServed } = require("./run.js");
+const { speculative, plain, peerOf, isOver, wasStopped, atEnd, isServed, grammarOf } = require("./run.js");
 const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"), { counted, lines, nameOf } = require("./served.js");
+
+const LONGEST = 300; // characters of a grammar that a card shows
 
 function figures(W, root, part, S) {
   function heading() {
@@ -17,6 +19,7 @@ function figures(W, root, part, S) {
     const server = (models.server || {}).model ? words(W.server.model, { model: models.server.model }) : "";
     write(part.meta, "textContent", [W.kind[head.kind || ""] || head.kind, server, pair, placeOf(W, models, machine), pace].filter(Boolean).join(" · "));
     counted(W, part.counted, speculative(S.run));
+    bound(grammarOf(started));
     root.toggleAttribute("data-lossy", started.lossless === false);
     root.toggleAttribute("data-alone", !plain(S.run));
     root.toggleAttribute("data-peer", Boolean(peerOf(S.run)));
@@ -26,6 +29,13 @@ function figures(W, root, part, S) {
     write(part.sub1, "textContent", isServed(S.run) ? words(W.server.plain, { server: nameOf(models.plain_server || {}) }) : W.lane.plain_sub);
     if (isServed(S.run)) write(part.sub0, "textContent", lines(W, models.server || { kind: started.server, version: "", k: started.k }));
     else write(part.sub0, "textContent", words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""));
+  }
+
+  /* Under a grammar, a badge says so; touched, it shows the expression. */
+  function bound(grammar) {
+    part.grammar.hidden = !grammar;
+    write(part.grammar, "textContent", W.grammar.badge);
+    part.grammar.definition = words(W.grammar.about, { grammar: grammar.length > LONGEST ? grammar.slice(0, LONGEST) + " …" : grammar });
   }
 
   function peerWords(lane, version) {

@@ -220,7 +220,11 @@ const atEnd = (S) => S.t >= horizon(S.run) - EPS;
 
 const isGreedy = (run) => { const { started } = speculative(run); return Boolean(started && started.params && started.params.temperature === 0); };
 
+/* The grammar of the settings, "" for none; and whether it alone leaves a token without a chance: top-k and top-p do so, too. */
+const grammarOf = ({ params } = /** @type {any} */ ({})) => (params && typeof params.grammar === "string" ? params.grammar : "");
+const isBarred = (started, p) => p === 0 && Boolean(grammarOf(started || {})) && !started.params.top_k && started.params.top_p === 1;
+
 module.exports = {
   EPS, UNNAMED, NOTHING, newRun, fold, apply, tipOf, beginning, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, written, figuresAt,
-  firstRejection, partAt, serverOf, isServed, countedOf, isTold, gapsOf, newReader, read, atEnd, shownLanes, depthOf, isGreedy,
+  firstRejection, partAt, serverOf, isServed, countedOf, isTold, gapsOf, newReader, read, atEnd, shownLanes, depthOf, isGreedy, grammarOf, isBarred,
 };

@@ -1,7 +1,7 @@
 // @ts-check
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
-const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf, isServed } = require("./run.js");
+const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf, isServed, grammarOf, isBarred } = require("./run.js");
 const { BLOCK, NOISE, h, fixed, chance, apart, duration, shown, pick, fill, words, sentences } = require("./kit.js"), { served } = require("./served.js");
 const COPIERS = ["prompt_lookup", "suffix"]; /* their drafts are copies of the text */
 
@@ -34,7 +34,7 @@ function story(W, S, numbersOf) {
     const [coin, stay] = u == null ? ["–", chance(Math.min(1, p / q))] : apart(u, Math.min(1, p / q)), [, limit] = u == null || reach == null ? [0, chance(reach)] : apart(u, reach);
     const told = { draft: tinted("rej", piece), p: chance(p), q: chance(q), chance: stay, h: limit, u: coin, verdict: h("b", {}, Y.rejected_word), n: left };
     const rule = started ? started.rule : "", copied = started && COPIERS.includes(cycle.who || started.drafter);
-    const why = greedy ? Y.rejected_greedy : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected), block = rule === BLOCK && !greedy;
+    const why = greedy ? Y.rejected_greedy : isBarred(started, p) ? Y.rejected_grammar : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected), block = rule === BLOCK && !greedy;
     const then = fill(left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none, { n: left, own });
     return [firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about), ...fill(why, told), ...then, numbersOf(cycle.drafts[i])];
   }
@@ -67,7 +67,8 @@ function story(W, S, numbersOf) {
 
   /* Why a lane wrote fewer tokens than it was asked for. */
   function endings() {
-    const [a, b] = [speculative(S.run), plain(S.run)].filter(Boolean).map((lane) => lane.finished.reason), one = (who, reason) => (W.reason[reason] ? words(W.reason[reason], { who }) : "");
+    const lanes = [speculative(S.run), plain(S.run)].filter(Boolean), [a, b] = lanes.map((lane) => lane.finished.reason), complete = Boolean(grammarOf(lanes[0].started || {}));
+    const one = (who, reason) => words(reason === "end" && complete ? W.grammar.complete : W.reason[reason] || "", { who });
     if (!plain(S.run)) return [one(W.lane.speculative, a)];
     return a === b ? [one(W.lane.both, a)] : [one(W.lane.speculative, a), one(W.lane.plain, b)];
   }

@@ -10,7 +10,7 @@ const { pictures, apart, figure, key, mark, note, title } = require("./pictures.
 const PACES = [["slow", 5000], ["steady", 2500], ["quick", 900]];
 
 function mount(element, props) {
-  const { h, chip, fill, words, shown, visible, chance, duration, clamp, speculative, firstRejection, prompted, wrote, seams } = KIT;
+  const { h, chip, fill, words, shown, visible, chance, duration, clamp, speculative, firstRejection, prompted, wrote, seams, isBarred } = KIT;
   const W = JSON.parse(props.words), player = document.querySelector(".sd-player"), PW = player.words, root = element.querySelector(".sd-step"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const S = { cycle: 0, step: "draft", choice: {}, coin: null, notation: "plain", pace: 2500, playing: false, timer: 0 };
@@ -237,7 +237,7 @@ function mount(element, props) {
     if (trial.u == null) return fill(Y.plain, told);
     if (verdict.rule === BLOCK) return [...fill(Y.block, { ...told, verdict: h("b", {}, trial.kept ? Y.keep_block : Y.reject_block) }), ...fresh];
     if (isGreedy()) return fill(trial.kept ? Y.greedy : Y.not_greedy, told);
-    return trial.p >= trial.q ? fill(Y.sure, told) : [...fill(Y.coin, told), ...fresh];
+    return trial.p >= trial.q ? fill(Y.sure, told) : isBarred(started(), trial.p) ? fill(Y.barred, told) : [...fill(Y.coin, told), ...fresh];
   }
 
   function ownSentence() {

@@ -10,7 +10,7 @@ function linkOf(run, base, rules) {
   const usual = { max_tokens: [params.max_tokens, 64], top_p: [params.top_p, 1], top_k: [params.top_k, 0] };
   const stops = (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n");
   if (!served) Object.assign(usual, { rule: [rules[started.rule], "rejection"], family: [(header.models || {}).family, "embedded"], peer: [run.names.length > 2 ? "1" : "", ""] });
-  usual.stop = [stops, ""];
+  Object.assign(usual, { stop: [stops, ""], grammar: [params.grammar || "", ""] });
   for (const [name, [value, same]] of Object.entries(usual)) if (value !== same) all[name] = value;
   const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value != null));
   return base + "?" + query;

@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-from ..request import DRAWS, MAX_TEMPERATURE, SERVER_DRAWS
+from ..request import DRAWS, MAX_TEMPERATURE, PAIRS, SERVER_DRAWS
 from .drawn import drawn
 from .engine import known
 from .player import pack
@@ -24,7 +24,7 @@ def certificate(recorded: Callable[[Any], dict[str, Any]], text: str) -> gr.HTML
         elem_id="certificate",
         server_functions=[recorded],
         text=text,
-        draws={"toy": DRAWS, "embedded": DRAWS, "server": SERVER_DRAWS},
+        draws=dict.fromkeys(PAIRS, DRAWS) | {"server": SERVER_DRAWS},
         servers=servers(),
         said="",
         wrong=False,

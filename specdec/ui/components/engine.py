@@ -81,6 +81,8 @@ def check_server(prompt: Any, params: SamplingParams, address: Any, plain: Any, 
     address, plain, key = server_texts(address, plain, key)
     if not address:
         raise InputError(say("no_server"))
+    if params.grammar is not None:
+        raise InputError(say("grammar_server"))
     return WatchRequest(readable(prompt), params, address, plain, key)
 
 

@@ -144,10 +144,11 @@ def facts(trace: Trace) -> list[str]:
     measured = (figures.measured_speedup, figures.speculative.alpha, figures.speculative.tau)
     figured = ["–" if value is None else f"{value:.2f}" for value in measured]
     if started is None:
-        return [prompt, *["–"] * 5, *figured]
+        return [prompt, *["–"] * 6, *figured]
     params = started.params
     drafter, rule = shown(started.drafter), shown(started.rule)
-    return [prompt, drafter, str(started.k), rule, f"{params.temperature:g}", str(params.seed), *figured]
+    grammar = shown(params.grammar or "–")
+    return [prompt, drafter, str(started.k), rule, f"{params.temperature:g}", str(params.seed), grammar, *figured]
 
 
 def differs(row: tuple[str, str, str]) -> bool:

@@ -25,6 +25,13 @@ UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent le
 # No limit of Gradio's: whoever waits in its line is told nothing. `session` has a line of its own.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 Request = TypeVar("Request")
+GRAMMARS = {
+    "answer": r" (yes|no)\.",
+    "date": r" [1-9][0-9]? (January|February|March|April|May|June|July|August|September|October|November|December) "
+    r"1[0-9]{3}\.",
+    "object": '{"type": "object", "properties": '
+    '{"name": {"type": "string", "maxLength": 16}, "age": {"type": "integer"}, "alive": {"type": "boolean"}}}',
+}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
@@ -77,14 +84,29 @@ def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.
         top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
         top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
         stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
+        grammar = grammar_field(words["grammar"])
     with place:
         who = engine([family, drafter, k, rule, peer], PRIVATE)
     traces()
     explain(drafter, rule, family, peer)
     family.change(switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
-    fields = [prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop_strings, rule, family, peer]
+    drawing = [k, temperature, top_p, top_k, max_tokens, seed, stop_strings]
+    fields = [prompt, drafter, *drawing, rule, family, peer, grammar]
     recordings(screen, line, pills, list(inspect.signature(check).parameters), fields)
     return fields, who, run_button, stop_button, line
+
+
+def grammar_field(words: dict[str, Any]) -> gr.Textbox:
+    """With a row of examples: a press writes one."""
+    field = gr.Textbox(
+        "", label=words["label"], info=words["info"], placeholder=r"[A-Z][a-z]+( [a-z]+)*\.", lines=1, max_lines=6,
+        elem_id="grammar",
+    )  # fmt: skip
+    with gr.Row(elem_classes="sd-pills"):
+        for name, label in words["examples"].items():
+            pill = gr.Button(label, size="sm", elem_classes="sd-pill")
+            pill.click(None, None, field, js=f"() => {json.dumps(GRAMMARS[name])}", queue=False, **PRIVATE)
+    return field
 
 
 def pairs(words: dict[str, Any], chosen: str) -> gr.Dropdown:
@@ -217,6 +239,7 @@ def settings_of(log: str) -> dict[str, Any]:
         **({} if server else ours),  # a server decides these by itself
         **{name: params[name] for name in ("temperature", "top_p", "top_k", "max_tokens", "seed")},
         "stop": "\n".join(params["stop"]),
+        "grammar": params.get("grammar") or "",
     }
 
 
@@ -315,17 +338,20 @@ def run(
     rule: str = "rejection",
     family: str = "embedded",
     peer: bool = False,
+    grammar: str = "",
 ) -> Iterator[str]:
     """Run a prompt live, speculatively and plainly; streams the run as NDJSON: a header, then one event a line.
 
+    `grammar` is a regular expression that the whole new text has to match, or a JSON schema; both lanes follow it.
     `peer` adds transformers' own assisted generation as a lane, where it has such a drafter and k is 1 or more.
     The names of drafters, rules and families are those that a wrong name is answered with; `adaptive:NAME` adapts any
     drafter.
     Where others come first, empty strings arrive until it is this run's turn.
     A refused input gives the one line {"error": "what to do"}; a run cut at its deadline ends with {"notice": "why"}.
     """
+    sent = prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop, rule, family, peer, grammar
     try:
-        request = check(prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop, rule, family, peer)
+        request = check(*sent)
     except InputError as error:
         yield json.dumps({"error": str(error)})
         return

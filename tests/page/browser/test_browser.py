@@ -24,7 +24,7 @@ from chrome import (  # noqa: F401
     wait_for,
 )
 
-from specdec.events import Started
+from specdec.events import Finished, Started, Verified
 from specdec.methods import METHODS
 from specdec.traces.file import Trace
 from specdec.ui import menu, session
@@ -588,6 +588,46 @@ def test_bad_input_is_explained_and_loses_nothing(open_page):
     expect(page.locator("#run")).to_be_enabled()
 
 
+def test_a_grammar_is_checked_kept_and_shown(open_page, monkeypatch):
+    """Of the run on show the player tells it; where it leaves a draft p = 0, the sentence says so."""
+    params = replace(toyrun.PARAMS, grammar=" (yes|no)\\.")
+
+    def barred(event):
+        if isinstance(event, Started):
+            return replace(event, params=params)
+        if isinstance(event, Verified):
+            judged = tuple(replace(x, p=0.0) if x.status == "rejected" else x for x in event.positions)
+            return replace(event, positions=judged)
+        return replace(event, reason="end") if isinstance(event, Finished) else event
+
+    class Family:
+        def describe(self):
+            return {}
+
+    monkeypatch.setattr(
+        session, "_engine", lambda *_: (Family(), lambda *_, **__: (barred(event) for event in toyrun.events()))
+    )
+    page = open_page(reduced_motion="reduce", query="?grammar=(a")
+    expect(page.locator(".sd-wrong").first).to_contain_text("a bracket is not closed")
+    expect(part(page, "grammar")).to_be_hidden()
+    page.get_by_role("button", name="Advanced").click()
+    field = page.locator("#grammar textarea")
+    field.fill("a**")
+    page.locator("#run").click()
+    expect(page.locator("#notice .sd-wrong")).to_contain_text("a repeat is not repeated")
+    page.get_by_role("button", name="Yes or no").click()
+    expect(field).to_have_value(params.grammar)
+    page.wait_for_function("location.search.includes('grammar=+%28yes%7Cno%29')")
+    page.locator("#run").click()
+    wait_for(page, "done")
+    expect(says(page)).to_contain_text("Both lanes: the text is complete under the grammar.")
+    part(page, "grammar").click()
+    expect(part(page, "card")).to_contain_text(params.grammar)
+    page.press("[data-part=stage]", "Home")
+    step(page, 2)
+    expect(says(page)).to_contain_text("under the grammar its p is 0, so no coin could keep it")
+
+
 @pytest.mark.long
 def test_example_prompts_and_recorded_runs_are_one_press_away(open_page):
     page = open_page(reduced_motion="reduce")
@@ -860,6 +900,27 @@ def test_the_real_models_certificates_are_recorded_too(open_page, monkeypatch):
     expect(verdict(page).locator("h2")).to_have_text("Not lossless")
     page.locator(".sd-proof [data-part=text]").fill("Another text")
     expect(place).to_contain_text("Nobody has sampled this yet")
+
+
+@pytest.mark.long
+def test_under_a_grammar_other_mistakes_are_offered(open_page):
+    page = open_page(375, reduced_motion="reduce")
+    certificate(page)
+    break_it(page, "from_target")
+    page.get_by_role("button", name="Grammar", exact=True).click()
+    title, place = verdict(page).locator("h2"), page.locator(".sd-proof [data-part=place]")
+    expect(place).to_contain_text("under the grammar ( sea| sun( sky| fog)| fog( ice| sea))*")
+    expect(title).to_have_text("Lossless")  # the mistake of the other pair is switched off
+    assert page.locator(".sd-bug:visible").count() == 4 and not page.locator("[data-part=quiz]").is_visible()
+    break_it(page, "grammar_not_rolled_back")
+    expect(title).to_have_text("Not lossless")
+    expect(verdict(page)).to_contain_text("Stay at the end of a rejected draft")
+    break_it(page, "grammar_target_only")
+    expect(title).to_have_text("Lossless")
+    expect(verdict(page)).to_contain_text("No mistake: what the grammar forbids")
+    page.get_by_role("button", name="Toy pair").click()
+    expect(verdict(page)).to_contain_text("All three checks agree")
+    assert page.locator(".sd-bug:visible").count() == 8
 
 
 @pytest.mark.long

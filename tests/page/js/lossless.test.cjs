@@ -8,7 +8,7 @@ const { test } = require("node:test");
 
 const lossless = require(path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "reading.js"));
 const server = require(path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "server.js"));
-const { toy: RECORDED, embedded: REAL } = JSON.parse(fs.readFileSync(process.env.CERTIFICATES, "utf8"));
+const { toy: RECORDED, embedded: REAL, grammar: GUIDED } = JSON.parse(fs.readFileSync(process.env.CERTIFICATES, "utf8"));
 
 /* Caught, or with the number of draws that it takes, or with the length of the drafts that show it. */
 function isToldOf(told) {
@@ -19,6 +19,13 @@ function isToldOf(told) {
 test("the shipped rule passes all checks, and every mistake is caught or told of", () => {
   for (const pair of [RECORDED, REAL])
     for (const [name, told] of Object.entries(pair)) assert.ok(name ? isToldOf(told) : lossless.verdictOf(told, 20000).kind === "good", name);
+});
+
+test("under a grammar each mistake is caught, and what is harmless is told as lossless", () => {
+  for (const told of Object.values(GUIDED)) assert.equal(lossless.verdictOf(told, 20000).kind, told.mistake && !told.harmless ? "bad" : "good", told.mistake);
+  assert.equal(Object.values(GUIDED).filter((told) => told.harmless).length, 1);
+  const found = lossless.verdictOf({ ...GUIDED.grammar_target_only, greedy: { equal: 1, of: 2 } }, 20000);
+  assert.equal(found.kind, "bad"); // harmless is a claim: it may fail
 });
 
 test("the toy pair catches all but the one that takes far more draws", () => {

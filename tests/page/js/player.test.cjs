@@ -42,6 +42,13 @@ test("a token tells what the draft wrote in its place, where it was cut otherwis
   assert.deepEqual(drafts(lines), ["", ""]);
 });
 
+test("the grammar is blamed only where nothing else takes a token's chance", () => {
+  const under = (more) => ({ params: { grammar: "a*", top_k: 0, top_p: 1, ...more } });
+  assert.equal(player.isBarred(under({}), 0), true);
+  for (const [started, p] of [[under({}), 1e-9], [under({ top_k: 5 }), 0], [under({ top_p: 0.9 }), 0], [under({ grammar: null }), 0], [{}, 0], [null, 0]]) assert.equal(player.isBarred(started, p), false);
+  assert.deepEqual([player.grammarOf(under({})), player.grammarOf({ params: {} }), player.grammarOf({})], ["a*", "", ""]);
+});
+
 test("figures at the end", () => {
   const F = player.figuresAt(run, player.horizon(run));
   assert.equal(F.a.accepted, 3 + 2 + 1 + 0 + 2);

@@ -19,10 +19,10 @@ test("a link names what matters, and what is not as usual", () => {
   odd.header.models = { family: "tuned" };
   odd.names = ["speculative", "transformers", "plain"];
   Object.assign(odd.lanes.speculative.started, { rule: "block verification" });
-  Object.assign(odd.lanes.speculative.started.params, { stop: ["\n\n", "end"], top_k: 5, max_tokens: 64 });
+  Object.assign(odd.lanes.speculative.started.params, { stop: ["\n\n", "end"], top_k: 5, max_tokens: 64, grammar: " (yes|no)&" });
   const full = asked(traces.linkOf(odd, "http://x/", RULES));
   assert.equal(full.prompt, "a&b=c #1\n<é>");
-  assert.deepEqual([full.family, full.rule, full.stop, full.top_k, full.peer, full.max_tokens], ["tuned", "block", "\\n\\n\nend", "5", "1", undefined]);
+  assert.deepEqual([full.grammar, full.family, full.rule, full.stop, full.top_k, full.peer, full.max_tokens], [" (yes|no)&", "tuned", "block", "\\n\\n\nend", "5", "1", undefined]);
 });
 
 test("a run of which nothing is known still gives a link", () => {
