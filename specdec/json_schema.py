@@ -6,7 +6,7 @@ values is refused by its name.
 
 Sound, not complete: every text of the expression is a value of the schema. It is written as `json.dumps` writes it,
 with all properties in the schema's order, also those that are not required and never others; strings hold no \\u
-escapes; numbers have at most 15 digits before the point and 15 behind it, so that every reader reads the same.
+escapes; numbers have at most 15 digits before the point and 15 after it, so that every reader reads the same.
 """
 
 from __future__ import annotations
