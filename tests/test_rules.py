@@ -450,5 +450,6 @@ def test_typical_acceptance_asks_for_less_where_more_is_open() -> None:
     chooser = Scripted()
     verdict = named("typical").verify(Proposal.chain([3, 0]), rows, chooser)
     assert verdict.path == (0,) and verdict.kind == "resampled" and chooser.asked == [("own", 0)]
+    assert [trial.q for trial in verdict.trials] == [1.0, 1.0]  # a point mass on what was drafted
     verdict = named("typical").verify(Proposal.chain([3, 2]), rows, chooser)
     assert verdict.path == (0, 1) and verdict.kind == "bonus" and chooser.asked[1:] == [("own", 1)]

@@ -80,6 +80,8 @@ class Mutant:
         """Why no test can notice it."""
         if self.file == "sampling" and self.what == "-1 → 1" and LAST.search(self.key[1]):
             return "laws are [n, V]: the last dimension is dimension 1"
+        if self.what == "True → False" and "strict=True" in self.key[1]:
+            return "both have a number for every node"
         return EQUAL.get(self.key)
 
 
