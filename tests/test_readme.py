@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+import toyreport
 from PIL import Image
 
 from specdec.bench import tables
@@ -153,6 +154,19 @@ def test_a_tuned_targets_drafts_stand_beside_the_general_one() -> None:
     general["rows"].insert(0, general["rows"][0] | {"domain": "story", "tau_by_k": {"3": 3.0}})
     table = tables.tuned(general, special).splitlines()
     assert table[2:] == ["| greedy | 2.50 | 1.70 | 2.00 |", "| T = 0.8 | 2.10 | 1.90 | 2.05 |"]
+
+
+def test_a_line_a_batch_size() -> None:
+    report = toyreport.batches()
+    table = tables.batch(report).splitlines()
+    assert table[0] == "| texts at once | 64 tokens: plain | K = 3 | K = 7 | 384 tokens: plain | K = 3 | K = 7 |"
+    assert table[3].startswith("| 4 | 400 | 440 · 1.10× · 1.50 | 360 · 0.90× · 1.50 | 400 | 540 · 1.35× · 1.50 |")
+    assert table[-1].startswith(
+        "Measured on Toy, 2 cores, 2026-01-02. τ with texts of 64, K = 3: 2.50; 64, K = 7: 2.50;"
+    )
+    assert table[-1].endswith("decoding's: all.")
+    report["points"][0]["identical_to_plain"] = False
+    assert tables.batch(report).endswith("NOT ALL.")
 
 
 def test_a_space_can_read_its_settings() -> None:

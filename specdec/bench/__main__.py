@@ -4,9 +4,10 @@
 Hub or from folders (`--target`, `--draft`) in the same way. *shapes* runs models of known shapes with random weights
 and synthetic acceptance (`shapes.py`), on a GPU beside transformers. *gpu* is nine minutes on a card: what holds there,
 and where the time goes (`gpu.py`). With `--json` these keep each row as it is measured, and a second start goes on;
-`--minutes` bounds them. *serving* is what a reader of the page's stream costs a run, and *page* what the
-page costs its reader: bytes, waiting, the browser's main thread. *visitors* is many people at once: a class, and
-twenty with live runs of their own. *server* watches a server of others (`--server`, `--plain`).
+`--minutes` bounds them. *batch* decodes up to 32 texts at once, with speculation and without (`batch.py`). *serving* is
+what a reader of the page's stream costs a run, and *page* what the page costs its reader: bytes, waiting, the browser's
+main thread. *visitors* is many people at once: a class, and twenty with live runs of their own. *server* watches a
+server of others (`--server`, `--plain`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ..figures import machine
 from ..figures.stats import middle
 from ..gpu import lane
 from ..methods import adapted, ADAPTIVE, AUTO, DEFAULT, METHODS, WRAPPERS
-from . import gpu, page, peers, servers, serving, shapes, visitors
+from . import batch, gpu, page, peers, servers, serving, shapes, visitors
 from .journal import Journal
 from .measure import host_syncs, pairs, Row, row, Setting, telling
 from .options import Options
@@ -190,6 +191,8 @@ def provenance(models: dict[str, Any]) -> dict[str, Any]:
 
 def report(options: Options) -> int:
     """Measure, print and perhaps write; ValueError for models that cannot be loaded or have no such machine."""
+    if options.suite == "batch":
+        return write(batch.report(options), options)
     if options.suite == "serving":
         return write(serving.report(options), options)
     if options.suite == "page":

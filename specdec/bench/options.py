@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "serving", "page", "visitors", "server")
+SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "batch", "serving", "page", "visitors", "server")
 LONG = ("embedded", "methods", "hub", "shapes", "gpu")  # which keep each row as it is measured
 
 

@@ -19,7 +19,7 @@ NAMES = ("drafter", "domain", "temperature")
 
 PAGES = {
     "README.md": ["headline", "trust"],
-    "docs/results.md": ["headline", "machines", "measured", "methods", "equal", "serving", "tuned"],
+    "docs/results.md": ["headline", "machines", "measured", "methods", "equal", "batch", "serving", "tuned"],
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers"],
     "docs/trust.md": ["trust_short", "trust_long"],
@@ -45,6 +45,7 @@ def blocks(root: Path) -> dict[str, str]:
         "methods": methods(every),
         "equal": at_equal_depth(every),
         "tuned": tuned(every, read(results / "families" / "tuned.json")),
+        "batch": batch(read(results / "batch.json")),
         "serving": serving(read(results / "serving.json")),
         "servers": servers(read(results / "servers.json")),
         "trust": trust.headline(tried),
@@ -162,6 +163,31 @@ def tuned(general: Any, special: Any) -> str:
         drafts = (general, "draft_model"), (special, "draft_model"), (special, "draft_model:tuned")
         table.append(line([name, *(tau(*draft, temperature) for draft in drafts)]))
     return "\n".join(table)
+
+
+def batch(report: Any) -> str:
+    """A line a batch size: tokens/s of all texts by plain decoding; then by K with speculation, the speed-up and v."""
+    cells = {(point["context"], point["k"], point["batch"]): point for point in report["points"]}
+    contexts, ks, batches = (list(dict.fromkeys(place[i] for place in cells)) for i in range(3))
+    head = ["texts at once"]
+    for context in contexts:
+        head += [f"{context} tokens: plain", *(f"K = {k}" for k in ks)]
+    table = [line(head), line("---" for _ in head)]
+    for texts in batches:
+        row = [str(texts)]
+        for context in contexts:
+            found = [cells[context, k, texts] for k in ks]
+            row.append(f"{found[0]['plain_tokens_per_second']:,.0f}")
+            row += [
+                f"{one['tokens_per_second']:,.0f} · {one['measured_speedup']:.2f}× · {one['verify_cost']:.2f}"
+                for one in found
+            ]
+        table.append(line(row))
+    same = all(point["identical_to_plain"] for point in report["points"])
+    about = f"{report['machine']['cpu']}, {report['machine']['cores']} cores, {report['provenance']['measured'][:10]}"
+    kept = [f"{context}, K = {k}: {cells[context, k, batches[0]]['tau']:.2f}" for context in contexts for k in ks]
+    told = f"Measured on {about}. τ with texts of {'; '.join(kept)}."
+    return "\n".join([*table, "", f"{told} Texts identical to plain decoding's: {'all' if same else 'NOT ALL'}."])
 
 
 def serving(report: Any) -> str:

@@ -151,7 +151,7 @@ def record(
 
 def bench(
     suite: Annotated[
-        str, Option(help="embedded, methods, hub, shapes, gpu, serving, page, visitors, server")
+        str, Option(help="embedded, methods, hub, shapes, gpu, batch, serving, page, visitors, server")
     ] = "embedded",
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
     target: Annotated[str | None, Option(help="of --suite hub: a model's name on the Hub, or a folder")] = None,

@@ -187,14 +187,35 @@ def free_rows(machine: Machine, model: Model, bits: int, batch: float, context: 
     return low
 
 
-def batch_speedup(
-    machine: Machine, target: Model, draft: Model, bits: int, alpha: float, k: int, batch: float, context: float
-) -> float:
-    """The speed-up at a batch size, with c and v from the roofline of both models."""
+def batch_costs(
+    machine: Machine, target: Model, draft: Model, bits: int, k: int, batch: float, context: float,
+    draft_context: float | None = None,
+) -> tuple[float, float, float]:  # fmt: skip
+    """Seconds of a plain step at a batch size; then c and v in plain steps.
+
+    A draft that reads the last `draft_context` tokens only, as in MagicDec (arXiv 2408.11049), has smaller caches.
+    """
     plain = pass_seconds(machine, target, bits, batch, 1, context)
-    c = pass_seconds(machine, draft, bits, batch, 1, context) / plain
-    v = pass_seconds(machine, target, bits, batch, k + 1, context) / plain
+    read = context if draft_context is None else min(context, draft_context)
+    c = pass_seconds(machine, draft, bits, batch, 1, read) / plain
+    return plain, c, pass_seconds(machine, target, bits, batch, k + 1, context) / plain
+
+
+def batch_speedup(
+    machine: Machine, target: Model, draft: Model, bits: int, alpha: float, k: int, batch: float, context: float,
+    draft_context: float | None = None,
+) -> float:  # fmt: skip
+    """The speed-up at a batch size, with c and v from the roofline of both models."""
+    _, c, v = batch_costs(machine, target, draft, bits, k, batch, context, draft_context)
     return speedup(alpha, k, c, v)
+
+
+def batch_rates(
+    machine: Machine, target: Model, draft: Model, bits: int, alpha: float, k: int, batch: float, context: float
+) -> tuple[float, float]:
+    """Tokens per second of each text at a batch size: plain, and with speculation. All texts: `batch` times that."""
+    plain, c, v = batch_costs(machine, target, draft, bits, k, batch, context)
+    return 1.0 / plain, speedup(alpha, k, c, v) / plain
 
 
 def crossings(speedups: Sequence[float]) -> list[int]:

@@ -113,7 +113,7 @@ class StaticDecoder:
         places = self.places(start, len(source))
         turns = places if branches is None else branches.turns
         turns = turns.clamp(max=model.context - 1)  # drafts beyond the context are never judged
-        angles = model._angles.index_select(0, turns)
+        angles = model.angles.index_select(0, turns)
         sights = {window: self.ops.sight(places, bucket, window, model.dtype, branches) for window in model._windows}
         x = source if source.is_floating_point() else F.embedding(source, model.embedding)
         for i, layer in enumerate(model.layers[first:last], first):

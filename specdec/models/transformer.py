@@ -2,8 +2,8 @@
 
 Llama 2 and 3, Mistral, Qwen2, Qwen2.5, Qwen3, SmolLM2 and 3, TinyLlama: RMSNorm, rotary positions with their
 scalings, grouped heads, SwiGLU, optional QK-norm and biases, tied embeddings. It reads the Hub's files
-(config.json, safetensors), keeps a static cache, and runs one sequence at a time. It does not train, batch or
-generate. Its logits are tested against transformers for every family.
+(config.json, safetensors), keeps a static cache, and runs one sequence at a time (`batched.py`: several). It does not
+train or generate. Its logits are tested against transformers for every family.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Transformer:
         self.layers = [self._layer(i, weights, take) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
         self.floor, self.head_floor = self._floor_of(width), self._floor_of(self.head_dim)
-        self._angles = rotary_table(config, device)
+        self.angles = rotary_table(config, device)
 
     def _floor_of(self, width: int) -> Floor:
         """RMSNorm divides by sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n)."""
@@ -198,7 +198,7 @@ class Transformer:
     def remember(self, features: Tensor, cache: StaticCache) -> None:
         """Append keys and values of `features` to every layer's, as if its input had been those.  # [n, hidden]"""
         start, end = cache.length, cache.length + len(features)
-        read, angles = self.rms_normalise(features), self._angles[start:end]
+        read, angles = self.rms_normalise(features), self.angles[start:end]
         for i, layer in enumerate(self.layers):
             cache.data[i, :, start:end] = self.project_qkv(read, layer, angles)[self.heads :]
         cache.keep(end)
@@ -316,8 +316,8 @@ class Transformer:
 
     def _rotary(self, start: int, count: int, parents: Sequence[int]) -> Tensor:
         if is_chain(parents):
-            return self._angles[start : start + count]
-        return self._angles[torch.tensor([start + depth for depth in tree_depths(count, parents)], device=self.device)]
+            return self.angles[start : start + count]
+        return self.angles[torch.tensor([start + depth for depth in tree_depths(count, parents)], device=self.device)]
 
     def _mask(self, window: int | None, start: int, count: int, parents: Sequence[int]) -> Tensor | None:
         """What each new token may not see, as -inf to be added; None if it sees everything.  # [1, n, start + n]"""

@@ -194,6 +194,60 @@ def test_with_experts_the_gain_is_not_monotone_in_the_batch() -> None:
     assert theory.crossings([2.0, 1.0, 0.9, 0.5, 1.2]) == [2, 4] and theory.crossings([1.5, 1.0]) == []
 
 
+def gains(target: Model, draft: str, context: int, read: int | None = None, machine: str = "a100") -> list[float]:
+    """At α = .8 and K = 4, for batches of 1, 2, 4, … 512."""
+    pair = MACHINES[machine], target, MODELS[draft]
+    return [theory.batch_speedup(*pair, 16, 0.8, 4, 2**i, context, read) for i in range(10)]
+
+
+def with_experts(chosen: int, of: int = 128) -> Model:
+    """Qwen3 30B-A3B, were more or fewer of its experts chosen."""
+    model = MODELS["moe30"]
+    share = model.chosen / model.experts
+    in_experts = (model.parameters - model.active) / (1 - share)
+    active = model.parameters - in_experts * (1 - chosen / of)
+    return replace(model, chosen=chosen, active=active)
+
+
+def test_at_medium_batches_experts_gain_more_than_a_dense_model() -> None:
+    """arXiv 2505.19645: there they gain most, and the sparser they are, the larger the batches that still gain."""
+    assert with_experts(8) == MODELS["moe30"]
+    experts, dense = gains(MODELS["moe30"], "qwen05", 512), gains(MODELS["llama8"], "qwen05", 512)
+    assert experts[0] < dense[0] and all(ours > theirs for ours, theirs in zip(experts[5:], dense[5:], strict=True))
+    assert 2**4 < 2 ** experts.index(max(experts)) < 2**9
+    halves = []  # the largest batch with half of the greatest gain
+    for chosen in (128, 64, 32, 16):
+        curve = gains(with_experts(chosen), "qwen05", 512)
+        halves.append(max(i for i, gain in enumerate(curve) if gain > max(curve) / 2))
+    assert halves == sorted(halves) and halves[0] < halves[-1]
+
+
+def test_the_price_of_a_check_of_experts_rises_before_it_falls() -> None:
+    """Two texts share few experts yet; a batch that has woken them all pays for none."""
+    pair = MACHINES["h100"], MODELS["moe30"], MODELS["llama1"]
+    checks = [theory.batch_costs(*pair, 16, 4, 2**i, 512)[2] for i in range(8)]
+    assert checks[1] > checks[0] > 3 and checks[1:] == sorted(checks[1:], reverse=True)
+    assert checks[-1] == pytest.approx(1.0, abs=0.01)
+
+
+def test_with_long_texts_the_gain_stays_and_with_a_windowed_draft_it_grows() -> None:
+    """arXiv 2408.11049: the target’s caches bound its pass; a draft that reads little of its own costs ever less."""
+    llama = MODELS["llama8"]
+    short, long, windowed = (
+        gains(llama, "llama1", context, read) for context, read in ((512, None), (32_768, None), (32_768, 512))
+    )
+    assert windowed == sorted(windowed) and windowed[-1] > 1.4 * windowed[0]
+    assert long == sorted(long, reverse=True) and long[-1] > 1.5 > 1 > short[-1]
+    assert gains(llama, "llama1", 256, 512) == gains(llama, "llama1", 256)  # a window is never longer than the text
+
+
+def test_rates_are_what_the_speedup_makes_of_a_plain_step() -> None:
+    pair = MACHINES["h100"], MODELS["llama8"], MODELS["llama1"]
+    plain, speculative = theory.batch_rates(*pair, 16, 0.8, 4, 32, 4096)
+    assert plain == pytest.approx(1 / theory.pass_seconds(pair[0], pair[1], 16, 32, 1, 4096))
+    assert speculative / plain == pytest.approx(theory.batch_speedup(*pair, 16, 0.8, 4, 32, 4096))
+
+
 # The page's own formulas.
 
 
@@ -228,6 +282,8 @@ def formulas(rng: random.Random) -> Iterator[dict[str, Any]]:
         yield case("pass_seconds", machine, target, bits, batch, k + 1, context)
         yield case("free_rows", machine, target, bits, batch, context)
         yield case("batch_speedup", machine, target, draft, bits, alpha, k, batch, context)
+        yield case("batch_speedup", machine, target, draft, bits, alpha, k, batch, context, 512)
+        yield case("batch_rates", machine, target, draft, bits, alpha, k, batch, context)
         yield case("memory_bytes", target, draft, bits, batch, context)
         yield case("crossings", [0.6 + rng.random() for _ in range(judged)])
 

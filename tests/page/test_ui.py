@@ -23,8 +23,8 @@ from specdec import events
 from specdec.lanes.worker import WorkerDied
 from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, RULES, TUNED, WRAPPERS
 from specdec.traces import file as trace
-from specdec.ui import menu, request, session, text, turns
-from specdec.ui.components import drawn
+from specdec.ui import menu, request, results, session, text, turns
+from specdec.ui.components import drawn, theory
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.components.traces import compare_traces
 from specdec.ui.tabs import race
@@ -381,13 +381,23 @@ def test_every_string_that_the_theory_page_asks_for_exists():
     for name in asked:
         group, _, key = name.partition(".")
         assert group in words and (not key or key in words[group]), name
-    for letter, group in {"M": "measured", "R": "recursion", "B": "wall"}.items():
+    for letter, group in {"M": "measured", "R": "recursion", "B": "wall", "V": "many"}.items():
         said = set(re.findall(rf"\b{letter}\.([a-z]\w*)", script))
         assert said <= words[group].keys() | words["memory"].keys() | words["break_even"].keys(), letter
     markup = (text.PAGE / "theory/theory.html").read_text(encoding="utf-8")
     assert words["labels"].keys() <= set(re.findall(r'data-part="(\w+)"', markup))
     answers = re.search(r"const ANSWERS = {(.*?)\n  };", script, re.DOTALL)[1]
     assert set(re.findall(r"^    (\w+): \(\)", answers, re.MULTILINE)) == words["claims"]["list"].keys()
+
+
+def test_what_was_measured_of_batches_is_handed_over_with_its_machine_and_date(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert theory.batches() == {} and theory.results() == []
+    report = {"suite": "batch", "machine": {"cpu": "Toy", "cores": 2}, "points": [{"batch": 1}], "tokens": 9}
+    dated = {"measured": "2026-01-02T03:04:05+00:00", "commit": "abc1234"}
+    (tmp_path / "batch.json").write_text(json.dumps(report | {"provenance": dated}), encoding="utf-8")
+    assert theory.batches() == {name: report[name] for name in ("machine", "points")} | {"measured": dated["measured"]}
+    assert theory.results() == []  # its points are no rows of a drafter
 
 
 def test_every_string_that_the_step_page_asks_for_exists():

@@ -80,15 +80,21 @@ function freeRows(machine, model, bits, batch, context) {
   return low;
 }
 
-/* What a pair costs at a batch size, in plain steps. */
-function batchCosts(machine, target, draft, bits, k, batch, context) {
+/* What a pair costs at a batch size, in plain steps; a draft may read the last `read` tokens only. */
+function batchCosts(machine, target, draft, bits, k, batch, context, read = context) {
   const plain = passSeconds(machine, target, bits, batch, 1, context);
-  return { plain, c: passSeconds(machine, draft, bits, batch, 1, context) / plain, v: passSeconds(machine, target, bits, batch, k + 1, context) / plain };
+  return { plain, c: passSeconds(machine, draft, bits, batch, 1, Math.min(context, read)) / plain, v: passSeconds(machine, target, bits, batch, k + 1, context) / plain };
 }
 
-function batchSpeedup(machine, target, draft, bits, alpha, k, batch, context) {
-  const { c, v } = batchCosts(machine, target, draft, bits, k, batch, context);
+function batchSpeedup(machine, target, draft, bits, alpha, k, batch, context, read) {
+  const { c, v } = batchCosts(machine, target, draft, bits, k, batch, context, read);
   return speedup(alpha, k, c, v);
+}
+
+/* Tokens per second of each text: plain, and with speculation. */
+function batchRates(machine, target, draft, bits, alpha, k, batch, context) {
+  const { plain, c, v } = batchCosts(machine, target, draft, bits, k, batch, context);
+  return [1 / plain, speedup(alpha, k, c, v) / plain];
 }
 
 const crossings = (speedups) => speedups.flatMap((gain, i) => (i && gain < 1 !== speedups[i - 1] < 1 ? [i] : []));
@@ -108,6 +114,6 @@ const overlap = (p, q) => p.reduce((sum, one, i) => sum + Math.min(one, q[i]), 0
 
 module.exports = {
   expectedTokens, expectedAccepted, acceptedDistribution, throughput, tokensByPosition, speedup, accountedSpeedup, growing, bestK, breakEven, wilson,
-  machineOf, modelOf, weightsRead, cacheBytes, readingSeconds, computingSeconds, passSeconds, freeRows, batchCosts, batchSpeedup, crossings, memoryBytes,
+  machineOf, modelOf, weightsRead, cacheBytes, readingSeconds, computingSeconds, passSeconds, freeRows, batchCosts, batchSpeedup, batchRates, crossings, memoryBytes,
   tempered, overlap,
 };

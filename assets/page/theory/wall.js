@@ -2,10 +2,13 @@
 /* The memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
 
 const { h, s, text, line, rect, words, sentences, fixed, clamp } = require("../race/player.js");
-const { machineOf, modelOf, weightsRead, readingSeconds, computingSeconds, passSeconds, freeRows, batchCosts, batchSpeedup, crossings, memoryBytes, speedup } = require("./formulas.js");
+const { machineOf, modelOf, weightsRead, readingSeconds, computingSeconds, passSeconds, freeRows, batchCosts, memoryBytes, speedup } = require("./formulas.js");
 const { times, byId, range, milliseconds, gigabytes, path, dot, headRow, barCell, plainTable } = require("./axes.js");
+const { batchView } = require("./batch.js");
 
-function memoryWall(W, part, S, { frame, speedAxis }, { machines, models, read }) {
+function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
+  const { machines, models, read } = hardware, many = batchView(W, part, S, { frame, speedAxis }, hardware);
+
   function costs() {
     const machine = machineOf(byId(machines, S.machine)), [target, draft] = [S.target, S.draft].map((id) => modelOf(byId(models, id)));
     return { machine, target, draft, free: freeRows(machine, target, S.bits, S.batch, S.context), ...batchCosts(machine, target, draft, S.bits, S.k, S.batch, S.context) };
@@ -20,9 +23,9 @@ function memoryWall(W, part, S, { frame, speedAxis }, { machines, models, read }
     for (const [name, value] of [["batch", S.batch], ["context", S.context]]) part[name].setAttribute("aria-valuetext", String(value));
     const R = costs();
     paintRoof(R);
-    paintBatches(R);
     paintMemory(R);
     paintWallWords(R);
+    many.paint();
   }
 
   function paintWallWords({ machine, target, draft, plain, c, v, free }) {
@@ -48,19 +51,6 @@ function memoryWall(W, part, S, { frame, speedAxis }, { machines, models, read }
     const steep = check > ridge, aside = right ? -12 : steep ? 12 : 0; // right of a rising line there is room below it
     g.append(text(x(check) + aside, y(time(check)) + (steep && !right ? 16 : -13), words(W.roof.check, { rows: check, times: fixed(time(check) / plain) }), "sd-th-mine sd-b", right ? "end" : "start"));
     part.roof.replaceChildren(g);
-  }
-
-  function paintBatches({ machine, target, draft }) {
-    const A = frame("batches", 270, W.batches.aria, { bottom: 40 }), { g } = A, at = (batch) => batchSpeedup(machine, target, draft, S.bits, S.alpha, S.k, batch, S.context), batches = range(0, 72).map((i) => 2 ** (i / 8));
-    const y = speedAxis(A, Math.max(2.2, ...batches.map(at)) * 1.12), x = (batch) => A.left + (Math.log2(batch) / 9) * A.wide, now = at(S.batch), gains = batches.map(at), right = S.batch > 64;
-    for (const batch of [1, 4, 16, 64, 256]) g.append(text(x(batch), A.floor + 18, String(batch), "", "middle"));
-    g.append(text(A.left + A.wide / 2, A.height - 4, W.batches.axis, "", "middle"), path(batches.map((batch) => [x(batch), y(at(batch))]), "sd-line-a"));
-    for (const i of crossings(gains)) { // below the line and beside the turn: the curve is on the other side
-      const turn = x(batches[i]), loses = gains[i] < 1, left = loses ? turn > A.left + 200 : turn > A.left + A.wide - 150;
-      g.append(line(turn, y(1), turn, A.floor, "sd-dots"), text(turn + (left ? -6 : 6), y(1) + 18, words(loses ? W.batches.loses : W.batches.wins, { n: Math.ceil(batches[i]) }), "sd-b", left ? "end" : "start"));
-    }
-    g.append(dot(x(S.batch), y(now), 6.5, "sd-th-you"), text(x(S.batch) + (right ? -12 : 12), y(now) - 10, times(now), "sd-th-mine sd-b", right ? "end" : "start"));
-    part.batches.replaceChildren(g);
   }
 
   function paintMemory({ machine, target, draft }) {

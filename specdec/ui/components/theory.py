@@ -6,8 +6,8 @@ from typing import Any
 
 import gradio as gr
 
+from .. import results as recorded
 from ..menu import read_json
-from ..results import RESULTS
 from ..text import ASSETS
 from .drawn import drawn
 
@@ -23,16 +23,27 @@ def theory() -> gr.HTML:
         elem_id="theory-lab",
         hardware=read_json(ASSETS / "hardware.json"),
         results=results(),
+        batches=batches(),
     )
 
 
 def results() -> list[dict[str, Any]]:
-    """What the bench measured: of every report the machine and the rows."""
-    reports = map(read_json, sorted(RESULTS.glob("*.json")))
+    """What the bench measured: of every report with rows the machine and those."""
+    reports = map(read_json, sorted(recorded.RESULTS.glob("*.json")))
     return [
         {
             "machine": one.get("machine", {}),
-            "rows": [{name: row.get(name) for name in COLUMNS} for row in one.get("rows", [])],
+            "rows": [{name: row.get(name) for name in COLUMNS} for row in one["rows"]],
         }
         for one in reports
+        if one.get("rows")
     ]
+
+
+def batches() -> dict[str, Any]:
+    """What the bench measured with several texts at once, on which machine and when; {} if it did not."""
+    report = read_json(recorded.RESULTS / "batch.json")
+    if "points" not in report:
+        return {}
+    made = report.get("provenance", {}).get("measured", "")
+    return {"machine": report.get("machine", {}), "points": report["points"], "measured": made}

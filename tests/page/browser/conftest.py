@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import chrome
 import pytest
 import toyreport
@@ -24,6 +26,7 @@ def address(tmp_path_factory):
         toyrun.peer_trace().save(session.TRACES / "repetitive.jsonl")
         patch.setattr(results, "RESULTS", tmp_path_factory.mktemp("results"))
         toyreport.save(results.RESULTS)
+        (results.RESULTS / "batch.json").write_text(json.dumps(toyreport.batches()), encoding="utf-8")
         demo = build()
         _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
         yield url

@@ -435,6 +435,25 @@ def test_the_memory_wall_and_the_claims_are_worked_out(open_page):
     assert part("vvalue").inner_text() == "1.25"
 
 
+def test_many_texts_at_once_as_reckoned_and_as_measured(open_page):
+    page = open_page(reduced_motion="reduce")
+    part = open_theory(page)
+    expect(part("tradesay")).to_contain_text("Batch 1: plain decoding gives each 222 tokens/s, all 222; speculation")
+    told = part("batchsay").inner_text()
+    part("machine").select_option("t4")
+    assert "Batch 1: plain decoding gives each 21 tokens/s" in part("tradesay").inner_text()
+    assert part("batchsay").inner_text() != told and "Experts" in part("batches").inner_text()
+    assert part("ourssay").inner_text().split(". ") == [
+        "Toy, 2 cores, 2026-01-02",
+        "64, K 3: 1.50× with 1 text, 1.10× with 4",  # 3 is the run's K
+        "384, K 3: 1.40× with 1 text, 1.35× with 4",
+        "Every text is plain decoding’s.",
+    ]
+    assert part("ours").locator("circle").count() == 8 and part("ourtrade").locator("circle").count() == 8
+    part("k").fill("6")
+    assert "64, K 7: 1.60× with 1 text, 0.90× with 4." in part("ourssay").inner_text()
+
+
 @pytest.mark.long
 def test_a_slider_of_the_formulas_moves_within_a_frame(open_page):
     page = open_page(reduced_motion="reduce")

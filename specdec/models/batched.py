@@ -1,0 +1,82 @@
+"""Several texts in one pass: their rows share the reading of the weights, and each reads its own cache.
+
+The same weights and layers as `Transformer`, whose passes over one text it equals up to rounding. For measuring what
+speculation is worth in a batch; the app itself runs one text at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .transformer import Transformer
+
+
+class BatchCache:
+    """`data` is [layers, texts, keys then values of all heads, capacity, head_dim]; `lengths` has one entry a text.
+
+    Rolling a text back is setting its length.
+    """
+
+    def __init__(self, model: Transformer, texts: int, capacity: int) -> None:
+        shape = len(model.layers), texts, 2 * model.kv_heads, capacity, model.head_dim
+        self.data = torch.zeros(shape, dtype=model.dtype, device=model.device)
+        self.lengths = [0] * texts
+
+    @property
+    def capacity(self) -> int:
+        return self.data.shape[3]
+
+    def part(self, start: int, texts: int) -> BatchCache:
+        """Those texts alone, on memory of their own."""
+        copy = object.__new__(BatchCache)
+        which = slice(start, start + texts)
+        copy.data, copy.lengths = self.data[:, which].clone(), self.lengths[which]
+        return copy
+
+
+@torch.inference_mode()
+def forward(model: Transformer, tokens: Sequence[Sequence[int]], cache: BatchCache, rows: int = 1) -> Tensor:
+    """Append as many tokens to every text; logits of the last `rows` of each.  # [texts][n] -> [texts, rows, V]
+
+    ValueError for texts that do not fit, or of which each adds another number of tokens.
+    """
+    texts, count = len(tokens), len(tokens[0])
+    longest = max(cache.lengths) + count
+    if texts != len(cache.lengths) or any(len(own) != count for own in tokens):
+        raise ValueError(f"{len(cache.lengths)} texts add as many tokens each, not {[len(own) for own in tokens]}")
+    if longest > cache.capacity:
+        raise ValueError(f"{longest} tokens do not fit a cache of {cache.capacity}")
+    places = torch.tensor(cache.lengths, device=model.device)[:, None] + torch.arange(count, device=model.device)
+    which, angles = torch.arange(texts, device=model.device)[:, None], model.angles[places.flatten()]
+    windows = {layer.window for layer in model.layers}
+    masks = {
+        window: mask(places, longest, window)
+        for window in windows
+        if window or count > 1 or len(set(cache.lengths)) > 1
+    }
+    heads, kv_heads = model.heads, model.kv_heads
+    x = F.embedding(torch.tensor(tokens, device=model.device).flatten(), model.embedding)
+    keys, values = (part[:, :, :, :longest].unbind() for part in cache.data.split(kv_heads, 2))
+    for i, layer in enumerate(model.layers):
+        qkv = model.project_qkv(model.rms_normalise(x), layer, angles)  # [heads + 2 kv_heads, texts · n, head_dim]
+        queries, new = qkv.unflatten(1, (texts, count)).transpose(0, 1).split((heads, 2 * kv_heads), 1)
+        cache.data[i][which, :, places] = new.transpose(1, 2)
+        y = F.scaled_dot_product_attention(
+            queries, keys[i], values[i], masks.get(layer.window), scale=1.0, enable_gqa=heads != kv_heads
+        )
+        x = model.attention_out_and_mlp(x, y.transpose(0, 1).flatten(1, 2), layer)
+    cache.lengths = [length + count for length in cache.lengths]
+    return model.logits(x.view(texts, count, -1)[:, count - rows :].flatten(0, 1)).view(texts, rows, -1)
+
+
+def mask(places: Tensor, longest: int, window: int | None) -> Tensor:
+    """What each new token may see of its own text.  # [texts, n] -> bool [texts, 1, n, longest]"""
+    all_places, own = torch.arange(longest, device=places.device), places[:, None, :, None]
+    seen = all_places <= own
+    if window is not None:
+        seen &= all_places > own - window
+    return seen
