@@ -24,9 +24,10 @@ from .base import common_prefix, tree_depths
 from .cache import StaticCache
 from .checkpoint import check_tensors, naming, read_weights, Weights
 from .config import Config
-from .device import settle
+from .device import multiplies_bfloat16, settle
 from .layout import outputs_first
 
+PACKED_FOR = 5  # rows: the check of four drafts
 LANES = 32  # torch's kernel for 8 bits reads this many inputs at once, even past the end of a row
 
 
@@ -34,7 +35,9 @@ class EightBit(NamedTuple):
     """A matrix in 8 bits: the weights of every output times a scale. A quarter of float32's bytes to read.
 
     Reading its weights is most of what a small draft costs. Rounding them changes what is drafted, hardly how much of
-    it is kept, and never the law of the text.
+    it is kept, and never the law of the text. A target in 8 bits is another target, with a law of its own. Its inputs
+    are rounded to bfloat16, each by itself: one scale for the inputs of a pass would let a draft's rows change the
+    law that judges it.
     """
 
     weights: Tensor  # int8 [out, in]
@@ -50,8 +53,33 @@ class EightBit(NamedTuple):
         """Whether torch has a fast kernel for it here: elsewhere it was seven times slower than float32."""
         return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
+    def wide(self) -> Tensor:
+        """The same numbers in float32.  # [out, in]"""
+        return self.weights * self.scales.float()[:, None]
 
-Matrix = Tensor | EightBit
+
+ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # torch's door to it; some builds lack it
+
+
+class SixteenBit(NamedTuple):
+    """A matrix in bfloat16 in the order that oneDNN chose for it. Packed anew in every call it takes twice as long.
+
+    Five rows cost little more than one.
+    """
+
+    packed: Tensor  # opaque
+
+    @classmethod
+    def of(cls, matrix: Tensor) -> SixteenBit:  # [out, in]
+        return cls(torch.ops.mkldnn._reorder_linear_weight(matrix.bfloat16().contiguous(), PACKED_FOR))
+
+    @staticmethod
+    def pays() -> bool:
+        """Where the processor multiplies bfloat16; elsewhere torch's own product does."""
+        return ONEDNN is not None and torch.backends.mkldnn.is_available() and multiplies_bfloat16("cpu")
+
+
+Matrix = Tensor | EightBit | SixteenBit
 Floor = Tensor | float  # see `rms_normalise`
 
 
@@ -82,7 +110,8 @@ class Transformer:
     def __init__(
         self, config: Config, weights: Weights, dtype: torch.dtype, device: str = "cpu", eight_bit: bool = False
     ) -> None:
-        """With `eight_bit` the matrices are kept in 8 bits: for drafts, whose every law is as good as another."""
+        """With `eight_bit` the matrices are kept in 8 bits: drafts, whose every law is as good as another, or another
+        target."""
         settle(device)
         self.config, self.dtype, self.device, self.eight_bit = config, dtype, device, eight_bit
         self.on_cpu = torch.device(device).type == "cpu"
@@ -413,25 +442,34 @@ def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
 
 def kept(matrix: Tensor, dtype: torch.dtype, device: str, eight_bit: bool) -> Matrix:
     """[out, in] as [in, out]: in 8 bits where its width allows it, else in the order that is read faster."""
+    on_cpu = torch.device(device).type == "cpu"
     if eight_bit and matrix.shape[1] % LANES == 0:
-        return EightBit.of(matrix)
+        eight = EightBit.of(matrix)
+        if EightBit.pays():
+            return eight
+        matrix = eight.wide()  # the law of 8 bits at the speed of `dtype`
+    elif dtype == torch.bfloat16 and on_cpu and SixteenBit.pays():
+        return SixteenBit.of(matrix)
     matrix = matrix.to(device, dtype)
     return matrix.contiguous().t() if outputs_first(matrix) else matrix.t().contiguous()
 
 
 def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
+    if isinstance(matrix, Tensor):
+        return mm(x, matrix) if added is None else addmm(added, x, matrix)
     if isinstance(matrix, EightBit):
         product = torch._weight_int8pack_mm(x.bfloat16(), *matrix)  # fast in bf16 only
         return product.to(x.dtype) if added is None else added + product
-    return mm(x, matrix) if added is None else addmm(added, x, matrix)
+    product = ONEDNN(x, matrix.packed, None, "none", [], "")
+    return product if added is None else added + product
 
 
 def add_product(total: Tensor, x: Tensor, matrix: Matrix) -> None:
     """`total` += `x` @ `matrix`: on a GPU one kernel, where `addmm` copies first."""
-    if isinstance(matrix, EightBit):
-        total.add_(linear(x, matrix))
-    else:
+    if isinstance(matrix, Tensor):
         total.addmm_(x, matrix)
+    else:
+        total.add_(linear(x, matrix))
 
 
 def rotary_table(config: Config, device: str) -> Tensor:
