@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from ..methods import EMBEDDED, RULES, TUNED
+from ..methods import EMBEDDED, ROUNDED, RULES, TUNED
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8"]
@@ -75,7 +75,7 @@ def begin_with(pair: str | None, target: str | None, draft: list[str], universal
     if pair and target:
         raise ValueError("--pair and --target name two pairs; give one of them")
     chosen = presets.written(target, draft, universal) if target else pair or presets.hosts()
-    if chosen not in (EMBEDDED, TUNED) and presets.named(chosen) is None:
+    if chosen not in (EMBEDDED, TUNED, *ROUNDED) and presets.named(chosen) is None:
         raise ValueError(
             f"{chosen} is no pair; name one of {', '.join(presets.PRESETS)}, or write 'TARGET + DRAFT' with "
             "names on the Hub (OWNER/MODEL) or folders"

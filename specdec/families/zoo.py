@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
 from ..figures import machine
-from ..methods import adapted, AMONG, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part
+from ..methods import adapted, AMONG, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
 from ..models.config import FAMILIES
@@ -29,7 +29,7 @@ from ..types import Costs
 from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
-FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}
+FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}  # and EMBEDDED of all in ROUNDED
 SMALL = 100_000_000  # bytes of weights as stored
 # Cores left to others. Threads of one product wait for each other, and one that loses its core to a browser holds up
 # all: on two cores a run with two threads, beside the page that drew it, was five times slower than with one.
@@ -157,9 +157,10 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
     `device` is "cpu", "cuda" or "auto" (`resolved`); `dtype` None picks what is fastest there without rounding a small
     model. One pair is kept: the next takes its place in memory. torch.int8 keeps the target's matrices in 8 bits; like
     bfloat16 it makes another target, with another law. ValueError where it cannot be had: on a GPU, and for models
-    that transformers runs.
+    that transformers runs. The families of `ROUNDED` are the embedded one in such a precision.
     """
     device = resolved(device)
+    dtype = dtype or getattr(torch, ROUNDED.get(name, ""), None)
     with _lock:
         if (name, dtype, device) not in _loaded:
             if pair := presets.named(name):
@@ -171,7 +172,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
                 )  # fmt: skip
                 family.name = name
             else:
-                folder = FOLDERS.get(name) or Path(name)
+                folder = EMBEDDED if name in ROUNDED else FOLDERS.get(name) or Path(name)
                 family = read(folder, name, dtype or fastest_dtype(folder / "target", device), device)
             _loaded[name, dtype, device] = family
         return _loaded[name, dtype, device]

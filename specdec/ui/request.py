@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..families import presets
-from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, RULES, WRAPPERS
+from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, ROUNDED, RULES, WRAPPERS
 from ..types import has_half_characters, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
 from .host import limits
 from .menu import drafters, families, has_peer, is_pair
@@ -60,7 +60,8 @@ def check(
         raise InputError(say("peer"))
     params = sampling(temperature, top_p, top_k, max_tokens, seed, stop)
     k = whole("k", k, 0, MAX_K)
-    return RunRequest(readable(prompt), drafter, k, params, rule, family, peer and has_peer(drafter) and k > 0)
+    peer = peer and has_peer(drafter) and k > 0 and ROUNDED.get(family) != "int8"  # transformers has no such target
+    return RunRequest(readable(prompt), drafter, k, params, rule, family, peer)
 
 
 def sampling(temperature: Any, top_p: Any, top_k: Any, max_tokens: Any, seed: Any, stop: Any) -> SamplingParams:
