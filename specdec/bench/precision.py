@@ -33,7 +33,6 @@ OURS, THEIRS, PLAIN = "specdec", "llama.cpp", "plain"
 TEMPERATURES = (0.0, 0.8)
 NUMBERS: dict[str, Numbers] = {"float32": "f32", "bfloat16": "bf16", "int8": "q8_0"}
 DRAFTERS = (DEFAULT, "block")  # as far as the family has them
-CHOOSING = 2  # rounds: one warms up, in the next the best K is found; the reported ones come afterwards
 MISSING = f"llama.cpp is left out: there is no llama-server here; install llama.cpp, or name its place in {VARIABLE}"
 
 
@@ -124,14 +123,13 @@ def side_by_side(
 ) -> Iterator[dict[str, Any]]:
     """A row a lane at its best K."""
     prompts = PROMPTS[domain]
-    rounds = len(lanes) * CHOOSING * len(prompts)
-    with tqdm(total=rounds, desc=f"{domain}, T = {temperature}: choosing K", mininterval=2) as bar:
-        tried = measure(write, lanes, prompts, temperature, options.tokens, range(CHOOSING), bar.update)
+    with tqdm(total=len(lanes) * len(prompts), desc=f"{domain}, T = {temperature}: choosing K", mininterval=2) as bar:
+        tried = measure(write, lanes, prompts, temperature, options.tokens, [0], bar.update)
     chosen: dict[tuple[str, str, str], Lane] = {}
     for lane in sorted(lanes, key=lambda lane: ratio(tried[lane])):
         chosen[lane.engine, lane.precision, lane.method] = lane  # the fastest stays
     best = [lane for lane in lanes if lane in chosen.values()]
-    seeds = range(CHOOSING - 1, CHOOSING + options.repeats)
+    seeds = range(1, 1 + options.repeats)  # others than that which chose K, and would flatter what it chose
     with tqdm(total=len(best) * len(seeds) * len(prompts), desc="measuring", mininterval=2) as bar:
         found = measure(write, best, prompts, temperature, options.tokens, seeds, bar.update)
     plain = {(one.engine, one.precision): texts(found[one]) for one in best if one.method == PLAIN}
@@ -158,13 +156,15 @@ def measure(
     write: Write, lanes: Sequence[Lane], prompts: Sequence[str], temperature: float, tokens: int, seeds: Sequence[int],
     tick: Callable[[], object],
 ) -> dict[Lane, list[Measured]]:  # fmt: skip
-    """Every lane in turn, prompt by prompt. The first round warms up and is thrown away."""
+    """Every lane in turn, prompt by prompt and seed by seed, after one text that warms it up."""
     base = Lane(OURS, "float32", PLAIN)
     groups: dict[tuple[str, str], list[Lane]] = {}
     for lane in lanes:
         groups.setdefault((lane.engine, lane.precision), []).append(lane)
     found: dict[Lane, list[Measured]] = {lane: [] for lane in lanes}
-    for round_, seed in enumerate(seeds):
+    for lane in lanes:
+        write(lane, prompts[0], params_for(temperature, tokens, seeds[0]))
+    for seed in seeds:
         for index, prompt in enumerate(prompts):
             params = params_for(temperature, tokens, seed)
             before = write(base, prompt, params).rate
@@ -174,9 +174,8 @@ def measure(
                     texts[lane] = write(lane, prompt, params)
                     tick()
                 after = write(base, prompt, params).rate
-                if round_:
-                    for lane, written in texts.items():
-                        found[lane].append(Measured(index, written, (before + after) / 2))
+                for lane, written in texts.items():
+                    found[lane].append(Measured(index, written, (before + after) / 2))
                 before = after
     return found
 

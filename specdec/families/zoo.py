@@ -131,7 +131,7 @@ class Family:
     @property
     def precision(self) -> str:
         """What the target's matrices hold: float32, bfloat16, int8. Each is a target of its own, with its own law."""
-        return "int8" if self.target.eight_bit else str(self.target.dtype).removeprefix("torch.")
+        return called_in(torch.int8 if self.target.eight_bit else self.target.dtype)
 
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts for labels."""
@@ -146,6 +146,10 @@ class Family:
         }
 
 
+def called_in(dtype: torch.dtype | None) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
 def facts_of(model: Target) -> dict[str, Any]:
     bits = {"weights": "int8"} if model.eight_bit else {}
     return {"parameters": model.parameters, "layers": model.depth, "hidden_size": model.width} | bits
@@ -157,10 +161,12 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
     `device` is "cpu", "cuda" or "auto" (`resolved`); `dtype` None picks what is fastest there without rounding a small
     model. One pair is kept: the next takes its place in memory. torch.int8 keeps the target's matrices in 8 bits; like
     bfloat16 it makes another target, with another law. ValueError where it cannot be had: on a GPU, and for models
-    that transformers runs. The families of `ROUNDED` are the embedded one in such a precision.
+    that transformers runs. The embedded family has a name in each precision (`ROUNDED`), by which it loads as well.
     """
     device = resolved(device)
     dtype = dtype or getattr(torch, ROUNDED.get(name, ""), None)
+    if (rounded := f"{name}:{called_in(dtype)}") in ROUNDED:
+        name = rounded
     with _lock:
         if (name, dtype, device) not in _loaded:
             if pair := presets.named(name):
