@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -122,16 +123,13 @@ def side_by_side(
     write: Write, lanes: Sequence[Lane], domain: str, temperature: float, options: Options
 ) -> Iterator[dict[str, Any]]:
     """A row a lane at its best K."""
-    prompts = PROMPTS[domain]
-    with tqdm(total=len(lanes) * len(prompts), desc=f"{domain}, T = {temperature}: choosing K", mininterval=2) as bar:
-        tried = measure(write, lanes, prompts, temperature, options.tokens, [0], bar.update)
-    chosen: dict[tuple[str, str, str], Lane] = {}
-    for lane in sorted(lanes, key=lambda lane: ratio(tried[lane])):
-        chosen[lane.engine, lane.precision, lane.method] = lane  # the fastest stays
-    best = [lane for lane in lanes if lane in chosen.values()]
+    prompts, best = PROMPTS[domain], list(lanes)
+    if len({kind_of(lane) for lane in lanes}) < len(lanes):
+        tried = measure(write, lanes, prompts, temperature, options.tokens, [0], f"{domain}: choosing K")
+        fastest = {kind_of(lane): lane for lane in sorted(lanes, key=lambda lane: ratio(tried[lane]))}
+        best = [lane for lane in lanes if lane is fastest[kind_of(lane)]]
     seeds = range(1, 1 + options.repeats)  # others than that which chose K, and would flatter what it chose
-    with tqdm(total=len(best) * len(seeds) * len(prompts), desc="measuring", mininterval=2) as bar:
-        found = measure(write, best, prompts, temperature, options.tokens, seeds, bar.update)
+    found = measure(write, best, prompts, temperature, options.tokens, seeds, f"{domain}, T = {temperature}")
     plain = {(one.engine, one.precision): texts(found[one]) for one in best if one.method == PLAIN}
     for lane in best:
         runs = found[lane]
@@ -154,7 +152,7 @@ def side_by_side(
 
 def measure(
     write: Write, lanes: Sequence[Lane], prompts: Sequence[str], temperature: float, tokens: int, seeds: Sequence[int],
-    tick: Callable[[], object],
+    name: str,
 ) -> dict[Lane, list[Measured]]:  # fmt: skip
     """Every lane in turn, prompt by prompt and seed by seed, after one text that warms it up."""
     base = Lane(OURS, "float32", PLAIN)
@@ -164,20 +162,22 @@ def measure(
     found: dict[Lane, list[Measured]] = {lane: [] for lane in lanes}
     for lane in lanes:
         write(lane, prompts[0], params_for(temperature, tokens, seeds[0]))
-    for seed in seeds:
-        for index, prompt in enumerate(prompts):
-            params = params_for(temperature, tokens, seed)
-            before = write(base, prompt, params).rate
-            for group in groups.values():
-                texts = {}
-                for lane in group:
-                    texts[lane] = write(lane, prompt, params)
-                    tick()
-                after = write(base, prompt, params).rate
-                for lane, written in texts.items():
-                    found[lane].append(Measured(index, written, (before + after) / 2))
-                before = after
+    for seed, (index, prompt) in tqdm(
+        list(product(seeds, enumerate(prompts))), desc=name, unit="text a lane", mininterval=2
+    ):
+        params = params_for(temperature, tokens, seed)
+        before = write(base, prompt, params).rate
+        for group in groups.values():
+            told = {lane: write(lane, prompt, params) for lane in group}
+            after = write(base, prompt, params).rate
+            for lane, written in told.items():
+                found[lane].append(Measured(index, written, (before + after) / 2))
+            before = after
     return found
+
+
+def kind_of(lane: Lane) -> tuple[str, str, str]:
+    return lane.engine, lane.precision, lane.method
 
 
 def ratio(runs: Sequence[Measured]) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -58,7 +58,7 @@ class EightBit(NamedTuple):
         return self.weights * self.scales.float()[:, None]
 
 
-ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # torch's door to it; some builds lack it
+ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # torch's door to it; some builds lack it
 
 
 class SixteenBit(NamedTuple):
@@ -458,9 +458,9 @@ def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
     if isinstance(matrix, Tensor):
         return mm(x, matrix) if added is None else addmm(added, x, matrix)
     if isinstance(matrix, EightBit):
-        product = torch._weight_int8pack_mm(x.bfloat16(), *matrix)  # fast in bf16 only
-        return product.to(x.dtype) if added is None else added + product
-    product = ONEDNN(x, matrix.packed, None, "none", [], "")
+        rough = torch._weight_int8pack_mm(x.bfloat16(), *matrix)  # fast in bf16 only
+        return rough.to(x.dtype) if added is None else added + rough
+    product: Tensor = ONEDNN(x, matrix.packed, None, "none", [], "")
     return product if added is None else added + product
 
 
