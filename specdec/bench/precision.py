@@ -163,7 +163,7 @@ def measure(
     for lane in lanes:
         write(lane, prompts[0], params_for(temperature, tokens, seeds[0]))
     for seed, (index, prompt) in tqdm(
-        list(product(seeds, enumerate(prompts))), desc=name, unit="text a lane", mininterval=2
+        list(product(seeds, enumerate(prompts))), desc=name, unit="text", mininterval=2
     ):
         params = params_for(temperature, tokens, seed)
         before = write(base, prompt, params).rate
