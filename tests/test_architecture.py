@@ -50,6 +50,7 @@ ALLOWED = {
         "lanes",
         "servers",
         "export",
+        "serve",
         "traces",
         "cli",
         "bench",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..export import llama_cpp as export
+from ..serve import signals_as_interrupts
 from ..servers.base import ServerError
 from ..servers.connect import connect
 from ..servers.llama_cpp import LlamaCpp
@@ -45,6 +46,7 @@ class Servers:
         self._files: dict[export.Numbers, dict[str, Path]] = {}
 
     def __enter__(self) -> Servers:
+        self._stack.enter_context(signals_as_interrupts())  # a polite kill leaves no server behind
         self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="specdec-gguf-")))
         return self
 

@@ -162,9 +162,7 @@ def measure(
     found: dict[Lane, list[Measured]] = {lane: [] for lane in lanes}
     for lane in lanes:
         write(lane, prompts[0], params_for(temperature, tokens, seeds[0]))
-    for seed, (index, prompt) in tqdm(
-        list(product(seeds, enumerate(prompts))), desc=name, unit="text", mininterval=2
-    ):
+    for seed, (index, prompt) in tqdm(list(product(seeds, enumerate(prompts))), desc=name, unit="text", mininterval=2):
         params = params_for(temperature, tokens, seed)
         before = write(base, prompt, params).rate
         for group in groups.values():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -184,6 +187,16 @@ HTTPServer(("127.0.0.1", int(words[words.index("--port") + 1])), Handler).serve_
         address = f"http://127.0.0.1:{plain[plain.index('--port') + 1]}"
     with pytest.raises(ServerError):
         connect(address)
+
+
+def test_a_polite_kill_ends_the_servers_too(tmp_path: Path) -> None:
+    ended = False
+    with pytest.raises(KeyboardInterrupt), llama_cpp.Servers("", "embedded", 1) as servers:
+        servers._stack.callback(lambda: (tmp_path / "ended").touch())
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+        ended = True
+    assert (tmp_path / "ended").exists() and not ended
 
 
 def test_a_place_that_was_named_and_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
