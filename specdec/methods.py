@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .models.view import TargetView
 
 EMBEDDED, TUNED = "embedded", "tuned"  # the families that come with the package
+ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # the same weights in fewer bits: other targets
 RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
 LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
 ADAPTIVE, AUTO, DEFAULT = "adaptive", "auto", "draft_model"

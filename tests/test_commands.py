@@ -72,6 +72,16 @@ def test_the_terminal_follows_a_json_schema(capsys: pytest.CaptureFixture[str], 
     capsys.readouterr()
 
 
+def test_a_target_in_eight_bits_says_so_wherever_it_is_shown(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    saved = tmp_path / "run.jsonl"
+    assert terminal.main(["Once", "--dtype", "int8", "--max-tokens", "4", "--save", str(saved)]) == 0
+    assert "target in                   int8: another target than float32's" in capsys.readouterr().out
+    models = Trace.load(saved).header.models
+    assert models["dtype"] == "int8" and models["family"] == "embedded:int8" and models["target"]["weights"] == "int8"
+
+
 def test_the_terminal_follows_a_grammar(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The trace keeps the grammar, and the audit reads it again."""
     grammar, path = ' "[a-z]{2,5}"(, "[a-z]{2,5}")*\\.', tmp_path / "run.jsonl"
@@ -159,6 +169,8 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--json-schema", "/dev/null"], "the schema is no JSON"),
         (["x", "--json-schema", "/dev/null", "--grammar", "a"], "leave one of the two out"),
         (["x", "--nonsense"], "No such option"),
+        (["x", "--dtype", "int8", "--peer", "transformers"], "no target in these 8 bits"),
+        (["certify", "--dtype", "int8"], "--dtype belongs to a --text"),
         (["prove", "--paths", "0"], "--paths"),
         (["prove", "/nowhere.py"], "cannot read /nowhere.py"),
         (["bench", "-k", "-3"], "-k"),
@@ -265,6 +277,7 @@ def test_every_peer_writes_the_same_text() -> None:
         (["--target", "x"], "belong to --suite hub, which needs a target"),
         (["--draft", "x"], "belong to --suite hub, which needs a target"),
         (["--suite", "shapes", "--device", "cuda"], "--device belongs to"),
+        (["--suite", "precision", "--dtype", "int8"], "--dtype belongs to"),
         (["--suite", "page", "--minutes", "3"], "--minutes belongs to the long suites"),
     ],
 )
@@ -337,12 +350,14 @@ def test_a_first_word_that_is_no_command_is_a_prompt() -> None:
 
 
 def test_the_bench_measures_the_family_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(name: str, device: str) -> None:
-        raise LookupError(f"asked for {name} on {device}")
+    def load(name: str, dtype: torch.dtype | None, device: str) -> None:
+        raise LookupError(f"asked for {name} on {device} in {dtype}")
 
     monkeypatch.setattr(bench, "load", load)
-    with pytest.raises(LookupError, match="asked for tuned on cpu"):
+    with pytest.raises(LookupError, match="asked for tuned on cpu in None"):
         bench.main(["--family", "tuned"])
+    with pytest.raises(LookupError, match=r"asked for embedded on cpu in torch\.int8"):
+        bench.main(["--dtype", "int8"])
     with pytest.raises(LookupError, match="asked for embedded on cuda"):
         bench.main(["--suite", "methods", "--device", "cuda"])
 

@@ -1,7 +1,8 @@
 """`python -m specdec.bench --suite embedded`: a table of measured figures and, last, one line of JSON.
 
 *embedded* has the drafters that need nothing but a second model, *methods* every way of drafting, *hub* a pair from the
-Hub or from folders (`--target`, `--draft`) in the same way. *shapes* runs models of known shapes with random weights
+Hub or from folders (`--target`, `--draft`) in the same way. *precision* asks whether to quantise or to draft, beside
+llama.cpp (`precision.py`). *shapes* runs models of known shapes with random weights
 and synthetic acceptance (`shapes.py`), on a GPU beside transformers. *gpu* is nine minutes on a card: what holds there,
 and where the time goes (`gpu.py`). With `--json` these keep each row as it is measured, and a second start goes on;
 `--minutes` bounds them. *batch* decodes up to 32 texts at once, with speculation and without (`batch.py`). *serving* is
@@ -24,6 +25,7 @@ from statistics import median
 from typing import Any
 
 import pandas
+import torch
 from tqdm import tqdm
 
 from .. import __version__
@@ -32,7 +34,7 @@ from ..figures import machine
 from ..figures.stats import middle
 from ..gpu import lane
 from ..methods import adapted, ADAPTIVE, AUTO, DEFAULT, METHODS, WRAPPERS
-from . import batch, gpu, page, peers, servers, serving, shapes, visitors
+from . import batch, gpu, page, peers, precision, servers, serving, shapes, visitors
 from .journal import Journal
 from .measure import host_syncs, pairs, Row, row, Setting, telling
 from .options import Options
@@ -163,7 +165,7 @@ def methods(family: Family, options: Options, journal: Journal) -> dict[str, Any
     for place, told in behind.items():
         print(f"{place}: {AUTO} stays {told['regret']:.1%} behind the best single method, {told['best']}")
     rivals, best = None, best_settings(rows)
-    if family.draft is not None and options.peers:
+    if family.draft is not None and options.peers and not family.target.eight_bit:  # transformers has no such target
         rivals = peers.measure(family, best, options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
     shares = [telling(family, s, PROMPTS[domain][0], options.tokens) for domain, s in best.items()]
@@ -208,11 +210,14 @@ def report(options: Options) -> int:
         return finish(gpu.report(journal), options, journal)
     if options.suite == "shapes":
         return finish(shapes.report(options, journal), options, journal)
+    if options.suite == "precision":
+        return finish(precision.report(options, journal), options, journal)
     start = time.perf_counter()
+    dtype = getattr(torch, options.dtype) if options.dtype else None
     if options.target:
-        family = load_pair(options.target, *options.draft, device=options.device)
+        family = load_pair(options.target, *options.draft, dtype=dtype, device=options.device)
     else:
-        family = load(options.family, device=options.device)
+        family = load(options.family, dtype, options.device)
     setup = time.perf_counter() - start
     if family.target.device != "cpu":
         lane.KEPT = CYCLES  # else most runs would capture anew

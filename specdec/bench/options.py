@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-SUITES = ("embedded", "methods", "hub", "shapes", "gpu", "batch", "serving", "page", "visitors", "server")
-LONG = ("embedded", "methods", "hub", "shapes", "gpu")  # which keep each row as it is measured
+SUITES = (
+    "embedded", "methods", "hub", "precision", "shapes", "gpu", "batch", "serving", "page", "visitors", "server",
+)  # fmt: skip
+LONG = ("embedded", "methods", "hub", "precision", "shapes", "gpu")  # which keep each row as it is measured
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Options:
     server: str | None = None
     plain: str | None = None
     minutes: float | None = None
+    dtype: str | None = None
 
     def __post_init__(self) -> None:
         """ValueError for what belongs to another suite."""
@@ -35,6 +38,8 @@ class Options:
             raise ValueError("--target and --draft belong to --suite hub, which needs a target")
         if self.device != "cpu" and self.suite not in ("embedded", "methods", "hub"):
             raise ValueError("--device belongs to --suite embedded, methods or hub; gpu and shapes choose theirs")
+        if self.dtype and self.suite not in ("embedded", "methods", "hub"):
+            raise ValueError("--dtype belongs to --suite embedded, methods or hub; precision measures them all")
         if self.minutes is not None and self.suite not in LONG:
             raise ValueError(f"--minutes belongs to the long suites: {', '.join(LONG)}")
         if (self.suite == "server") is not bool(self.server) or (self.plain and not self.server):

@@ -19,7 +19,9 @@ NAMES = ("drafter", "domain", "temperature")
 
 PAGES = {
     "README.md": ["headline", "trust"],
-    "docs/results.md": ["headline", "machines", "measured", "methods", "equal", "batch", "serving", "tuned"],
+    "docs/results.md": [
+        "headline", "machines", "measured", "methods", "equal", "batch", "precision", "serving", "tuned",
+    ],  # fmt: skip
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers"],
     "docs/trust.md": ["trust_short", "trust_long"],
@@ -46,6 +48,7 @@ def blocks(root: Path) -> dict[str, str]:
         "equal": at_equal_depth(every),
         "tuned": tuned(every, read(results / "families" / "tuned.json")),
         "batch": batch(read(results / "batch.json")),
+        "precision": precision(read(results / "precision.json")),
         "serving": serving(read(results / "serving.json")),
         "servers": servers(read(results / "servers.json")),
         "trust": trust.headline(tried),
@@ -188,6 +191,30 @@ def batch(report: Any) -> str:
     kept = [f"{context}, K = {k}: {cells[context, k, batches[0]]['tau']:.2f}" for context in contexts for k in ks]
     told = f"Measured on {about}. τ with texts of {'; '.join(kept)}."
     return "\n".join([*table, "", f"{told} Texts identical to plain decoding's: {'all' if same else 'NOT ALL'}."])
+
+
+def precision(report: Any) -> str:
+    """A line an engine and precision: plain, then with drafts, over our plain decoding in float32; by place."""
+    rows, places = report["rows"], places_of(report["rows"])
+    head = ["weights", "engine", *(f"{domain}, T = {temperature:g}" for temperature, domain in places), "law moved"]
+    table = [line(head), line("---" for _ in head)]
+    for engine, bits in dict.fromkeys((row["engine"], row["precision"]) for row in rows):
+        cells = []
+        for place in places:
+            here = [
+                r
+                for r in rows
+                if (r["engine"], r["precision"], r["temperature"], r["domain"]) == (engine, bits, *place)
+            ]
+            plain = next(r for r in here if r["method"] == "plain")
+            best = max((r for r in here if r["method"] != "plain"), key=lambda r: r["ratio"])
+            cells.append(f"{plain['ratio']:.2f} → {best['ratio']:.2f} (`{best['method']}`, {best['k']})")
+        moved = f"{report['law_moved'].get(bits, 0):.3f}" if engine == "specdec" else "–"
+        table.append(line([bits, engine, *cells, moved]))
+    made, told = report["machine"], report["provenance"]
+    where = [made["cpu"], f"{made['cores']} cores", told["measured"][:10], f"commit {told['commit']}"]
+    where += [f"llama.cpp {report['llama_cpp']}"] if report["llama_cpp"] else []
+    return "\n".join([*table, "", f"{', '.join(where)}."])
 
 
 def serving(report: Any) -> str:

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from ..methods import EMBEDDED, RULES, TUNED
+from ..methods import EMBEDDED, ROUNDED, RULES, TUNED
 
 Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["bfloat16", "float32", "int8"]
 
 
 def app(
@@ -74,7 +75,7 @@ def begin_with(pair: str | None, target: str | None, draft: list[str], universal
     if pair and target:
         raise ValueError("--pair and --target name two pairs; give one of them")
     chosen = presets.written(target, draft, universal) if target else pair or presets.hosts()
-    if chosen not in (EMBEDDED, TUNED) and presets.named(chosen) is None:
+    if chosen not in (EMBEDDED, TUNED, *ROUNDED) and presets.named(chosen) is None:
         raise ValueError(
             f"{chosen} is no pair; name one of {', '.join(presets.PRESETS)}, or write 'TARGET + DRAFT' with "
             "names on the Hub (OWNER/MODEL) or folders"
@@ -94,6 +95,9 @@ def trace(
 
 def certify(
     text: Annotated[str, Option(help="certify the embedded models after this text, too")] = "",
+    dtype: Annotated[
+        Precision | None, Option(help="of --text: against the law of the target in that precision")
+    ] = None,
     record: Annotated[bool, Option("--record", help="write what the page shows before anybody samples")] = False,
     server: Annotated[str, Option(help="instead: is the server at this address lossless?")] = "",
     plain: Annotated[str, Option(help="of --server: one that serves the same model without speculation")] = "",
@@ -114,9 +118,13 @@ def certify(
         return examine(server, plain, target, draft, draws, temperature, json)
     if plain or target or draft or json:
         raise ValueError("--plain, --target, --draft and --json belong to a --server")
+    if dtype and (record or not text):
+        raise ValueError("--dtype belongs to a --text; what the page shows is recorded in float32")
+    import torch
+
     from ..proof.certify import print_all
 
-    return print_all(text, record)
+    return print_all(text, record, getattr(torch, dtype) if dtype else None)
 
 
 def prove(
@@ -151,7 +159,8 @@ def record(
 
 def bench(
     suite: Annotated[
-        str, Option(help="embedded, methods, hub, shapes, gpu, batch, serving, page, visitors, server")
+        str,
+        Option(help="embedded, methods, hub, precision, shapes, gpu, batch, serving, page, visitors, server"),
     ] = "embedded",
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
     target: Annotated[str | None, Option(help="of --suite hub: a model's name on the Hub, or a folder")] = None,
@@ -165,6 +174,9 @@ def bench(
     pairs: Annotated[list[str], Option(help="of --suite shapes: which models")] = [],  # noqa: B006
     server: Annotated[str | None, Option(help="of --suite server: its address")] = None,
     plain: Annotated[str | None, Option(help="of --suite server: the same model without speculation")] = None,
+    dtype: Annotated[
+        Precision | None, Option(help="of embedded, methods, hub: the target's, another law in each")
+    ] = None,
     minutes: Annotated[float | None, Option(help="of long suites: then begin nothing more; go on with --json")] = None,
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""
@@ -172,7 +184,7 @@ def bench(
 
     options = Options(
         suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, tuple(pairs), server,
-        plain, minutes,
+        plain, minutes, dtype,
     )  # fmt: skip
     from ..bench.__main__ import report
 

@@ -21,9 +21,15 @@ from ..methods import EMBEDDED, EXIT, RULES
 from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
 from ..types import SamplingParams
+from .commands import Precision
 
 DEFAULTS = SamplingParams()
 KEY = "SPECDEC_SERVER_KEY"
+ABOUT = {
+    "float32": "float32",
+    "bfloat16": "bfloat16: greedy texts may part at near-ties",
+    "int8": "int8: another target than float32's; greedy texts may part at near-ties",
+}
 # Background colours of the page's palette, always with a mark: colour is never the only sign.
 STYLES = {
     "accepted": ("48;5;151;38;5;16", "✓"),
@@ -61,7 +67,9 @@ def run(
     ] = [],  # noqa: B006
     universal: Annotated[bool, Option("--universal", help="draft models may have a tokenizer of their own")] = False,
     exit_layer: Annotated[int, Option(help="offer early_exit of --target at this layer (Llama, Qwen, …)")] = 0,
-    dtype: Annotated[Literal["bfloat16", "float32"] | None, Option(help="[default: what is fastest here]")] = None,
+    dtype: Annotated[
+        Precision | None, Option(help="of the target, another law in each; int8: its matrices [default: by its size]")
+    ] = None,
     device: Annotated[Literal["auto", "cpu", "cuda"], Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
     peer: Annotated[Literal["transformers"] | None, Option(help="one more lane: its own assisted generation")] = None,
     server: Annotated[
@@ -120,7 +128,7 @@ def run(
     chosen = drafter or next(iter(trained), "prompt_lookup")
     events = race(models, prompt, chosen, k, params, rule=rule, peer=bool(peer))
     header = trace.live_header(prompt, models.describe(), kind, bool(peer))
-    kept = as_lines(header, events) if as_json else as_text(prompt, events)
+    kept = as_lines(header, events) if as_json else as_text(prompt, events, models.precision)
     return kept_as(save, header, kept)
 
 
@@ -168,7 +176,7 @@ def as_lines(header: Header, events: Iterable[Event]) -> list[Event]:
     return kept
 
 
-def as_text(prompt: str, events: Iterable[Event]) -> list[Event]:
+def as_text(prompt: str, events: Iterable[Event], precision: str = "") -> list[Event]:
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     sys.stdout.write(prompt)
     kept: list[Event] = []
@@ -177,7 +185,7 @@ def as_text(prompt: str, events: Iterable[Event]) -> list[Event]:
         if getattr(event, "lane", "") == "speculative":
             sys.stdout.write(render(event, kept, colour))
         sys.stdout.flush()
-    print("\n\n" + report(kept))
+    print("\n\n" + report(kept, precision))
     return kept
 
 
@@ -206,8 +214,8 @@ def styled(piece: str, status: str, colour: bool) -> str:
     return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
 
 
-def report(events: Sequence[Event]) -> str:
-    """The figures, one a line, with their units."""
+def report(events: Sequence[Event], precision: str = "") -> str:
+    """The figures, one a line, with their units, and what they are about. Of a server no precision is known."""
     comparison = Comparison.of(events)
     spec, plain = comparison.speculative, comparison.plain
     rows = [
@@ -235,6 +243,8 @@ def report(events: Sequence[Event]) -> str:
     if started is not None:
         kept = "lossless" if started.lossless else "LOSSY: the text no longer follows the target's law"
         lines.insert(0, f"{'verification':<28}{started.rule}, {kept}")
+    if precision:
+        lines.insert(0, f"{'target in':<28}{ABOUT.get(precision, precision)}")
     if who := Counter(e.drafter for e in events if isinstance(e, Drafted) and e.drafter):
         drafted = ", ".join(f"{name} {count}" for name, count in who.most_common())
         lines.append(f"{'cycles by drafter':<28}{drafted}, nobody {spec.cycles - who.total()}")

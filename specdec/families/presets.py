@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..methods import DEFAULT, EMBEDDED, TUNED, WRAPPERS
+from ..methods import DEFAULT, EMBEDDED, ROUNDED, TUNED, WRAPPERS
 from .hub import MORE
 
 BESIDE, OTHERWISE = " + ", "~"
@@ -123,4 +123,4 @@ def allowed() -> tuple[str, ...] | None:
     if said is None and not is_public():
         return None
     names = dict.fromkeys(name.strip() for name in (hosts(), *(said or "").split(",")))
-    return tuple(name for name in names if name not in ("", EMBEDDED, TUNED))
+    return tuple(name for name in names if name not in ("", EMBEDDED, TUNED, *ROUNDED))

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
 from ..figures import machine
-from ..methods import adapted, AMONG, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part
+from ..methods import adapted, AMONG, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
 from ..models.config import FAMILIES
@@ -30,7 +30,7 @@ from ..types import Costs
 from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
-FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}
+FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}  # and EMBEDDED of all in ROUNDED
 SMALL = 100_000_000  # bytes of weights as stored
 # Cores left to others. Threads of one product wait for each other, and one that loses its core to a browser holds up
 # all: on two cores a run with two threads, beside the page that drew it, was five times slower than with one.
@@ -129,6 +129,11 @@ class Family:
             return self.chat.tokens(text, self.tokenizer)
         return [*self.prefix, *self.tokenizer.encode(text, add_special_tokens=False).ids]
 
+    @property
+    def precision(self) -> str:
+        """What the target's matrices hold: float32, bfloat16, int8. Each is a target of its own, with its own law."""
+        return called_in(torch.int8 if self.target.eight_bit else self.target.dtype)
+
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts for labels."""
         facts: dict[str, Any] = {"family": self.name, "target": facts_of(self.target)}
@@ -136,10 +141,14 @@ class Family:
         if self.chat is not None:
             facts["chat"] = [self.chat.before, self.chat.after]
         return facts | {
-            "dtype": str(self.target.dtype).removeprefix("torch."),
+            "dtype": self.precision,
             "device": self.target.device,
             "threads": self.threads,
         }
+
+
+def called_in(dtype: torch.dtype | None) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def facts_of(model: Target) -> dict[str, Any]:
@@ -150,10 +159,15 @@ def facts_of(model: Target) -> dict[str, Any]:
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
     """The family of that name or folder, or a pair (`presets.named`), loaded at the first call.
 
-    `device` is "cpu", "cuda" or "auto" (`resolved`); `dtype` None picks what is fastest there. One pair is kept: the
-    next takes its place in memory.
+    `device` is "cpu", "cuda" or "auto" (`resolved`); `dtype` None picks what is fastest there without rounding a small
+    model. One pair is kept: the next takes its place in memory. torch.int8 keeps the target's matrices in 8 bits; like
+    bfloat16 it makes another target, with another law. ValueError where it cannot be had: on a GPU, and for models
+    that transformers runs. The embedded family has a name in each precision (`ROUNDED`), by which it loads as well.
     """
     device = resolved(device)
+    dtype = dtype or getattr(torch, ROUNDED.get(name, ""), None)
+    if (rounded := f"{name}:{called_in(dtype)}") in ROUNDED:
+        name = rounded
     with _lock:
         if (name, dtype, device) not in _loaded:
             if pair := presets.named(name):
@@ -165,10 +179,19 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
                 )  # fmt: skip
                 family.name = name
             else:
-                folder = FOLDERS.get(name) or Path(name)
+                folder = EMBEDDED if name in ROUNDED else FOLDERS.get(name) or Path(name)
                 family = read(folder, name, dtype or fastest_dtype(folder / "target", device), device)
             _loaded[name, dtype, device] = family
         return _loaded[name, dtype, device]
+
+
+def computed_in(dtype: torch.dtype, device: str) -> tuple[torch.dtype, bool]:
+    """What a target of that precision computes in, and whether its matrices are kept in 8 bits."""
+    if dtype != torch.int8:
+        return dtype, False
+    if torch.device(device).type != "cpu":
+        raise ValueError("8 bits are offered on a CPU alone; leave out --dtype int8, or --device")
+    return torch.float32, True
 
 
 def resolved(device: str) -> str:
@@ -194,11 +217,12 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     words = (folder.parent if tuned else folder) / "tokenizer"
     with naming(words):
         tokenizer = published.read_tokenizer(words)
-    eight_bit = device == "cpu" and EightBit.pays()  # for drafts alone: the target keeps every bit
+    dtype, rounded = computed_in(dtype, device)
+    eight_bit = device == "cpu" and EightBit.pays()  # of drafts, whatever the target keeps
     drafts = {
         name: Transformer.load(path, dtype, device, eight_bit) for name, path in draft_folders(folder, tuned).items()
     }
-    family = Family(name, Transformer.load(folder / "target", dtype, device), tokenizer, drafts)
+    family = Family(name, Transformer.load(folder / "target", dtype, device, rounded), tokenizer, drafts)
     family.drafters |= heads(folder, family.target, eight_bit)
     return at_its_fastest(family)
 
@@ -239,7 +263,8 @@ def load_pair(
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)
     with called({place: str(source) for source, place in zip((target, *drafts), (folder, *others), strict=True)}):
-        model = published.load_model(folder, dtype, device)
+        number, rounded = computed_in(dtype, device)
+        model = published.load_model(folder, number, device, rounded)
         with naming(folder):
             tokenizer, end_tokens = published.read_tokenizer(folder), published.end_tokens(folder)
             around = chat.read(folder)
@@ -281,7 +306,8 @@ def check_room(name: str, folders: Sequence[Path], dtype: torch.dtype, device: s
     """ValueError where the weights do not fit into free memory."""
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     stored = sum(file.stat().st_size for folder in folders for file in folder.glob("*.safetensors"))
-    needed = hub.MORE * stored * dtype.itemsize / torch.bfloat16.itemsize  # published weights have 16 bits
+    wide = torch.bfloat16.itemsize  # as published weights are; in 8 bits, the embeddings are kept in 32
+    needed = hub.MORE * stored * max(dtype.itemsize, wide) / wide
     if free is not None and needed > free:
         raise hub.too_large(name, needed, free)
 

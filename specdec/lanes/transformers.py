@@ -46,7 +46,8 @@ def assisted(task: Task) -> Generator[Event, None, None]:
     ValueError for a drafter that assisted generation has no counterpart of.
     """
     draft = counterpart(task)
-    checkpoint(task.target)
+    if checkpoint(task.target)[0].eight_bit:
+        raise ValueError("transformers has no target in these 8 bits: leave out the peer, or choose another precision.")
     return in_turns(lambda tell: Run(task, tell).generate(draft))
 
 

@@ -1,28 +1,32 @@
 """How a model keeps its matrices, and multiplies by them.
 
-Plain ones lie [in, out], in memory in either order. On a CPU a wide matrix in float32 is kept as oneDNN's kernels read
-it, and a draft's may be kept in 8 bits.
+Plain ones lie [in, out], in memory in either order. On a CPU they are kept as oneDNN's kernels read them where that is
+faster, and may be rounded to 8 bits.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import addmm, mm, Tensor
 
+from .device import multiplies_bfloat16
 from .layout import outputs_first
 
 LANES = 32  # torch's kernel for 8 bits reads this many inputs at once, even past the end of a row
-WIDE = 2**17  # entries: calling oneDNN costs about 10 µs more than calling MKL
+WIDE = 2**17  # entries, in float32: below, calling oneDNN costs more than MKL's product
 FEW = 16  # rows that it is packed for: a check has fewer, or a few more
+ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # torch's door to it; some builds lack it
 
 
 class EightBit(NamedTuple):
     """A matrix in 8 bits: the weights of every output times a scale. A quarter of float32's bytes to read.
 
     Reading its weights is most of what a small draft costs. Rounding them changes what is drafted, hardly how much of
-    it is kept, and never the law of the text.
+    it is kept, and never the law of the text. A target in 8 bits is another target, with a law of its own. Its inputs
+    are rounded to bfloat16, each by itself: one scale for the inputs of a pass would let a draft's rows change the
+    law that judges it.
     """
 
     weights: Tensor  # int8 [out, in]
@@ -38,27 +42,33 @@ class EightBit(NamedTuple):
         """Whether torch has a fast kernel for it here: elsewhere it was seven times slower than float32."""
         return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
+    def wide(self) -> Tensor:
+        """The same numbers in float32.  # [out, in]"""
+        return self.weights * self.scales.float()[:, None]
+
 
 class Prepacked(NamedTuple):
-    """A matrix in the order of oneDNN's kernels, as torch.compile's freezing keeps it.
+    """A matrix in the order that oneDNN chose for it, as torch.compile's freezing keeps it.
 
-    A product with six rows took a third of MKL's time here, one with a single row two thirds.
+    In float32 a wide one's product with six rows took a third of MKL's time here, with a single row two thirds. In
+    bfloat16 five rows cost little more than one; packed anew in every call it takes twice as long.
     """
 
-    weights: Tensor
+    packed: Tensor  # opaque
 
     @classmethod
-    def of(cls, matrix: Tensor) -> Prepacked:  # float32 [out, in]
+    def of(cls, matrix: Tensor) -> Prepacked:  # float32 or bfloat16 [out, in]
         return cls(torch.ops.mkldnn._reorder_linear_weight(matrix.contiguous(), FEW))
 
     @staticmethod
     def pays(matrix: Tensor) -> bool:
         """For this [out, in], with this torch, on this machine."""
-        return (
-            matrix.device.type == "cpu" and matrix.dtype == torch.float32 and matrix.numel() >= WIDE
-            and torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
-            and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
-        )  # fmt: skip
+        if matrix.device.type != "cpu" or ONEDNN is None or not torch.backends.mkldnn.is_available():
+            return False
+        if matrix.dtype == torch.bfloat16:
+            return multiplies_bfloat16("cpu")
+        wide = matrix.dtype == torch.float32 and matrix.numel() >= WIDE
+        return wide and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
 Matrix = Tensor | EightBit | Prepacked
@@ -67,7 +77,10 @@ Matrix = Tensor | EightBit | Prepacked
 def kept(matrix: Tensor, dtype: torch.dtype, device: str, eight_bit: bool) -> Matrix:
     """[out, in] as it is multiplied fastest: in 8 bits where its width allows it, else packed, else [in, out]."""
     if eight_bit and matrix.shape[1] % LANES == 0:
-        return EightBit.of(matrix)
+        eight = EightBit.of(matrix)
+        if EightBit.pays():
+            return eight
+        matrix = eight.wide()  # the law of 8 bits at the speed of `dtype`
     matrix = matrix.to(device, dtype)
     if Prepacked.pays(matrix):
         return Prepacked.of(matrix)
@@ -80,7 +93,7 @@ def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
         return mm(x, matrix) if added is None else addmm(added, x, matrix)
     product: Tensor
     if isinstance(matrix, Prepacked):
-        product = torch.ops.mkldnn._linear_pointwise(x, matrix.weights, None, "none", [], "")
+        product = ONEDNN(x, matrix.packed, None, "none", [], "")
     else:
         product = torch._weight_int8pack_mm(x.bfloat16(), *matrix).to(x.dtype)  # fast in bf16 only
     return product if added is None else added + product

@@ -56,7 +56,8 @@ class Transformer:
     def __init__(
         self, config: Config, weights: Weights, dtype: torch.dtype, device: str = "cpu", eight_bit: bool = False
     ) -> None:
-        """With `eight_bit` the matrices are kept in 8 bits: for drafts, whose every law is as good as another."""
+        """With `eight_bit` the matrices are kept in 8 bits: drafts, whose every law is as good as another, or another
+        target."""
         settle(device)
         self.config, self.dtype, self.device, self.eight_bit = config, dtype, device, eight_bit
         self.on_cpu = torch.device(device).type == "cpu"

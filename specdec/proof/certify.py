@@ -23,12 +23,13 @@ from ..paths import ASSETS
 from .exact import closed_form, enumerated, LOSSLESS
 from .goodness_of_fit import distances, draws_beyond, is_red
 from .grammar_mistakes import PLANTED
-from .greedy import greedy, WINDOW
+from .greedy import greedy, NEAR_TIE, WINDOW
 from .mistakes import Mistake, MISTAKES
 from .pair import brief, embedded, guided_toy, ModelPair, toy
 from .sample import sample
 
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # where a sample is looked at
+EXACT = "float32"  # in it greedy texts are equal without exception
 NEWS = 0.25  # seconds between two reports of a growing sample
 LONGEST = 120.0  # seconds for a recorded sample that is red: each text that the target excludes needs a new row
 RECORDED, PROMPTS = ASSETS / "certificates.json", ASSETS / "prompts.json"
@@ -43,6 +44,7 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
     """The certificate as it grows: JSON-ready, with the sample as it stood at each of `DRAWS` up to `draws`."""
     told: dict[str, Any] = {
         "pair": pair.name,
+        "precision": pair.precision,
         "mistake": mistake.key if mistake else "",
         "draws": draws,
         "k": pair.k,
@@ -97,19 +99,25 @@ def line(told: dict[str, Any]) -> str:
     exact = told.get("exact")
     verdict = [closed["error"] is not None and closed["error"] <= LOSSLESS, not any(map(is_red, sampled))]
     verdict.append(same["equal"] == same["of"])
-    marks = " ".join("✓" if passed else "✗" for passed in verdict)
+    rounded = told["precision"] != EXACT
+    near = rounded and same["gap"] is not None and same["gap"] <= NEAR_TIE
+    marks = " ".join("✓" if passed else "✗" for passed in verdict[:-1])
+    marks += " ≈" if near else " ✓" if verdict[-1] else " ✗"
     tv = " ".join(f"{one[0]:.3f}" for one in sampled)
     more = f"  exact {exact['tv'][-1]:.3g}, draws needed {exact['needed'] or '–'}" if exact else ""
+    more += f"  {told['precision']}" if rounded else ""
+    more += f", a near-tie at token {same['equal'] + 1}: {same['gap']} apart" if near else ""
     return f"{told['pair']:9} {told['mistake'] or 'none':18} {marks}  error {closed['error']}  {tv}{more}"
 
 
-def print_all(text: str = "", write: bool = False) -> int:
+def print_all(text: str = "", write: bool = False, dtype: torch.dtype | None = None) -> int:
     """Print the certificates of the toy pair, free and under a grammar, and of the embedded models after `text`; 0.
 
-    `write` records them for the page, after the first story prompt where no text is given.
+    In another `dtype` the target is another, and its greedy texts may part at near-ties, which are told. `write`
+    records them for the page, after the first story prompt where no text is given.
     """
     text = text or (json.loads(PROMPTS.read_text(encoding="utf-8"))["story"][0] if write else "")
-    recorded = record([toy(), guided_toy(), *([embedded(text)] if text else [])])
+    recorded = record([toy(), guided_toy(), *([embedded(text, dtype)] if text else [])])
     if write:
         RECORDED.write_text(json.dumps(recorded, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
     return 0

@@ -16,6 +16,7 @@ from .mistakes import Mistake
 from .pair import brief, drafter_of, GREEDY_K, ModelPair
 
 WINDOW = 14  # tokens shown of each text
+NEAR_TIE = 0.25  # between two logits: bfloat16 has steps of 1/8 from 16 on, and each may round either way
 
 
 def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:

@@ -59,8 +59,9 @@ class FavouriteDraft(DraftModelDrafter):
 class ModelPair:
     """A target and its draft model after `text` of two tokens or more.
 
-    `coarse` gives both in bfloat16; the first `control` tokens of the text are control tokens, which are not shown.
-    A `grammar`, an expression over the pieces, begins with the text's last token.
+    `precision` is the target's, whose law is certified; `coarse` gives both models in bfloat16. The first `control`
+    tokens of the text are control tokens, which are not shown. A `grammar`, an expression over the pieces, begins with
+    the text's last token.
     K = 2 is the shortest draft that has a first token, a last one and a bonus.
     """
 
@@ -76,7 +77,9 @@ class ModelPair:
         coarse: Callable[[], tuple[LanguageModel[Any], LanguageModel[Any]]] | None = None,
         control: int = 0,
         grammar: str = "",
+        precision: str = "float32",
     ) -> None:
+        self.precision = precision
         self.name, self.text, self.params, self.piece, self.greedy = name, tuple(text), params, piece, greedy
         self.k, self.models, self.coarse = 2, (target, draft), coarse
         self.words, self.expression = self.text[control:], grammar
@@ -141,12 +144,13 @@ def guided_toy() -> ModelPair:
 
 
 @functools.lru_cache(2)
-def embedded(text: str) -> ModelPair:
+def embedded(text: str, dtype: torch.dtype | None = None) -> ModelPair:
     """The embedded family after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their law can be listed.
 
-    ValueError says what is wrong with the text.
+    In another `dtype` it is another target, and the law is its own: that of its plain rows. ValueError says what is
+    wrong with the text.
     """
-    family = zoo.load("embedded")
+    family = zoo.load("embedded", dtype)
     if family.draft is None:
         raise ValueError(Said("The embedded family has no draft model."))
     tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
@@ -154,7 +158,11 @@ def embedded(text: str) -> ModelPair:
         raise ValueError(Said("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most))
     params = SamplingParams(temperature=0.8, top_k=20)
     control, piece = len(family.prefix), family.pieces.piece
-    return ModelPair("embedded", family.target, family.draft, tokens, params, piece, GREEDY, coarse, control)
+    exact = family.precision == "float32"
+    return ModelPair(
+        "embedded", family.target, family.draft, tokens, params, piece, GREEDY, coarse if exact else None, control,
+        family.precision,
+    )  # fmt: skip
 
 
 @functools.cache

@@ -25,6 +25,7 @@ from ..proof.after_first import g_test_after_first
 from ..proof.cells import counts_in, laws_of_cells
 from ..proof.enumeration import JointLaw
 from ..proof.goodness_of_fit import g_test, GTest, SMALLEST
+from ..proof.greedy import NEAR_TIE
 from ..proof.pair import brief, CachedRows
 from ..proof.power import assumed_draft, power
 from ..proof.rows import counted_row, leaving_some, model_row, Row
@@ -40,7 +41,6 @@ DRAWS, BATCH = 3_000, 50  # texts at each context, and how many a request asks f
 CONTROL = 4  # where a law is known, the plain server is asked for one text in so many, to see that it is its law
 SINGLY = 10  # of the plain server's texts one in so many is asked for alone, to see that its law stays under load
 GREEDY = 64  # tokens of a greedy text
-NEAR_TIE = 0.25  # between two logits: bfloat16 has steps of 1/8 from 16 on, and each may round either way
 TOP = 20  # log-probabilities asked for; what vLLM grants by default
 LEAST = 1e-6  # a token's chance where none is told
 STRIDE = 1_000  # between the seeds of two requests: a server may seed the texts of one with seed, seed + 1, …

@@ -73,6 +73,14 @@ class LlamaCpp:
             texts.append(fields.ids(at(self._client.ask("/completion", body), "tokens")))
         return texts
 
+    def timed(self, prompt: Sequence[int], params: SamplingParams) -> tuple[tuple[int, ...], float]:
+        """A text's token ids, and the seconds that it took after the first one by the server's own clock."""
+        told = self._client.ask("/completion", self._body(prompt, params) | {"n_probs": 0, "return_tokens": True})
+        tokens, spent = fields.ids(at(told, "tokens")), at(told, "timings", "predicted_ms")
+        if type(spent) not in (int, float) or not spent > 0.0:
+            raise fields.unreadable("times")
+        return tokens, spent / 1e3
+
     def law(self, prompt: Sequence[int], params: SamplingParams, top: int) -> laws.Told:
         told = self._client.ask("/completion", self._body(prompt, params) | {"n_predict": 1, "n_probs": max(top, 1)})
         found = at(told, "completion_probabilities", 0, "top_probs")

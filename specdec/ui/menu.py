@@ -13,7 +13,7 @@ from typing import Any
 
 from ..families import presets
 from ..figures import machine
-from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, RULES, TUNED
+from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, ROUNDED, RULES, TUNED
 from ..traces.rulings import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, sentences, strings
 
@@ -28,9 +28,10 @@ MAX_PAIR = 300  # characters of two names
 def families() -> list[str]:
     """Ours, then the pairs that this host allows; those that need more memory than it has are left out.
 
-    Of ours those whose target is there; without any, the engine says what is missing.
+    Of ours those whose target is there; without any, the engine says what is missing. 8 bits are for a CPU.
     """
     ours = [name for name in TARGETS if name == EMBEDDED or (FAMILY / TARGETS[name]).is_dir()]
+    ours += [name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory()]
     allowed = presets.allowed()
     fitting = [name for name, preset in presets.PRESETS.items() if preset.needed(bytes_each()) <= memory()]
     chosen = [presets.hosts(), *fitting] if allowed is None else allowed
@@ -55,14 +56,20 @@ def is_pair(name: str) -> bool:
 
 def drafters(family: str = EMBEDDED) -> list[str]:
     """Those whose weights are there. The default is always named: without weights the engine says what is missing."""
-    if family in TARGETS:
-        return [name for name, method in METHODS.items() if family in method.families and is_there(name, family)]
+    if (own := stored(family)) in TARGETS:
+        return [name for name, method in METHODS.items() if own in method.families and is_there(name, own)]
     pair = presets.named(family) or presets.Pair(family)
     return [name for name in METHODS if name in (*pair.methods, *presets.ALWAYS)]
 
 
+def stored(family: str) -> str:
+    """The family whose files it is made of: another one only where it is rounded."""
+    return EMBEDDED if family in ROUNDED else family
+
+
 def family_name(family: str) -> str:
-    names = strings("page")["settings"]["targets"] | {name: words["name"] for name, words in strings("pairs").items()}
+    words = strings("page")["settings"]
+    names = words["targets"] | words["rounded"] | {name: words["name"] for name, words in strings("pairs").items()}
     return names.get(family, family)
 
 
@@ -71,6 +78,8 @@ def family_line(family: str) -> str:
     words, told = strings("page")["settings"], strings("pairs")
     if family in TARGETS:
         return sentences(words["target_lines"][family], words["target_note"] if presets.allowed() is None else "")
+    if family in ROUNDED:
+        return words["rounded_line"]
     preset = presets.PRESETS.get(family)
     if preset is None:
         return words["own_pair"]
@@ -93,7 +102,7 @@ def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
     words = strings("page")["settings"]
     lines = of_drafters("line") | (of_drafters("line_tuned") if family == TUNED else {})
     verdict = words["lossy" if rule in LOSSY else "lossless"]
-    costs = {name: cost(name) if family in TARGETS else "" for name in drafters(family)}
+    costs = {name: cost(name) if stored(family) in TARGETS else "" for name in drafters(family)}
     return {name: sentences(lines[name], costs[name], verdict) for name in costs}
 
 

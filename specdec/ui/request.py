@@ -10,7 +10,7 @@ from typing import Any
 from ..expression import compiled
 from ..families import presets
 from ..json_schema import expression_of
-from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, RULES, WRAPPERS
+from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, ROUNDED, RULES, WRAPPERS
 from ..types import has_half_characters, MAX_GRAMMAR, MAX_STOP_LENGTH, MAX_STOPS, Said, SamplingParams
 from .host import limits
 from .menu import drafters, families, has_peer, is_pair
@@ -63,7 +63,7 @@ def check(
         raise InputError(say("peer"))
     params = sampling(temperature, top_p, top_k, max_tokens, seed, stop, grammar)
     k = whole("k", k, 0, MAX_K)
-    peer = peer and has_peer(drafter) and k > 0
+    peer = peer and has_peer(drafter) and k > 0 and ROUNDED.get(family) != "int8"  # transformers has no such target
     if peer and params.grammar is not None:
         raise InputError(say("grammar_peer"))
     return RunRequest(readable(prompt), drafter, k, params, rule, family, peer)

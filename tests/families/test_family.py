@@ -154,10 +154,11 @@ def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family) -> Non
     assert compared >= 200
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8], ids=str)
 @pytest.mark.parametrize(("domains", "tokens"), [(1, 8), pytest.param(3, 40, marks=pytest.mark.long)])
-def test_in_bfloat16_texts_part_only_at_near_ties(domains: int, tokens: int) -> None:
+def test_in_few_bits_texts_part_only_at_near_ties(domains: int, tokens: int, dtype: torch.dtype) -> None:
     """The target gives slightly different logits for one row and for several; only a near-tie may turn on that."""
-    family = zoo.load("embedded", torch.bfloat16)
+    family = zoo.load("embedded", dtype)
     for prompts in list(PROMPTS.values())[:domains]:
         plain, fast = (greedy_ids(family, prompts[0], drafter, 4, tokens) for drafter in ("none", "draft_model"))
         parted = next((i for i, (a, b) in enumerate(zip(plain, fast, strict=True)) if a != b), None)
@@ -165,6 +166,22 @@ def test_in_bfloat16_texts_part_only_at_near_ties(domains: int, tokens: int) -> 
             text = family.encode(prompts[0]) + plain[:parted]
             best = family.target.forward(text, family.target.new_cache(200))[0].float().topk(2).values
             assert float(best[0] - best[1]) <= 2 * 2**-8 * float(best[0].abs())
+
+
+def test_in_eight_bits_it_is_another_target_and_says_so(exact: Family) -> None:
+    family, named = zoo.load("embedded", torch.int8), zoo.load("embedded:int8")
+    assert named is family and family.name == "embedded:int8"
+    assert (family.precision, exact.precision) == ("int8", "float32")
+    told = family.describe()
+    assert told["dtype"] == "int8" and told["target"]["weights"] == "int8" and told["threads"] == family.threads
+    assert list(family.drafters) == list(exact.drafters)
+    text = exact.encode(PROMPT)
+    p, q = (f.target.forward(text, f.target.new_cache(64)).softmax(-1) for f in (exact, family))
+    assert 1e-4 < float(0.5 * (p - q).abs().sum()) < 0.1
+    with pytest.raises(ValueError, match="no target in these 8 bits"):
+        race(family, PROMPT, peer=True)
+    with pytest.raises(ValueError, match="8 bits are offered on a CPU alone"):
+        zoo.computed_in(torch.int8, "cuda")
 
 
 def test_a_race_interleaves_by_the_clocks(exact: Family) -> None:

@@ -33,7 +33,7 @@ from specdec.drafters import Eagle3Drafter, Eagle3Head, MedusaDrafter, MedusaHea
 from specdec.engine import generate, Task
 from specdec.events import Committed, Failed
 from specdec.families import zoo
-from specdec.families.published import load_drafter
+from specdec.families.published import load_drafter, load_model
 from specdec.models.transformer import Transformer
 from specdec.proof.enumeration import output_law
 from specdec.proof.toys import run_loop
@@ -425,3 +425,9 @@ def test_the_terminal_runs_a_pair(folders: dict[str, Path], capsys: pytest.Captu
     assert not any("reason" in event and "where" in event for event in events)
     assert main(["w3", "--draft", str(folders["eagle3"])]) == 2
     assert "belong to a --target" in capsys.readouterr().err
+
+
+def test_eight_bits_are_for_our_own_decoder(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
+    with pytest.raises(ValueError, match="8 bits are for our own decoder"):
+        load_model(tmp_path, torch.float32, "cpu", eight_bit=True)

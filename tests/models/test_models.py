@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from specdec.models.config import Config
-from specdec.models.matrix import EightBit, linear
+from specdec.models.matrix import EightBit, linear, Prepacked
 from specdec.models.transformer import Transformer
 
 BASE: dict[str, Any] = {
@@ -217,3 +217,47 @@ def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -
     distance = float(0.5 * (laws[0] - laws[1]).abs().sum(-1).mean())
     assert 0.0 < distance < 0.02
     assert isinstance(models[1].head, EightBit) is rounded and models[0].parameters == models[1].parameters
+
+
+def test_without_a_kernel_for_eight_bits_the_same_numbers_are_kept_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elsewhere that kernel is far slower than float32. The law is the same up to the rounding of the inputs."""
+    config = transformers.LlamaConfig(**{**BASE, "intermediate_size": 96, "tie_word_embeddings": True})
+    weights, read = reference(config).state_dict(), Config.read(config.to_dict())
+
+    def law(eight_bit: bool, pays: bool) -> torch.Tensor:
+        monkeypatch.setattr(EightBit, "pays", lambda: pays)
+        model = Transformer(read, weights, torch.float32, eight_bit=eight_bit)
+        assert isinstance(model.layers[0].down, EightBit) is (eight_bit and pays)
+        return model.forward(TEXT, model.new_cache(64), rows=48).softmax(-1)
+
+    exact, eight, wide = law(False, True), law(True, True), law(True, False)
+    distances = [float(0.5 * (law - wide).abs().sum(-1).mean()) for law in (eight, exact)]
+    assert 1e-6 < distances[0] < 0.01 and distances[1] > 1e-5  # float32's law is another
+
+
+@pytest.mark.parametrize("shape", [(7, 32), (97, 64), (33, 100)])
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_sixteen_bits_multiply_as_torch_does(shape: tuple[int, int], rows: int) -> None:
+    if not Prepacked.pays(torch.zeros(shape, dtype=torch.bfloat16)):
+        pytest.skip("this processor does not multiply bfloat16")
+    torch.manual_seed(0)
+    matrix, x = torch.randn(shape), torch.randn(rows, shape[1]).bfloat16()
+    added = torch.randn(rows, shape[0]).bfloat16()
+    exact = x.float() @ matrix.bfloat16().float().T
+    packed = Prepacked.of(matrix.bfloat16())
+    assert linear(x, packed).dtype == torch.bfloat16
+    assert torch.allclose(linear(x, packed).float(), exact, rtol=2**-8, atol=0.02)
+    assert torch.allclose(linear(x, packed, added).float(), exact + added.float(), rtol=2**-7, atol=0.04)
+
+
+@pytest.mark.parametrize("pays", [True, False])
+def test_bfloat16_is_packed_where_the_processor_multiplies_it(pays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if pays and not Prepacked.pays(torch.zeros(8, 8, dtype=torch.bfloat16)):
+        pytest.skip("this processor does not multiply bfloat16")
+    monkeypatch.setattr(Prepacked, "pays", lambda matrix: pays and matrix.dtype == torch.bfloat16)
+    config = FAMILIES["llama tied"]
+    weights = reference(config).state_dict()
+    exact, rough = (Transformer(Config.read(config.to_dict()), weights, d) for d in (torch.float32, torch.bfloat16))
+    assert isinstance(rough.head, Prepacked) is pays
+    a, b = (model.forward(TEXT, model.new_cache(64), rows=48) for model in (exact, rough))
+    assert b.dtype == torch.bfloat16 and torch.allclose(a, b.float(), atol=0.05)

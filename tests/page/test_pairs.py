@@ -12,6 +12,7 @@ import toypairs
 from specdec.families import hub, presets
 from specdec.figures import machine
 from specdec.lanes.worker import Worker
+from specdec.methods import ROUNDED
 from specdec.ui import menu, session
 from specdec.ui.request import check, InputError
 from specdec.ui.tabs import race
@@ -118,8 +119,8 @@ def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
     monkeypatch.setenv("SPACE_ID", "somebody/specdec")
     monkeypatch.setenv("SPECDEC_PAIR", "a/b + c/d")
     assert check("Hi", family="a/b + c/d").family == "a/b + c/d"
-    assert menu.families() == ["embedded", "tuned", "a/b + c/d"]
-    with pytest.raises(InputError, match="must be one of: embedded, tuned, a/b"):
+    assert menu.families() == ["embedded", "tuned", *ROUNDED, "a/b + c/d"]
+    with pytest.raises(InputError, match="must be one of: embedded, tuned, embedded:bfloat16, embedded:int8, a/b"):
         check("Hi", family="smollm2-1.7b")
 
 

@@ -21,7 +21,7 @@ import toyrun
 
 from specdec import events
 from specdec.lanes.worker import WorkerDied
-from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, RULES, TUNED, WRAPPERS
+from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, ROUNDED, RULES, TUNED, WRAPPERS
 from specdec.traces import file as trace
 from specdec.ui import menu, request, results, session, text, turns
 from specdec.ui.components import drawn, theory
@@ -207,6 +207,20 @@ def test_a_tuned_target_has_drafters_of_its_own(family):
     assert menu.families()[:1] == ["embedded"] and "tuned" not in menu.families()
     with pytest.raises(request.InputError, match="The target must be one of: embedded"):
         request.check("Hi", family="tuned")
+
+
+def test_a_rounded_target_is_a_target_of_its_own_with_the_same_drafters(family, monkeypatch):
+    assert menu.families()[2:4] == [*ROUNDED]
+    words = text.strings("page")["settings"]
+    assert words["rounded"].keys() == ROUNDED.keys()
+    for name in ROUNDED:
+        assert menu.drafters(name) == menu.drafters()
+        assert menu.drafter_lines("rejection", name) == menu.drafter_lines("rejection")
+        assert menu.family_name(name) == words["rounded"][name] and "another target" in menu.family_line(name)
+        asked = request.check("Hi", family=name, peer=True)
+        assert asked.family == name and asked.peer is (name != "embedded:int8")  # transformers has no such 8 bits
+    monkeypatch.setattr(menu.machine, "gpu_memory", lambda: 2**34)
+    assert "embedded:int8" not in menu.families() and "embedded:bfloat16" in menu.families()
 
 
 def switch_of(demo):

@@ -294,6 +294,31 @@ def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> No
 
 
 @real_models
+@pytest.mark.parametrize("dtype", [torch.int8, pytest.param(torch.bfloat16, marks=pytest.mark.long)], ids=str)
+def test_in_few_bits_the_law_is_that_of_the_target_in_those(dtype: torch.dtype) -> None:
+    """Drafting moves no law, whatever the target is; quantising has moved it, so float32's rows would not do."""
+    exact, pair = (certify.embedded("Once upon a time there was a", one) for one in (None, dtype))
+    assert pair.precision == str(dtype).removeprefix("torch.") and exact.precision == "float32"
+    for one in (exact, pair):
+        one.params = replace(one.params, top_k=6)
+    assert closed_form(pair, None)["error"] < 1e-12
+    assert closed_form(pair, MISTAKES["from_target"])["error"] > 1e-3
+    assert float((pair.row() - exact.row()).abs().max()) > 1e-4
+    certify.embedded.cache_clear()
+
+
+def test_a_near_tie_is_told_as_one_in_few_bits_alone() -> None:
+    told = {
+        "pair": "embedded", "precision": "int8", "mistake": "", "closed": {"error": 0.0}, "sampled": [[100, []]],
+        "greedy": {"equal": 7, "of": 48, "gap": 0.0625},
+    }  # fmt: skip
+    assert "✓ ✓ ≈" in certify.line(told) and "a near-tie at token 8: 0.0625 apart" in certify.line(told)
+    assert "✓ ✓ ✗" in certify.line(told | {"precision": "float32"})
+    assert "✓ ✓ ✗" in certify.line(told | {"greedy": {"equal": 7, "of": 48, "gap": 0.5}})
+    assert "✓ ✓ ✓  error" in certify.line(told | {"greedy": {"equal": 48, "of": 48, "gap": None}})
+
+
+@real_models
 @pytest.mark.parametrize(("top_k", "tokens"), [(6, 16), pytest.param(20, 48, marks=pytest.mark.long)])
 def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> None:
     """The page's pair is the larger one; the smaller law is a part of it."""

@@ -5,6 +5,7 @@ const { speculative, plain, peerOf, isOver, wasStopped, atEnd, isServed, grammar
 const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"), { counted, lines, nameOf } = require("./served.js");
 
 const LONGEST = 300; // characters of a grammar that a card shows
+const PRECISIONS = ["bfloat16", "int8"]; // each makes another target of the same weights
 
 function figures(W, root, part, S) {
   function heading() {
@@ -17,7 +18,7 @@ function figures(W, root, part, S) {
     const pair = target && draft ? words(W.meta.pair, { target, draft }) : target ? words(W.meta.target_only, { target }) : "";
     const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(S.run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
     const server = (models.server || {}).model ? words(W.server.model, { model: models.server.model }) : "";
-    write(part.meta, "textContent", [W.kind[head.kind || ""] || head.kind, server, pair, placeOf(W, models, machine), pace].filter(Boolean).join(" · "));
+    write(part.meta, "textContent", [W.kind[head.kind || ""] || head.kind, server, pair, PRECISIONS.includes(models.dtype) ? W.meta[models.dtype] : "", placeOf(W, models, machine), pace].filter(Boolean).join(" · "));
     counted(W, part.counted, speculative(S.run));
     bound(grammarOf(started));
     root.toggleAttribute("data-lossy", started.lossless === false);

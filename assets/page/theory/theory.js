@@ -6,7 +6,7 @@
 const KIT = require("../race/player.js");
 const { expectedTokens, expectedAccepted, acceptedDistribution, throughput, speedup, growing, bestK, breakEven, wilson } = require("./formulas.js");
 const { ofRun, predicted } = require("./measured.js"), { axes, times, range, path, dot, headRow, barCell } = require("./axes.js");
-const { opening } = require("./opening.js"), { memoryWall } = require("./wall.js"), { claimsOf } = require("./claims.js");
+const { opening } = require("./opening.js"), { memoryWall } = require("./wall.js"), { claimsOf } = require("./claims.js"), { quantiseOrDraft } = require("./precision.js");
 
 const LARGEST = 16, BENDS = [0.5, 0.6, 0.7, 0.8, 0.9]; // the deepest draft; the grey curves
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
@@ -276,6 +276,7 @@ function mount(element, props) {
   }
 
   furniture();
+  quantiseOrDraft(W, part, JSON.parse(props.precision));
   listen();
   measure();
 }

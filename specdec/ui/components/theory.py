@@ -15,6 +15,7 @@ COLUMNS = (
     "drafter domain temperature k alpha alpha_by_position draft_acceptance_rate tau draft_cost verify_cost overhead"
     " measured_speedup"
 ).split()
+LANES = "engine precision method domain temperature k ratio".split()
 
 
 def theory() -> gr.HTML:
@@ -24,6 +25,7 @@ def theory() -> gr.HTML:
         hardware=read_json(ASSETS / "hardware.json"),
         results=results(),
         batches=batches(),
+        precision=precision(),
     )
 
 
@@ -33,7 +35,7 @@ def results() -> list[dict[str, Any]]:
     return [
         {
             "machine": one.get("machine", {}),
-            "rows": [{name: row.get(name) for name in COLUMNS} for row in one["rows"]],
+            "rows": [{name: row.get(name) for name in COLUMNS} for row in one["rows"] if "drafter" in row],
         }
         for one in reports
         if one.get("rows")
@@ -47,3 +49,18 @@ def batches() -> dict[str, Any]:
         return {}
     made = report.get("provenance", {}).get("measured", "")
     return {"machine": report.get("machine", {}), "points": report["points"], "measured": made}
+
+
+def precision() -> dict[str, Any]:
+    """What the bench measured in several precisions; no rows where it did not."""
+    report = read_json(recorded.RESULTS / "precision.json")
+    made = report.get("provenance", {})
+    return {
+        "rows": [{name: row.get(name) for name in LANES} for row in report.get("rows", [])],
+        "machine": report.get("machine", {}),
+        "law_moved": report.get("law_moved", {}),
+        "llama_cpp": report.get("llama_cpp"),
+        "tokens": report.get("tokens"),
+        "measured": made.get("measured", ""),
+        "commit": made.get("commit", ""),
+    }

@@ -12,7 +12,7 @@ import gradio as gr
 from markdown_it import MarkdownIt
 
 from ...families import presets
-from ...methods import EMBEDDED, RULES
+from ...methods import EMBEDDED, ROUNDED, RULES
 from .. import link, menu, session, watch
 from ..components.engine import check_server, Engine, engine, SERVER
 from ..components.notice import ended, notice, tell
@@ -132,11 +132,18 @@ def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
     """The lines follow the choices, in the browser: whether a drafter is lossless depends on the rule, too."""
-    drafters = {one: {name: menu.drafter_lines(name, one) for name in RULES} for one in (*menu.families(), "")}
-    lines = json.dumps([drafters, strings("page")["settings"]["rule_lines"], menu.peer_lines()])
+    drafters = {
+        one: {name: menu.drafter_lines(name, one) for name in RULES}
+        for one in (*menu.families(), "")
+        if one not in ROUNDED
+    }
+    lines = json.dumps(
+        [drafters, strings("page")["settings"]["rule_lines"], menu.peer_lines(), dict.fromkeys(ROUNDED, EMBEDDED)]
+    )
     tell = f"""(drafter, rule, family) => {{
-        const [drafters, rules, peers] = {lines}, info = (text) => ({{ __type__: "update", info: text || "" }});
-        return [info((drafters[family] || drafters[""])[rule][drafter]), info(rules[rule]), info(peers[drafter])];
+        const [drafters, rules, peers, same] = {lines}, info = (text) => ({{ __type__: "update", info: text || "" }});
+        const known = drafters[same[family] || family] || drafters[""];
+        return [info(known[rule][drafter]), info(rules[rule]), info(peers[drafter])];
     }}"""
     for chosen in (drafter, rule):
         chosen.change(None, [drafter, rule, family], [drafter, rule, peer], js=tell, **PRIVATE)

@@ -58,3 +58,16 @@ test("a law at a temperature, and how far two overlap", () => {
   assert.equal(theory.overlap([1, 0], [0, 1]), 0);
   close(theory.overlap([0.5, 0.5], [0.75, 0.25]), 0.75, "overlap");
 });
+
+test("of every text the fastest way to draft counts, and a cell that was not measured whole is empty", () => {
+  const { cellOf, middleOf } = require(path.join(folder, "precision.js"));
+  const row = (domain, method, ratio, precision = "int8") => ({ engine: "specdec", precision, method, domain, temperature: 0, ratio });
+  const rows = [row("story", "plain", 2), row("code", "plain", 1.5), row("facts", "plain", 1.75), row("story", "block", 3), row("story", "draft_model", 2.5), row("code", "draft_model", 1), row("facts", "draft_model", 4)];
+  const drafted = cellOf({ rows }, "specdec", "int8", 0, true);
+  assert.deepEqual(drafted.map(({ domain, method, ratio }) => [domain, method, ratio]), [["story", "block", 3], ["code", "draft_model", 1], ["facts", "draft_model", 4]]);
+  assert.equal(middleOf(drafted), 3);
+  assert.equal(middleOf(cellOf({ rows }, "specdec", "int8", 0, false)), 1.75);
+  assert.equal(middleOf(drafted.slice(0, 2)), 2);
+  for (const other of [["specdec", "int8", 0.8], ["specdec", "float32", 0], ["llama.cpp", "int8", 0]]) assert.deepEqual(cellOf({ rows }, ...other, false), []);
+  assert.deepEqual(cellOf({ rows: [...rows, row("poem", "plain", 1)] }, "specdec", "int8", 0, true), []);
+});
