@@ -20,7 +20,15 @@ NAMES = ("drafter", "domain", "temperature")
 PAGES = {
     "README.md": ["headline", "trust"],
     "docs/results.md": [
-        "headline", "machines", "measured", "methods", "equal", "batch", "precision", "serving", "tuned",
+        "headline",
+        "machines",
+        "measured",
+        "methods",
+        "equal",
+        "batch",
+        "precision",
+        "serving",
+        "tuned",
     ],  # fmt: skip
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers"],
