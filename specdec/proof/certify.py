@@ -83,13 +83,17 @@ def record(pairs: Sequence[ModelPair], seed: int = 11) -> dict[str, Any]:
     return recorded
 
 
+def passed(told: dict[str, Any]) -> list[bool]:
+    """What the three checks say of a certificate whose sample has been looked at: closed form, sample, greedy text."""
+    error, same = told["closed"]["error"], told["greedy"]
+    sampled = not any(map(is_red, told["sampled"][-1][1]))
+    return [error is not None and error <= LOSSLESS, sampled, same["equal"] == same["of"]]
+
+
 def line(told: dict[str, Any]) -> str:
     """One certificate for a terminal."""
-    closed, sampled, same = told["closed"], told["sampled"][-1][1], told["greedy"]
-    exact = told.get("exact")
-    verdict = [closed["error"] is not None and closed["error"] <= LOSSLESS, not any(map(is_red, sampled))]
-    verdict.append(same["equal"] == same["of"])
-    marks = " ".join("✓" if passed else "✗" for passed in verdict)
+    closed, sampled, exact = told["closed"], told["sampled"][-1][1], told.get("exact")
+    marks = " ".join("✓" if check else "✗" for check in passed(told))
     tv = " ".join(f"{one[0]:.3f}" for one in sampled)
     more = f"  exact {exact['tv'][-1]:.3g}, draws needed {exact['needed'] or '–'}" if exact else ""
     return f"{told['pair']:9} {told['mistake'] or 'none':18} {marks}  error {closed['error']}  {tv}{more}"
