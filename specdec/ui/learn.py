@@ -85,6 +85,8 @@ def learned(kind: Any, drafter: Any, ran: Any) -> Iterator[tuple[Any, ...]]:
             yield (same,) * 7  # a place where a visitor who left is noticed
         else:
             state = json.loads(item.text)
+            if state["phase"] == "done":  # its news follows
+                continue
             due = time.monotonic() - drawn > SECONDS_A_CHART
             drawn = time.monotonic() if due else drawn
             news = chart(state) if due and state["rounds"] else same

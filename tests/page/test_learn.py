@@ -20,9 +20,8 @@ BEFORE = {"alpha": 0.1, "interval": [0.08, 0.12], "tau": 1.1, "measured_speedup"
 AFTER = {"alpha": 0.4, "interval": [0.36, 0.44], "tau": 1.6, "measured_speedup": 0.9, "judged": 800, "runs": 16}
 LEARNING = {"phase": "learning", "left": 30.0, "rounds": [[5.0, 3, 60, 4.0], [30.0, 30, 80, 2.0]], "judged": 140}
 LEARNING |= {"rejected": 107}
-DONE = LEARNING | {
-    "phase": "done", "left": 0.0, "figures": {"before": BEFORE, "after": AFTER}, "verdict": "better", "certificate": LAW,
-}  # fmt: skip
+FIGURES = {"before": BEFORE, "after": AFTER}
+DONE = LEARNING | {"phase": "done", "left": 0.0, "figures": FIGURES, "verdict": "better", "certificate": LAW}
 PLACES = ["line", "badge", "chart", "told", "figures", "run", "stop"]
 
 
