@@ -91,7 +91,7 @@ def learn(family: Family, name: str, lecture: Lecture) -> News:
     yield from _examine(family, before, taught, lecture, state)
     state |= {"phase": "certifying", "left": 0.0}
     yield dict(state)
-    for told in certificate(family, taught, lecture.held_out[0]):
+    for told in certificate(family, taught, lecture.held_out[0], draws=DRAWS):
         state["certificate"] = told
         yield None
     yield state | {"phase": "done"}
@@ -184,7 +184,7 @@ def verdict(told: dict[str, State]) -> str:
 
 
 def certificate(
-    family: Family, draft: Transformer, text: str, mistake: Mistake | None = None, draws: int = DRAWS
+    family: Family, draft: Transformer, text: str, mistake: Mistake | None = None, *, draws: int
 ) -> Generator[State, None, None]:
     """The three checks of `proof/certify.py` with this draft after `text`, as the sample grows."""
     for told in certify(after(family, draft, text), mistake, draws, seed=11):

@@ -18,7 +18,7 @@ from .components.table import table
 from .host import limits
 from .request import check_learning, InputError, pupils
 from .tabs.race import ENGINE, over, PRIVATE
-from .text import prompts, sentences, strings, teaching
+from .text import prompts, strings, teaching
 
 SECONDS_A_CHART = 1.5  # each is drawn by the browser anew
 SMOOTH = 5  # runs whose α the line puts together
@@ -141,7 +141,7 @@ def rows(state: State) -> Any:
 
 
 def conclusion(state: State) -> list[str]:
-    """One sentence of what was gained, one of speed, the certificate's figures, and that it is forgotten."""
+    """One sentence of what was gained, one of speed, the certificate, and that it is forgotten."""
     words, figures, law = strings("learn"), state.get("figures"), state.get("certificate")
     if not figures or not law:
         return []
@@ -150,17 +150,20 @@ def conclusion(state: State) -> list[str]:
              for name in ("alpha", "tau", "measured_speedup")}  # fmt: skip
     faster = (after["measured_speedup"] or 0.0) >= 1.0
     gained = words[state["verdict"]].format(judged=before["judged"] + after["judged"], **named)
-    return [gained, words["faster" if faster else "slower"].format(**named), lawful(law), words["forgotten"]]
+    return [gained, words["faster" if faster else "slower"].format(**named), *lawful(law), words["forgotten"]]
 
 
-def lawful(told: State) -> str:
+def lawful(told: State) -> list[str]:
+    """What the certificate says, and its three checks."""
     words = strings("learn")["law"]
     closed, greedy, (_, _, g, degrees, tail, _) = told["closed"], told["greedy"], told["tests"][-1]
-    error = words["no_law"] if closed["error"] is None else f"{closed['error']:.0e}"
-    marks = dict(zip(("one", "two", "three"), ("✓" if passed else "✗" for passed in told["passed"]), strict=True))
-    chance = words["chance"].format(p=f"{tail:.2g}") if tail is not None and tail < 1.0 else words["usual"]
-    checks = words["checks"].format(
-        error=error, draws=f"{told['done']:,}", g="∞" if g is None else f"{g:.0f}", degrees=degrees, chance=chance,
-        **greedy, **marks,
-    )  # fmt: skip
-    return sentences(words["good" if all(told["passed"]) else "bad"], checks)
+    checks = [
+        words["closed"].format(error=words["no_law"] if closed["error"] is None else f"{closed['error']:.0e}"),
+        words["sampled"].format(
+            draws=f"{told['done']:,}", g="∞" if g is None else f"{g:.0f}", degrees=f"{degrees:.0f}",
+            chance=words["chance"].format(p=f"{tail:.2g}") if tail < 1.0 else words["usual"],
+        ),
+        words["greedy"].format(**greedy),
+    ]  # fmt: skip
+    marked = [f"{'✓' if passed else '✗'} {check}" for passed, check in zip(told["passed"], checks, strict=True)]
+    return [words["good" if all(told["passed"]) else "bad"], *marked]

@@ -94,15 +94,16 @@ def test_the_loss_is_the_divergence_at_the_judged_places_alone(family: Family) -
         q = student.model(input_ids=torch.tensor([lesson.tokens[:-1]])).logits[0, lesson.first - 1 :]
         p = lesson.logits.float()
         each.append(divergence((p / 0.8).log_softmax(-1), (q / 0.8).log_softmax(-1)))
-    assert float(student.loss(lessons)) == pytest.approx(float(sum(each)) / 2, rel=1e-4)  # texts of one length: a mean
+    mean = torch.stack(each).mean()  # as many places in each
+    assert torch.allclose(student.loss(lessons), mean, rtol=1e-4)
 
 
 def test_steps_bring_the_draft_nearer_to_the_target_on_a_text_that_taught_nothing(family: Family) -> None:
     draft = family.drafts[DRAFT]
     student, unseen = Student(draft, 0.8), taught_by(family, 99, "When the letter came")  # type: ignore[arg-type]
-    lessons, before = [taught_by(family, seed) for seed in range(3)], float(student.loss([unseen]))
+    lessons, before = [taught_by(family, seed) for seed in range(3)], student.loss([unseen]).item()
     losses = [student.step(lessons) for _ in range(8)]
-    assert losses[-1] < 0.7 * losses[0] and float(student.loss([unseen])) < 0.9 * before
+    assert losses[-1] < 0.7 * losses[0] and student.loss([unseen]).item() < 0.9 * before
     text = unseen.tokens
     assert not torch.allclose(logits(student.graduate(), text), logits(draft, text), atol=0.1)
 
@@ -170,7 +171,8 @@ def test_nothing_judged_is_no_figure_and_no_error() -> None:
 
 @pytest.mark.usefixtures("short")
 def test_where_there_was_no_time_nothing_is_learned_and_that_is_told(family: Family) -> None:
-    *_, last = (state for state in learn(family, DRAFT, replace(LECTURE, seconds=1e-9)) if state)
+    states = (state for state in learn(family, DRAFT, replace(LECTURE, seconds=1e-9)) if state)
+    last = next(state for state in states if state["phase"] == "certifying")
     assert last["rounds"] == [] and last["verdict"] == "same"
     alike = ("alpha", "tau", "judged", "interval")
     assert [last["figures"]["before"][name] == last["figures"]["after"][name] for name in alike] == [True] * 4
@@ -220,15 +222,16 @@ def test_only_a_draft_model_can_be_taught(family: Family) -> None:
 # ---- the law ----
 
 
-@pytest.mark.parametrize("mistake", ["accept_all", "from_target"])
+@pytest.mark.parametrize("mistake", ["accept_all", pytest.param("from_target", marks=pytest.mark.long)])
 def test_a_planted_mistake_is_red_with_a_draft_that_learned(family: Family, mistake: str) -> None:
     student = Student(family.drafts[DRAFT], 0.8)  # type: ignore[arg-type]
+    lesson = taught_by(family, 1)
     for _ in range(3):
-        student.step([taught_by(family, 1)])
+        student.step([lesson])
     draft = student.graduate()
-    *_, green = certificate(family, draft, PROMPT, draws=1_000)
-    assert green["passed"] == [True] * 3 and green["done"] == 1_000
-    *_, red = certificate(family, draft, PROMPT, MISTAKES[mistake], draws=1_000)
+    *_, green = certificate(family, draft, PROMPT, draws=100)
+    assert green["passed"] == [True] * 3 and green["done"] == 100
+    *_, red = certificate(family, draft, PROMPT, MISTAKES[mistake], draws=100)
     assert not red["passed"][0] and red["closed"]["error"] > 1e-3
 
 

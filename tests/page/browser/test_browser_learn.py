@@ -1,4 +1,4 @@
-"""*Learn here* in a real Chromium: it tells how far it is, draws, concludes, stops when told, and knows what was run."""
+"""*Learn here* in a real Chromium: how far it is, its chart, what came of it, Stop, and what was run before."""
 
 from __future__ import annotations
 
