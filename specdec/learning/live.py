@@ -47,11 +47,13 @@ News = Generator["State | None", None, None]
 class Lecture:
     """What to learn from, what to be examined with, and for how long.
 
-    `sources` are lists of prompts that take turns. `seed` is that of the first run, and of the choice of texts.
+    `sources` are lists of prompts that take turns, and `place` is the text after which it is certified. `seed` is that
+    of the first run, and of the choice of texts.
     """
 
     sources: Sequence[Sequence[str]]
     held_out: Sequence[str]
+    place: str
     seconds: float = 60.0
     runs: int = MOST_RUNS
     seed: int = 0
@@ -59,6 +61,8 @@ class Lecture:
 
 def of_kind(kind: str, own: Sequence[str] = (), **limits: Any) -> Lecture:
     """The page's prompts of a kind, and in turn with them a visitor's `own`; none that it is examined with.
+
+    It is certified where the tab Lossless? certifies: many words may follow there, which makes the test sharp.
 
     ValueError for another kind, and for a prompt that cannot be run.
     """
@@ -69,8 +73,8 @@ def of_kind(kind: str, own: Sequence[str] = (), **limits: Any) -> Lecture:
     if kind not in taught:
         raise ValueError(f"there are no lessons of the kind {kind!r}; choose from {', '.join(taught)}")
     teaching, held_out = taught[kind], asked[kind]
-    own = [prompt for prompt in own if prompt.strip() not in {asked.strip() for asked in held_out}]
-    return Lecture([source for source in (own, teaching) if source], held_out, **limits)
+    own = [prompt for prompt in own if prompt.strip() not in {one.strip() for one in held_out}]
+    return Lecture([source for source in (own, teaching) if source], held_out, asked["story"][0], **limits)
 
 
 def learn(family: Family, name: str, lecture: Lecture) -> News:
@@ -91,7 +95,7 @@ def learn(family: Family, name: str, lecture: Lecture) -> News:
     yield from _examine(family, before, taught, lecture, state)
     state |= {"phase": "certifying", "left": 0.0}
     yield dict(state)
-    for told in certificate(family, taught, lecture.held_out[0], draws=DRAWS):
+    for told in certificate(family, taught, lecture.place, draws=DRAWS):
         state["certificate"] = told
         yield None
     yield state | {"phase": "done"}
@@ -191,4 +195,4 @@ def certificate(
         kept = {name: told[name] for name in ("closed", "done", "draws", "temperature", "top_k", "k")}
         greedy = {name: told["greedy"][name] for name in ("equal", "of")}
         tests = told["sampled"][-1][1] if told["sampled"] else []
-        yield kept | {"greedy": greedy, "tests": tests, "passed": passed(told) if tests else []}
+        yield kept | {"text": text, "greedy": greedy, "tests": tests, "passed": passed(told) if tests else []}

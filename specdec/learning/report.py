@@ -46,6 +46,7 @@ def conclusion(state: dict[str, Any]) -> list[str]:
     marks = ["✓" if passed else "✗" for passed in law["passed"]]
     return [
         *lines, f"on {figures['after']['runs']} runs of prompts that taught nothing: {verdicts[state['verdict']]}", "",
+        f"after {law['text']!r}:",
         f"{marks[0]} closed form, largest error {law['closed']['error']}",
         f"{marks[1]} {law['done']} samples of three tokens, G = {g} on {degrees}, chance below {tail:.2g}",
         f"{marks[2]} greedy, {law['greedy']['equal']} of {law['greedy']['of']} tokens equal",

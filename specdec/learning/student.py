@@ -14,7 +14,7 @@ from ..models.transformer import Transformer
 from .experience import Lesson
 from .loss import divergence
 
-RATE = 2e-3  # of AdamW, at its highest
+RATE = 1.5e-3  # of AdamW, at its highest
 LONGEST_STEP = 1.0  # the norm of a gradient, at most
 
 

@@ -158,7 +158,9 @@ def lawful(told: State) -> list[str]:
     words = strings("learn")["law"]
     closed, greedy, (_, _, g, degrees, tail, _) = told["closed"], told["greedy"], told["tests"][-1]
     checks = [
-        words["closed"].format(error=words["no_law"] if closed["error"] is None else f"{closed['error']:.0e}"),
+        words["closed"].format(
+            text=told["text"], error=words["no_law"] if closed["error"] is None else f"{closed['error']:.0e}"
+        ),
         words["sampled"].format(
             draws=f"{told['done']:,}", g="∞" if g is None else f"{g:.0f}", degrees=f"{degrees:.0f}",
             chance=words["chance"].format(p=f"{tail:.2g}") if tail < 1.0 else words["usual"],

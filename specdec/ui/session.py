@@ -351,7 +351,7 @@ def _learn(request: LearningRequest) -> Iterator[News]:
         for state in states:
             yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
             if time.monotonic() - started > limits().learning + AFTER_LEARNING:
-                yield News("cut", _notice("deadline", seconds=round(time.monotonic() - started)))
+                yield News("cut", strings("learn")["deadline"].format(seconds=round(time.monotonic() - started)))
                 return
     yield News("done", "")
 

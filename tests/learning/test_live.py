@@ -30,7 +30,7 @@ from specdec.types import SamplingParams
 
 DRAFT, PROMPT = "draft_model", "The captain and"
 PARAMS = SamplingParams(live.TEMPERATURE, max_tokens=20, seed=1, ignore_end=True)
-LECTURE = Lecture([["Once upon a time"], ["The old man"]], [PROMPT], seconds=1e9, runs=6)
+LECTURE = Lecture([["Once upon a time"], ["The old man"]], [PROMPT], PROMPT, seconds=1e9, runs=6)
 Done = TypeVar("Done")
 
 

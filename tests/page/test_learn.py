@@ -13,6 +13,7 @@ from specdec.ui.host import limits, OWN, PUBLIC
 from specdec.ui.tabs import race
 
 LAW = {
+    "text": "It was",
     "closed": {"error": 1.4e-16, "overlap": 0.5}, "done": 5_000, "draws": 5_000, "greedy": {"equal": 48, "of": 48},
     "tests": [[0.01, 0.02, 4.0, 8.0, 1.0, 0], [0.1, 0.2, 130.0, 100.0, 0.25, 0]], "passed": [True, True, True],
 }  # fmt: skip
@@ -71,7 +72,11 @@ def test_a_minute_is_told_from_beginning_to_end(asked, monkeypatch):
     assert "rose from 0.10 to 0.40" in gained and "1.60 tokens instead of 1.10" in gained
     assert "0.60× before, 0.90× after" in speed and "still slower" in speed
     assert "still the target" in good and [one[:1] for one in law] == ["✓"] * 3
-    assert "1e-16" in law[0] and "G = 130 on 100 degrees" in law[1] and "chance below 0.25" in law[1]
+    assert (
+        "after “It was”: largest error 1e-16" in law[0]
+        and "G = 130 on 100 degrees" in law[1]
+        and "chance below 0.25" in law[1]
+    )
     assert "forgotten" in forgotten and not session._machine.locked()
     dots, line = json.loads(last["chart"].plot)["data"]
     assert dots["x"] == [5.0, 30.0] and dots["y"] == [3 / 60, 30 / 80] and line["y"] == [3 / 60, 33 / 140]
@@ -157,7 +162,7 @@ def test_it_ends_at_its_deadline(monkeypatch):
     monkeypatch.setattr(session, "_lessons", lessons)
     monkeypatch.setattr(session.time, "monotonic", lambda: next(clock))
     last = told("code", "draft_model", [])[-1]
-    assert "Stopped after" in last["line"]["value"] and not session._machine.locked()
+    assert "too busy" in last["line"]["value"] and not session._machine.locked()
 
 
 def test_what_broke_is_one_sentence(monkeypatch):
