@@ -190,7 +190,8 @@ def test_a_run_that_the_end_cuts_is_left_at_once() -> None:
         finally:
             closed.append(True)
 
-    cut = unless(work(), lambda: next(asked))
+    working = work()  # held: nobody else would close it
+    cut = unless(working, lambda: next(asked))
     assert finished(cut) is None and closed == [True]
     assert finished(unless(work(), lambda: False)) == "done"
 
