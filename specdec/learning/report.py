@@ -43,9 +43,10 @@ def conclusion(state: dict[str, Any]) -> list[str]:
             f"τ {told['tau'] or 0:.2f}  speed-up {told['measured_speedup'] or 0:.2f}×"
         )
     verdicts = {"better": "it learned", "same": "no gain that can be told: the intervals meet", "worse": "it got worse"}
+    said = verdicts[state["verdict"]] if state["rounds"] else "no run was finished in time, so nothing was learned"
     marks = ["✓" if passed else "✗" for passed in law["passed"]]
     return [
-        *lines, f"on {figures['after']['runs']} runs of prompts that taught nothing: {verdicts[state['verdict']]}", "",
+        *lines, f"on {figures['after']['runs']} runs of prompts that taught nothing: {said}", "",
         f"after {law['text']!r}:",
         f"{marks[0]} closed form, largest error {law['closed']['error']}",
         f"{marks[1]} {law['done']} samples of three tokens, G = {g} on {degrees}, chance below {tail:.2g}",

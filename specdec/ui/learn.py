@@ -149,7 +149,8 @@ def conclusion(state: State) -> list[str]:
     named = {f"{name}_{lane}": f"{told[name] or 0:.2f}" for lane, told in figures.items()
              for name in ("alpha", "tau", "measured_speedup")}  # fmt: skip
     faster = (after["measured_speedup"] or 0.0) >= 1.0
-    gained = words[state["verdict"]].format(judged=before["judged"] + after["judged"], **named)
+    gain = words[state["verdict"] if state["rounds"] else "nothing"]
+    gained = gain.format(judged=before["judged"] + after["judged"], **named)
     return [gained, words["faster" if faster else "slower"].format(**named), *lawful(law), words["forgotten"]]
 
 

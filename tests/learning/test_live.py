@@ -250,3 +250,4 @@ def test_the_report_tells_phases_runs_and_figures(states: list[dict[str, Any]]) 
     for lane, told in states[-1]["figures"].items():
         assert f"{lane}" in text and f"α {told['alpha']:.3f}" in text and f"τ {told['tau']:.2f}" in text
     assert text.count("✓") == 3 and "✗" not in text
+    assert "no run was finished in time" in "\n".join(report.conclusion(states[-1] | {"rounds": []}))

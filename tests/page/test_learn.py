@@ -87,6 +87,10 @@ def test_no_gain_is_told_as_honestly(verdict, word):
     assert word in learn.conclusion(DONE | {"verdict": verdict})[0]
 
 
+def test_where_no_run_was_finished_in_time_that_is_why_nothing_was_gained():
+    assert "too busy to finish a run" in learn.conclusion(DONE | {"verdict": "same", "rounds": []})[0]
+
+
 def test_a_certificate_that_fails_is_told_with_its_figures():
     broken = {"passed": [False, False, True], "closed": {"error": None}, "tests": [[1.0, 0.1, None, 9, 0.0, 7]]}
     said, *law = learn.lawful(LAW | broken)
