@@ -29,7 +29,7 @@ PAGES = {
         "precision",
         "serving",
         "tuned",
-    ],  # fmt: skip
+    ],
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers"],
     "docs/trust.md": ["trust_short", "trust_long"],

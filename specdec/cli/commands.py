@@ -140,6 +140,21 @@ def prove(
     return judge(verifier) if verifier else prove_rule(rule, paths)
 
 
+def learn(
+    kind: Annotated[str, Option(help="of texts: story, code or facts")] = "code",
+    draft: Annotated[str, Option(help="who learns: a draft model of the embedded family")] = "draft_model:story",
+    prompt: Annotated[list[str], Option(help="one of yours to learn from, too; may be repeated")] = [],  # noqa: B006
+    seconds: Annotated[
+        float, Option(min=1.0, max=3600.0, help="to learn; measuring and certifying come on top")
+    ] = 60.0,
+    seed: Annotated[int, Option(min=0)] = 0,
+) -> int:
+    """A draft learns from its own runs; then α before and after, on other prompts, and a certificate. Kept nowhere."""
+    from ..learning.report import report
+
+    return report(kind, draft, prompt, seconds, seed)
+
+
 def record(
     drafters: Annotated[list[str], Argument(help="which [default: all of the family]")] = [],  # noqa: B006
     tokens: Annotated[int, Option(min=1, help="new tokens per run")] = 48,
@@ -266,4 +281,4 @@ def train(
     return build(stage, options)
 
 
-COMMANDS = (app, trace, certify, prove, record, bench, export, serve, train)
+COMMANDS = (app, trace, certify, prove, learn, record, bench, export, serve, train)

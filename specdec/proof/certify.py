@@ -93,16 +93,20 @@ def record(pairs: Sequence[ModelPair], seed: int = 11) -> dict[str, Any]:
     return recorded
 
 
+def passed(told: dict[str, Any]) -> list[bool]:
+    """What the three checks say of a certificate whose sample has been looked at: closed form, sample, greedy text."""
+    error, same = told["closed"]["error"], told["greedy"]
+    sampled = not any(map(is_red, told["sampled"][-1][1]))
+    return [error is not None and error <= LOSSLESS, sampled, same["equal"] == same["of"]]
+
+
 def line(told: dict[str, Any]) -> str:
     """One certificate for a terminal."""
-    closed, sampled, same = told["closed"], told["sampled"][-1][1], told["greedy"]
-    exact = told.get("exact")
-    verdict = [closed["error"] is not None and closed["error"] <= LOSSLESS, not any(map(is_red, sampled))]
-    verdict.append(same["equal"] == same["of"])
-    rounded = told["precision"] != EXACT
+    closed, sampled, exact = told["closed"], told["sampled"][-1][1], told.get("exact")
+    same, rounded = told["greedy"], told["precision"] != EXACT
     near = rounded and same["gap"] is not None and same["gap"] <= NEAR_TIE
-    marks = " ".join("✓" if passed else "✗" for passed in verdict[:-1])
-    marks += " ≈" if near else " ✓" if verdict[-1] else " ✗"
+    *laws, equal = passed(told)
+    marks = " ".join(["✓" if check else "✗" for check in laws] + ["≈" if near else "✓" if equal else "✗"])
     tv = " ".join(f"{one[0]:.3f}" for one in sampled)
     more = f"  exact {exact['tv'][-1]:.3g}, draws needed {exact['needed'] or '–'}" if exact else ""
     more += f"  {told['precision']}" if rounded else ""

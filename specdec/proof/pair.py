@@ -145,7 +145,7 @@ def guided_toy() -> ModelPair:
 
 @functools.lru_cache(2)
 def embedded(text: str, dtype: torch.dtype | None = None) -> ModelPair:
-    """The embedded family after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their law can be listed.
+    """The embedded family after `text`.
 
     In another `dtype` it is another target, and the law is its own: that of its plain rows. ValueError says what is
     wrong with the text.
@@ -153,15 +153,26 @@ def embedded(text: str, dtype: torch.dtype | None = None) -> ModelPair:
     family = zoo.load("embedded", dtype)
     if family.draft is None:
         raise ValueError(Said("The embedded family has no draft model."))
+    return after(family, family.draft, text, "embedded", coarse)
+
+
+def after(
+    family: zoo.Family, draft: LanguageModel[Any], text: str, name: str = "",
+    coarse: Callable[[], tuple[LanguageModel[Any], LanguageModel[Any]]] | None = None,
+) -> ModelPair:  # fmt: skip
+    """A family's target with that draft after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their law
+    can be listed.
+
+    ValueError says what is wrong with the text.
+    """
     tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
     if not 2 <= len(tokens) <= most:
         raise ValueError(Said("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most))
     params = SamplingParams(temperature=0.8, top_k=20)
     control, piece = len(family.prefix), family.pieces.piece
-    exact = family.precision == "float32"
     return ModelPair(
-        "embedded", family.target, family.draft, tokens, params, piece, GREEDY, coarse if exact else None, control,
-        family.precision,
+        name or family.name, family.target, draft, tokens, params, piece, GREEDY,
+        coarse if family.precision == "float32" else None, control, precision=family.precision,
     )  # fmt: skip
 
 

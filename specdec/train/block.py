@@ -20,7 +20,8 @@ from transformers.models.llama.modeling_llama import (
     LlamaRotaryEmbedding,
 )
 
-from .draft import divergence, log_law
+from ..learning.loss import divergence
+from .draft import log_law
 from .eagle3 import Pair
 
 LAYERS, SLOTS, RANK = 2, 6, 32

@@ -7,9 +7,10 @@ from torch import nn, Tensor
 from torch.nn.functional import cross_entropy
 from transformers import LlamaForCausalLM
 
+from ..learning.loss import divergence
+
 # Sharper than what it was trained on: people decode greedily or below temperature 1.
 TEMPERATURE = 0.7
-CLOSENESS = 1.0
 # More than half of what the draft learns on is the target's own writing: that is what it will be asked to foresee.
 MIXTURE = {"story": 0.16, "code": 0.16, "facts": 0.08, "own": 0.6}
 TUNED_MIXTURE = {"code": 0.6, "own": 0.4}  # for the draft of the target that was tuned on code
@@ -36,16 +37,6 @@ def inherit(student: LlamaForCausalLM, teacher: LlamaForCausalLM) -> None:
         if width < words.shape[1]:
             words = words @ torch.linalg.svd(words, full_matrices=False).Vh[:width].T
         student.model.embed_tokens.weight[:, : words.shape[1]].copy_(words)
-
-
-def divergence(p: Tensor, q: Tensor) -> Tensor:
-    """KL(p ‖ q) plus the total variation between p and q, which is the chance that a drafted token is rejected.
-
-    p and q are logarithms of laws [..., V]. DistillSpec (arXiv 2310.08461) compares such divergences.
-    """
-    chance = p.exp()
-    variation = 0.5 * (chance - q.exp()).abs().sum(-1).mean()
-    return (chance * (p - q)).sum(-1).mean() + CLOSENESS * variation
 
 
 def log_law(logits: Tensor) -> Tensor:

@@ -19,7 +19,8 @@ from transformers.models.llama.modeling_llama import (
     LlamaRotaryEmbedding,
 )
 
-from .draft import divergence, log_law
+from ..learning.loss import divergence
+from .draft import log_law
 
 STEPS = 3
 DECAY = 0.8  # weight of a step in the loss, relative to the step before

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from transformers import LlamaForCausalLM
 
-from .draft import divergence, log_law
+from ..learning.loss import divergence
+from .draft import log_law
 
 HEADS, LAYERS = 4, 2
 DECAY = 0.8  # weight of a head in the loss, relative to the head before: later places are reached less often

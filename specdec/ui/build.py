@@ -76,7 +76,8 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
             js_on_load=API,
             apply_default_css=False,
         )
-        fields, who, screen = built["race"]
+        fields, who, screen, ran = built["race"]
+        built["methods"](ran)
         keep(demo, fields, screen, TABS, race.PRIVATE)
         if language() == ENGLISH:  # they speak it whatever the page
             api.endpoints()

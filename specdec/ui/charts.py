@@ -96,6 +96,29 @@ def side_by_side(
     return packed(figure)
 
 
+def learning(
+    seconds: Sequence[float], runs: Sequence[float | None], together: Sequence[float | None], words: Any
+) -> PlotData:
+    """A dot a run, at the second of its end; a line through several runs put together."""
+    from plotly import graph_objects
+
+    hover = f"%{{x:.0f}} s: %{{y:.2f}}<extra>{words['alpha']}</extra>"
+    dots = graph_objects.Scatter(
+        x=list(seconds), y=list(runs), mode="markers", name=words["run_alpha"], hovertemplate=hover,
+        marker={"size": 6, "color": LINE},
+    )  # fmt: skip
+    line = graph_objects.Scatter(
+        x=list(seconds), y=list(together), mode="lines", name=words["mean_alpha"], hovertemplate=hover,
+        line={"color": LIVE, "width": 3},
+    )  # fmt: skip
+    figure = graph_objects.Figure([dots, line], layout(8 * ROW, lines=2, below=48))
+    figure.update_layout(legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"})
+    axis = AXIS | {"showgrid": True, "gridcolor": "rgba(148, 163, 184, .25)", "nticks": 6}
+    figure.update_xaxes(rangemode="tozero", title={"text": words["axis"], "standoff": 8, "font": {"size": 12}}, **axis)
+    figure.update_yaxes(range=[0, 1], automargin=True, ticksuffix="  ", **axis)
+    return packed(figure)
+
+
 AXIS = {"fixedrange": True, "showgrid": False, "zeroline": False, "showline": False, "ticks": ""}
 
 

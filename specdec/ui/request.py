@@ -10,11 +10,11 @@ from typing import Any
 from ..expression import compiled
 from ..families import presets
 from ..json_schema import expression_of
-from ..methods import ADAPTIVE, CHAINS_ONLY, EMBEDDED, known, ROUNDED, RULES, WRAPPERS
+from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, known, ROUNDED, RULES, WRAPPERS
 from ..types import has_half_characters, MAX_GRAMMAR, MAX_STOP_LENGTH, MAX_STOPS, Said, SamplingParams
 from .host import limits
 from .menu import drafters, families, has_peer, is_pair
-from .text import strings, translated
+from .text import strings, teaching, translated
 
 MAX_PROMPT, MAX_K, MAX_NEW = limits().prompt, limits().k, limits().tokens
 MAX_TEMPERATURE, MAX_TOP_K, MAX_SEED = 2.0, 1_000, 2**31 - 1
@@ -22,6 +22,8 @@ MAX_TEXT = 500  # characters of an address, or of a key
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # of a certificate
 SERVER_DRAWS = (1_000, 2_000, 5_000, 10_000, 20_000)  # of a server's, at each context
 PAIRS = ("toy", "grammar", "embedded")
+PUPIL = "draft_model:story"  # who begins to learn: it has seen neither code nor facts
+MOST_OWN = 8  # prompts of a visitor's own that a draft learns from
 
 
 class InputError(ValueError):
@@ -104,6 +106,31 @@ def check_certificate(
         raise InputError(say("mistake", names=", ".join(known)))
     many, seed = one_of(DRAWS, draws), whole("seed", seed, 0, MAX_SEED)
     return CertificateRequest(pair, mistake, many, seed, readable(text) if pair == "embedded" else "")
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRequest:
+    """`own` are prompts that the visitor ran."""
+
+    kind: str
+    drafter: str
+    own: tuple[str, ...] = ()
+
+
+def check_learning(kind: Any = "code", drafter: Any = "draft_model:story", own: Any = ()) -> LearningRequest:
+    if not isinstance(kind, str) or kind not in teaching():
+        raise InputError(say("kind", names=", ".join(teaching())))
+    if not isinstance(drafter, str) or drafter not in pupils():
+        raise InputError(say("pupil", names=", ".join(pupils())))
+    if not isinstance(own, list | tuple):
+        raise InputError(say("not_text"))
+    return LearningRequest(kind, drafter, tuple(map(readable, own[-MOST_OWN:])))
+
+
+def pupils() -> list[str]:
+    """The drafters that can learn here, the one with most to learn first: draft models by themselves."""
+    names = [name for name in drafters() if name.partition(":")[0] == DEFAULT]
+    return sorted(names, key=lambda name: name != PUPIL)
 
 
 @dataclass(frozen=True, slots=True)

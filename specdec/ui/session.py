@@ -30,7 +30,7 @@ from ..methods import EMBEDDED, METHODS, WRAPPERS
 from ..traces.file import line, live_header, recording, Trace
 from . import menu
 from .host import limits
-from .request import CertificateRequest, RunRequest
+from .request import CertificateRequest, LearningRequest, RunRequest
 from .text import ASSETS, kind_of, sentences, strings, translated
 from .turns import Ticket, Turns
 from .visitors import asking, visitors
@@ -49,7 +49,8 @@ if os.environ.get("SPACES_ZERO_GPU"):
     from ..lanes.zero import ZeroGPU
 
     _gpu = ZeroGPU()
-_machine = Turns({"run": 6.0, "series": 30.0, "certificate": 15.0}, most=WAITING)
+AFTER_LEARNING = 120.0  # seconds at most to measure and to certify what was learned
+_machine = Turns({"run": 6.0, "series": 30.0, "certificate": 15.0, "learning": limits().learning + 40.0}, most=WAITING)
 _warming = threading.Event()
 _fetching = threading.Lock()  # one download at a time
 _fetched: hub.Fetched | None = None  # its last word, for all who wait for it
@@ -108,6 +109,11 @@ def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
 def certify(request: CertificateRequest) -> Iterator[News]:
     """A live certificate: each of the lines is the whole of it so far, as JSON. Closing the iterator stops it."""
     yield from admitted(_alone("certificate", _certify(request)))
+
+
+def learn(request: LearningRequest) -> Iterator[News]:
+    """Live learning: each of the lines is how far it is, as JSON. Closing the iterator stops it; nothing is kept."""
+    yield from admitted(_alone("learning", _learn(request)))
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
@@ -336,6 +342,22 @@ def _certify(request: CertificateRequest) -> Iterator[News]:
 def _certificate(request: CertificateRequest) -> Any:
     asked = request.pair, request.text, request.mistake, request.draws, request.seed
     return _worker.call("certify", *asked, pulse=True)
+
+
+def _learn(request: LearningRequest) -> Iterator[News]:
+    yield News("notice", _notice("loading" if not _loaded(EMBEDDED) else "running"))
+    lessons, started = _lessons(request), time.monotonic()
+    with contextlib.closing(lessons) as states:
+        for state in states:
+            yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
+            if time.monotonic() - started > limits().learning + AFTER_LEARNING:
+                yield News("cut", strings("learn")["deadline"].format(seconds=round(time.monotonic() - started)))
+                return
+    yield News("done", "")
+
+
+def _lessons(request: LearningRequest) -> Any:
+    return _worker.call("learn", request.drafter, request.kind, request.own, limits().learning, pulse=True)
 
 
 def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[News | Raced]:

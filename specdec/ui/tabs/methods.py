@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import html
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import gradio as gr
 
 from ...figures.stats import Comparison, summary, TOKEN_KINDS
-from .. import charts, menu, results, session
+from .. import charts, learn, menu, results, session
 from ..components.cards import cards
 from ..components.downloads import downloads
 from ..components.lines import lines
 from ..components.notice import notice, tell
+from ..components.section import choice, plot, title
 from ..components.table import Cells, table
 from ..request import check, InputError, RunRequest
 from ..text import prompts, sentences, strings
@@ -28,7 +28,8 @@ UPDATES_PER_SECOND = 2  # each costs the browser a look at all outputs, and the 
 Rows = list[dict[str, Any]]
 
 
-def build(tab: gr.Tab) -> None:
+def build(tab: gr.Tab) -> Callable[[gr.State], None]:
+    """All of the tab; what it returns has yet to be told which prompts were run."""
     words, report = strings("methods"), results.recorded()
     rows = report.get("rows", [])
     with gr.Column(elem_classes="sd-methods"):
@@ -41,11 +42,7 @@ def build(tab: gr.Tab) -> None:
         else:
             lines([words["head"]["missing"]])
         live(rows)
-
-
-def title(text: str, lead: str, level: str = "h2") -> None:
-    inside = f"<{level}>{html.escape(text)}</{level}><p>{html.escape(lead)}</p>"
-    gr.HTML(html_template=f'<div class="sd-title">{inside}</div>', apply_default_css=False, elem_classes=f"sd-{level}")
+        return learn.section()
 
 
 def questions(rows: Rows) -> None:
@@ -62,7 +59,7 @@ def questions(rows: Rows) -> None:
 def arena(tab: gr.Tab, report: dict[str, Any], rows: Rows) -> None:
     words = strings("methods")
     lines(label(report), elem_classes="sd-recorded-badge")
-    figure = choice("figure", [(text, name) for name, text in words["figures"].items()], "sd-choice")
+    figure = choice(words["labels"]["figure"], [(text, name) for name, text in words["figures"].items()], "sd-choice")
     with gr.Row(elem_classes="sd-beside"):
         with gr.Column(scale=3, min_width=300):
             heat = plot("arena")
@@ -93,16 +90,6 @@ def label(report: dict[str, Any]) -> list[str]:
         commit=made.get("commit", "?"),
     )
     return [words["recorded"], sentences(facts, words["setting"])]
-
-
-def plot(name: str) -> gr.Plot:
-    return gr.Plot(show_label=False, container=False, elem_classes="sd-plot", elem_id=f"{name}-chart")
-
-
-def choice(name: str, choices: list[tuple[str, Any]], style: str = "") -> gr.Radio:
-    """One of a few; the first to begin with."""
-    label = strings("methods")["labels"][name]
-    return gr.Radio(choices, value=choices[0][1], label=label, elem_classes=style or None)
 
 
 def figures_table(caption: str, columns: dict[str, str], rows: Cells, **more: Any) -> gr.HTML:
@@ -139,12 +126,13 @@ def told(row: dict[str, Any] | None) -> str:
 def breakdown(rows: Rows) -> tuple[list[gr.Radio], list[Any]]:
     """The choice of a place of the arena, and what is shown of it: acceptance by place and by kind of token."""
     words = strings("methods")
+    labels = words["labels"]
     title(words["where"]["title"], words["where"]["lead"])
     domains = list(dict.fromkeys(row["domain"] for row in rows))
     temperatures = sorted({row["temperature"] for row in rows})
     with gr.Row(elem_classes="sd-choices"):
-        domain = choice("domain", [(results.domain(name), name) for name in domains], "sd-choice")
-        temperature = choice("temperature", [(f"{value:g}", value) for value in temperatures], "sd-choice")
+        domain = choice(labels["domain"], [(results.domain(name), name) for name in domains], "sd-choice")
+        temperature = choice(labels["temperature"], [(f"{value:g}", value) for value in temperatures], "sd-choice")
     shown: list[Any] = []
     with gr.Row(elem_classes="sd-pair2"):
         for part in ("position", "kind"):
@@ -207,7 +195,7 @@ def say_kinds(row: dict[str, Any]) -> list[str]:
 
 
 def live(rows: Rows) -> None:
-    words = strings("methods")["live"]
+    words, labels = strings("methods")["live"], strings("methods")["labels"]
     title(words["title"], words["lead"].format(tokens=TOKENS))
     offered = [name for name in menu.drafters() if name != "none"]
     with gr.Row(elem_classes="sd-settings"):
@@ -216,8 +204,8 @@ def live(rows: Rows) -> None:
                 [(results.method(name), name) for name in offered], value=offered, label=words["methods"]
             )
         with gr.Column(elem_classes="sd-rail", scale=2, min_width=280):
-            domain = choice("domain", [(results.domain(kind), kind) for kind in prompts()])
-            temperature = choice("temperature", [(f"{value:g}", value) for value in TEMPERATURES])
+            domain = choice(labels["domain"], [(results.domain(kind), kind) for kind in prompts()])
+            temperature = choice(labels["temperature"], [(f"{value:g}", value) for value in TEMPERATURES])
         with gr.Column(elem_classes="sd-rail", scale=2, min_width=280):
             k = gr.Slider(1, 8, value=4, step=1, label=words["k"], buttons=[])
             texts = gr.Slider(1, MOST_TEXTS, value=2, step=1, label=words["texts"], buttons=[])

@@ -18,7 +18,17 @@ from ..components.engine import check_server, Engine, engine, SERVER
 from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
 from ..components.traces import traces
-from ..request import check, InputError, known_family, MAX_K, MAX_NEW, MAX_TEMPERATURE, sampling
+from ..request import (
+    check,
+    InputError,
+    known_family,
+    MAX_K,
+    MAX_NEW,
+    MAX_PROMPT,
+    MAX_TEMPERATURE,
+    MOST_OWN,
+    sampling,
+)
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
@@ -35,8 +45,8 @@ GRAMMARS = {
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
-def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML]:
-    """The settings by name, whose engine runs them, and the player."""
+def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML, gr.State]:
+    """The settings by name, whose engine runs them, the player, and the prompts that the visitor ran."""
     with gr.Row(elem_classes="sd-cols"):
         with gr.Column(elem_classes="sd-main"):
             screen = player(shown := session.first_recorded())
@@ -45,8 +55,17 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML]:
         with gr.Column(elem_classes="sd-rail", min_width=240):
             fields, who, run_button, stop_button, line = rail(screen, settings_of(shown))
     connect(screen, line, [*who.fields, *fields], run_button, stop_button)
+    ran = gr.State([])
+    run_button.click(noted, [ran, fields[0]], ran, queue=False, **PRIVATE)
     gr.api(run, api_name="run" if language() == ENGLISH else f"run_{language()}", **ENGINE)
-    return dict(zip(inspect.signature(check).parameters, fields, strict=True)), who, screen
+    return dict(zip(inspect.signature(check).parameters, fields, strict=True)), who, screen, ran
+
+
+def noted(ran: list[str], prompt: Any) -> list[str]:
+    """The prompts of this visit, the newest last; a reload forgets them."""
+    if not isinstance(prompt, str) or not prompt.strip() or len(prompt) > MAX_PROMPT:
+        return ran
+    return [*(one for one in ran if one != prompt), prompt][-MOST_OWN:]
 
 
 def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
