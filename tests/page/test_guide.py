@@ -34,7 +34,7 @@ MODELS = {
     for one in HARDWARE["models"]
 }
 GUIDES = [language for language in LANGUAGES if (TEXT / language / "guide.json").exists()]
-LIMIT = 150_000  # bytes, compressed, of the page's own scripts, styles, templates, pictures and words of one language
+LIMIT = 155_000  # bytes, compressed, of the page's own scripts, styles, templates, pictures and words of one language
 WORDS = strings("guide")
 
 
@@ -63,7 +63,7 @@ def test_figures_in_the_common_mistakes_are_computed() -> None:
 @pytest.mark.parametrize("language", GUIDES)
 def test_what_temperature_does_is_read_off_the_report(language: str) -> None:
     rows = json.loads((ASSETS / "results" / "methods.json").read_text(encoding="utf-8"))["rows"]
-    tau = {(row["drafter"], row["temperature"]): row["tau_by_k"].get("1") for row in rows if row["domain"] == "story"}
+    tau = {(row["drafter"], row["temperature"]): row["tau_by_k"].get("3") for row in rows if row["domain"] == "story"}
     mistakes = json.loads((TEXT / language / "guide.json").read_text(encoding="utf-8"))["mistakes"]
     told = next(right for _, right, source in mistakes if source.startswith("assets/results/methods.json"))
     for name in ("draft_model", "draft_model:scratch"):
