@@ -14,8 +14,9 @@ from specdec import engine
 from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from specdec.engine import generate, PromptError, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
+from specdec.grammar import Grammar, Guide
 from specdec.proof.toys import TableModel
-from specdec.sampling import Chooser, RandomChooser
+from specdec.sampling import Chooser, probabilities, RandomChooser, SharedNoiseChooser
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import Rule
 
@@ -382,3 +383,74 @@ def test_every_run_ends_with_finished_whatever_breaks(
     assert end(events).reason == "failed" and end(events).tokens == len(ids(events))
     assert ids(events) == PLAIN[: len(ids(events))]
     assert "".join(event.text for event in events if isinstance(event, Committed)) == end(events).text
+
+
+def test_the_clock_adds_up() -> None:
+    events = run(task(k=3))
+    finished, drafted, verified = end(events), 0.0, 0.0
+    for event in events:
+        if isinstance(event, Drafted):
+            drafted += event.end - event.start
+        elif isinstance(event, Verified) and event.cycle:
+            verified += event.end - event.start
+    assert finished.draft >= drafted > 0.0 and finished.verify == pytest.approx(verified, abs=1e-9) and verified > 0.0
+    spent = finished.prefill + finished.draft + finished.verify + finished.other
+    assert finished.prefill > 0.0 and finished.other > 0.0 and finished.at == pytest.approx(spent, abs=1e-9)
+    committed = [event for event in events if isinstance(event, Committed)]
+    assert [event.cycle for event in committed] == [*range(len(committed))]
+
+
+def test_limits_of_a_task() -> None:
+    assert task().k == 4 and len(ids(run(task(k=64)))) == 40
+    with pytest.raises(ValueError, match="between 0 and 64"):
+        run(task(k=65))
+    assert len(ids(run(task(prompt=(0,) * 255)))) == 1
+    with pytest.raises(PromptError, match="256 tokens; the model reads at most 255"):
+        run(task(prompt=(0,) * 256))
+    with pytest.raises(ValueError, match="needs its guide"):
+        run(task(params=replace(GREEDY, grammar="a")))
+    guide = Guide(Grammar.of("[a-l]*", lambda token: bytes([97 + token]), 12))
+    assert ids(run(task(params=replace(GREEDY, grammar="[a-l]*"), guide=guide))) == PLAIN
+
+
+def test_limits_of_a_draft() -> None:
+    engine.check_proposal(Proposal((1,) * 64, (-1,) * 64), 1, 12)
+    for tokens, parents, told in (
+        ((1,) * 65, (-1,) * 65, "more than 64"),
+        ((1, 2), (-1,), "no tree"),
+        ((1,), (0,), "no"),
+    ):
+        with pytest.raises(engine.DraftError, match=told):
+            engine.check_proposal(Proposal(tokens, parents), 4, 12)
+
+
+def test_a_drafter_that_breaks_at_once_is_asked_three_times() -> None:
+    class Never(Oracle):
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+            if k:
+                raise RuntimeError("out of order")
+            return Proposal()
+
+    events = run(task(Never()))
+    failures = [event.reason for event in events if isinstance(event, Failed)]
+    assert ids(events) == PLAIN and [reason.endswith("switched off)") for reason in failures] == [False, False, True]
+
+
+def test_what_a_broken_run_held_back_is_shown() -> None:
+    """Bytes that wait for the rest of their character are text that was written."""
+    events = run(task(Oracle(), target=BadTarget(12, seed=1), k=3, token_bytes=lambda token: b"\xe2\x82"))
+    assert end(events).reason == "failed" and end(events).text.endswith("\N{REPLACEMENT CHARACTER}")
+
+
+def test_an_example_is_drawn_with_the_noise_of_its_place() -> None:
+    noise, text = SharedNoiseChooser(WARM.seed), [0, 5]
+    for event in run(task(Oracle(), params=WARM, k=3)):
+        if isinstance(event, Verified):
+            noise.at(len(text))
+            for level, position in enumerate(event.positions):
+                drafted = [one.token for one in event.positions[:level]]
+                law = probabilities(TARGET.logits((*text, *drafted))[None], WARM)[0]
+                assert position.target is not None and position.target.sample is not None
+                assert position.target.sample.token == noise.categorical(law, ("own", level - 1))
+        if isinstance(event, Committed):
+            text += event.tokens
