@@ -404,7 +404,9 @@ def test_limits_of_a_task() -> None:
     assert task().k == 4 and len(ids(run(task(k=64)))) == 40
     with pytest.raises(ValueError, match="between 0 and 64"):
         run(task(k=65))
-    assert len(ids(run(task(prompt=(0,) * 255)))) == 1
+    for most, reason in ((1, "length"), (40, "context")):
+        events = run(task(prompt=(0,) * 255, params=replace(GREEDY, max_tokens=most)))
+        assert len(ids(events)) == 1 and end(events).reason == reason
     with pytest.raises(PromptError, match="256 tokens; the model reads at most 255"):
         run(task(prompt=(0,) * 256))
     with pytest.raises(ValueError, match="needs its guide"):
