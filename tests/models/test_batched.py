@@ -23,7 +23,7 @@ def alike(model: Transformer, vocabulary: int, seed: int = 0) -> float:
         added = [rng.choices(range(vocabulary), k=rows) for _ in range(texts)]
         batch = BatchCache(model, texts, longest + 2 * rows)
         forward(model, prompts, batch)
-        batch.lengths = [rng.randint(1, longest) for _ in range(texts)]  # rolled back: behind it stands other text
+        batch.lengths = [rng.randint(1, longest) for _ in range(texts)]  # rolled back: after it stands other text
         found = forward(model, added, batch, rows)
         again = forward(model, added, batch, rows)
         for i, (prompt, new, length) in enumerate(zip(prompts, added, batch.lengths, strict=True)):
