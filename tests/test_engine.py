@@ -442,7 +442,24 @@ def test_a_drafter_that_breaks_at_once_is_asked_three_times() -> None:
 def test_what_a_broken_run_held_back_is_shown() -> None:
     """Bytes that wait for the rest of their character are text that was written."""
     events = run(task(Oracle(), target=BadTarget(12, seed=1), k=3, token_bytes=lambda token: b"\xe2\x82"))
-    assert end(events).reason == "failed" and end(events).text.endswith("\N{REPLACEMENT CHARACTER}")
+    shown = "".join(event.text for event in events if isinstance(event, Committed))
+    assert end(events).reason == "failed" and end(events).text == shown + "\N{REPLACEMENT CHARACTER}"
+    whole = end(run(task(token_bytes=lambda token: b"\xe2\x82")))
+    assert whole.text == 40 * "\N{REPLACEMENT CHARACTER}"
+
+
+def test_what_a_draft_says_of_itself_is_told() -> None:
+    class Telling(Oracle):
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+            plain = super().propose(tokens, k, params, chooser)
+            own = tuple((f"<{token}>",) for token in plain.tokens)
+            return replace(plain, seconds=(0.25,) * k, own=own, drafter="somebody")
+
+    for event in run(task(Telling(), k=2)):
+        if isinstance(event, Drafted):
+            count = len(event.tokens)
+            assert event.own == tuple((f"<{token}>",) for token in event.tokens) and event.drafter == "somebody"
+            assert event.step_ends == pytest.approx([event.start + 0.25 * (i + 1) for i in range(count)])
 
 
 def test_an_example_is_drawn_with_the_noise_of_its_place() -> None:
