@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import addmm, mm, Tensor
 
 from .device import multiplies_bfloat16
@@ -93,7 +94,9 @@ def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
         return mm(x, matrix) if added is None else addmm(added, x, matrix)
     product: Tensor
     if isinstance(matrix, Prepacked):
-        product = ONEDNN(x, matrix.packed, None, "none", [], "")
+        # oneDNN keeps a kernel for every number of rows, hundreds of kB each: prompts of all lengths share a few.
+        more = (1 << (len(x) - 1).bit_length()) - len(x) if len(x) > FEW else 0
+        product = ONEDNN(F.pad(x, (0, 0, 0, more)) if more else x, matrix.packed, None, "none", [], "")[: len(x)]
     else:
         product = torch._weight_int8pack_mm(x.bfloat16(), *matrix).to(x.dtype)  # fast in bf16 only
     return product if added is None else added + product

@@ -48,3 +48,19 @@ def test_without_the_kernels_matrices_stay_plain(monkeypatch: pytest.MonkeyPatch
     plain, x = kept(weights, torch.float32, "cpu", eight_bit=False), torch.randn(3, WIDTH)
     assert isinstance(plain, torch.Tensor)
     assert torch.allclose(linear(x, plain), x @ weights.T, atol=1e-4)
+
+
+@needs_onednn
+def test_prompts_of_all_lengths_share_a_few_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """oneDNN keeps one for every number of rows: 400 prompts of their own lengths took 180 MB."""
+    packed, seen, onednn = kept(torch.zeros(OUTPUTS, WIDTH), torch.float32, "cpu", False), set[int](), matrix.ONEDNN
+
+    def watched(x: torch.Tensor, *more: object) -> torch.Tensor:
+        seen.add(len(x))
+        product: torch.Tensor = onednn(x, *more)
+        return product
+
+    monkeypatch.setattr(matrix, "ONEDNN", watched)
+    for rows in range(1, 513):
+        assert linear(torch.zeros(rows, WIDTH), packed).shape == (rows, OUTPUTS)
+    assert sorted(seen) == [*range(1, 17), 32, 64, 128, 256, 512]
