@@ -421,10 +421,14 @@ def test_limits_of_a_draft() -> None:
     for tokens, parents, told in (
         ((1,) * 65, (-1,) * 65, "more than 64"),
         ((1, 2), (-1,), "no tree"),
-        ((1,), (0,), "no"),
+        ((1,), (0,), "no tree"),
+        ((1,), (-2,), "no tree"),
     ):
         with pytest.raises(engine.DraftError, match=told):
             engine.check_proposal(Proposal(tokens, parents), 4, 12)
+    law = torch.zeros(1, 12).index_fill(1, torch.tensor([3]), 1.0)
+    with pytest.raises(engine.DraftError, match="its own law excludes"):
+        engine.check_proposal(Proposal.chain([1], law), 4, 12)
 
 
 def test_a_drafter_that_breaks_at_once_is_asked_three_times() -> None:
