@@ -33,8 +33,8 @@ Floor = Tensor | float  # see `rms_normalise`
 class Layer:
     """The weights of one block, arranged for few and flat operations.
 
-    Matrices are [in, out], in memory in either order. Query, key and value are one matrix, gate and up another. The
-    weights of the norms and the scale of the attention scores are multiplied into the matrices that follow.
+    Query, key and value are one matrix, gate and up another; `matrix.py` says how each is kept. The weights of the
+    norms and the scale of the attention scores are multiplied into the matrices that follow.
     """
 
     qkv: Matrix  # [hidden, (heads + 2 kv_heads) · head_dim]

@@ -30,16 +30,13 @@ def theory() -> gr.HTML:
 
 
 def results() -> list[dict[str, Any]]:
-    """What the bench measured: of every report with rows the machine and those."""
-    reports = map(read_json, sorted(recorded.RESULTS.glob("*.json")))
-    return [
-        {
-            "machine": one.get("machine", {}),
-            "rows": [{name: row.get(name) for name in COLUMNS} for row in one["rows"] if "drafter" in row],
-        }
-        for one in reports
-        if one.get("rows")
-    ]
+    """What the bench measured of drafters: of every report with such rows the machine and those."""
+    found = []
+    for one in map(read_json, sorted(recorded.RESULTS.glob("*.json"))):
+        rows = [{name: row.get(name) for name in COLUMNS} for row in one.get("rows", []) if "drafter" in row]
+        if rows:
+            found.append({"machine": one.get("machine", {}), "rows": rows})
+    return found
 
 
 def batches() -> dict[str, Any]:
