@@ -1,7 +1,7 @@
 """How a model keeps its matrices, and multiplies by them.
 
-Plain ones lie [in, out], in memory in either order. On a CPU they are kept as oneDNN's kernels read them where that is
-faster, and may be rounded to 8 bits.
+Plain ones lie [in, out], in memory in either order. On a CPU they are kept as our own kernels read them (`native.py`) or,
+where those cannot be, as oneDNN's do if that is faster. They may be rounded to 8 bits.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import addmm, mm, Tensor
 
 from .device import multiplies_bfloat16
 from .layout import outputs_first
+from .native import Blocked
 
 LANES = 32  # torch's kernel for 8 bits reads this many inputs at once, even past the end of a row
 WIDE = 2**17  # entries, in float32: below, calling oneDNN costs more than MKL's product
@@ -25,9 +26,9 @@ class EightBit(NamedTuple):
     """A matrix in 8 bits: the weights of every output times a scale. A quarter of float32's bytes to read.
 
     Reading its weights is most of what a small draft costs. Rounding them changes what is drafted, hardly how much of
-    it is kept, and never the law of the text. A target in 8 bits is another target, with a law of its own. Its inputs
-    are rounded to bfloat16, each by itself: one scale for the inputs of a pass would let a draft's rows change the
-    law that judges it.
+    it is kept, and never the law of the text. A target in 8 bits is another target, with a law of its own. Torch's
+    kernel rounds the inputs to bfloat16, each by itself: one scale for the inputs of a pass would let a draft's rows
+    change the law that judges it. Ours does not round them.
     """
 
     weights: Tensor  # int8 [out, in]
@@ -72,17 +73,22 @@ class Prepacked(NamedTuple):
         return wide and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
-Matrix = Tensor | EightBit | Prepacked
+Matrix = Tensor | EightBit | Prepacked | Blocked
 
 
 def kept(matrix: Tensor, dtype: torch.dtype, device: str, eight_bit: bool) -> Matrix:
     """[out, in] as it is multiplied fastest: in 8 bits where its width allows it, else packed, else [in, out]."""
+    native = Blocked.pays(matrix, dtype, device)
     if eight_bit and matrix.shape[1] % LANES == 0:
         eight = EightBit.of(matrix)
+        if native:
+            return Blocked.of(*eight)
         if EightBit.pays():
             return eight
         matrix = eight.wide()  # the law of 8 bits at the speed of `dtype`
     matrix = matrix.to(device, dtype)
+    if native:
+        return Blocked.of(matrix)
     if Prepacked.pays(matrix):
         return Prepacked.of(matrix)
     return matrix.contiguous().t() if outputs_first(matrix) else matrix.t().contiguous()
@@ -93,7 +99,9 @@ def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
     if isinstance(matrix, Tensor):
         return mm(x, matrix) if added is None else addmm(added, x, matrix)
     product: Tensor
-    if isinstance(matrix, Prepacked):
+    if isinstance(matrix, Blocked):
+        product = matrix.times(x)
+    elif isinstance(matrix, Prepacked):
         # oneDNN keeps a kernel for every number of rows, hundreds of kB each: prompts of all lengths share a few.
         more = (1 << (len(x) - 1).bit_length()) - len(x) if len(x) > FEW else 0
         product = ONEDNN(F.pad(x, (0, 0, 0, more)) if more else x, matrix.packed, None, "none", [], "")[: len(x)]

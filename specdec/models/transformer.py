@@ -25,6 +25,7 @@ from .checkpoint import check_tensors, naming, read_weights, Weights
 from .config import Config
 from .device import settle
 from .matrix import kept, linear, Matrix
+from .native import BLOCK, NativeLayers
 
 Floor = Tensor | float  # see `rms_normalise`
 
@@ -96,6 +97,7 @@ class Transformer:
         self._windows = {layer.window for layer in self.layers}
         self.floor, self.head_floor = self._floor_of(width), self._floor_of(self.head_dim)
         self.angles = rotary_table(config, device)
+        self.native = self._native()
 
     def _floor_of(self, width: int) -> Floor:
         """RMSNorm divides by sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n)."""
@@ -146,18 +148,29 @@ class Transformer:
                 biases["q_proj"] = biases["q_proj"] * scale
         present = [b for b in biases.values() if b is not None]
         out_bias = bias("o_proj")
-        gate_up = torch.cat([take(name + "mlp.gate_proj.weight"), take(name + "mlp.up_proj.weight")])
+        # Units that are always zero make their number fit the native layers.
+        more = -self.config.intermediate_size % BLOCK
+        gate, up = (F.pad(take(f"{name}mlp.{part}_proj.weight"), (0, 0, 0, more)) for part in ("gate", "up"))
         return Layer(
             qkv=self._after_norm(torch.cat(list(parts.values())), take(name + "input_layernorm.weight"), width),
             qkv_bias=torch.cat(present).to(self.dtype) if present else None,
             out=self.matrix(take(name + "self_attn.o_proj.weight")),
             out_bias=None if out_bias is None else out_bias.to(self.dtype),
             head_norm=head_norm,
-            gate_up=self._after_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
-            down=self.matrix(take(name + "mlp.down_proj.weight")),
+            gate_up=self._after_norm(torch.cat([gate, up]), take(name + "post_attention_layernorm.weight"), width),
+            down=self.matrix(F.pad(take(name + "mlp.down_proj.weight"), (0, more))),
             rotary=i not in self.config.layers_without_rotary,
             window=self.config.windows.get(i),
         )
+
+    def _native(self) -> NativeLayers | None:
+        """The layers in C++, where the model has nothing that those lack."""
+        plain = all(layer.rotary and layer.head_norm is layer.out_bias is layer.window is None for layer in self.layers)
+        if not plain or not isinstance(self.floor, Tensor):
+            return None
+        matrices = [(layer.qkv, layer.out, layer.gate_up, layer.down) for layer in self.layers]
+        biases = [layer.qkv_bias for layer in self.layers]
+        return NativeLayers.of(matrices, biases, self.heads, self.kv_heads, self.head_dim, float(self.floor))
 
     @classmethod
     def load(
@@ -260,8 +273,15 @@ class Transformer:
             x = self.embedding[source[0]].expand(1 + pad, -1)
         else:
             x = F.embedding(torch.tensor(source, device=self.device), self.embedding)
-        end = start + len(x)
         angles = self._rotary(start, len(x), parents)
+        if self.native is not None:
+            x = x.clone(memory_format=torch.contiguous_format)
+            hidden = None if is_chain(parents) or not causal else self._mask(None, start, count, parents)
+            self.native.run(x, cache, start, first, last, angles, hidden, read, causal)
+            if last in cache.states:
+                cache.states[last][start : start + count] = x
+            return x
+        end = start + len(x)
         simple = self.causal_prefill and start == 0 and is_chain(parents)
         masks = {
             window: self._mask(window, start, len(x), parents) if causal and not (simple and window is None) else None

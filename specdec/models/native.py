@@ -1,0 +1,168 @@
+"""The layers of a small model on a CPU, in C++: one call, where torch makes twenty a layer.
+
+`native.cpp` is compiled by g++ at the first use on a machine, in some seconds, and kept in the user's cache. Where that
+cannot be, models run in torch. A row's result does not depend on how many rows are computed with it, to the bit.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+import hashlib
+import logging
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from .cache import StaticCache
+
+SOURCE = Path(__file__).with_suffix(".cpp")
+COMPILE = "-std=c++17 -O3 -march=native -ffp-contract=off -fopenmp -shared -fPIC -w".split()
+BLOCK = 32  # outputs whose weights lie side by side, as the source reads them
+LANES = 16  # the most numbers in a register
+OFF = "SPECDEC_NATIVE"  # 0: torch alone
+
+log = logging.getLogger(__name__)
+
+
+class MatrixStruct(C.Structure):
+    _fields_ = (
+        ("weights", C.c_void_p), ("scales", C.c_void_p), ("outputs", C.c_int64), ("inputs", C.c_int64),
+        ("bytes", C.c_int64),
+    )  # fmt: skip
+
+
+class LayerStruct(C.Structure):
+    _fields_ = (
+        ("qkv", MatrixStruct), ("out", MatrixStruct), ("gate_up", MatrixStruct), ("down", MatrixStruct),
+        ("qkv_bias", C.c_void_p),
+    )  # fmt: skip
+
+
+@cache
+def library() -> C.CDLL | None:
+    """The compiled source, or None: another processor, no compiler, no place to keep it, or switched off."""
+    if os.environ.get(OFF) == "0" or torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
+        return None
+    try:
+        compiled = C.CDLL(str(built()))
+    except (OSError, subprocess.SubprocessError) as error:
+        log.info("small models run in torch: %s", error)
+        return None
+    number, pointer = C.c_int64, C.c_void_p
+    compiled.specdec_product.argtypes = [pointer, pointer, number, pointer, C.c_int]
+    compiled.specdec_layers.argtypes = [
+        pointer, number, pointer, number, number, pointer, pointer, *[number] * 6, pointer, pointer, C.c_int, C.c_float,
+        C.c_int,
+    ]  # fmt: skip
+    return compiled
+
+
+def built() -> Path:
+    """Compiles, unless it was compiled on this machine before. OSError or SubprocessError where that fails."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        raise FileNotFoundError("no g++")
+    version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=30).stdout
+    processor = "".join(re.findall(r"^(?:model name|flags)\b.*", Path("/proc/cpuinfo").read_text(), re.M)[:2])
+    made_of = [SOURCE.read_bytes(), " ".join(COMPILE).encode(), version, processor.encode()]
+    place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specdec"
+    file = place / f"native-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"
+    if not file.exists():
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place) as work:  # several processes may compile at once
+            new = Path(work) / file.name
+            subprocess.run([compiler, *COMPILE, str(SOURCE), "-o", str(new)], check=True, timeout=300)
+            new.replace(file)
+    return file
+
+
+@dataclass(slots=True)
+class Blocked:
+    """A matrix as the compiled source reads it: 32 outputs side by side for every input."""
+
+    weights: Tensor  # float32, bfloat16 or int8 [outputs / 32, inputs, 32]
+    scales: Tensor | None  # float32 [outputs], of int8
+    struct: MatrixStruct
+
+    @classmethod
+    def of(cls, matrix: Tensor, scales: Tensor | None = None) -> Blocked:  # [out, in]; [out]
+        weights = matrix.unflatten(0, (-1, BLOCK)).transpose(1, 2).contiguous()
+        scales = None if scales is None else scales.float().contiguous()
+        struct = MatrixStruct(
+            weights.data_ptr(), None if scales is None else scales.data_ptr(), *matrix.shape, weights.itemsize
+        )
+        return cls(weights, scales, struct)
+
+    @staticmethod
+    def pays(matrix: Tensor, dtype: torch.dtype, device: str) -> bool:
+        """For this [out, in], where states are of that `dtype`."""
+        here = torch.device(device).type == "cpu" and dtype == torch.float32 and len(matrix) % BLOCK == 0
+        return here and library() is not None
+
+    def times(self, x: Tensor) -> Tensor:
+        """float32 [n, in] -> [n, out]"""
+        compiled, x = library(), x.contiguous()
+        assert compiled is not None
+        product = torch.empty(len(x), self.struct.outputs)
+        compiled.specdec_product(
+            C.byref(self.struct), x.data_ptr(), len(x), product.data_ptr(), torch.get_num_threads()
+        )
+        return product
+
+
+@dataclass(slots=True)
+class NativeLayers:
+    """All layers of a model whose matrices are `Blocked`."""
+
+    structs: C.Array[LayerStruct]
+    heads: int
+    kv_heads: int
+    floor: float
+
+    @classmethod
+    def of(
+        cls, matrices: Sequence[Sequence[object]], biases: Sequence[Tensor | None], heads: int, kv_heads: int,
+        head_dim: int, floor: float,
+    ) -> NativeLayers | None:  # fmt: skip
+        """`matrices` are those of query, key and value, of the output, of gate and up, and the last; None if they are
+        not all `Blocked`, or their sizes do not fit the registers."""
+        rows = [[matrix.struct for matrix in layer if isinstance(matrix, Blocked)] for layer in matrices]
+        if not rows or head_dim % LANES or any(len(row) < 4 or row[3].inputs % BLOCK for row in rows):
+            return None
+        structs = [
+            LayerStruct(*row, None if bias is None else bias.data_ptr()) for row, bias in zip(rows, biases, strict=True)
+        ]
+        return cls((LayerStruct * len(structs))(*structs), heads, kv_heads, floor)
+
+    def run(
+        self, x: Tensor, cache: StaticCache, start: int, first: int, last: int, angles: Tensor, hidden: Tensor | None,
+        read: Tensor | None, causal: bool,
+    ) -> None:  # fmt: skip
+        """States [n, hidden] at `start` through the layers from `first` to below `last`, in place.
+
+        `angles` are complex [n, head_dim / 2], `hidden` [1, n, start + n] is -inf at what a row may not see. The inputs
+        of layers that the cache has `states` for are kept there.
+        """
+        compiled, data = library(), cache.data
+        assert compiled is not None and len(angles) == len(x)
+        marks = [first, *(layer for layer in cache.states if first < layer < last), last]
+        for layer, following in pairwise(marks):
+            if layer in cache.states:
+                cache.states[layer][start : start + len(x)] = x
+            compiled.specdec_layers(
+                C.byref(self.structs, layer * C.sizeof(LayerStruct)), following - layer, x.data_ptr(), *x.shape,
+                None if read is None else read.data_ptr(), data[layer].data_ptr(), data.stride(0), data.shape[2], start,
+                self.heads, self.kv_heads, data.shape[3], angles.data_ptr(),
+                None if hidden is None else hidden.data_ptr(), causal, self.floor, torch.get_num_threads(),
+            )  # fmt: skip
+            read = None
