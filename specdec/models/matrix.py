@@ -1,7 +1,7 @@
 """How a model keeps its matrices, and multiplies by them.
 
-Plain ones lie [in, out], in memory in either order. On a CPU they are kept as our own kernels read them (`native.py`) or,
-where those cannot be, as oneDNN's do if that is faster. They may be rounded to 8 bits.
+Plain ones lie [in, out], in memory in either order. On a CPU they are kept as `native.cpp` reads them or, where that
+cannot be compiled, as oneDNN's kernels do if that is faster. They may be rounded to 8 bits.
 """
 
 from __future__ import annotations
