@@ -314,7 +314,7 @@ def drills(at: Scale) -> Iterator[Row]:
     stopped.close()
     yield after("stopped", begun)
     broken = models(replace(at, pair="tiny"))[0]
-    broken.head = torch.full_like(broken.head, float("nan"))
+    broken.embedding = torch.full_like(broken.embedding, float("nan"))
     yield after("not finite", told(broken))
     if at.device == "cuda":
         lane._idle.clear()

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
 from ..figures import machine
 from ..methods import adapted, AMONG, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
+from ..models import native
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
 from ..models.config import FAMILIES
@@ -132,7 +133,7 @@ class Family:
     @property
     def precision(self) -> str:
         """What the target's matrices hold: float32, bfloat16, int8. Each is a target of its own, with its own law."""
-        return called_in(torch.int8 if self.target.eight_bit else self.target.dtype)
+        return called_in(self.target.stored)
 
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts for labels."""
@@ -218,11 +219,14 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     with naming(words):
         tokenizer = published.read_tokenizer(words)
     dtype, rounded = computed_in(dtype, device)
+    stored = dtype
+    if device == "cpu" and dtype == torch.bfloat16 and native.library() is not None:
+        dtype = torch.float32  # these layers read bfloat16 and compute in float32
     eight_bit = device == "cpu" and EightBit.pays()  # of drafts, whatever the target keeps
     drafts = {
         name: Transformer.load(path, dtype, device, eight_bit) for name, path in draft_folders(folder, tuned).items()
     }
-    family = Family(name, Transformer.load(folder / "target", dtype, device, rounded), tokenizer, drafts)
+    family = Family(name, Transformer.load(folder / "target", dtype, device, rounded, stored), tokenizer, drafts)
     family.drafters |= heads(folder, family.target, eight_bit)
     return at_its_fastest(family)
 

@@ -96,7 +96,8 @@ load = lru_cache(maxsize=8)(read)
 def own(model: object) -> Any:
     """transformers' model with the same weights; what a run sets on it, it sets on this shallow copy."""
     model, folder = checkpoint(model)
-    return copy.copy(model.model if isinstance(model, HuggingFaceModel) else load(folder, model.dtype, model.device))
+    dtype = model.dtype if model.eight_bit else model.stored  # transformers has no such 8 bits
+    return copy.copy(model.model if isinstance(model, HuggingFaceModel) else load(folder, dtype, model.device))
 
 
 class Run:

@@ -64,7 +64,8 @@ class Target(Protocol):
     width: int  # of its states
     depth: int  # layers
     parameters: int
-    dtype: torch.dtype
+    dtype: torch.dtype  # of its states
+    stored: torch.dtype  # of its matrices
     device: str
     embedding: Tensor  # [at least V, width]
     eight_bit: bool

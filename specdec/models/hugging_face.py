@@ -72,6 +72,7 @@ class HuggingFaceModel:
         """`config` is one of transformers', made by `config_of`; `weights` are under the Hub's names."""
         settle(device)
         self.model, self.dtype, self.device = built(config, weights, dtype, device), dtype, device
+        self.stored = dtype
         self.kind: str = config.model_type
         self.source: Path | None = None
         self.embedding: Tensor = self.model.get_input_embeddings().weight

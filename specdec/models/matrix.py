@@ -76,8 +76,11 @@ class Prepacked(NamedTuple):
 Matrix = Tensor | EightBit | Prepacked | Blocked
 
 
-def kept(matrix: Tensor, dtype: torch.dtype, device: str, eight_bit: bool) -> Matrix:
-    """[out, in] as it is multiplied fastest: in 8 bits where its width allows it, else packed, else [in, out]."""
+def kept(matrix: Tensor, dtype: torch.dtype, device: str, eight_bit: bool, stored: torch.dtype | None = None) -> Matrix:
+    """[out, in] as it is multiplied fastest: in 8 bits where its width allows it, else packed, else [in, out].
+
+    `dtype` is that of the states, `stored` what the weights are rounded to, where that is coarser.
+    """
     native = Blocked.pays(matrix, dtype, device)
     if eight_bit and matrix.shape[1] % LANES == 0:
         eight = EightBit.of(matrix)
@@ -86,9 +89,10 @@ def kept(matrix: Tensor, dtype: torch.dtype, device: str, eight_bit: bool) -> Ma
         if EightBit.pays():
             return eight
         matrix = eight.wide()  # the law of 8 bits at the speed of `dtype`
-    matrix = matrix.to(device, dtype)
+    matrix = matrix.to(stored or dtype)
     if native:
         return Blocked.of(matrix)
+    matrix = matrix.to(device, dtype)
     if Prepacked.pays(matrix):
         return Prepacked.of(matrix)
     return matrix.contiguous().t() if outputs_first(matrix) else matrix.t().contiguous()

@@ -244,13 +244,13 @@ def broken(kind: str) -> tuple[Transformer, Any]:
     """A target, and what drafts nothing but NaN for it."""
     if kind == "model":
         model = lean(LlamaConfig(**BASE))
-        model.head = model.head * float("nan")
+        model.embedding = model.embedding * float("nan")
         return target(), model
     draft = drafts_on(TARGET)[kind]
     if kind == "medusa":
         draft.blocks = [(weight * float("nan"), bias) for weight, bias in draft.blocks]
     else:
-        draft.fc = draft.fc * float("nan")
+        draft.decoder.embedding = draft.decoder.embedding * float("nan")
     return TARGET, draft
 
 
@@ -270,7 +270,7 @@ def test_drafts_that_are_not_finite_do_not_count(kind: str) -> None:
 
 def test_a_target_that_is_not_finite_is_told() -> None:
     broken = lean(LlamaConfig(**BASE))
-    broken.head = broken.head * float("nan")
+    broken.embedding = broken.embedding * float("nan")
     assert not Cycle(broken, None, 0, 60, GREEDY).begin(PROMPT, 30, 0).finite
 
 

@@ -206,7 +206,7 @@ def test_a_closed_run_harms_no_other() -> None:
 
 def test_a_broken_drafter_never_harms_the_text() -> None:
     broken = lean(LlamaConfig(**BASE))
-    broken.head = broken.head * float("nan")
+    broken.embedding = broken.embedding * float("nan")
     events = list(lane.on_device(task("like", drafter=DraftModelDrafter(broken), params=GREEDY)))
     failures = [event for event in events if isinstance(event, Failed)]
     assert [event.fatal for event in failures] == [False] * 3 and "switched off" in failures[-1].reason
@@ -215,7 +215,7 @@ def test_a_broken_drafter_never_harms_the_text() -> None:
 
 def test_a_broken_target_ends_the_run_with_the_reason() -> None:
     broken = lean(LlamaConfig(**BASE))
-    broken.head = broken.head * float("nan")
+    broken.embedding = broken.embedding * float("nan")
     *_, failed, end = lane.on_device(task("none", target=broken))
     assert isinstance(failed, Failed) and failed.fatal and "not finite" in failed.reason
     assert isinstance(end, Finished) and end.reason == "failed"
