@@ -107,7 +107,7 @@ def headline(report: Any) -> str:
 
 def machines(reports: list[Any]) -> str:
     """A line a report of the same suite: the headline's figures, by processor."""
-    head = ["processor", "cores", "measured", "commit", "greedy", "T = 0.8"]
+    head = ["processor", "cores", "layers in", "measured", "commit", "greedy", "T = 0.8"]
     head += ["plain / `generate`", "speculative / assisted", "greedy text identical"]
     table = [line(head), line("---" for _ in head)]
     for report in reports:
@@ -118,6 +118,7 @@ def machines(reports: list[Any]) -> str:
                 [
                     str(report["machine"]["cpu"]),
                     str(report["machine"]["cores"]),
+                    "C++" if "kernels" in told["models"] else "torch",
                     told["measured"][:10],
                     told["commit"],
                     *(f"{report['headline'][name]['speedup']:.2f}×" for name in ("greedy", "sampled")),
