@@ -26,6 +26,7 @@ from chrome import (  # noqa: F401
 
 from specdec.events import Finished, Started, Verified
 from specdec.methods import METHODS
+from specdec.proof.certify import NEWS
 from specdec.traces.file import Trace
 from specdec.ui import menu, session
 
@@ -1015,11 +1016,11 @@ def test_between_two_frames_news_of_a_certificate_is_not_drawn_and_the_last_is_n
 
 
 def slow_certificate(request):
-    """One that somebody will want to stop."""
+    """One that somebody will want to stop; it tells as often as the engine does."""
     told = session.recorded_certificates("toy")[request.mistake]
     for done in range(1, 2000):
         yield {**told, "sampled": [], "done": done}
-        time.sleep(0.05)
+        time.sleep(NEWS)
 
 
 @pytest.mark.long
