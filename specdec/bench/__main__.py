@@ -25,11 +25,10 @@ from statistics import median
 from typing import Any
 
 import pandas
-import torch
 from tqdm import tqdm
 
 from .. import __version__
-from ..families.zoo import Family, load, load_pair
+from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..figures.stats import middle
 from ..gpu import lane
@@ -194,7 +193,7 @@ def provenance(models: dict[str, Any]) -> dict[str, Any]:
 def of_family(options: Options, journal: Journal) -> dict[str, Any]:
     """What `methods` finds of the family or pair that is asked for."""
     start = time.perf_counter()
-    dtype = getattr(torch, options.dtype) if options.dtype else None
+    dtype = dtype_of(options.dtype)
     if options.target:
         family = load_pair(options.target, *options.draft, dtype=dtype, device=options.device)
     else:
