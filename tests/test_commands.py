@@ -21,7 +21,7 @@ import toyrun
 from specdec import cli as terminal
 from specdec.bench import __main__ as bench
 from specdec.bench import measure, peers, prompts
-from specdec.bench.options import Options
+from specdec.bench.options import LONG, Options, SUITES
 from specdec.events import Drafted, Failed, Finished, from_dict
 from specdec.families.zoo import EMBEDDED, load
 from specdec.figures.stats import LaneStats
@@ -364,6 +364,11 @@ def test_the_bench_measures_the_family_that_is_named(monkeypatch: pytest.MonkeyP
         bench.main(["--dtype", "int8"])
     with pytest.raises(LookupError, match="asked for embedded on cuda"):
         bench.main(["--suite", "methods", "--device", "cuda"])
+
+
+def test_every_suite_is_measured_once_and_the_long_ones_row_by_row() -> None:
+    assert sorted([*bench.AT_ONCE, *bench.ROW_BY_ROW]) == sorted(SUITES)
+    assert set(bench.ROW_BY_ROW) == set(LONG)
 
 
 def test_headlines_leave_looping_rows_out() -> None:

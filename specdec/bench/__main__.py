@@ -25,11 +25,10 @@ from statistics import median
 from typing import Any
 
 import pandas
-import torch
 from tqdm import tqdm
 
 from .. import __version__
-from ..families.zoo import Family, load, load_pair
+from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..figures.stats import middle
 from ..gpu import lane
@@ -191,29 +190,10 @@ def provenance(models: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def report(options: Options) -> int:
-    """Measure, print and perhaps write; ValueError for models that cannot be loaded or have no such machine."""
-    if options.suite == "batch":
-        return write(batch.report(options), options)
-    if options.suite == "serving":
-        return write(serving.report(options), options)
-    if options.suite == "page":
-        return write(page.report(options), options)
-    if options.suite == "visitors":
-        return write(visitors.report(options), options)
-    if options.suite == "server":
-        return write(servers.report(options), options)
-    if options.suite == "gpu":
-        gpu.check()
-    journal = Journal(rows_of(options.json), setting_of(options), options.minutes)
-    if options.suite == "gpu":
-        return finish(gpu.report(journal), options, journal)
-    if options.suite == "shapes":
-        return finish(shapes.report(options, journal), options, journal)
-    if options.suite == "precision":
-        return finish(precision.report(options, journal), options, journal)
+def of_family(options: Options, journal: Journal) -> dict[str, Any]:
+    """What `methods` finds of the family or pair that is asked for."""
     start = time.perf_counter()
-    dtype = getattr(torch, options.dtype) if options.dtype else None
+    dtype = dtype_of(options.dtype)
     if options.target:
         family = load_pair(options.target, *options.draft, dtype=dtype, device=options.device)
     else:
@@ -221,7 +201,27 @@ def report(options: Options) -> int:
     setup = time.perf_counter() - start
     if family.target.device != "cpu":
         lane.KEPT = CYCLES  # else most runs would capture anew
-    return finish(methods(family, options, journal) | {"setup_seconds": round(setup, 2)}, options, journal)
+    return methods(family, options, journal) | {"setup_seconds": round(setup, 2)}
+
+
+AT_ONCE = {
+    "batch": batch.report, "serving": serving.report, "page": page.report, "visitors": visitors.report,
+    "server": servers.report,
+}  # fmt: skip
+ROW_BY_ROW = {
+    "embedded": of_family, "methods": of_family, "hub": of_family, "precision": precision.report,
+    "shapes": shapes.report, "gpu": gpu.report,
+}  # fmt: skip
+
+
+def report(options: Options) -> int:
+    """Measure, print and perhaps write; ValueError for models that cannot be loaded or have no such machine."""
+    if options.suite in AT_ONCE:
+        return write(AT_ONCE[options.suite](options), options)
+    if options.suite == "gpu":
+        gpu.check()  # before a file of rows is begun
+    journal = Journal(rows_of(options.json), setting_of(options), options.minutes)
+    return finish(ROW_BY_ROW[options.suite](options, journal), options, journal)
 
 
 def rows_of(report: Path | None) -> Path | None:

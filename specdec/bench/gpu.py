@@ -441,7 +441,7 @@ def check() -> None:
         raise ValueError("The suite gpu needs an NVIDIA GPU, and torch sees none; --suite shapes runs on a CPU, too.")
 
 
-def report(journal: Journal) -> Row:
+def report(options: Options, journal: Journal) -> Row:
     found = {}
     for name, (_, limit) in STAGES.items():
         rows = watched([sys.executable, "-m", __name__, name], min(limit, journal.seconds_left))

@@ -18,7 +18,7 @@ import torch
 from tqdm import tqdm
 
 from ..export.llama_cpp import Numbers
-from ..families.zoo import Family, load
+from ..families.zoo import dtype_of, Family, load
 from ..figures.stats import interval, LaneStats, middle
 from ..lanes.race import SPECULATIVE, tasks
 from ..methods import DEFAULT
@@ -68,7 +68,7 @@ Write = Callable[[Lane, str, SamplingParams], Written]
 
 def report(options: Options, journal: Journal) -> dict[str, Any]:
     """ValueError where models cannot be loaded, or llama.cpp's server cannot be started or breaks off."""
-    families = {name: load(options.family, getattr(torch, name)) for name in NUMBERS}
+    families = {name: load(options.family, dtype_of(name)) for name in NUMBERS}
     exact = families["float32"]
     for family in families.values():
         family.threads = exact.threads  # as many for every lane

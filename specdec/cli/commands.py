@@ -120,11 +120,10 @@ def certify(
         raise ValueError("--plain, --target, --draft and --json belong to a --server")
     if dtype and (record or not text):
         raise ValueError("--dtype belongs to a --text; what the page shows is recorded in float32")
-    import torch
-
+    from ..families.zoo import dtype_of
     from ..proof.certify import print_all
 
-    return print_all(text, record, getattr(torch, dtype) if dtype else None)
+    return print_all(text, record, dtype_of(dtype))
 
 
 def prove(

@@ -110,13 +110,11 @@ def run(
 
         header, told = watched(prompt, server, plain, key_env, params, kind, as_json)
         return kept_as(save, header, told)
-    import torch  # after the arguments are known to be good
-
-    from ..families import zoo
+    from ..families import zoo  # after the arguments are known to be good
     from ..lanes.race import race
     from ..traces import file as trace
 
-    number = getattr(torch, dtype) if dtype else None
+    number = zoo.dtype_of(dtype)
     if target is not None:
         models = zoo.load_pair(
             target, *draft, exit_layer=exit_layer, universal=universal, dtype=number, pickles=True, device=device

@@ -32,6 +32,7 @@ from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
 FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}  # and EMBEDDED of all in ROUNDED
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}  # that a target is offered in
 SMALL = 100_000_000  # bytes of weights as stored
 # Cores left to others. Threads of one product wait for each other, and one that loses its core to a browser holds up
 # all: on two cores a run with two threads, beside the page that drew it, was five times slower than with one.
@@ -154,6 +155,15 @@ def called_in(dtype: torch.dtype | None) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def dtype_of(precision: str | None) -> torch.dtype | None:
+    """The dtype that is called so, for `load`; None for None. ValueError for one that no target is offered in."""
+    if precision is None:
+        return None
+    if precision not in PRECISIONS:
+        raise ValueError(f"there is no precision {precision!r}; choose from {', '.join(PRECISIONS)}")
+    return PRECISIONS[precision]
+
+
 def facts_of(model: Target) -> dict[str, Any]:
     bits = {"weights": "int8"} if model.eight_bit else {}
     return {"parameters": model.parameters, "layers": model.depth, "hidden_size": model.width} | bits
@@ -168,7 +178,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
     that transformers runs. The embedded family has a name in each precision (`ROUNDED`), by which it loads as well.
     """
     device = resolved(device)
-    dtype = dtype or getattr(torch, ROUNDED.get(name, ""), None)
+    dtype = dtype or dtype_of(ROUNDED.get(name))
     if (rounded := f"{name}:{called_in(dtype)}") in ROUNDED:
         name = rounded
     with _lock:

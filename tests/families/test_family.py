@@ -7,13 +7,15 @@ import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 import torch
 
 from specdec.bench import __main__ as bench
+from specdec.bench.options import Options
 from specdec.bench.prompts import PROMPTS
+from specdec.cli.commands import Precision
 from specdec.drafters import AdaptiveDrafter, AutoDrafter
 from specdec.engine import generate
 from specdec.events import Committed, Event, Finished, Started, Verified
@@ -182,6 +184,14 @@ def test_in_eight_bits_it_is_another_target_and_says_so(exact: Family) -> None:
         race(family, PROMPT, peer=True)
     with pytest.raises(ValueError, match="8 bits are offered on a CPU alone"):
         zoo.computed_in(torch.int8, "cuda")
+
+
+def test_a_precision_has_the_name_that_it_is_told_by() -> None:
+    assert [zoo.called_in(zoo.dtype_of(name)) for name in zoo.PRECISIONS] == [*zoo.PRECISIONS]
+    assert set(zoo.PRECISIONS) == set(get_args(Precision))
+    assert zoo.dtype_of(None) is None
+    with pytest.raises(ValueError, match="no precision 'float31'; choose from float32, bfloat16, int8"):
+        bench.report(Options("methods", dtype="float31"))
 
 
 def test_a_race_interleaves_by_the_clocks(exact: Family) -> None:

@@ -416,6 +416,15 @@ def test_what_was_measured_of_batches_is_handed_over_with_its_machine_and_date(t
     assert theory.results() == []  # its points are no rows of a drafter
 
 
+def test_what_was_measured_in_several_precisions_names_its_machine_threads_date_and_llama_cpp():
+    told, asked = theory.precision(), (text.PAGE / "theory/precision.js").read_text(encoding="utf-8")
+    assert told["rows"] and told["machine"]["cpu"] and told["machine"]["cores"] >= told["threads"] >= 1
+    assert told["measured"] and told["commit"] and told["llama_cpp"]
+    note = set(re.findall(r"{(\w+)}", text.strings("theory")["precision"]["note"]))
+    given = set(re.findall(r"\w+", re.search(r"P\.note, {(.*?)}", asked)[1]))
+    assert {"cpu", "cores", "threads", "date", "commit", "tokens"} == note <= given
+
+
 def test_every_string_that_the_step_page_asks_for_exists():
     words = text.strings("step")
     script = drawn.script("step/step")

@@ -14,7 +14,7 @@ function mount(element, props, watch, trigger, server) {
   const W = JSON.parse(props.words), PW = document.querySelector(".sd-player").words, root = element.querySelector(".sd-proof"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const DRAWS = JSON.parse(props.draws), SERVERS = JSON.parse(props.servers), KEYS = Object.keys(W.mistakes), GUIDED = Object.keys(W.grammar_mistakes), NAMED = { ...W.mistakes, ...W.grammar_mistakes }, RECORDED = {};
-  const S = { pair: "toy", mistake: "", draws: DRAWS.toy[DRAWS.toy.length - 1], live: null, asked: null, running: false, revealed: false };
+  const S = { pair: "toy", mistake: "", draws: DRAWS.toy[DRAWS.toy.length - 1], live: null, asked: null, frame: 0, running: false, revealed: false };
 
   const about = (n) => roughly(n, document.documentElement.lang || "en");
   const isServer = () => S.pair === "server", isGuided = () => S.pair === "grammar", plantable = () => (isGuided() ? GUIDED : KEYS);
@@ -212,13 +212,14 @@ function mount(element, props, watch, trigger, server) {
     draw();
   }
 
-  /* What arrives after a stop, or for another question, is late. */
+  /* What arrives after a stop, or for another question, is late. News may come faster than a busy machine draws: a frame draws
+   * the newest. A hidden page draws it when it is seen again. */
   function arrived() {
     if (!S.running || !props.value) return;
     const told = JSON.parse(props.value);
     if (told.pair !== S.asked.pair || (told.pair === "server" ? told.seed !== S.asked.seed : told.mistake !== S.asked.mistake)) return;
     S.live = { ...told, exact: (recorded(told.pair, told.mistake) || {}).exact };
-    draw();
+    S.frame ||= requestAnimationFrame(() => { S.frame = 0; draw(); });
   }
 
   /* -- predict, then reveal -- */

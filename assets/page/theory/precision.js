@@ -30,7 +30,7 @@ function quantiseOrDraft(W, part, report) {
   part.precision.replaceChildren(plainTable(heads, rows));
   part.precisionsay.textContent = sentences(temperatures.map((t) => said(P, report, t)));
   const { cpu, cores } = report.machine;
-  const where = words(P.note, { cpu, cores, date: report.measured.slice(0, 10), commit: report.commit, tokens: report.tokens });
+  const where = words(P.note, { cpu, cores, threads: report.threads, date: report.measured.slice(0, 10), commit: report.commit, tokens: report.tokens });
   part.precisionnote.textContent = sentences(where, report.llama_cpp ? words(P.beside, { version: report.llama_cpp }) : P.alone);
 }
 

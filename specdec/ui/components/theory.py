@@ -58,6 +58,7 @@ def precision() -> dict[str, Any]:
         "law_moved": report.get("law_moved", {}),
         "llama_cpp": report.get("llama_cpp"),
         "tokens": report.get("tokens"),
+        "threads": made.get("models", {}).get("float32", {}).get("threads"),  # of every lane
         "measured": made.get("measured", ""),
         "commit": made.get("commit", ""),
     }

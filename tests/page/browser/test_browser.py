@@ -26,6 +26,7 @@ from chrome import (  # noqa: F401
 
 from specdec.events import Finished, Started, Verified
 from specdec.methods import METHODS
+from specdec.proof.certify import NEWS
 from specdec.traces.file import Trace
 from specdec.ui import menu, session
 
@@ -982,12 +983,44 @@ def test_a_live_certificate_of_a_broken_loop_turns_red(open_page):
     expect(badge).to_have_text("Recorded")
 
 
+# As on a hidden page, no frame comes. A draw gives the sample's section new children.
+HOLD = """() => {
+  [window.held, window.draws] = [[], 0];
+  window.requestAnimationFrame = (draw) => held.push(draw);
+  const sampled = document.querySelector(".sd-proof [data-part=sampled]");
+  new MutationObserver(() => draws++).observe(sampled, { childList: true });
+}"""
+
+
+@pytest.mark.long
+def test_between_two_frames_news_of_a_certificate_is_not_drawn_and_the_last_is_not_lost(open_page, monkeypatch):
+    def fast_certificate(request):
+        told = session.recorded_certificates("toy")[request.mistake]
+        for done in range(1, 41):
+            yield {**told, "sampled": told["sampled"][:1], "done": done}
+            time.sleep(0.01)
+
+    monkeypatch.setattr(session, "_certificate", fast_certificate)
+    page = open_page(reduced_motion="reduce")
+    certificate(page)
+    page.evaluate(HOLD)
+    page.locator(".sd-proof [data-part=run]").click()
+    said, sampled = page.locator(".sd-proof [data-part=said]"), page.locator(".sd-proof [data-part=sampled]")
+    expect(said).to_have_text("Stopped after 40 draws.")
+    for held in ("[]", "window.held"):  # a frame that comes late changes nothing
+        page.evaluate(f"{held}.forEach((draw) => draw())")
+        assert page.get_attribute(".sd-proof", "data-source") == "live"
+        assert "100 times" in sampled.inner_text() and "Stopped after 40" in said.inner_text()
+        assert page.evaluate("draws") <= 6  # asked and ended, and each time the new height
+    until_free()
+
+
 def slow_certificate(request):
-    """One that somebody will want to stop."""
+    """One that somebody will want to stop; it tells as often as the engine does."""
     told = session.recorded_certificates("toy")[request.mistake]
     for done in range(1, 2000):
         yield {**told, "sampled": [], "done": done}
-        time.sleep(0.05)
+        time.sleep(NEWS)
 
 
 @pytest.mark.long
