@@ -94,8 +94,8 @@ Vec exponential(Vec x) {
 }
 
 Vec silu(Vec x) {
-    Vec bounded = x < -80.f ? all(-80.f) : x > 80.f ? all(80.f) : x;
-    return x / (exponential(-bounded) + 1.f);
+    x = x < -80.f ? all(-80.f) : x;  // below, nothing is left of it
+    return x / (exponential(x > 80.f ? all(-80.f) : -x) + 1.f);
 }
 
 // ROWS rows of x times BLOCKS blocks of weights.

@@ -55,7 +55,7 @@ def library() -> C.CDLL | None:
         return None
     try:
         compiled = C.CDLL(str(built()))
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         log.info("small models run in torch: %s", error)
         return None
     number, pointer = C.c_int64, C.c_void_p
@@ -68,7 +68,10 @@ def library() -> C.CDLL | None:
 
 
 def built() -> Path:
-    """Compiles, unless it was compiled on this machine before. OSError or SubprocessError where that fails."""
+    """Compiles, unless it was compiled on this machine before.
+
+    OSError or SubprocessError where that fails, RuntimeError where the user has no home.
+    """
     compiler = shutil.which("g++")
     if compiler is None:
         raise FileNotFoundError("no g++")
@@ -81,7 +84,9 @@ def built() -> Path:
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place) as work:  # several processes may compile at once
             new = Path(work) / file.name
-            subprocess.run([compiler, *COMPILE, str(SOURCE), "-o", str(new)], check=True, timeout=300)
+            subprocess.run(
+                [compiler, *COMPILE, str(SOURCE), "-o", str(new)], capture_output=True, check=True, timeout=300
+            )
             new.replace(file)
     return file
 
@@ -111,13 +116,20 @@ class Blocked:
 
     def times(self, x: Tensor) -> Tensor:
         """float32 [n, in] -> [n, out]"""
-        compiled, x = library(), x.contiguous()
+        compiled, x = library(), fitting(x, self.struct.inputs)
         assert compiled is not None
-        product = torch.empty(len(x), self.struct.outputs)
+        product = x.new_empty(len(x), self.struct.outputs)
         compiled.specdec_product(
             C.byref(self.struct), x.data_ptr(), len(x), product.data_ptr(), torch.get_num_threads()
         )
         return product
+
+
+def fitting(x: Tensor, width: int) -> Tensor:
+    """float32 [n, width] as the source walks through it. ValueError for others: it would read past their end."""
+    if x.dim() != 2 or x.shape[1] != width or x.dtype != torch.float32 or x.device.type != "cpu":
+        raise ValueError(f"{x.dtype} {list(x.shape)} on {x.device} is no float32 [n, {width}] on the CPU")
+    return x.contiguous()
 
 
 @dataclass(slots=True)
@@ -125,6 +137,7 @@ class NativeLayers:
     """All layers of a model whose matrices are `Blocked`."""
 
     structs: C.Array[LayerStruct]
+    tensors: tuple[object, ...]  # what those point at
     heads: int
     kv_heads: int
     floor: float
@@ -135,14 +148,24 @@ class NativeLayers:
         head_dim: int, floor: float,
     ) -> NativeLayers | None:  # fmt: skip
         """`matrices` are those of query, key and value, of the output, of gate and up, and the last; None if they are
-        not all `Blocked`, or their sizes do not fit the registers."""
+        not all `Blocked`, or their sizes do not fit the registers or each other."""
         rows = [[matrix.struct for matrix in layer if isinstance(matrix, Blocked)] for layer in matrices]
         if not rows or head_dim % LANES or any(len(row) < 4 or row[3].inputs % BLOCK for row in rows):
             return None
+        stored, outputs, width = heads * head_dim, (heads + 2 * kv_heads) * head_dim, rows[0][1].outputs
+        for i, ((qkv, *others), bias) in enumerate(zip(rows, biases, strict=True)):
+            inner = others[2].inputs
+            shapes = [(matrix.outputs, matrix.inputs) for matrix in others]
+            if qkv.outputs != outputs or shapes != [(width, stored), (2 * inner, width), (width, inner)]:
+                return None  # torch says what is wrong
+            if i and qkv.inputs != width:  # only the first layer may be told what to read
+                return None
+            if bias is not None and (len(bias) != outputs or bias.dtype != torch.float32):
+                return None
         structs = [
             LayerStruct(*row, None if bias is None else bias.data_ptr()) for row, bias in zip(rows, biases, strict=True)
         ]
-        return cls((LayerStruct * len(structs))(*structs), heads, kv_heads, floor)
+        return cls((LayerStruct * len(structs))(*structs), (*matrices, *biases), heads, kv_heads, floor)
 
     def run(
         self, x: Tensor, cache: StaticCache, start: int, first: int, last: int, angles: Tensor, hidden: Tensor | None,
@@ -151,18 +174,26 @@ class NativeLayers:
         """States [n, hidden] at `start` through the layers from `first` to below `last`, in place.
 
         `angles` are complex [n, head_dim / 2], `hidden` [1, n, start + n] is -inf at what a row may not see. The inputs
-        of layers that the cache has `states` for are kept there.
+        of layers that the cache has `states` for are kept there. ValueError for what fits no place or no matrix.
         """
         compiled, data = library(), cache.data
-        assert compiled is not None and len(angles) == len(x)
+        assert compiled is not None and x.is_contiguous() and data.is_contiguous() and data.dtype == torch.float32
+        if len(angles) != len(x) or start + len(x) > data.shape[2]:
+            raise ValueError(f"{len(x)} tokens at {start} are more than there are positions")
+        if first == last:
+            return
+        fitting(x, self.structs[first].out.outputs)
+        first_read = fitting(x if read is None else read, self.structs[first].qkv.inputs)
+        if len(first_read) != len(x):
+            raise ValueError(f"{len(x)} states cannot read {len(first_read)} rows")
         marks = [first, *(layer for layer in cache.states if first < layer < last), last]
         for layer, following in pairwise(marks):
             if layer in cache.states:
                 cache.states[layer][start : start + len(x)] = x
             compiled.specdec_layers(
                 C.byref(self.structs, layer * C.sizeof(LayerStruct)), following - layer, x.data_ptr(), *x.shape,
-                None if read is None else read.data_ptr(), data[layer].data_ptr(), data.stride(0), data.shape[2], start,
-                self.heads, self.kv_heads, data.shape[3], angles.data_ptr(),
+                None if read is None else first_read.data_ptr(), data[layer].data_ptr(), data.stride(0), data.shape[2],
+                start, self.heads, self.kv_heads, data.shape[3], angles.data_ptr(),
                 None if hidden is None else hidden.data_ptr(), causal, self.floor, torch.get_num_threads(),
             )  # fmt: skip
             read = None

@@ -282,7 +282,7 @@ class Transformer:
             hidden = None if is_chain(parents) or not causal else self._mask(None, start, count, parents)
             self.native.run(x, cache, start, first, last, angles, hidden, read, causal)
             if last in cache.states:
-                cache.states[last][start : start + count] = x
+                cache.states[last][start : start + count] = x[:count]
             return x
         end = start + len(x)
         simple = self.causal_prefill and start == 0 and is_chain(parents)

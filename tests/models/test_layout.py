@@ -76,7 +76,7 @@ def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch
     assert torch.allclose(laws(), by_length, atol=1e-5)
 
 
-def test_a_matrix_in_the_other_order_is_the_same_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch: None, monkeypatch: pytest.MonkeyPatch) -> None:
     first = model()
     monkeypatch.setattr(matrix, "outputs_first", lambda matrix: True)
     other = model()

@@ -12,6 +12,7 @@ from specdec.models.matrix import add_product, kept, linear, Prepacked, WIDE
 WIDTH = 192
 OUTPUTS = WIDE // WIDTH + 1  # no multiple of anything that a kernel likes
 
+pytestmark = pytest.mark.usefixtures("in_torch")
 needs_onednn = pytest.mark.skipif(not Prepacked.pays(torch.zeros(OUTPUTS, WIDTH)), reason="torch packs nothing here")
 
 

@@ -10,12 +10,13 @@ import pytest
 import torch
 import transformers
 
+from specdec.models import native
 from specdec.models.config import Config
 from specdec.models.matrix import EightBit, linear, Prepacked
 from specdec.models.transformer import Transformer
 
 BASE: dict[str, Any] = {
-    "vocab_size": 97, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 4, "num_attention_heads": 4,
+    "vocab_size": 97, "hidden_size": 64, "intermediate_size": 80, "num_hidden_layers": 4, "num_attention_heads": 4,
     "max_position_embeddings": 128, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
 LLAMA3_ROPE = {
@@ -32,7 +33,19 @@ FAMILIES = {
     "seed-oss": transformers.SeedOssConfig(**BASE, num_key_value_heads=2, head_dim=16),
     "smollm3": transformers.SmolLM3Config(**BASE, num_key_value_heads=2),
 }
+IN_CPP = ("llama tied", "llama 3 rotary", "qwen2", "seed-oss")  # the other families have what native.cpp has not
 TEXT = random.Random(0).choices(range(97), k=48)
+
+
+@pytest.fixture(autouse=True, params=["torch", "native"])
+def way(request: pytest.FixtureRequest) -> str:
+    """What computes the layers. By default that is native.cpp, so torch would go untested."""
+    way: str = request.param
+    if way == "torch":
+        request.getfixturevalue("in_torch")
+    elif native.library() is None:
+        pytest.skip("no g++ here, or no processor that native.cpp is for")
+    return way
 
 
 def reference(config: Any) -> Any:
@@ -46,13 +59,14 @@ def reference(config: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_logits_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
+def test_logits_equal_those_of_transformers(name: str, way: str, tmp_path: Path) -> None:
     """Saved by transformers, read by us; in one pass, in pieces, and after roll-backs."""
     model = reference(FAMILIES[name])
     model.save_pretrained(tmp_path, max_shard_size="60KB")
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
     ours = Transformer.load(tmp_path)
     assert ours.parameters == model.num_parameters()
+    assert (ours.native is not None) == (way == "native" and name in IN_CPP)
     with torch.no_grad():
         expected = model(torch.tensor([TEXT])).logits[0]
     cache = ours.new_cache(64)
@@ -219,6 +233,7 @@ def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -
     assert isinstance(models[1].head, EightBit) is rounded and models[0].parameters == models[1].parameters
 
 
+@pytest.mark.parametrize("way", ["torch"], indirect=True)
 def test_without_a_kernel_for_eight_bits_the_same_numbers_are_kept_wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Elsewhere that kernel is far slower than float32. The law is the same up to the rounding of the inputs."""
     config = transformers.LlamaConfig(**{**BASE, "intermediate_size": 96, "tie_word_embeddings": True})
