@@ -232,7 +232,7 @@ def serving(report: Any) -> str:
     told = (
         f"{name} {f['watched_over_alone']:.2f} ({f['interval'][0]:.2f} to {f['interval'][1]:.2f})" for name, f in lanes
     )
-    return f"- Tokens/s of a run that a client reads over those of one that nobody reads: {', '.join(told)}."
+    return f"- Tokens/s of a watched run divided by those of an unwatched one: {', '.join(told)}."
 
 
 def servers(report: Any) -> str:
@@ -272,11 +272,11 @@ def best(report: Any, name: str, temperature: float) -> str:
     }
     each = ", ".join(f"{domain} {value:.2f}×" for domain, value in by_domain.items())
     if not headline["looping"]:
-        return f"{headline['speedup']:.2f}×, the median of {each}"
+        return f"{headline['speedup']:.2f}× (median of: {each})"
     left_out = f"{' and '.join(headline['looping'])} repeat themselves too much to count"
     if headline["speedup"] is None:
         return f"{each} ({left_out})"
-    return f"{headline['speedup']:.2f}×, the median of those that count among {each} ({left_out})"
+    return f"{headline['speedup']:.2f}× (median of those that count among {each}; {left_out})"
 
 
 def models(provenance: Any) -> str:
