@@ -250,7 +250,7 @@ def broken(kind: str) -> tuple[Transformer, Any]:
     if kind == "medusa":
         draft.blocks = [(weight * float("nan"), bias) for weight, bias in draft.blocks]
     else:
-        draft.fc = draft.fc * float("nan")
+        draft.fc = torch.full((len(draft.taps) * TARGET.width, TARGET.width), float("nan"))
     return TARGET, draft
 
 
