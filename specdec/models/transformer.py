@@ -167,8 +167,11 @@ class Transformer:
 
     def _native(self) -> NativeLayers | None:
         """The layers in C++, where the model has nothing that those lack."""
-        plain = all(layer.rotary and layer.head_norm is layer.out_bias is layer.window is None for layer in self.layers)
-        if not plain or not isinstance(self.floor, Tensor):
+        more = any(
+            not layer.rotary or any(part is not None for part in (layer.head_norm, layer.out_bias, layer.window))
+            for layer in self.layers
+        )
+        if more or not isinstance(self.floor, Tensor):
             return None
         matrices = [(layer.qkv, layer.out, layer.gate_up, layer.down) for layer in self.layers]
         biases = [layer.qkv_bias for layer in self.layers]

@@ -90,7 +90,7 @@ def test_a_tree_is_its_paths(name: str) -> None:
         ours.forward(TEXT[:20], cache)
         rows = ours.forward([TEXT[20], *tokens], cache, parents, size + 1)
         for node in range(size):
-            path, at = [], node
+            path, at = list[int](), node
             while at >= 0:
                 path.insert(0, at)
                 at = parents[at]
