@@ -314,12 +314,7 @@ def drills(at: Scale) -> Iterator[Row]:
     stopped.close()
     yield after("stopped", begun)
     broken = models(replace(at, pair="tiny"))[0]
-<<<<<<< HEAD
     broken.embedding = torch.full_like(broken.embedding, float("nan"))
-=======
-    size = broken.width, broken.vocabulary
-    broken.head = torch.full(size, float("nan"), dtype=broken.dtype, device=broken.device)
->>>>>>> natt
     yield after("not finite", told(broken))
     if at.device == "cuda":
         lane._idle.clear()

@@ -250,11 +250,7 @@ def broken(kind: str) -> tuple[Transformer, Any]:
     if kind == "medusa":
         draft.blocks = [(weight * float("nan"), bias) for weight, bias in draft.blocks]
     else:
-<<<<<<< HEAD
         draft.decoder.embedding = draft.decoder.embedding * float("nan")
-=======
-        draft.fc = torch.full((len(draft.taps) * TARGET.width, TARGET.width), float("nan"))
->>>>>>> natt
     return TARGET, draft
 
 
