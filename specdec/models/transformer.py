@@ -85,10 +85,10 @@ class Transformer:
         self.parameters = sum(w.numel() for name, w in weights.items() if not name.endswith("inv_freq"))
         embedding, width = take("model.embed_tokens.weight"), config.hidden_size
         # A file may hold the tied matrix twice. Where it holds another one, its config.json is wrong to tie them.
-        tied, stored = config.tie_word_embeddings, weights.get("lm_head.weight")
-        if tied and stored is not None:
-            tied = torch.equal(stored, weights["model.embed_tokens.weight"])
-            self.parameters -= tied * stored.numel()
+        tied, other = config.tie_word_embeddings, weights.get("lm_head.weight")
+        if tied and other is not None:
+            tied = torch.equal(other, weights["model.embed_tokens.weight"])
+            self.parameters -= tied * other.numel()
         head = embedding if tied else take("lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
