@@ -84,6 +84,7 @@ def built() -> Path:
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place) as work:  # several processes may compile at once
             new = Path(work) / file.name
+            log.warning("compiling the layers of small models for this processor, once: some ten seconds")
             subprocess.run(
                 [compiler, *COMPILE, str(SOURCE), "-o", str(new)], capture_output=True, check=True, timeout=300
             )

@@ -391,7 +391,10 @@ def test_where_it_cannot_be_compiled_torch_runs_the_model(
         said = model.forward(TEXT[:9], model.new_cache(9), rows=9)
     assert native.library() is None and model.native is None
     assert not any(isinstance(matrix, Blocked) for matrix in (model.head, model.layers[0].qkv, model.layers[0].down))
-    assert [record.message.split(":")[0] for record in caplog.records] == ["small models run in torch"]
+    waits = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert len(waits) <= 1 and all("compiling" in told and "ten seconds" in told for told in waits)
+    failed = [record.message.split(":")[0] for record in caplog.records if record.levelname == "INFO"]
+    assert failed == ["small models run in torch"]
     assert capfd.readouterr() == ("", "")
     assert not [path for path in (fresh / "cache").rglob("*") if path.is_dir() and path.name != "specdec"]
     monkeypatch.undo()
