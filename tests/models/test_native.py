@@ -418,6 +418,7 @@ def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh: Path, monke
 
 @needed
 @pytest.mark.long
+@pytest.mark.exhaustive  # two compilers on two cores take half a minute
 def test_two_processes_may_compile_at_once(tmp_path: Path) -> None:
     code = "from specdec.models import native; assert native.library() is not None"
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
