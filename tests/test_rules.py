@@ -453,6 +453,6 @@ def test_typical_acceptance_asks_for_less_where_more_is_open() -> None:
     assert [trial.q for trial in verdict.trials] == [1.0, 1.0]  # a point mass on what was drafted
     verdict = named("typical").verify(Proposal.chain([3, 2]), rows, chooser)
     assert [trial.p for trial in verdict.trials] == pytest.approx([0.05, 0.17])
+    assert verdict.path == (0, 1) and verdict.kind == "bonus" and chooser.asked[1:] == [("own", 1)]
     exactly = torch.tensor([[0.09, 0.91], [0.5, 0.5]], dtype=torch.float64)
     assert named("typical").verify(Proposal.chain([0]), exactly, Scripted()).path == (0,)
-    assert verdict.path == (0, 1) and verdict.kind == "bonus" and chooser.asked[1:] == [("own", 1)]

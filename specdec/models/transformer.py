@@ -150,8 +150,8 @@ class Transformer:
                 biases["q_proj"] = biases["q_proj"] * scale
         present = [b for b in biases.values() if b is not None]
         out_bias = bias("o_proj")
-        # Units that are always zero make their number fit the native layers.
-        more = -self.config.intermediate_size % BLOCK
+        # Units that are always zero make their number fit the native layers, which are a CPU's.
+        more = -self.config.intermediate_size % BLOCK if self.on_cpu else 0
         gate, up = (F.pad(take(f"{name}mlp.{part}_proj.weight"), (0, 0, 0, more)) for part in ("gate", "up"))
         return Layer(
             qkv=self._after_norm(torch.cat(list(parts.values())), take(name + "input_layernorm.weight"), width),

@@ -283,7 +283,7 @@ def test_a_recorded_pair_is_fetched_by_its_name(pair: Any) -> None:
     assert session.recorded_certificates(pair) == (RECORDED[pair] if pair in known else {})
 
 
-# Torch's kernel for a draft in 8 bits rounds its inputs, too: another q, which only a mistake lets one see.
+# Torch's kernel for 8 bits also rounds its inputs: the draft's q differs a little, which shows under a mistake only.
 as_recorded = pytest.mark.skipif(native.library() is None, reason="recorded with the layers in C++")
 
 
