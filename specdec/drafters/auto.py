@@ -37,27 +37,27 @@ class Acceptance:
         self.prior = prior
         self.kept: defaultdict[int, float] = defaultdict(float)
         self.seen: defaultdict[int, float] = defaultdict(float)
+        self.weight = 1.0  # of what is in these sums; what joins them weighs more instead
 
     def add(self, kept: int, judged: int) -> None:
         """Of a draft whose first tokens were judged: how many were kept."""
         self.fade(MEMORY**judged)
         for depth in range(judged):
-            self.kept[depth] += depth < kept
-            self.seen[depth] += 1.0
+            self.kept[depth] += (depth < kept) / self.weight
+            self.seen[depth] += 1.0 / self.weight
 
     def fade(self, memory: float) -> None:
-        for depth in self.seen:
-            self.kept[depth] *= memory
-            self.seen[depth] *= memory
+        self.weight *= memory
 
     def expected(self, k: int, doubt: float = 0.0) -> list[float]:
         """Tokens of a cycle by the depth of its draft, `doubt` standard errors above what was seen."""
-        seen = sum(self.seen.values()) + WEIGHT
-        mean = (sum(self.kept.values()) + WEIGHT * self.prior) / seen
-        mean = min(1.0, mean + doubt * math.sqrt(mean * (1.0 - mean) / seen))
+        prior = WEIGHT / self.weight
+        seen = sum(self.seen.values()) + prior
+        mean = (sum(self.kept.values()) + prior * self.prior) / seen
+        mean = min(1.0, mean + doubt * math.sqrt(mean * (1.0 - mean) / (seen * self.weight)))
         tokens, total, chance = list[float](), 1.0, 1.0
         for depth in range(k):
-            chance *= (self.kept[depth] + WEIGHT * mean) / (self.seen[depth] + WEIGHT)
+            chance *= (self.kept[depth] + prior * mean) / (self.seen[depth] + prior)
             total += chance
             tokens.append(total)
         return tokens
@@ -76,12 +76,13 @@ class Arm:
     def share(self, length: int) -> Acceptance:
         """What is known of drafts of that length.
 
-        A copy is as long as the text agrees with itself: after n tokens that held, the next one does with a chance of
-        (n + 1)/(n + 2), by the rule of succession. For a model's acceptance its length does not matter.
+        A copy is twice as long as the text agrees with itself, and two tokens more: after n tokens that held, the next
+        one does with a chance of (n + 1)/(n + 2), by the rule of succession. For a model its length does not matter.
         """
         kind = length.bit_length() if self.copies else 0
         if kind not in self.shares:
-            self.shares[kind] = Acceptance((length + 1) / (length + 2) if self.copies else PRIOR)
+            agreed = max(1, (length - 2) // 2)
+            self.shares[kind] = Acceptance((agreed + 1) / (agreed + 2) if self.copies else PRIOR)
         return self.shares[kind]
 
     def best(self, k: int, missed: int) -> tuple[float, int]:

@@ -40,9 +40,9 @@ class BlockHead:
 
     def __init__(
         self, config: Config, weights: Mapping[str, Tensor], target: Target, taps: Sequence[int],
-        eight_bit: bool = False,
+        stored: torch.dtype | None = None,
     ) -> None:  # fmt: skip
-        """ValueError where the weights do not fit `target`. With `eight_bit` the matrices are kept in 8 bits."""
+        """ValueError where the weights do not fit `target`. `stored` is what matrices are rounded to (`kept`)."""
         check_tensors(weights, head_tensors(config, weights, target, len(taps)))
         if any(type(tap) is not int or not 0 <= tap <= target.depth for tap in taps):
             raise ValueError(f"the block drafter reads layers {list(taps)}; the target has {target.depth}")
@@ -53,7 +53,7 @@ class BlockHead:
         shape = replace(config, tie_word_embeddings=False, max_position_embeddings=room)
         layers = {name if name == "lm_head.weight" else f"model.{name}": weight for name, weight in weights.items()}
         layers["model.embed_tokens.weight"] = target.embedding
-        self.decoder = Transformer(shape, layers, target.dtype, target.device, eight_bit)
+        self.decoder = Transformer(shape, layers, target.dtype, target.device, stored)
         self.fc = self.decoder.matrix(weights["fc.weight"].float())
         unit = self.decoder.unit(target.width)
         self.embed_norm, self.hidden_norm = (
@@ -62,18 +62,18 @@ class BlockHead:
         )
         self.masked = weights["slots.weight"].to(target.device, target.dtype)  # [slots - 1, hidden]
         self.before = weights[W1].to(target.device, target.dtype)  # [V, rank]
-        self.after = kept(weights[W2].float(), target.dtype, target.device, eight_bit)
+        self.after = kept(weights[W2].float(), target.dtype, target.device, stored)
         self.parameters = sum(tensor.numel() for tensor in weights.values())
 
     @classmethod
-    def load(cls, folder: Path, target: Target, eight_bit: bool = False) -> BlockHead:
+    def load(cls, folder: Path, target: Target, stored: torch.dtype | None = None) -> BlockHead:
         """Tensors under the names of DFlash and DSpark, where those have them, and a config.json."""
         with naming(folder):
             facts = read_json(folder / "config.json")
             taps = facts.get(TAPS)
             if not isinstance(taps, list):
                 raise ValueError(f"config.json names no {TAPS}")
-            return cls(Config.read(facts), read_weights(folder), target, taps, eight_bit)
+            return cls(Config.read(facts), read_weights(folder), target, taps, stored)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity + self.slots)

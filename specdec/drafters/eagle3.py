@@ -64,14 +64,14 @@ class Eagle3Head:
 
     def __init__(
         self, config: Config, weights: Mapping[str, Tensor], target: Target, taps: Sequence[int],
-        norm_before_residual: bool = False, norm_output: bool = False, eight_bit: bool = False,
+        norm_before_residual: bool = False, norm_output: bool = False, stored: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         """`weights` under the names of the authors' checkpoints. ValueError where they fit no head for `target`.
 
         With `norm_before_residual` (`speculators`) the stream begins with the normed feature, not the feature.
         EAGLE-3.1 (arXiv 2605.09992) keeps deep drafts from drifting by two norms: `fc_norm`, which weights have or not,
         of each of the target's states before they are fused, and `norm_output`, of what the next step reads.
-        With `eight_bit` the matrices are kept in 8 bits.
+        `stored` is what matrices are rounded to (`kept`).
         """
         needed = (
             "fc.weight", "norm.weight", "lm_head.weight", "midlayer.hidden_norm.weight",
@@ -103,7 +103,7 @@ class Eagle3Head:
         layer = lean(weights, target.embedding)
         if norm_output:  # the output matrix reads what is normed already
             layer["model.norm.weight"] = torch.ones(width)
-        self.decoder = Transformer(shape, layer, target.dtype, target.device, eight_bit)
+        self.decoder = Transformer(shape, layer, target.dtype, target.device, stored)
 
         def norm(name: str) -> Tensor:
             return (weights[name].float() * self.decoder.unit(width)).to(target.device, target.dtype)
@@ -117,14 +117,14 @@ class Eagle3Head:
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
     @classmethod
-    def load(cls, folder: Path, target: Target, eight_bit: bool = False) -> Eagle3Head:
+    def load(cls, folder: Path, target: Target, stored: torch.dtype | None = None) -> Eagle3Head:
         """The authors' layout: `midlayer.*`, `fc`, `norm`, `lm_head`, `d2t`, and a config.json."""
         with naming(folder):
             facts = read_json(folder / "config.json")
             taps = section(facts, "eagle_config").get("eagle_aux_hidden_state_layer_ids")
             taps = checked_taps(taps or default_taps(target.depth), target.depth)
             output = facts.get("norm_output") is True
-            return cls(layer_config(facts), read_weights(folder), target, taps, norm_output=output, eight_bit=eight_bit)
+            return cls(layer_config(facts), read_weights(folder), target, taps, norm_output=output, stored=stored)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity + WIDTH * DEPTH)

@@ -40,9 +40,10 @@ class MedusaHeads:
     """
 
     def __init__(
-        self, weights: Mapping[str, Tensor], target: Target, tree: Tree | None = None, eight_bit: bool = False
-    ) -> None:
-        """With `eight_bit` the heads' own output matrices are kept in 8 bits. ValueError where anything does not fit.
+        self, weights: Mapping[str, Tensor], target: Target, tree: Tree | None = None,
+        stored: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
+        """`stored` is what the heads' own output matrices are rounded to (`kept`). ValueError for what does not fit.
 
         Without a tree of their own, heads get as much of TREE as they are deep.
         """
@@ -74,15 +75,15 @@ class MedusaHeads:
             for i in range(layers)
         ]
         outputs = parts(own) if own in shapes else []
-        self.outputs = [kept(output, target.dtype, target.device, eight_bit) for output in outputs]
+        self.outputs = [kept(output, target.dtype, target.device, stored) for output in outputs]
 
     @classmethod
-    def load(cls, folder: Path, target: Target, eight_bit: bool = False) -> MedusaHeads:
+    def load(cls, folder: Path, target: Target, stored: torch.dtype | None = None) -> MedusaHeads:
         """The published layout: `{head}.0.linear.weight|bias`, perhaps `{head}.1.weight`; the tree in config.json."""
         with naming(folder):
             path = folder / "config.json"
             config = read_json(path) if path.exists() else {}
-            return cls(read_weights(folder), target, chosen_tree(config), eight_bit)
+            return cls(read_weights(folder), target, chosen_tree(config), stored)
 
     def logits(self, state: Tensor, count: int) -> Tensor:
         """Of the first `count` heads, from the state after the last layer that gave the text's last token.

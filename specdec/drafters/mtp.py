@@ -30,10 +30,12 @@ NORM = "shared_head.norm.weight"  # the last one, before the output matrix that 
 class MTPHead:
     """A decoder of one layer on [norm(embedding), norm(state)], with the target's output matrix."""
 
-    def __init__(self, config: Config, weights: Mapping[str, Tensor], target: Target, eight_bit: bool = False) -> None:
+    def __init__(
+        self, config: Config, weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None = None
+    ) -> None:
         """`weights` under DeepSeek-V3's names. ValueError where they do not fit `target`.
 
-        With `eight_bit` all matrices are kept in 8 bits, the shared one too.
+        `stored` is what all matrices are rounded to (`kept`), the shared one too.
         """
         width = target.width
         layer = layer_tensors(config, width)
@@ -44,17 +46,17 @@ class MTPHead:
         parts["model.embed_tokens.weight"], parts["model.norm.weight"] = target.embedding, weights[NORM]
         one_by_one = torch.eye(width, dtype=target.dtype, device=target.device)
         parts["lm_head.weight"] = target.project(one_by_one).t().contiguous()
-        self.decoder = Transformer(shape, parts, target.dtype, target.device, eight_bit)
+        self.decoder = Transformer(shape, parts, target.dtype, target.device, stored)
         scale = torch.cat([weights["enorm.weight"], weights["hnorm.weight"]]).float()
         self.eh_proj = self.decoder.matrix(weights["eh_proj.weight"].float() * scale * self.decoder.unit(width))
         self.target, self.taps = target, (target.depth,)
         self.parameters = sum(tensor.numel() for tensor in weights.values())
 
     @classmethod
-    def load(cls, folder: Path, target: Target, eight_bit: bool = False) -> MTPHead:
+    def load(cls, folder: Path, target: Target, stored: torch.dtype | None = None) -> MTPHead:
         """The layer's tensors, without the prefix that they have within a model, and a config.json."""
         with naming(folder):
-            return cls(Config.read(read_json(folder / "config.json")), read_weights(folder), target, eight_bit)
+            return cls(Config.read(read_json(folder / "config.json")), read_weights(folder), target, stored)
 
     def new_cache(self, capacity: int) -> StaticCache:
         return self.decoder.new_cache(capacity)

@@ -46,7 +46,7 @@ def assisted(task: Task) -> Generator[Event, None, None]:
     ValueError for a drafter that assisted generation has no counterpart of.
     """
     draft = counterpart(task)
-    if checkpoint(task.target)[0].eight_bit:
+    if checkpoint(task.target)[0].stored == torch.int8:
         raise ValueError("transformers has no target in these 8 bits: leave out the peer, or choose another precision.")
     return in_turns(lambda tell: Run(task, tell).generate(draft))
 
@@ -96,7 +96,7 @@ load = lru_cache(maxsize=8)(read)
 def own(model: object) -> Any:
     """transformers' model with the same weights; what a run sets on it, it sets on this shallow copy."""
     model, folder = checkpoint(model)
-    dtype = model.dtype if model.eight_bit else model.stored  # transformers has no such 8 bits
+    dtype = model.dtype if model.stored == torch.int8 else model.stored  # transformers has no such 8 bits
     return copy.copy(model.model if isinstance(model, HuggingFaceModel) else load(folder, dtype, model.device))
 
 

@@ -55,4 +55,4 @@ class Student:
         weights = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         if self.draft.config.tie_word_embeddings:
             del weights["lm_head.weight"]
-        return Transformer(self.draft.config, weights, self.draft.dtype, "cpu", self.draft.eight_bit)
+        return Transformer(self.draft.config, weights, self.draft.dtype, "cpu", self.draft.stored)

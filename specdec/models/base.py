@@ -68,7 +68,6 @@ class Target(Protocol):
     stored: torch.dtype  # of its matrices
     device: str
     embedding: Tensor  # [at least V, width]
-    eight_bit: bool
     takes_trees: bool
     exit_layers: tuple[int, ...]  # where it may be left early, the best to draft from first
     source: Path | None  # the folder that it was read from

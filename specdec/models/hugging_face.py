@@ -65,7 +65,6 @@ class FullCache:
 class HuggingFaceModel:
     """A causal language model of transformers. Implements `models.base.Target`; it has no early exit."""
 
-    eight_bit = False
     exit_layers: tuple[int, ...] = ()
 
     def __init__(self, config: Any, weights: Weights, dtype: torch.dtype, device: str = "cpu") -> None:

@@ -76,20 +76,21 @@ class Prepacked(NamedTuple):
 Matrix = Tensor | EightBit | Prepacked | Blocked
 
 
-def kept(matrix: Tensor, dtype: torch.dtype, device: str, eight_bit: bool, stored: torch.dtype | None = None) -> Matrix:
+def kept(matrix: Tensor, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Matrix:
     """[out, in] as it is multiplied fastest: in 8 bits where its width allows it, else packed, else [in, out].
 
-    `dtype` is that of the states, `stored` what the weights are rounded to, where that is coarser.
+    `dtype` is that of the states, `stored` what the weights are rounded to, where that is coarser: torch.int8, in
+    which each row has a scale, or 16 bits.
     """
     native = Blocked.pays(matrix, dtype, device)
-    if eight_bit and matrix.shape[1] % LANES == 0:
+    if stored == torch.int8 and matrix.shape[1] % LANES == 0:
         eight = EightBit.of(matrix)
         if native:
             return Blocked.of(*eight)
         if EightBit.pays():
             return eight
         matrix = eight.wide()  # the law of 8 bits at the speed of `dtype`
-    matrix = matrix.to(stored or dtype)
+    matrix = matrix.to(dtype if stored in (None, torch.int8) else stored)
     if native:
         return Blocked.of(matrix)
     matrix = matrix.to(device, dtype)

@@ -55,14 +55,13 @@ class Transformer:
     takes_trees = True
 
     def __init__(
-        self, config: Config, weights: Weights, dtype: torch.dtype, device: str = "cpu", eight_bit: bool = False,
+        self, config: Config, weights: Weights, dtype: torch.dtype, device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> None:  # fmt: skip
-        """With `eight_bit` the matrices are kept in 8 bits: drafts, whose every law is as good as another, or another
-        target. `stored` is what they are rounded to where states are of a finer `dtype`."""
+        """`stored` is what matrices are rounded to, where states are of a finer `dtype`. torch.int8, 8 bits, is for
+        drafts, whose every law is as good as another, and for targets that are then others."""
         settle(device)
-        self.config, self.dtype, self.device, self.eight_bit = config, dtype, device, eight_bit
-        self.stored = torch.int8 if eight_bit else stored or dtype
+        self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
         self.on_cpu = torch.device(device).type == "cpu"
         self.source: Path | None = None  # the folder that it was read from
         self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
@@ -116,7 +115,7 @@ class Transformer:
 
     def matrix(self, matrix: Tensor) -> Matrix:
         """[out, in] as this model keeps its matrices."""
-        return kept(matrix, self.dtype, self.device, self.eight_bit, None if self.eight_bit else self.stored)
+        return kept(matrix, self.dtype, self.device, self.stored)
 
     def _paired(self, x: Tensor) -> Tensor:
         """Entries of heads, which the Hub's files turn as halves, side by side: `apply_rope` reads neighbours."""
@@ -179,7 +178,7 @@ class Transformer:
 
     @classmethod
     def load(
-        cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu", eight_bit: bool = False,
+        cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> Transformer:  # fmt: skip
         """Read a checkpoint folder in the Hub's layout (config.json, safetensors). ValueError with the reason."""
@@ -187,7 +186,7 @@ class Transformer:
         with naming(folder):
             config, weights = Config.load(folder), read_weights(folder)
             check_tensors(weights, tensors_of(config, weights))
-            model = cls(config, weights, dtype or torch.float32, device, eight_bit, stored)
+            model = cls(config, weights, dtype or torch.float32, device, stored)
         model.source = folder
         return model
 

@@ -87,9 +87,9 @@ def test_the_shared_output_matrix_is_the_targets_own() -> None:
 def test_eight_bits_do(name: str) -> None:
     def rounded(view: TargetView) -> BlockDrafter | MTPDrafter:
         if name == "block":
-            head = BlockHead(Config.read(block_config()), block_weights(), TARGET, TAPS, eight_bit=True)
+            head = BlockHead(Config.read(block_config()), block_weights(), TARGET, TAPS, stored=torch.int8)
             return BlockDrafter(view, head, 160)
-        return MTPDrafter(view, MTPHead(Config.read(shape().to_dict()), mtp_weights(), TARGET, eight_bit=True), 160)
+        return MTPDrafter(view, MTPHead(Config.read(shape().to_dict()), mtp_weights(), TARGET, stored=torch.int8), 160)
 
     exact, near = Watched(MAKERS[name]), Watched(rounded)
     exact.propose(1), near.propose(1)

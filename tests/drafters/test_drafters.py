@@ -202,11 +202,14 @@ def test_prompt_lookup_keeps_up_with_a_growing_text() -> None:
         assert drafter.propose(text, 3, WARM, RandomChooser(0)).tokens == lookup(text, 3)
 
 
-def after(text: list[int], k: int = 8) -> tuple[int, ...]:
-    return SuffixDrafter().propose(text, k, WARM, RandomChooser(0)).tokens
+def after(text: list[int], k: int = 8, factor: int = 1, offset: int = 0) -> tuple[int, ...]:
+    return SuffixDrafter(factor, offset).propose(text, k, WARM, RandomChooser(0)).tokens
 
 
-def test_a_suffix_is_continued_for_as_many_tokens_as_agree() -> None:
+def test_a_suffix_is_continued_by_the_number_of_tokens_that_agree() -> None:
+    text = [1, 2, *range(10, 30), 1, 2]
+    assert after(text, 20, 1, 1) == (10, 11, 12)
+    assert len(SuffixDrafter().propose(text, 20, WARM, RandomChooser(0))) == 2 * 2 + 2
     assert after([1, 2, 3, 9, 8, 7, 6, 1, 2, 3]) == (9, 8, 7)
     assert after([5, 2, 3, 9, 8, 7, 6, 1, 2, 3]) == (9, 8)
     assert after([1, 2, 3, 9, 8, 7, 6, 1, 2, 3], k=2) == (9, 8)
@@ -234,7 +237,7 @@ def test_a_continuation_ends_where_its_chance_falls_below_the_floor() -> None:
 
 def test_a_suffix_continues_a_loop_as_a_loop_and_keeps_up_with_a_growing_text() -> None:
     assert after([1, 2, 1, 2, 1, 2], k=4) == (1, 2, 1, 2)
-    drafter, text = SuffixDrafter(), [1, 2, 3]
+    drafter, text = SuffixDrafter(1, 0), [1, 2, 3]
     for token in (1, 2, 3, 1, 4, 1, 2):
         text.append(token)
         assert drafter.propose(text, 3, WARM, RandomChooser(0)).tokens == after(text, 3)
@@ -242,7 +245,8 @@ def test_a_suffix_continues_a_loop_as_a_loop_and_keeps_up_with_a_growing_text() 
 
 # ---- under a grammar ----
 
-UNMASKED = ("prompt_lookup", "suffix", "medusa:tree", "universal")  # copies, heads blind to each other, own words
+# Copies, and who may choose them; heads blind to each other, own words.
+UNMASKED = ("prompt_lookup", "suffix", "auto", "medusa:tree", "universal")
 GRAMMAR = Grammar.of("([a-h][g-w]{1,3})*", lambda token: bytes([ord("a") + token]), TARGET.vocabulary)
 
 

@@ -95,12 +95,14 @@ def cycles(run: Run, count: int, k: int, seed: int, params: SamplingParams = WAR
 
 
 @pytest.mark.parametrize(
-    ("outputs", "blocks", "eight_bit", "error"), [(0, 1, False, 1e-4), (23, 2, False, 1e-4), (23, 2, True, 0.5)]
+    ("outputs", "blocks", "stored", "error"), [(0, 1, None, 1e-4), (23, 2, None, 1e-4), (23, 2, torch.int8, 0.5)]
 )
-def test_medusa_says_what_the_naive_one_says(outputs: int, blocks: int, eight_bit: bool, error: float) -> None:
+def test_medusa_says_what_the_naive_one_says(
+    outputs: int, blocks: int, stored: torch.dtype | None, error: float
+) -> None:
     """With the target's output matrix, and with a matrix for every head, of which 8 bits do."""
     weights = medusa_weights(outputs=outputs, blocks=blocks)
-    run = Watched(lambda view: MedusaDrafter(view, MedusaHeads(weights, TARGET, eight_bit=eight_bit)))
+    run = Watched(lambda view: MedusaDrafter(view, MedusaHeads(weights, TARGET, stored=stored)))
     seen = cycles(run, 9, 4, seed=0)
     for i, (text, proposal) in enumerate(seen):
         rows = torch.stack(run.logits[4 * i : 4 * i + 4])

@@ -430,4 +430,4 @@ def test_the_terminal_runs_a_pair(folders: dict[str, Path], capsys: pytest.Captu
 def test_eight_bits_are_for_our_own_decoder(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     with pytest.raises(ValueError, match="8 bits are for our own decoder"):
-        load_model(tmp_path, torch.float32, "cpu", eight_bit=True)
+        load_model(tmp_path, torch.float32, "cpu", torch.int8)

@@ -83,7 +83,7 @@ def test_before_any_step_the_student_is_the_draft(family: Family) -> None:
     student, text = Student(draft, 0.8), tuple(family.encode(PROMPT))
     same = student.graduate()
     assert torch.equal(logits(same, text), logits(draft, text))
-    assert same.eight_bit == draft.eight_bit and same.parameters == draft.parameters
+    assert same.stored == draft.stored and same.parameters == draft.parameters
 
 
 def test_the_loss_is_the_divergence_at_the_judged_places_alone(family: Family) -> None:

@@ -21,7 +21,7 @@ needs_onednn = pytest.mark.skipif(not Prepacked.pays(torch.zeros(OUTPUTS, WIDTH)
 def test_a_packed_matrix_multiplies_as_it_did(rows: int) -> None:
     torch.manual_seed(rows)
     plain = torch.randn(OUTPUTS, WIDTH)
-    packed = kept(plain, torch.float32, "cpu", eight_bit=False)
+    packed = kept(plain, torch.float32, "cpu")
     assert isinstance(packed, Prepacked)
     x, added = torch.randn(rows, WIDTH), torch.randn(rows, OUTPUTS)
     expected = (x.double() @ plain.double().T).float()
@@ -36,7 +36,7 @@ def test_a_packed_matrix_multiplies_as_it_did(rows: int) -> None:
 
 def test_what_is_packed() -> None:
     def packed(outputs: int, dtype: torch.dtype = torch.float32, eight_bit: bool = False) -> bool:
-        return isinstance(kept(torch.zeros(outputs, WIDTH), dtype, "cpu", eight_bit), Prepacked)
+        return isinstance(kept(torch.zeros(outputs, WIDTH), dtype, "cpu", torch.int8 if eight_bit else None), Prepacked)
 
     assert not packed(OUTPUTS - 2) and not packed(OUTPUTS, eight_bit=True)
     assert packed(8, torch.bfloat16) in (False, multiplies_bfloat16("cpu"))
@@ -46,7 +46,7 @@ def test_what_is_packed() -> None:
 def test_without_the_kernels_matrices_stay_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix.torch.backends.mkldnn, "is_available", lambda: False)
     weights = torch.randn(OUTPUTS, WIDTH)
-    plain, x = kept(weights, torch.float32, "cpu", eight_bit=False), torch.randn(3, WIDTH)
+    plain, x = kept(weights, torch.float32, "cpu"), torch.randn(3, WIDTH)
     assert isinstance(plain, torch.Tensor)
     assert torch.allclose(linear(x, plain), x @ weights.T, atol=1e-4)
 

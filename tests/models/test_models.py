@@ -226,7 +226,7 @@ def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -
     shape = {"hidden_size": width, "intermediate_size": 96, "tie_word_embeddings": True}
     model = reference(transformers.LlamaConfig(**{**BASE, **shape}))
     config, weights = Config.read(model.config.to_dict()), dict(model.state_dict())
-    models = [Transformer(config, weights, torch.float32, eight_bit=eight_bit) for eight_bit in (False, True)]
+    models = [Transformer(config, weights, torch.float32, stored=stored) for stored in (None, torch.int8)]
     laws = [m.forward(TEXT, m.new_cache(64), rows=48).softmax(-1) for m in models]
     distance = float(0.5 * (laws[0] - laws[1]).abs().sum(-1).mean())
     assert 0.0 < distance < 0.02
@@ -241,7 +241,7 @@ def test_without_a_kernel_for_eight_bits_the_same_numbers_are_kept_wide(monkeypa
 
     def law(eight_bit: bool, pays: bool) -> torch.Tensor:
         monkeypatch.setattr(EightBit, "pays", lambda: pays)
-        model = Transformer(read, weights, torch.float32, eight_bit=eight_bit)
+        model = Transformer(read, weights, torch.float32, stored=torch.int8 if eight_bit else None)
         assert isinstance(model.layers[0].down, EightBit) is (eight_bit and pays)
         return model.forward(TEXT, model.new_cache(64), rows=48).softmax(-1)
 

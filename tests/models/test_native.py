@@ -83,7 +83,7 @@ def made(
         if in_torch:
             patch.setattr(Blocked, "pays", lambda *matrix: False)
             patch.setattr(EightBit, "pays", lambda: False)  # torch's kernel for 8 bits rounds the inputs too
-        return Transformer(config, weights or weights_of(config), dtype, eight_bit=eight_bit)
+        return Transformer(config, weights or weights_of(config), dtype, stored=torch.int8 if eight_bit else None)
 
 
 def both(config: Config, eight_bit: bool = False) -> tuple[Transformer, Transformer]:
