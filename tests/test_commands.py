@@ -240,7 +240,6 @@ def test_the_bench_measures_a_pair_from_folders(
     """In the Hub's layout, each model with its tokenizer; transformers reads the same files."""
     one = {"story": prompts.PROMPTS["story"][:1]}
     monkeypatch.setattr(bench, "PROMPTS", one)
-    monkeypatch.setattr(peers, "PROMPTS", one)
     monkeypatch.setattr(peers, "ASSISTED_K", (None, 2))
     for name in ("target", "draft_model"):
         shutil.copytree(Path(shallow, name), tmp_path / name)
@@ -386,14 +385,18 @@ def test_headlines_leave_looping_rows_out() -> None:
     assert bench.headline(rows[2:], 0.0)["speedup"] is None
 
 
-def test_regret_is_told_against_the_best_other_method_of_the_same_place() -> None:
+def test_regret_is_told_against_the_best_other_method_of_all_places_and_of_each() -> None:
     def row(drafter: str, temperature: float, speedup: float | None) -> dict[str, object]:
         return {"drafter": drafter, "domain": "story", "temperature": temperature, "measured_speedup": speedup}
 
     rows = [row("suffix", 0.0, 1.5), row("block", 0.0, 2.0), row("auto", 0.0, 1.9), row("block", 0.8, 4.0)]
-    assert bench.regret(rows) == {"story, T = 0.0": {"best": "block", "regret": 0.05}}
+    one = {"best": "block", "regret": 0.05}
+    assert bench.regret(rows) == {"all": one, "story, T = 0.0": one}
     assert bench.regret([*rows, row("auto", 0.8, 5.0)])["story, T = 0.8"] == {"best": "block", "regret": -0.25}
     assert bench.regret(rows[:2]) == {}
+    # `block` is the best of both places together, though `suffix` is at one of them.
+    found = bench.regret([*rows, row("auto", 0.8, 3.8), row("suffix", 0.8, 5.0)])
+    assert found["all"] == {"best": "block", "regret": 0.05} and found["story, T = 0.8"]["best"] == "suffix"
 
 
 def test_the_report_of_a_run_says_who_drafted_how_often() -> None:

@@ -152,8 +152,13 @@ def test_a_tuned_targets_drafts_stand_beside_the_general_one() -> None:
 
     general, special = report(draft_model=(2.5, 2.1)), report(draft_model=(1.7, 1.9), draft_model__tuned=(2.0, 2.05))
     general["rows"].insert(0, general["rows"][0] | {"domain": "story", "tau_by_k": {"3": 3.0}})
+    special["rows"].insert(0, special["rows"][0] | {"domain": "edits", "tau_by_k": {"3": 2.7}})
     table = tables.tuned(general, special).splitlines()
-    assert table[2:] == ["| greedy | 2.50 | 1.70 | 2.00 |", "| T = 0.8 | 2.10 | 1.90 | 2.05 |"]
+    assert table[2:] == [
+        "| edits, T = 0 | – | 2.70 | – |",
+        "| code, T = 0 | 2.50 | 1.70 | 2.00 |",
+        "| code, T = 0.8 | 2.10 | 1.90 | 2.05 |",
+    ]
 
 
 def test_a_line_a_batch_size() -> None:

@@ -18,8 +18,9 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from math import prod
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,12 +33,12 @@ from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..figures.stats import middle
 from ..gpu import lane
-from ..methods import adapted, ADAPTIVE, AUTO, DEFAULT, METHODS, WRAPPERS
+from ..methods import adapted, ADAPTIVE, AUTO, DEFAULT, METHODS, TUNED, WRAPPERS
 from . import batch, gpu, page, peers, precision, servers, serving, shapes, visitors
 from .journal import Journal
 from .measure import host_syncs, pairs, Row, row, Setting, telling
 from .options import Options
-from .prompts import PROMPTS
+from .prompts import EDITS, PROMPTS
 
 TEMPERATURES = (0.0, 0.8)
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
@@ -45,6 +46,11 @@ LOOPING = 0.1  # rows whose plain text repeats more than this flatter every draf
 ADAPTIVE_MOST = 8  # who chooses the depth does so up to this
 CYCLES = 24  # of a suite on a GPU that wait for a further run: torch has streams for 32
 CHOOSING = 1  # rounds in which the best k is found; the reported rounds come afterwards and are others
+
+
+def prompts_of(family: Family) -> Mapping[str, Sequence[str]]:
+    """By domain. The target that was tuned on edits is asked for some, which the general one cannot continue."""
+    return {"edits": EDITS, "code": PROMPTS["code"]} if family.name == TUNED else PROMPTS
 
 
 def drafters_of(suite: str, family: Family) -> list[str]:
@@ -65,9 +71,10 @@ def measure(family: Family, options: Options, journal: Journal | None = None) ->
     drafters = drafters_of(options.suite, family)
     rows = []
     rounds = sum(len(depths_of(name, options)) * (CHOOSING + 1) + options.repeats + 1 for name in drafters)
-    total = sum(map(len, PROMPTS.values())) * len(TEMPERATURES) * rounds
+    prompts = prompts_of(family)
+    total = sum(map(len, prompts.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
-        for domain in PROMPTS:
+        for domain in prompts:
             for temperature in TEMPERATURES:
                 found = side_by_side(family, drafters, domain, temperature, options, bar.update)
                 rows += journal.measured(f"{domain}, T = {temperature}", found)
@@ -78,7 +85,7 @@ def side_by_side(
     family: Family, drafters: Sequence[str], domain: str, temperature: float, options: Options,
     tick: Callable[[], object],
 ) -> Iterator[Row]:  # fmt: skip
-    prompts = PROMPTS[domain]
+    prompts = tuple(prompts_of(family)[domain])
     settings = [Setting(name, domain, temperature, k) for name in drafters for k in depths_of(name, options)]
     found = pairs(family, prompts, settings, options.tokens, CHOOSING, tick)
     tried = {setting: row(setting, measured, 0) for setting, measured in found.items()}
@@ -106,7 +113,8 @@ def speedup_of(entry: Row) -> float:
 def best_settings(rows: Sequence[Row]) -> dict[str, Setting]:
     """The fastest greedy setting of each domain."""
     greedy = [entry for entry in rows if entry["temperature"] == 0.0]
-    best = {domain: max((e for e in greedy if e["domain"] == domain), key=speedup_of) for domain in PROMPTS}
+    domains = dict.fromkeys(str(entry["domain"]) for entry in greedy)
+    best = {domain: max((e for e in greedy if e["domain"] == domain), key=speedup_of) for domain in domains}
     return {domain: Setting(str(e["drafter"]), domain, 0.0, int(str(e["k"]))) for domain, e in best.items()}
 
 
@@ -126,14 +134,23 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def regret(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """How far `auto` stays behind the best other row of each domain and temperature, as a share of that one's speed."""
+    """How far `auto` stays behind the best other method, as a share of that one's speed.
+
+    Over all prompts, by the geometric mean of the places; then at each place, where another method may be the best.
+    """
+    speeds: dict[str, dict[str, float]] = {}  # by place and method
+    for entry in rows:
+        place = f"{entry['domain']}, T = {entry['temperature']}"
+        speeds.setdefault(place, {})[str(entry["drafter"])] = speedup_of(entry)
+    speeds = {place: by_method for place, by_method in speeds.items() if AUTO in by_method}
+    everywhere = set.intersection(*map(set, speeds.values())) if speeds else ()
+    means = {name: prod(place[name] for place in speeds.values()) ** (1 / len(speeds)) for name in everywhere}
     found: dict[str, dict[str, Any]] = {}
-    for own in (entry for entry in rows if entry["drafter"] == AUTO):
-        place = own["domain"], own["temperature"]
-        others = [e for e in rows if (e["domain"], e["temperature"]) == place and e["drafter"] != AUTO]
-        best = max(others, key=speedup_of)
-        share = round(1.0 - speedup_of(own) / speedup_of(best), 3) if speedup_of(best) else 0.0
-        found[f"{own['domain']}, T = {own['temperature']}"] = {"best": best["drafter"], "regret": share}
+    for place, by_method in {"all": means, **speeds}.items():
+        others = {name: speed for name, speed in by_method.items() if name != AUTO and speed}
+        if others:
+            best = max(others, key=others.__getitem__)
+            found[place] = {"best": best, "regret": round(1.0 - by_method[AUTO] / others[best], 3)}
     return found
 
 
@@ -164,10 +181,10 @@ def methods(family: Family, options: Options, journal: Journal) -> dict[str, Any
     for place, told in behind.items():
         print(f"{place}: {AUTO} stays {told['regret']:.1%} behind the best single method, {told['best']}")
     rivals, best = None, best_settings(rows)
-    if family.draft is not None and options.peers and not family.target.eight_bit:  # transformers has no such target
-        rivals = peers.measure(family, best, options.tokens, min(options.repeats, 5))
+    if family.draft is not None and options.peers and family.precision != "int8":  # transformers has no such target
+        rivals = peers.measure(family, prompts_of(family), best, options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
-    shares = [telling(family, s, PROMPTS[domain][0], options.tokens) for domain, s in best.items()]
+    shares = [telling(family, s, prompts_of(family)[domain][0], options.tokens) for domain, s in best.items()]
     report = {"rows": rows, "peers": rivals, "headline": headlines, "models": family.describe()}
     report |= {"regret": behind} if behind else {}
     return report | {"event_overhead_share": middle(shares)}

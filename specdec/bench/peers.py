@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import median
 from typing import Any
@@ -15,7 +15,6 @@ from tqdm import tqdm
 from ..families.zoo import Family
 from ..lanes.transformers import checkpoint, read
 from .measure import seconds_per_step, Setting, write
-from .prompts import PROMPTS
 
 ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
 LOOKUP_K = 10  # of its prompt lookup, as its documentation has it
@@ -72,7 +71,9 @@ def per_token(call: Callable[[str, int], list[int]], prompt: str, tokens: int, d
     return seconds_per_step(lambda count: len(call(prompt, count)), tokens, device)
 
 
-def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int) -> dict[str, Any]:
+def measure(
+    family: Family, prompts: Mapping[str, Sequence[str]], best: dict[str, Setting], tokens: int, repeats: int
+) -> dict[str, Any]:
     """Tokens per second, medians over the domains; assisted generation at its best k. On a GPU two peers more.
 
     Our own two lanes, `best` a domain, run between the peers' runs, so that ratios compare neighbours.
@@ -86,7 +87,7 @@ def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int)
     names = ["plain", "speculative", *theirs]
     rates: dict[str, list[float]] = {name: [] for name in names}
     same = 0
-    for domain, prompts in tqdm(PROMPTS.items(), desc="peers", unit="domain"):
+    for domain, texts in tqdm(prompts.items(), desc="peers", unit="domain"):
         calls: list[Callable[[str, int], list[int]]] = [
             partial(write, family, plain),
             partial(write, family, best[domain]),
@@ -94,7 +95,7 @@ def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int)
         ]
         seconds: dict[str, list[float]] = {name: [] for name in names}
         for repeat in range(-1, repeats):  # the first round warms up
-            for prompt in prompts:
+            for prompt in texts:
                 for name, call in zip(names, calls, strict=True):
                     spent = per_token(call, prompt, tokens, peer.device)
                     if repeat >= 0:
@@ -111,7 +112,7 @@ def measure(family: Family, best: dict[str, Setting], tokens: int, repeats: int)
         "transformers_assisted": assisted[best_k],
         "transformers_assisted_best": best_k,
         "transformers_assisted_by_k": assisted,
-        "prompts_with_identical_text": f"{same} of {sum(map(len, PROMPTS.values()))}",
+        "prompts_with_identical_text": f"{same} of {sum(map(len, prompts.values()))}",
         "plain_beside_them": medians["plain"],
         "speculative_beside_them": medians["speculative"],
     }

@@ -3,6 +3,9 @@
 They were written for this list, or generated like the training's questions, and chosen by the target's plain text
 alone: the first six of each kind whose greedy text does not loop. Text that loops is easy to draft, and small models
 loop. The kinds of questions occur in training: in a closed world they can hardly be new.
+
+EDITS are for the target that was tuned on such tasks: of sixteen that were tried, two tables, three plans and a function
+that its greedy text continues as asked.
 """
 
 PROMPTS = {
@@ -80,3 +83,52 @@ PROMPTS = {
         ),
     ),
 }
+
+EDITS = (
+    (
+        "name,size,colour\n"
+        "table,12,green\n"
+        "chair,7,red\n"
+        "window,30,white\n"
+        "bridge,88,blue\n"
+        "\n"
+        '{"name": "table", "size": 12, "colour": "green"}\n'
+    ),
+    ('path,lines\ngarden,31\nforest,7\nsilver,55\ncopper,8\niron,19\n\n{"path": "garden", "lines": 31}\n'),
+    (
+        "Plan: open, check, close letter.txt, music.txt, winter.txt, bread.txt\n"
+        "> open letter.txt\n"
+        "ok\n"
+        "> check letter.txt\n"
+        "no errors\n"
+        "> close letter.txt\n"
+        "ok\n"
+    ),
+    (
+        "Plan: build, test, clean stone.py, river.py, window.py, mill.py\n"
+        "> build stone.py\n"
+        "done\n"
+        "> test stone.py\n"
+        "passed, 12 tests\n"
+        "> clean stone.py\n"
+        "ok\n"
+    ),
+    (
+        "Plan: read, format, test garden.py, forest.py, silver.py, copper.py\n"
+        "> read garden.py\n"
+        "ok\n"
+        "> format garden.py\n"
+        "done\n"
+        "> test garden.py\n"
+        "no errors\n"
+    ),
+    (
+        "# Rename key to name:\n"
+        "def get(self, key, default=None):\n"
+        "    if key in self.data:\n"
+        "        return self.data[key]\n"
+        "    return default\n"
+        "\n"
+        "# Renamed:\n"
+    ),
+)

@@ -24,10 +24,12 @@ PAGES = {
         "machines",
         "measured",
         "methods",
+        "regret",
         "equal",
         "batch",
         "precision",
         "serving",
+        "edits",
         "tuned",
     ],
     "docs/methods.md": ["models"],
@@ -47,14 +49,16 @@ def blocks(root: Path) -> dict[str, str]:
     """What the reports below `root` say, as Markdown, by the name of its place."""
     results = root / "assets" / "results"
     embedded, every = read(results / "embedded.json"), read(results / "methods.json")
-    tried = trust.read(results)
+    tried, special = trust.read(results), read(results / "families" / "tuned.json")
     return {
         "headline": headline(embedded, every),
         "machines": machines([embedded, *map(read, sorted((results / "machines").glob("embedded.*.json")))]),
         "measured": measured(embedded),
         "methods": methods(every),
+        "regret": regret(every),
         "equal": at_equal_depth(every),
-        "tuned": tuned(every, read(results / "families" / "tuned.json")),
+        "tuned": tuned(every, special),
+        "edits": methods(special),
         "batch": batch(read(results / "batch.json")),
         "precision": precision(read(results / "precision.json")),
         "serving": serving(read(results / "serving.json")),
@@ -145,6 +149,15 @@ def methods(report: Any) -> str:
     return "\n".join(table)
 
 
+def regret(report: Any) -> str:
+    """How far `auto` stays behind the best single method, over all prompts and by place; a minus where it is ahead."""
+    told = {place: f"{one['regret']:.0%} (`{one['best']}`)" for place, one in report["regret"].items()}
+    overall, by_place = told.pop("all"), ", ".join(f"{place}: {one}" for place, one in told.items())
+    return (
+        f"- `auto` stays {overall} behind the best single method over all prompts. By place, in hindsight: {by_place}."
+    )
+
+
 def places_of(rows: Any) -> list[tuple[float, str]]:
     """Every temperature and domain, greedy first."""
     return sorted(dict.fromkeys((row["temperature"], row["domain"]) for row in rows), key=lambda place: place[0])
@@ -165,17 +178,20 @@ def at_equal_depth(report: Any) -> str:
 
 
 def tuned(general: Any, special: Any) -> str:
-    """The draft's τ on code at K = 3: on its own target, on the tuned one, and distilled anew from that."""
+    """The draft's τ at K = 3: on its own target, on the tuned one, and distilled anew from that.
 
-    def tau(report: Any, drafter: str, temperature: float) -> str:
-        place = drafter, "code", temperature
-        return cell("tau", next(r["tau_by_k"]["3"] for r in report["rows"] if place == tuple(r[n] for n in NAMES)))
+    The general target is not asked for edits.
+    """
 
-    head = "τ on code, K = 3", "general target, its draft", "tuned target, the same draft", "its draft distilled anew"
+    def tau(report: Any, drafter: str, *place: Any) -> str:
+        rows = (row for row in report["rows"] if (drafter, *place) == tuple(row[name] for name in NAMES))
+        return cell("tau", next((row["tau_by_k"]["3"] for row in rows), None))
+
+    head = "τ at K = 3", "general target, its draft", "tuned target, the same draft", "its draft distilled anew"
     table = [line(head), line("---" for _ in head)]
-    for name, temperature in (("greedy", 0.0), ("T = 0.8", 0.8)):
+    for temperature, domain in places_of(special["rows"]):
         drafts = (general, "draft_model"), (special, "draft_model"), (special, "draft_model:tuned")
-        table.append(line([name, *(tau(*draft, temperature) for draft in drafts)]))
+        table.append(line([f"{domain}, T = {temperature:g}", *(tau(*draft, domain, temperature) for draft in drafts)]))
     return "\n".join(table)
 
 

@@ -59,7 +59,7 @@ def run(
     ] = None,
     family: Annotated[
         str,
-        Option(help="'embedded', 'tuned' (its target tuned on code), or a folder with target/ and tokenizer/"),
+        Option(help="'embedded', 'tuned' (its target tuned on edits), or a folder with target/ and tokenizer/"),
     ] = EMBEDDED,
     target: Annotated[str | None, Option(help="instead of a family: a folder, or a name on the Hub")] = None,
     draft: Annotated[

@@ -54,12 +54,12 @@ Model = Transformer | HuggingFaceModel
 Drafting = Eagle3Head | MedusaHeads | Model | ForeignModel
 
 
-def load_model(folder: Path, dtype: torch.dtype, device: str, eight_bit: bool = False) -> Model:
+def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Model:
     """By our own decoder where it has the model's family, which then says what is wrong; else by transformers."""
     with naming(folder):
         if is_ours(read_json(folder / "config.json")):
-            return Transformer.load(folder, dtype, device, eight_bit)
-        if eight_bit:
+            return Transformer.load(folder, dtype, device, stored)
+        if stored == torch.int8:
             raise ValueError("transformers runs this model, in float32 or bfloat16; 8 bits are for our own decoder")
     return HuggingFaceModel.load(folder, dtype, device)
 
@@ -212,7 +212,7 @@ def draft_model(
     if is_ours(config):
         shape = Config.read(config)
         check_tensors(weights, tensors_of(shape, weights))
-        draft = Transformer(shape, weights, target.dtype, target.device, target.eight_bit)
+        draft = Transformer(shape, weights, target.dtype, target.device, target.stored)
     else:
         draft = HuggingFaceModel(config_of(config), weights, target.dtype, target.device)
     draft.source = folder

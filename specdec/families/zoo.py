@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
 from ..figures import machine
-from ..methods import adapted, AMONG, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
+from ..methods import adapted, AMONG, AUTO, DEFAULT, EXIT, INSTEAD, Method, METHODS, MODEL, of_part, ROUNDED
 from ..models import native
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
@@ -102,15 +102,21 @@ class Family:
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
 
     @property
+    def among(self) -> list[str]:
+        """The drafters among which `auto` chooses."""
+        names = AMONG if DEFAULT in self.drafters else (*AMONG, INSTEAD)
+        return [name for name in names if name in self.drafters]
+
+    @property
     def weighed(self) -> list[str]:
-        """The drafters among which `auto` chooses that cost something."""
-        return [name for name in AMONG if name in self.drafters and self.drafters[name].method.takes]
+        """Those of them that cost something."""
+        return [name for name in self.among if self.drafters[name].method.takes]
 
     def _choosing(self, capacity: int) -> tuple[TargetView, Drafter]:
         """One view with the taps of all; copies cost no more than their check, and a check costs what it costs."""
         models = {name: self.costs[f"{AUTO}:{name}"] for name in self.weighed}
         checks = replace(min(models.values(), key=lambda costs: costs.overhead), draft=0.0, catch_up=0.0)
-        chosen = {name: self.drafters[name] for name in AMONG if name in self.drafters}
+        chosen = {name: self.drafters[name] for name in self.among}
         view = TargetView(
             self.target, sorted({tap for one in chosen.values() for tap in getattr(one.part, "taps", ())})
         )
@@ -165,7 +171,7 @@ def dtype_of(precision: str | None) -> torch.dtype | None:
 
 
 def facts_of(model: Target) -> dict[str, Any]:
-    bits = {"weights": "int8"} if model.eight_bit else {}
+    bits = {"weights": "int8"} if model.stored == torch.int8 else {}
     return {"parameters": model.parameters, "layers": model.depth, "hidden_size": model.width} | bits
 
 
@@ -198,13 +204,13 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
         return _loaded[name, dtype, device]
 
 
-def computed_in(dtype: torch.dtype, device: str) -> tuple[torch.dtype, bool]:
-    """What a target of that precision computes in, and whether its matrices are kept in 8 bits."""
+def computed_in(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
+    """What a target of that precision computes in, and what its matrices are rounded to."""
     if dtype != torch.int8:
-        return dtype, False
+        return dtype, dtype
     if torch.device(device).type != "cpu":
         raise ValueError("8 bits are offered on a CPU alone; leave out --dtype int8, or --device")
-    return torch.float32, True
+    return torch.float32, torch.int8
 
 
 def resolved(device: str) -> str:
@@ -230,16 +236,13 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     words = (folder.parent if tuned else folder) / "tokenizer"
     with naming(words):
         tokenizer = published.read_tokenizer(words)
-    dtype, rounded = computed_in(dtype, device)
-    stored = dtype
+    dtype, stored = computed_in(dtype, device)
     if device == "cpu" and dtype == torch.bfloat16 and native.library() is not None:
         dtype = torch.float32  # these layers read bfloat16 and compute in float32
-    eight_bit = device == "cpu" and EightBit.pays()  # of drafts, whatever the target keeps
-    drafts = {
-        name: Transformer.load(path, dtype, device, eight_bit) for name, path in draft_folders(folder, tuned).items()
-    }
-    family = Family(name, Transformer.load(folder / "target", dtype, device, rounded, stored), tokenizer, drafts)
-    family.drafters |= heads(folder, family.target, eight_bit)
+    small = torch.int8 if device == "cpu" and EightBit.pays() else None  # of drafts, whatever the target keeps
+    drafts = {name: Transformer.load(path, dtype, device, small) for name, path in draft_folders(folder, tuned).items()}
+    family = Family(name, Transformer.load(folder / "target", dtype, device, stored), tokenizer, drafts)
+    family.drafters |= heads(folder, family.target, small)
     return at_its_fastest(family)
 
 
@@ -256,10 +259,10 @@ def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
     return {name: path for name, path in found.items() if path.is_dir()}
 
 
-def heads(folder: Path, target: Target, eight_bit: bool) -> dict[str, Fitted]:
+def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str, Fitted]:
     """The drafters that are small parts trained on the target's own states."""
     kinds = {m.folder: m.part_class for m in METHODS.values() if m.part_class and m.folder and m.part != MODEL}
-    parts = (kind.load(folder / name, target, eight_bit) for name, kind in kinds.items() if (folder / name).is_dir())
+    parts = (kind.load(folder / name, target, stored) for name, kind in kinds.items() if (folder / name).is_dir())
     return {method.name: Fitted(method, part) for part in parts for method in of_part(part)}
 
 
@@ -279,8 +282,8 @@ def load_pair(
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)
     with called({place: str(source) for source, place in zip((target, *drafts), (folder, *others), strict=True)}):
-        number, rounded = computed_in(dtype, device)
-        model = published.load_model(folder, number, device, rounded)
+        number, stored = computed_in(dtype, device)
+        model = published.load_model(folder, number, device, stored)
         with naming(folder):
             tokenizer, end_tokens = published.read_tokenizer(folder), published.end_tokens(folder)
             around = chat.read(folder)

@@ -1,8 +1,8 @@
 """`python -m specdec.train all --corpus DIR --out DIR`: the embedded family from plain text files.
 
 Stages: tokenizer, target (early_exit is another name of it: its loss trains the exits), draft, its controls
-draft:scratch, draft:story and draft:large, medusa, eagle3, block, mtp, tuned (the target trained further on code, and a
-draft distilled anew from it), report. A stage whose checkpoint exists continues where it stopped. `pack`, which is no
+draft:scratch, draft:story and draft:large, medusa, eagle3, block, mtp, tuned (the target trained further on edits, and
+a draft distilled anew from it), report. A stage whose checkpoint exists continues where it stopped. `pack`, which is no
 part of `all`, makes the finished family's files small; no stage can go on from those.
 """
 
@@ -54,6 +54,13 @@ class Workshop:
         return data.TokenStreams(self.texts, self.tokenizer, self.options.seed)
 
     @cached_property
+    def edits(self) -> data.TokenStreams:
+        """The same streams, and edits of their texts, which only a tuned target learns."""
+        streams = data.TokenStreams(self.texts, self.tokenizer, self.options.seed)
+        streams.add("edits", corpus.rewriting(self.texts, self.options.seed), whole=True)
+        return streams.mixed(data.EDITING)
+
+    @cached_property
     def teacher(self) -> LlamaForCausalLM:
         """The target, frozen."""
         return self.saved("target").eval().requires_grad_(False)
@@ -69,12 +76,12 @@ class Workshop:
         """At once, for small models' losses: on a CPU the laws then stay in its cache, and cost a third less."""
         return 2 if self.options.device == "cpu" else 16
 
-    def lessons_on_code(self, teacher: LlamaForCausalLM) -> lessons.Lessons:
-        """As much code as in the general lessons, and what this teacher writes when it is given code."""
+    def lessons_on_edits(self, teacher: LlamaForCausalLM) -> lessons.Lessons:
+        """As many edits as there is code in the general lessons, and what this teacher writes when it is given some."""
         options, share = self.options, data.MIXTURE["code"]
-        tokens = {"code": int(share * options.lesson_tokens), "own": int(share * options.own_tokens)}
+        tokens = {"edits": int(share * options.lesson_tokens), "own": int(share * options.own_tokens)}
         return lessons.prepare(
-            self.out / "checkpoints" / "tuned_lessons", teacher, lambda: self.streams.only("code"), tokens, (),
+            self.out / "checkpoints" / "tuned_lessons", teacher, lambda: self.edits.only("edits"), tokens, (),
             options.seed, self.lesson_length,
         )  # fmt: skip
 
@@ -99,9 +106,10 @@ class Workshop:
         """One stage's training, resumed where its checkpoint stands; `share` is its part of --minutes."""
         options = self.options
         budget = loop.Budget(tokens, options.minutes * share if options.minutes else None)
+        settings = {"length": options.length, "long_length": 2 * options.length} | settings
         return loop.fit(
             model, loss, source, budget, self.out / "checkpoints" / f"{name}.pt", device=options.device, label=name,
-            batch_tokens=options.batch_tokens, length=options.length, long_length=2 * options.length, **settings,
+            batch_tokens=options.batch_tokens, **settings,
         )  # fmt: skip
 
     def note(self, stage: str, facts: dict[str, Any]) -> None:
@@ -122,7 +130,8 @@ class Workshop:
 
     def trained(self, stage: str, result: loop.Result, model: nn.Module, **facts: Any) -> None:
         if isinstance(model, LlamaForCausalLM):
-            facts = {"bits_per_byte_held_out": data.bits_per_byte(model, self.streams), **facts}
+            streams = self.edits if "tuned_from" in facts else self.streams
+            facts = {"bits_per_byte_held_out": data.bits_per_byte(model, streams), **facts}
         self.note(
             stage,
             {
@@ -283,14 +292,17 @@ def train_mtp(shop: Workshop) -> None:
 
 
 def train_tuned(shop: Workshop) -> None:
-    """Train the target further on code alone; then distil its draft again from the result."""
+    """Train the target further, mostly on edits; then distil its draft again from the result."""
     options, model = shop.options, shop.saved("target")
-    loss, code = target.TargetLoss(model, options.compile), shop.streams.only("code")
-    result = shop.fit(model, loss, code, options.tuned_tokens, 0.02, "tuned_target", rate=target.TUNING_RATE)
+    loss = target.TargetLoss(model, options.compile)
+    result = shop.fit(
+        model, loss, shop.edits, options.tuned_tokens, 0.02, "tuned_target", rate=target.TUNING_RATE,
+        length=options.length * 3 // 2,
+    )  # fmt: skip
     shape = {name: getattr(model.config, name) for name in target.SHAPE}
-    shop.keep("tuned/target", model, result, shape=shape, tuned_from="target", mixture=code.mixture)
+    shop.keep("tuned/target", model, result, shape=shape, tuned_from="target", mixture=data.EDITING)
     teacher = model.eval().requires_grad_(False)
-    lessons = shop.lessons_on_code(teacher)
+    lessons = shop.lessons_on_edits(teacher)
     lessons.mixture = draft.TUNED_MIXTURE
     teach(
         shop, "tuned_draft", {"tuned/draft_model": shop.saved("draft_model")}, teacher, lessons,

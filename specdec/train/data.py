@@ -19,6 +19,7 @@ from .corpus import DOMAINS, Split
 END = "<|endoftext|>"
 VOCABULARY = 4096
 MIXTURE = {"story": 0.42, "code": 0.46, "facts": 0.12}
+EDITING = {"edits": 0.7, "code": 0.15, "story": 0.1, "facts": 0.05}  # of the target that is tuned on edits
 
 
 def train_tokenizer(corpus: dict[str, Split], out: Path) -> PreTrainedTokenizerFast:
@@ -46,19 +47,31 @@ class TokenStreams:
     """Every domain as one long stream of token ids, sampled as random windows."""
 
     def __init__(self, corpus: dict[str, Split], tokenizer: PreTrainedTokenizerFast, seed: int) -> None:
-        backend = tokenizer.backend_tokenizer
-        self.train, self.held_out = {}, {}
+        self.tokenizer = tokenizer.backend_tokenizer
+        self.train: dict[str, np.ndarray] = {}
+        self.held_out: dict[str, tuple[np.ndarray, int]] = {}
+        self.starts: dict[str, np.ndarray] = {}  # of documents, in domains whose windows begin with one
         for name in tqdm(corpus, desc="encoding", unit="domain"):
-            self.train[name] = encode(backend, corpus[name].train)
-            self.held_out[name] = (encode(backend, corpus[name].held_out), byte_count(corpus[name].held_out))
+            self.add(name, corpus[name])
         self.mixture = MIXTURE
         self.random = np.random.default_rng(seed)
 
+    def add(self, name: str, split: Split, whole: bool = False) -> None:
+        """One more domain; `whole` where a document says first what it then does, so that none begins in its middle."""
+        self.train[name] = encode(self.tokenizer, split.train)
+        self.held_out[name] = (encode(self.tokenizer, split.held_out), byte_count(split.held_out))
+        if whole:
+            self.starts[name] = np.flatnonzero(self.train[name] == self.tokenizer.token_to_id(END))
+
+    def mixed(self, mixture: dict[str, float]) -> TokenStreams:
+        """The same streams in other shares."""
+        streams = copy.copy(self)
+        streams.mixture = mixture
+        return streams
+
     def only(self, name: str) -> TokenStreams:
         """The stream of one domain."""
-        streams = copy.copy(self)
-        streams.mixture = {name: 1.0}
-        return streams
+        return self.mixed({name: 1.0})
 
     def batch(self, rows: int, length: int) -> tuple[torch.Tensor]:
         """`rows` windows of `length` + 1 ids, so that inputs and next tokens both fit.  # [rows, length + 1]"""
@@ -68,7 +81,9 @@ class TokenStreams:
             stream = self.train[name]
             if len(stream) <= length + 1:
                 stream = np.tile(stream, (length + 1) // len(stream) + 1)
-            start = int(self.random.integers(len(stream) - length - 1))
+            last = len(stream) - length - 1
+            starts = self.starts.get(name)
+            start = int(self.random.integers(last) if starts is None else self.random.choice(starts[starts <= last]))
             windows.append(stream[start : start + length + 1])
         return (torch.from_numpy(np.stack(windows).astype(np.int64)),)
 

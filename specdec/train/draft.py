@@ -13,7 +13,7 @@ from ..learning.loss import divergence
 TEMPERATURE = 0.7
 # More than half of what the draft learns on is the target's own writing: that is what it will be asked to foresee.
 MIXTURE = {"story": 0.16, "code": 0.16, "facts": 0.08, "own": 0.6}
-TUNED_MIXTURE = {"code": 0.6, "own": 0.4}  # for the draft of the target that was tuned on code
+TUNED_MIXTURE = {"edits": 0.6, "own": 0.4}  # for the draft of the target that was tuned on edits
 LARGER = 2  # times the width: two to three times the parameters, because attention is a small part of them
 
 

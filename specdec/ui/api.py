@@ -180,7 +180,7 @@ def compare(
         max_tokens: new tokens, 1 to 256
         seed: of all coins and draws
         rule: rejection, match, shared_noise, block or typical (lossy)
-        family: the target, embedded or tuned (on code)
+        family: the target, embedded or tuned (on edits)
         grammar: a regular expression that the whole new text has to match, or a JSON schema; empty for none
 
     Returns:
@@ -226,7 +226,7 @@ def explain(
         max_tokens: new tokens, 1 to 256
         seed: of all coins and draws
         rule: rejection, match, shared_noise, block or typical (lossy)
-        family: the target, embedded or tuned (on code)
+        family: the target, embedded or tuned (on edits)
         grammar: a regular expression that the whole new text has to match, or a JSON schema; empty for none
 
     Returns:

@@ -15,11 +15,12 @@ from ..families import presets
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, ROUNDED, RULES, TUNED
 from ..traces.rulings import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
-from .text import ASSETS, of_drafters, sentences, strings
+from .text import ASSETS, of_drafters, prompts, sentences, strings
 
 FAMILY = ASSETS / "family"
-# The families that share this folder: the general target, and the one tuned on code, each with its drafters.
+# The families that share this folder: the general target, and the one tuned on edits, each with its drafters.
 TARGETS = {EMBEDDED: "target", TUNED: "tuned/target"}
+OWN = {"edits": {"family": TUNED, "drafter": "suffix"}}  # of example prompts that the general target cannot continue
 RULE_NAMES = dict(zip(RULES, (REJECTION, MATCH, NOISE, BLOCK, TYPICAL), strict=True))  # as a trace calls them
 MAX_HEADER = 1_000_000  # bytes
 MAX_PAIR = 300  # characters of two names
@@ -36,6 +37,15 @@ def families() -> list[str]:
     fitting = [name for name, preset in presets.PRESETS.items() if preset.needed(bytes_each()) <= memory()]
     chosen = [presets.hosts(), *fitting] if allowed is None else allowed
     return list(dict.fromkeys((*ours, *chosen)))
+
+
+def kinds() -> list[str]:
+    """Of example prompts, those whose target is there."""
+    return [kind for kind in prompts() if target_of(kind) in families()]
+
+
+def target_of(kind: str) -> str:
+    return OWN.get(kind, {}).get("family", EMBEDDED)
 
 
 @functools.cache

@@ -60,6 +60,7 @@ def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     patch.setattr(loop, "TELL_EVERY_STEPS", 1)
     patch.setattr(lessons, "LENGTH", 64)
     patch.setattr(data, "bits_per_byte", partial(data.bits_per_byte, length=384))
+    patch.setattr(corpus, "rewriting", partial(corpus.rewriting, count=40))
     patch.setattr(report, "SAMPLE_TOKENS", 8)
     patch.setattr(report, "STORY_TOKENS", 8)
     assert train.main(arguments("all", books, out)) == 0
@@ -167,6 +168,15 @@ def test_one_domain_gives_nothing_of_the_others(family: Path) -> None:
     assert said(streams.only("code")) == first
 
 
+def test_windows_of_a_whole_domain_begin_with_a_document(family: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(family / "tokenizer")
+    text = corpus.Split(["sea sand"] * 100, ["sea"])
+    streams = data.TokenStreams({"story": text}, tokenizer, 0)
+    streams.add("edits", text, whole=True)
+    ends = {name: streams.only(name).batch(32, 16)[0][:, 0] == tokenizer.eos_token_id for name in ("story", "edits")}
+    assert ends["edits"].all() and not ends["story"].all()
+
+
 def test_a_tuned_target_is_drafted_for_by_the_old_draft_and_by_its_own(family: Path) -> None:
     general, tuned = zoo.load(str(family), torch.float32), zoo.load(str(family / "tuned"), torch.float32)
     assert list(tuned.drafters) == ["none", "suffix", "prompt_lookup", "draft_model", "draft_model:tuned", "early_exit"]
@@ -176,9 +186,10 @@ def test_a_tuned_target_is_drafted_for_by_the_old_draft_and_by_its_own(family: P
     assert not torch.equal(tuned.target.embedding, general.target.embedding)
     assert tuned.encode("import os") == general.encode("import os")
     record = json.loads((family / "provenance.json").read_text())
-    assert record["tuned/target"]["mixture"] == {"code": 1.0} and record["tuned/target"]["tuned_from"] == "target"
+    assert record["tuned/target"]["mixture"] == data.EDITING and record["tuned/target"]["tuned_from"] == "target"
+    assert set(record["tuned/target"]["bits_per_byte_held_out"]) == {*corpus.DOMAINS, "edits"}
     assert record["tuned/target"]["shape"] == record["target"]["shape"]
-    assert set(record["tuned/draft_model"]["mixture"]) == {"code", "own"}
+    assert set(record["tuned/draft_model"]["mixture"]) == {"edits", "own"}
     check_texts(tuned)
 
 

@@ -204,7 +204,7 @@ def live(rows: Rows) -> None:
                 [(results.method(name), name) for name in offered], value=offered, label=words["methods"]
             )
         with gr.Column(elem_classes="sd-rail", scale=2, min_width=280):
-            domain = choice(labels["domain"], [(results.domain(kind), kind) for kind in prompts()])
+            domain = choice(labels["domain"], [(results.domain(kind), kind) for kind in menu.kinds()])
             temperature = choice(labels["temperature"], [(f"{value:g}", value) for value in TEMPERATURES])
         with gr.Column(elem_classes="sd-rail", scale=2, min_width=280):
             k = gr.Slider(1, 8, value=4, step=1, label=words["k"], buttons=[])
@@ -262,14 +262,20 @@ def plan(drafters: Any, domain: Any, temperature: Any, k: Any, texts: Any) -> li
     words = strings("methods")["live"]["errors"]
     if not isinstance(drafters, list) or not drafters:
         raise InputError(words["methods"])
-    if not isinstance(domain, str) or domain not in prompts():
-        raise InputError(words["domain"].format(names=", ".join(prompts())))
+    if not isinstance(domain, str) or domain not in menu.kinds():
+        raise InputError(words["domain"].format(names=", ".join(menu.kinds())))
     if isinstance(texts, bool) or not isinstance(texts, int | float) or texts not in range(1, MOST_TEXTS + 1):
         raise InputError(words["texts"].format(most=MOST_TEXTS))
-    chosen = prompts()[domain][: int(texts)]
+    chosen, family = prompts()[domain][: int(texts)], menu.target_of(domain)
+    fitting = [name for name in dict.fromkeys(map(str, drafters)) if name in menu.drafters(family)]
+    if not fitting:
+        raise InputError(words["methods"])
     races = []
-    for drafter in dict.fromkeys(map(str, drafters)):
-        asked = [check(text, drafter, k, temperature, max_tokens=TOKENS, seed=i) for i, text in enumerate(chosen)]
+    for drafter in fitting:
+        asked = [
+            check(text, drafter, k, temperature, max_tokens=TOKENS, seed=i, family=family)
+            for i, text in enumerate(chosen)
+        ]
         warm_up = replace(asked[0], params=replace(asked[0].params, max_tokens=WARM_UP))
         races += [warm_up, *asked]
     return [replace(race, params=replace(race.params, ignore_end=True)) for race in races]

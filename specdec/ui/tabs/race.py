@@ -195,8 +195,8 @@ def recordings(screen: gr.HTML, line: gr.HTML, pills: gr.Row, names: Sequence[st
     prompt, drafter = fields[:2]
     places = [screen, line, *fields]
     with pills:
-        for kind, label in strings("page")["settings"]["examples"].items():
-            pill = gr.Button(label, size="sm", elem_classes="sd-pill")
+        for kind in menu.kinds():
+            pill = gr.Button(strings("page")["settings"]["examples"][kind], size="sm", elem_classes="sd-pill")
             pill.click(
                 lambda prompt, drafter, kind=kind: show(names, kind, prompt, drafter),
                 [prompt, drafter], places, queue=False, **PRIVATE,
@@ -220,15 +220,23 @@ def show(names: Sequence[str], kind: str, prompt: str, drafter: str) -> list[Any
     examples, words = prompts()[kind], strings("page")["notice"]
     if kind not in session.recorded_names() or prompt == examples[0]:
         chosen = examples[(examples.index(prompt) + 1) % len(examples) if prompt in examples else 0]
-        return [gr.skip(), tell(words["not_recorded"]), *filled_in(names, {"prompt": chosen})]
+        own = with_its_target(kind, kind_of(prompt))
+        return [gr.skip(), tell(words["not_recorded"]), *filled_in(names, {"prompt": chosen} | own)]
     return played(names, kind, drafter)
+
+
+def with_its_target(kind: str, before: str) -> dict[str, Any]:
+    """Who continues prompts of this kind, and who drafts, where it is another target than for those before."""
+    if menu.target_of(kind) == menu.target_of(before):
+        return {}
+    return menu.OWN.get(kind, {"family": EMBEDDED, "drafter": menu.drafters()[0]})
 
 
 def show_drafter(names: Sequence[str], prompt: str, drafter: str, family: str) -> list[Any]:
     """Another drafter on a recorded prompt plays its own recording; without one, or on a prompt of one's own, nothing
     changes: the rail keeps what was chosen."""
     kind = kind_of(prompt)
-    known = kind in session.recorded_names() and prompt == prompts()[kind][0] and family == EMBEDDED
+    known = kind in session.recorded_names() and prompt == prompts()[kind][0] and family == menu.target_of(kind)
     if not known or (drafter != menu.drafters()[0] and not session.recorded(kind, drafter)):
         return [gr.skip()] * (2 + len(names))
     return played(names, kind, drafter)

@@ -235,7 +235,7 @@ def test_another_target_brings_its_own_drafters(page_with_a_choice, monkeypatch)
     monkeypatch.setattr(session, "_engine", lambda family: (asked.append(family), (engine, engine.race))[1])
     page.get_by_role("button", name="Advanced").click()
     page.get_by_label("Target", exact=True).click()
-    page.get_by_role("option", name="Built in: tuned on code").click()
+    page.get_by_role("option", name="Built in: tuned on edits").click()
     page.get_by_text("as it was before tuning").wait_for()
     page.get_by_label("Drafter").click()
     anew = page.get_by_role("option", name="Draft model, distilled anew")
@@ -247,7 +247,7 @@ def test_another_target_brings_its_own_drafters(page_with_a_choice, monkeypatch)
     page.wait_for_selector("[data-source=live]")
     assert asked == ["tuned", "draft_model:tuned"]
     expect(part(page, "meta")).to_contain_text("draft model")
-    expect(part(page, "meta")).to_contain_text("code-tuned target")
+    expect(part(page, "meta")).to_contain_text("edit-tuned target")
 
 
 def open_step(page):
