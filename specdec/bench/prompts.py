@@ -4,8 +4,8 @@ They were written for this list, or generated like the training's questions, and
 alone: the first six of each kind whose greedy text does not loop. Text that loops is easy to draft, and small models
 loop. The kinds of questions occur in training: in a closed world they can hardly be new.
 
-EDITS are for the target that was tuned on such tasks: of sixteen that were tried, two tables, three plans and a function
-that its greedy text continues as asked.
+EDITS are for the target that was tuned on such tasks: of sixteen that were tried, two tables, three plans and a
+function that its greedy text continues as asked.
 """
 
 PROMPTS = {

@@ -151,11 +151,9 @@ def methods(report: Any) -> str:
 
 def regret(report: Any) -> str:
     """How far `auto` stays behind the best single method, over all prompts and by place; a minus where it is ahead."""
-    told = {place: f"{one['regret']:.0%} (`{one['best']}`)" for place, one in report["regret"].items()}
-    overall, by_place = told.pop("all"), ", ".join(f"{place}: {one}" for place, one in told.items())
-    return (
-        f"- `auto` stays {overall} behind the best single method over all prompts. By place, in hindsight: {by_place}."
-    )
+    told = {place: f"{one['regret']:.0%} behind `{one['best']}`" for place, one in report["regret"].items()}
+    overall, by_place = told.pop("all"), "; ".join(f"{place}: {one}" for place, one in told.items())
+    return f"- `auto` over all prompts: {overall}, the best single method. By place, in hindsight: {by_place}."
 
 
 def places_of(rows: Any) -> list[tuple[float, str]]:

@@ -42,7 +42,7 @@ class Sources:
         paragraphs = [
             part for text in stories for part in text.split("\n\n") if len(part) <= CHARACTERS and people.search(part)
         ]
-        return cls(functions, paragraphs, sorted(words))
+        return cls(functions, paragraphs, sorted(words) if len(words) >= 8 else NAMES)
 
 
 def functions_in(text: str) -> list[str]:
@@ -110,11 +110,11 @@ def agent(rng: random.Random, sources: Sources) -> str:
 def convert(rng: random.Random, sources: Sources) -> str:
     """A table, and its rows as records."""
     columns = rng.sample(sources.names, rng.randint(2, 4))
-    rows = [
+    rows: list[list[str | int]] = [
         [name, *(rng.choice((rng.randint(1, 99), rng.choice(NAMES))) for _ in columns[1:])]
         for name in rng.sample(NAMES, rng.randint(3, 6))
     ]
-    table = "\n".join(",".join(map(str, row)) for row in (columns, *rows))
+    table = "\n".join(",".join(map(str, row)) for row in ([*columns], *rows))
     return f"{table}\n\n" + "\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows) + "\n"
 
 
@@ -124,7 +124,11 @@ KINDS: tuple[Callable[[random.Random, Sources], str], ...] = (rename, rename, re
 def documents(count: int, seed: int, sources: Sources) -> list[str]:
     """`count` documents of tasks, some in a row."""
     rng, made = random.Random(seed), []
-    kinds = KINDS if sources.paragraphs else [kind for kind in KINDS if kind is not replace]
+    kinds = [
+        kind
+        for kind in KINDS
+        if (sources.functions or kind not in (rename, repeat)) and (sources.paragraphs or kind is not replace)
+    ]
     for _ in range(count):
         tasks: list[str] = []
         while sum(map(len, tasks)) < DOCUMENT:

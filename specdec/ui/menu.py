@@ -48,6 +48,11 @@ def target_of(kind: str) -> str:
     return OWN.get(kind, {}).get("family", EMBEDDED)
 
 
+def drafter_of(kind: str) -> str:
+    """Who drafts in the first recording of this kind."""
+    return OWN.get(kind, {}).get("drafter", DEFAULT)
+
+
 @functools.cache
 def memory() -> int:
     """Bytes for models, of the GPU if there is one. What cannot be told is no reason to leave a pair out."""

@@ -137,7 +137,7 @@ def test_trees_are_held_against_the_chains_of_the_same_heads():
     assert "(1.80 tokens per cycle instead of 1.50)" in told and "1.40 plain steps instead of 1.20" in told
     assert results.trees(rows[2:]) == "" and results.trees(rows[:1]) == ""
     recorded = [row for row in results.recorded()["rows"] if row["drafter"] in ("medusa", "medusa:tree")]
-    assert results.trees(recorded).startswith("Here they do not: in 5 of 6")
+    assert results.trees(recorded).startswith("Here they do not: in 6 of 6")
 
 
 def test_the_table_and_the_files_hold_every_row():
@@ -240,6 +240,13 @@ def test_what_was_never_recorded_is_still_measured(asked):
     updates = list(methods.measured([], ["draft_model"], "repetitive", 0.0, 3, 1))
     ((_, here, recorded, *_),) = next(update[3] for update in updates if isinstance(update[3], list))
     assert recorded is None and here is not None
+
+
+def test_edits_are_measured_with_their_own_target_by_the_drafters_that_it_has():
+    plan = methods.plan(["suffix", "eagle3", "draft_model"], "edits", 0.0, 3, 1)
+    assert {(one.drafter, one.family) for one in plan} == {("suffix", "tuned"), ("draft_model", "tuned")}
+    with pytest.raises(request.InputError):
+        methods.plan(["eagle3"], "edits", 0.0, 3, 1)
 
 
 def test_the_headings_of_the_live_table_are_those_of_its_columns():

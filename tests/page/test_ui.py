@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import json
 import math
@@ -15,6 +16,7 @@ import typing
 from dataclasses import replace
 from pathlib import Path
 
+import gradio as gr
 import nodejs
 import pytest
 import toyrun
@@ -489,6 +491,37 @@ def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
     assert log == pack(toyrun.trace().dumps()) and "Medusa" in line["value"]
     assert race.play_recorded("story", "draft_model")[1]["value"] == ""
     assert race.play_recorded("code", "medusa")[1]["wrong"]
+
+
+def fields_of(updates):
+    """The values that a press writes into the rail."""
+    names = list(inspect.signature(request.check).parameters)
+    return {name: one["value"] for name, one in zip(names, updates[2:], strict=True) if "value" in one}
+
+
+def test_edits_bring_the_target_that_can_continue_them_and_other_examples_take_it_back(traces):
+    names, edits = list(inspect.signature(request.check).parameters), text.prompts()["edits"]
+    asked = fields_of(race.show(names, "edits", "Hi", "draft_model"))
+    assert asked == {"prompt": edits[0], "family": TUNED, "drafter": "suffix"}
+    assert fields_of(race.show(names, "edits", edits[0], "suffix")) == {"prompt": edits[1]}
+    again = fields_of(race.show(names, "surprising", edits[1], "suffix"))
+    assert again["family"] == EMBEDDED and again["drafter"] == "draft_model"
+
+
+def test_on_the_recorded_edit_other_drafters_change_nothing_and_its_own_plays(traces):
+    names, prompt = list(inspect.signature(request.check).parameters), text.prompts()["edits"][0]
+    toyrun.trace().save(traces / "edits.jsonl")
+    assert isinstance(race.show_drafter(names, prompt, "suffix", TUNED)[0], str)
+    for drafter, family in (("draft_model", TUNED), ("early_exit", TUNED), ("suffix", EMBEDDED)):
+        assert race.show_drafter(names, prompt, drafter, family) == [gr.skip()] * (2 + len(names))
+    assert "Suffix decoding" in race.play_recorded("edits", "early_exit")[1]["value"]
+    assert race.play_recorded("edits", "draft_model")[1]["value"] == ""
+
+
+def test_examples_whose_target_is_not_there_are_not_offered(monkeypatch, tmp_path):
+    assert "edits" in menu.kinds()
+    monkeypatch.setattr(menu, "FAMILY", tmp_path)
+    assert "edits" not in menu.kinds() and "story" in menu.kinds()
 
 
 def test_the_first_screen_takes_any_run_that_can_be_read(traces):

@@ -267,7 +267,8 @@ def plan(drafters: Any, domain: Any, temperature: Any, k: Any, texts: Any) -> li
     if isinstance(texts, bool) or not isinstance(texts, int | float) or texts not in range(1, MOST_TEXTS + 1):
         raise InputError(words["texts"].format(most=MOST_TEXTS))
     chosen, family = prompts()[domain][: int(texts)], menu.target_of(domain)
-    fitting = [name for name in dict.fromkeys(map(str, drafters)) if name in menu.drafters(family)]
+    others = {*menu.drafters()} - {*menu.drafters(family)}  # what this target has not
+    fitting = [name for name in dict.fromkeys(map(str, drafters)) if name not in others]
     if not fitting:
         raise InputError(words["methods"])
     races = []

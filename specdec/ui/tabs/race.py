@@ -229,7 +229,7 @@ def with_its_target(kind: str, before: str) -> dict[str, Any]:
     """Who continues prompts of this kind, and who drafts, where it is another target than for those before."""
     if menu.target_of(kind) == menu.target_of(before):
         return {}
-    return menu.OWN.get(kind, {"family": EMBEDDED, "drafter": menu.drafters()[0]})
+    return {"family": menu.target_of(kind), "drafter": menu.drafter_of(kind)}
 
 
 def show_drafter(names: Sequence[str], prompt: str, drafter: str, family: str) -> list[Any]:
@@ -237,7 +237,7 @@ def show_drafter(names: Sequence[str], prompt: str, drafter: str, family: str) -
     changes: the rail keeps what was chosen."""
     kind = kind_of(prompt)
     known = kind in session.recorded_names() and prompt == prompts()[kind][0] and family == menu.target_of(kind)
-    if not known or (drafter != menu.drafters()[0] and not session.recorded(kind, drafter)):
+    if not known or (drafter != menu.drafter_of(kind) and not session.recorded(kind, drafter)):
         return [gr.skip()] * (2 + len(names))
     return played(names, kind, drafter)
 
@@ -278,14 +278,13 @@ def settings_of(log: str) -> dict[str, Any]:
 
 
 def play_recorded(name: str, drafter: str) -> tuple[Any, Any]:
-    """The chosen drafter's run; where it has none, the default one's, and a word about that."""
-    words, default = strings("page"), menu.drafters()[0]
-    if drafter != default and (log := session.recorded(name, drafter)):
+    """The chosen drafter's run; where it has none, the first one's, and a word about that."""
+    words, named, first = strings("page"), of_drafters("name"), menu.drafter_of(name)
+    if drafter != first and (log := session.recorded(name, drafter)):
         return pack(log), tell("")
     if log := session.recorded(name):
-        named = of_drafters("name").get(drafter, drafter)
-        told = "" if drafter == default else words["notice"]["other_trace"].format(drafter=named)
-        return pack(log), tell(told)
+        told = words["notice"]["other_trace"].format(drafter=named.get(drafter, drafter), shown=named[first])
+        return pack(log), tell("" if drafter in (first, menu.drafters()[0]) else told)
     return gr.skip(), tell(words["notice"]["no_trace"], wrong=True)
 
 
