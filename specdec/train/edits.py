@@ -114,7 +114,8 @@ def convert(rng: random.Random, sources: Sources) -> str:
         [name, *(rng.choice((rng.randint(1, 99), rng.choice(NAMES))) for _ in columns[1:])]
         for name in rng.sample(NAMES, rng.randint(3, 6))
     ]
-    table = "\n".join(",".join(map(str, row)) for row in ([*columns], *rows))
+    lines: list[Sequence[str | int]] = [columns, *rows]
+    table = "\n".join(",".join(str(cell) for cell in line) for line in lines)
     return f"{table}\n\n" + "\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows) + "\n"
 
 
