@@ -108,7 +108,9 @@ def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.
         who = engine([family, drafter, k, rule, peer], PRIVATE)
     traces()
     explain(drafter, rule, family, peer)
-    family.change(switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
+    # By hand alone: who fills in a target fills in its drafter, which a change of the target would take back.
+    by_hand = [family.input, family.select, family.blur]
+    gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
     drawing = [k, temperature, top_p, top_k, max_tokens, seed, stop_strings]
     fields = [prompt, drafter, *drawing, rule, family, peer, grammar]
     recordings(screen, line, pills, list(inspect.signature(check).parameters), fields)
@@ -186,7 +188,8 @@ def filled_in(names: Sequence[str], settings: dict[str, Any]) -> list[Any]:
     updates = {name: gr.update(value=value) for name, value in settings.items()}
     if "family" in settings:
         drafter, rule = settings.get("drafter", "draft_model"), settings.get("rule", "rejection")
-        updates["drafter"] = switch(settings["family"], drafter, rule)[1]
+        line, updates["drafter"] = switch(settings["family"], drafter, rule)
+        updates["family"] |= line
     return [updates.get(name, gr.skip()) for name in names]
 
 
