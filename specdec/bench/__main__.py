@@ -38,7 +38,7 @@ from . import batch, gpu, page, peers, precision, servers, serving, shapes, visi
 from .journal import Journal
 from .measure import host_syncs, pairs, Row, row, Setting, telling
 from .options import Options
-from .prompts import EDITS, PROMPTS
+from .prompts import EDITS, LOOPS, PROMPTS
 
 TEMPERATURES = (0.0, 0.8)
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
@@ -50,7 +50,7 @@ CHOOSING = 1  # rounds in which the best k is found; the reported rounds come af
 
 def prompts_of(family: Family) -> Mapping[str, Sequence[str]]:
     """By domain. The target that was tuned on edits is asked for some, which the general one cannot continue."""
-    return {"edits": EDITS, "code": PROMPTS["code"]} if family.name == TUNED else PROMPTS
+    return {"edits": EDITS, "loops": LOOPS, "code": PROMPTS["code"]} if family.name == TUNED else PROMPTS
 
 
 def drafters_of(suite: str, family: Family) -> list[str]:

@@ -10,7 +10,7 @@ import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -22,6 +22,7 @@ from ..gpu.lane import generate
 from ..lanes.race import SPECULATIVE, tasks
 from ..types import SamplingParams
 from .host import host_reads
+from .prompts import TASKS
 
 Row = dict[str, object]
 
@@ -34,6 +35,10 @@ class Setting:
     domain: str
     temperature: float
     k: int
+
+    def params(self, tokens: int, seed: int) -> SamplingParams:
+        """Texts are equally long, but for tasks: what a target writes after their end is no longer what was asked."""
+        return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in TASKS)
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,12 @@ def pairs(
     for repeat in range(repeats + 1):  # the first round warms up and is thrown away
         for index, prompt in enumerate(prompts):
             gc.collect()
-            before = plain(family, prompt, settings[0].temperature, tokens, seed + repeat)
+            before = plain(family, prompt, settings[0].params(tokens, seed + repeat))
             for setting in settings:
-                params = params_for(setting.temperature, tokens, seed + repeat)
+                params = setting.params(tokens, seed + repeat)
                 task = tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE]
                 speculative = run(task)
-                after = plain(family, prompt, setting.temperature, tokens, seed + repeat)
+                after = plain(family, prompt, params)
                 faster = min(before, after, key=lambda stats: stats.decode_seconds)
                 if repeat:
                     collected[setting].append(Neighbours(index, Comparison(speculative, faster)))
@@ -79,8 +84,7 @@ def pairs(
     return collected
 
 
-def plain(family: Family, prompt: str, temperature: float, tokens: int, seed: int) -> LaneStats:
-    params = params_for(temperature, tokens, seed)
+def plain(family: Family, prompt: str, params: SamplingParams) -> LaneStats:
     return run(tasks(family, prompt, "none", 0, params, details=False)["plain"])
 
 
@@ -101,7 +105,7 @@ def seconds_per_step(run: Callable[[int], int], tokens: int, device: str = "cpu"
 
 def write(family: Family, setting: Setting, prompt: str, tokens: int) -> list[int]:
     """One run with all its events, as a reader gets them; its ids."""
-    params = params_for(setting.temperature, tokens, 0)
+    params = setting.params(tokens, 0)
     return run(tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE]).ids
 
 
@@ -110,7 +114,7 @@ def telling(family: Family, setting: Setting, prompt: str, tokens: int) -> float
 
     The lane's own clock rests meanwhile.
     """
-    task = tasks(family, prompt, setting.drafter, setting.k, params_for(setting.temperature, tokens, 0), details=True)
+    task = tasks(family, prompt, setting.drafter, setting.k, setting.params(tokens, 0), details=True)
     events: list[Event] = []
     start = time.perf_counter()
     for event in generate(task[SPECULATIVE]):
@@ -121,7 +125,7 @@ def telling(family: Family, setting: Setting, prompt: str, tokens: int) -> float
 
 def host_syncs(family: Family, setting: Setting, prompt: str, tokens: int) -> float:
     """How often a cycle reads numbers off the device, where a GPU's host has to wait: in captured graphs once."""
-    task = tasks(family, prompt, setting.drafter, setting.k, params_for(setting.temperature, tokens, 0), details=False)
+    task = tasks(family, prompt, setting.drafter, setting.k, setting.params(tokens, 0), details=False)
     events: list[Event] = []
     reads = host_reads(lambda: events.extend(generate(task[SPECULATIVE])))
     lane = LaneStats.of(events, SPECULATIVE)

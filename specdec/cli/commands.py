@@ -255,7 +255,7 @@ def train(
     eagle3_tokens: Annotated[int, Option(help="tokens the EAGLE-3 head sees")] = 20_000_000,
     block_tokens: Annotated[int, Option(help="tokens the block drafter sees")] = 20_000_000,
     mtp_tokens: Annotated[int, Option(help="tokens the MTP layer sees")] = 20_000_000,
-    tuned_tokens: Annotated[int, Option(help="tokens of edits and other texts for the tuned target")] = 12_000_000,
+    tuned_tokens: Annotated[int, Option(help="tokens of edits and other texts for the tuned target")] = 28_000_000,
     tuned_draft_tokens: Annotated[int, Option(help="tokens its draft then sees")] = 10_000_000,
     own_tokens: Annotated[int, Option(help="tokens the target writes for its drafters")] = 1_500_000,
     lesson_tokens: Annotated[int, Option(help="tokens of text it reads for them")] = 2_500_000,

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 
 from ..sampling import Chooser
 from ..types import Proposal, SamplingParams
+from .replaced import replacement, Replacements, SPAN
+
+GAP = -1  # between the text with its words replaced and the text itself: no token
 
 
 class SuffixDrafter:
@@ -23,51 +26,81 @@ class SuffixDrafter:
     number of tokens that it expects to be kept. It ends at `k` tokens, at `factor` times as many as the suffix has and
     `offset` more, and where its chance falls below `floor`. A copy is not a draw, so each token is a point mass.
 
-    The paper drafts as many as the suffix has. Where a check of few tokens costs little more than a step, as on the
-    processors that this was tuned on, a match that has to double from 1, 2 and 4 misses too much.
+    Two things are not in the paper. It drafts as many as the suffix has: where a check of few tokens costs little more
+    than a step, as on the processors that this was tuned on, a match that has to double from 1, 2 and 4 misses too
+    much. And where a long copy breaks off at a word and goes on after another one, the text is also searched as it
+    reads with that word replaced (`replacing`): what is renamed once is renamed again.
     """
 
     name = "suffix"
     LONGEST = 32  # tokens compared backwards
     MOST = 256  # latest places looked at: a text of one word over and over stays cheap
+    LONG = 4  # tokens after which a copy is no chance, and the word that ends it a replacement
 
-    def __init__(self, factor: int = 2, offset: int = 2, floor: float = 0.1) -> None:
-        self.factor, self.offset, self.floor = factor, offset, floor
-        self._read = 0
+    def __init__(self, factor: int = 2, offset: int = 2, floor: float = 0.1, replacing: bool = True) -> None:
+        self.factor, self.offset, self.floor, self.replacing = factor, offset, floor, replacing
+        self._replaced = Replacements()
+        self._text: list[int] = []  # as it is; before it, after the first replacement, as it reads with them, and GAP
         self._ends: defaultdict[int, list[int]] = defaultdict(list)  # token -> the places right after it
+        self._read = self._length = 0  # places that are in `_ends`; tokens of the text, when it was last asked
+        self._copy: tuple[list[int], int, int] = ([], 0, 0)  # the last draft, its place, how many tokens agreed before
+        self._break: tuple[int, int] | None = None  # in `_text` and in the text: where a long copy broke off
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        self._follow(tokens)
         best: list[int] = []
+        place = agreed = 0
         score, places = 0.0, 0
-        for length, ends in reversed(self._suffixes(tokens)):
+        for length, ends in reversed(self._suffixes()):
             most = min(k, self.factor * length + self.offset)
             if score >= most:
                 break  # a shorter suffix drafts no more
             if len(ends) == places:
                 continue  # the same places as of a longer one
             places = len(ends)
-            draft, expected = self._continued(tokens, ends, most)
+            draft, expected, end = self._continued(ends, most)
             if expected > score:
-                best, score = draft, expected
+                best, score, place, agreed = draft, expected, end, length
+        self._copy = (best, place, agreed)
         return Proposal.chain(best) if best else Proposal()
 
-    def _suffixes(self, tokens: Sequence[int]) -> list[tuple[int, list[int]]]:
+    def _follow(self, tokens: Sequence[int]) -> None:
+        """Read on; see where the last draft broke off, and what word was replaced where one broke off before."""
+        draft, place, agreed = self._copy
+        grown = tokens[self._length :]
+        kept = next((i for i, (a, b) in enumerate(zip(draft, grown, strict=False)) if a != b), None)
+        if kept is not None and agreed + kept >= self.LONG:
+            self._break = (place + kept, self._length + kept)
+        self._text += grown
+        self._length = len(tokens)
+        if self._break is not None and self.replacing:
+            there, here = self._break
+            words = replacement(self._text[there : there + SPAN + 1], tokens[here : here + SPAN + 1])
+            if words is not None:
+                self._replaced.learn(*words)
+                self._text = [*self._replaced.read(tokens), GAP, *tokens]
+                self._ends.clear()
+                self._read = 0
+            if words is not None or len(tokens) > here + SPAN:
+                self._break = None
+        for end in range(max(1, self._read), len(self._text)):
+            self._ends[self._text[end - 1]].append(end)
+        self._read = len(self._text)
+
+    def _suffixes(self) -> list[tuple[int, list[int]]]:
         """Suffixes that occurred before, shortest first, with the places where they ended, latest first."""
-        for end in range(max(1, self._read), len(tokens)):
-            self._ends[tokens[end - 1]].append(end)
-        self._read = len(tokens)
-        found = []
-        ends = self._ends[tokens[-1]][: -self.MOST - 1 : -1] if tokens else []
+        text, found = self._text, []
+        ends = self._ends[text[-1]][: -self.MOST - 1 : -1] if text else []
         length = 1
         while ends and length <= self.LONGEST:
             found.append((length, ends))
-            ends = [end for end in ends if end > length and tokens[end - length - 1] == tokens[-length - 1]]
+            ends = [end for end in ends if end > length and text[end - length - 1] == text[-length - 1]]
             length += 1
         return found
 
-    def _continued(self, tokens: Sequence[int], ends: list[int], depth: int) -> tuple[list[int], float]:
-        """The likeliest continuation by its own count, and how many of its tokens are expected to be kept."""
-        source = list(tokens)
+    def _continued(self, ends: list[int], depth: int) -> tuple[list[int], float, int]:
+        """The likeliest continuation by its own count, how many of its tokens should be kept, and where it stands."""
+        source = list(self._text)
         chance, expected = 1.0, 0.0
         for step in range(depth):
             # A copy may run on into itself: a loop continues as a loop.
@@ -78,6 +111,8 @@ class SuffixDrafter:
                 if chance < self.floor:
                     break
                 ends = [end for end in ends if source[end + step] == token]
+            if token == GAP:
+                break
             expected += chance
             source.append(token)
-        return source[len(tokens) :], expected
+        return source[len(self._text) :], expected, ends[0]

@@ -43,7 +43,7 @@ def load(folder: Path, seed: int = 0) -> dict[str, Split]:
     }
 
 
-def rewriting(texts: dict[str, Split], seed: int = 0, count: int = 6000) -> Split:
+def rewriting(texts: dict[str, Split], seed: int = 0, count: int = 24000) -> Split:
     """Edits of these stories and of this code; those held out are of texts that are held out."""
     code, story = texts["code"], texts["story"]
     return Split(

@@ -16,33 +16,34 @@ from dataclasses import dataclass
 
 LINES = range(3, 13)  # of a function
 CHARACTERS = 420  # of what is written twice: both fit into the target's 512 tokens
-DOCUMENT = 1200  # characters, at least
 NAMES = (
     "rain wind snow river stone field house garden north south east west red green blue white apple bread table chair"
     " letter paper music train winter summer morning window bridge horse forest silver iron copper mill"
 ).split()
 PEOPLE = "Tom Harry John Mary Anne Peter James Alice Henry Jane George Martha Robert Ellen Arthur Sarah".split()
+WORD = re.compile(r"\b[A-Za-z]{4,}\b")  # that may be replaced in a paragraph
 COMMANDS = "open read check count copy move close send print sort test build load save parse format clean".split()
 ANSWERS = ("ok", "done", "no errors", "passed", "{n} lines", "{n} lines, no errors", "passed, {n} tests", "{n} bytes")
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What is rewritten: functions, paragraphs in which a person is named twice, and the names that may be given."""
+    """What is rewritten: functions and paragraphs; the names that may be given; all words that occur."""
 
     functions: Sequence[str]
     paragraphs: Sequence[str]
     names: Sequence[str]
+    words: Sequence[str]
 
     @classmethod
     def of(cls, code: Sequence[str], stories: Sequence[str]) -> Sources:
         functions = [function for text in code for function in functions_in(text)]
         words = {word for text in functions for word in arguments(text)}
-        people = re.compile(rf"\b({'|'.join(PEOPLE)})\b.*\b\1\b", re.S)
         paragraphs = [
-            part for text in stories for part in text.split("\n\n") if len(part) <= CHARACTERS and people.search(part)
+            part for text in stories for part in text.split("\n\n") if len(part) <= CHARACTERS and WORD.search(part)
         ]
-        return cls(functions, paragraphs, sorted(words) if len(words) >= 8 else NAMES)
+        every = sorted({word for text in (*functions, *paragraphs) for word in re.findall(r"\w+|[^\w\s]", text)})
+        return cls(functions, paragraphs, sorted(words) if len(words) >= 8 else NAMES, [*every, *NAMES])
 
 
 def functions_in(text: str) -> list[str]:
@@ -78,6 +79,18 @@ def rename(rng: random.Random, sources: Sources) -> str:
     return f"# Rename {old} to {new}:\n{function}\n\n# Renamed:\n{replaced(function, old, new)}\n"
 
 
+def patch(rng: random.Random, sources: Sources) -> str:
+    """A function, and the same with one of its lines as it is asked for."""
+    lines = rng.choice(sources.functions).splitlines()
+    at = rng.randrange(1, len(lines))
+    old = lines[at]
+    wanted = rng.choice(rng.choice(sources.functions).splitlines()[1:]).strip() or "pass"
+    new = old[: len(old) - len(old.lstrip())] + wanted
+    told = "\n".join(lines)
+    lines[at] = new
+    return f"# Instead of {old.strip()!r} write {wanted!r}:\n{told}\n\n# Changed:\n" + "\n".join(lines) + "\n"
+
+
 def repeat(rng: random.Random, sources: Sources) -> str:
     """One function for each of several names."""
     short = [text for text in rng.choices(sources.functions, k=8) if len(text) < 240]
@@ -88,10 +101,10 @@ def repeat(rng: random.Random, sources: Sources) -> str:
 
 
 def replace(rng: random.Random, sources: Sources) -> str:
-    """A paragraph, and the same with another person in it."""
+    """A paragraph, and the same with another word wherever one stood."""
     paragraph = rng.choice(sources.paragraphs)
-    old = rng.choice([name for name in PEOPLE if len(re.findall(rf"\b{name}\b", paragraph)) > 1])
-    new = rng.choice([name for name in PEOPLE if name not in paragraph])
+    old = rng.choice(WORD.findall(paragraph))
+    new = rng.choice(PEOPLE if old[0].isupper() else NAMES)
     return f"Replace {old} by {new}:\n\n{paragraph}\n\nReplaced:\n\n{replaced(paragraph, old, new)}\n"
 
 
@@ -119,20 +132,32 @@ def convert(rng: random.Random, sources: Sources) -> str:
     return f"{table}\n\n" + "\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows) + "\n"
 
 
-KINDS: tuple[Callable[[random.Random, Sources], str], ...] = (rename, rename, repeat, replace, agent, agent, convert)
+def echo(rng: random.Random, sources: Sources) -> str:
+    """Words that mean nothing together, again and again, and one of them changed each time.
+
+    No habit of the language foretells them, so they teach to copy, which the other tasks need. The fewer words there
+    are, the more of what went before has to agree.
+    """
+    few = rng.choices(sources.words, k=rng.choice((4, 8, 16, 48)))
+    words, told = rng.choices(few, k=rng.randint(8, 48)), []
+    ends = [rng.choice("      \n") for _ in words]
+    for _ in range(rng.randint(3, 6)):
+        told.append("".join(word + end for word, end in zip(words, ends, strict=True)).strip())
+        words[rng.randrange(len(words))] = rng.choice(sources.words)
+    return "\n\n".join(told) + "\n"
+
+
+KINDS: tuple[Callable[[random.Random, Sources], str], ...] = (
+    (rename, patch, echo, echo) * 2 + (repeat, replace, agent, convert)
+)  # fmt: skip
 
 
 def documents(count: int, seed: int, sources: Sources) -> list[str]:
-    """`count` documents of tasks, some in a row."""
-    rng, made = random.Random(seed), []
+    """`count` documents, a task each."""
+    rng = random.Random(seed)
     kinds = [
         kind
         for kind in KINDS
-        if (sources.functions or kind not in (rename, repeat)) and (sources.paragraphs or kind is not replace)
+        if (sources.functions or kind not in (rename, patch, repeat)) and (sources.paragraphs or kind is not replace)
     ]
-    for _ in range(count):
-        tasks: list[str] = []
-        while sum(map(len, tasks)) < DOCUMENT:
-            tasks.append(rng.choice(kinds)(rng, sources))
-        made.append("\n".join(tasks))
-    return made
+    return [rng.choice(kinds)(rng, sources) for _ in range(count)]

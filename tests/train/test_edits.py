@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import random
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -42,7 +44,7 @@ def test_functions_are_cut_out_flush_left_with_the_arguments_that_they_use(sourc
         "def find(self, name, shelf=None):",
     ]  # `empty` has too few lines, and no argument
     assert [edits.arguments(text) for text in sources.functions] == [["books", "unit"], ["name", "shelf"]]
-    assert sources.paragraphs == ["Tom ran down the hill, and Tom fell."]
+    assert sources.paragraphs == ["Nobody spoke.", "Tom ran down the hill, and Tom fell.", STORY.split("\n\n")[2]]
     assert edits.functions_in("def broken(:\n") == []
 
 
@@ -84,14 +86,37 @@ def test_an_agent_runs_its_plan(sources: Sources, seed: int) -> None:
     assert lines[::2] == [f"> {command} {file}" for file in files for command in commands]
 
 
-def test_a_person_is_replaced_everywhere(sources: Sources) -> None:
-    _, before, _, after = edits.replace(random.Random(0), sources).removesuffix("\n").split("\n\n")
-    assert (
-        before == sources.paragraphs[0] and "Tom" not in after and len(set(after.split())) == len(set(before.split()))
-    )
+@pytest.mark.parametrize("seed", range(20))
+def test_one_line_of_a_function_is_written_anew(sources: Sources, seed: int) -> None:
+    task = edits.patch(random.Random(seed), sources)
+    told = re.fullmatch(r"# Instead of ([^\n]*) write ([^\n]*):\n(.*)\n\n# Changed:\n(.*)\n", task, re.S)
+    assert told is not None
+    before, after = told[3].splitlines(), told[4].splitlines()
+    assert told[3] in sources.functions and len(before) == len(after)
+    changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    old, new = ast.literal_eval(told[1]), ast.literal_eval(told[2])
+    indent = " " * (len(changed[0][0]) - len(changed[0][0].lstrip())) if changed else ""
+    assert changed == ([(indent + old, indent + new)] if changed else []) and bool(changed) == (old != new)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_word_is_replaced_everywhere(sources: Sources, seed: int) -> None:
+    task, before, _, after = edits.replace(random.Random(seed), sources).removesuffix("\n").split("\n\n")
+    old, new = task.removeprefix("Replace ").removesuffix(":").split(" by ")
+    assert before in sources.paragraphs and old in before
+    assert after == edits.replaced(before, old, new) and old not in re.findall(r"\w+", after)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_echo_changes_at_most_one_word_each_time(sources: Sources, seed: int) -> None:
+    told = [text.split() for text in edits.echo(random.Random(seed), sources).split("\n\n")]
+    assert len(told) >= 3 and {word for text in told for word in text} <= set(sources.words)
+    for before, after in pairwise(told):
+        assert sum(old != new for old, new in zip(before, after, strict=True)) <= 1
 
 
 def test_documents_are_the_same_for_the_same_seed_and_need_no_story(sources: Sources) -> None:
     assert edits.documents(3, 1, sources) == edits.documents(3, 1, sources) != edits.documents(3, 2, sources)
-    without = edits.documents(5, 0, Sources.of([CODE], ["Nobody spoke."]))
-    assert all(len(text) >= edits.DOCUMENT and "Replace " not in text for text in without)
+    without = edits.documents(60, 0, Sources.of([CODE], ["No. He"]))
+    assert not any(text.startswith("Replace ") for text in without)
+    assert any(text.startswith("Replace ") for text in edits.documents(60, 0, sources))
