@@ -4,8 +4,8 @@ They were written for this list, or generated like the training's questions, and
 alone: the first six of each kind whose greedy text does not loop. Text that loops is easy to draft, and small models
 loop. The kinds of questions occur in training: in a closed world they can hardly be new.
 
-EDITS and LOOPS are for the target that was tuned on such tasks: those that its greedy text continues as asked, of 41
-short functions with a name to be changed, and of ten plans and tables.
+EDITS and LOOPS are for the target that was tuned on such tasks: six each of those that its greedy text continues as
+asked, of 41 short functions with a name to be changed, and of ten plans and tables.
 """
 
 TASKS = ("edits", "loops")  # domains whose texts end where the task is done
