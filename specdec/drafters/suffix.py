@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from ..models.base import common_prefix
 from ..sampling import Chooser
 from ..types import Proposal, SamplingParams
 from .replaced import replacement, Replacements, SPAN
@@ -68,12 +69,12 @@ class SuffixDrafter:
         """Read on; see where the last draft broke off, and what word was replaced where one broke off before."""
         draft, place, agreed = self._copy
         grown = tokens[self._length :]
-        kept = next((i for i, (a, b) in enumerate(zip(draft, grown, strict=False)) if a != b), None)
-        if kept is not None and agreed + kept >= self.LONG:
+        kept = common_prefix(draft, grown)
+        if self.replacing and kept < min(len(draft), len(grown)) and agreed + kept >= self.LONG:
             self._break = (place + kept, self._length + kept)
         self._text += grown
         self._length = len(tokens)
-        if self._break is not None and self.replacing:
+        if self._break is not None:
             there, here = self._break
             words = replacement(self._text[there : there + SPAN + 1], tokens[here : here + SPAN + 1])
             if words is not None:

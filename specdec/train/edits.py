@@ -1,7 +1,8 @@
 """Rewriting, generated: texts whose second half repeats the first with a few changes, as editors and agents write.
 
-Functions are renamed, names in stories are replaced, tables become records, and agents run the same commands on one
-file after the other. What a task changes is said before it, so that all of its answer can be known.
+Functions get another name or another line, stories another word, tables become records, and agents run the same
+commands on one file after the other. What such a task changes is said before it, so that all of its answer can be
+known. Words without meaning are repeated, too: they teach to copy.
 """
 
 from __future__ import annotations
