@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -176,13 +176,19 @@ class Costs:
 
     `draft` is one level of the draft (of a chain: one token), `passes[d]` the target's pass over a draft of depth d,
     `overhead` whatever else a drafting cycle costs, at any depth. A tree of depth d holds more than d tokens, and these
-    figures include them. `catch_up` is what reading a token costs that was written while the drafter did not draft.
+    figures include them. `catch_up` is what reading a token costs that was written while the drafter did not draft, and
+    `draw` what a level costs beyond `draft` where its tokens are drawn, and not the likeliest.
     """
 
     draft: float
     passes: tuple[float, ...]
     overhead: float = 0.0
     catch_up: float = 0.0
+    draw: float = 0.0
+
+    def at(self, temperature: float) -> Costs:
+        """With what drawing costs at that temperature in `draft`."""
+        return replace(self, draft=self.draft + self.draw, draw=0.0) if temperature and self.draw else self
 
     def cycle(self, depth: int) -> float:
         if depth == 0:

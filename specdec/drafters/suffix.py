@@ -107,11 +107,13 @@ class SuffixDrafter:
             # A copy may run on into itself: a loop continues as a loop.
             token = source[ends[0] + step]
             if len(ends) > 1:
-                token, count = Counter(source[end + step] for end in ends).most_common(1)[0]
-                chance *= count / len(ends)
-                if chance < self.floor:
-                    break
-                ends = [end for end in ends if source[end + step] == token]
+                found = [source[end + step] for end in ends]
+                if (count := found.count(token)) < len(found):
+                    token, count = Counter(found).most_common(1)[0]
+                    ends = [end for end, next_one in zip(ends, found, strict=True) if next_one == token]
+                    chance *= count / len(found)
+                    if chance < self.floor:
+                        break
             if token == GAP:
                 break
             expected += chance

@@ -115,7 +115,7 @@ class Family:
     def _choosing(self, capacity: int) -> tuple[TargetView, Drafter]:
         """One view with the taps of all; copies cost no more than their check, and a check costs what it costs."""
         models = {name: self.costs[f"{AUTO}:{name}"] for name in self.weighed}
-        checks = replace(min(models.values(), key=lambda costs: costs.overhead), draft=0.0, catch_up=0.0)
+        checks = replace(min(models.values(), key=lambda costs: costs.overhead), draft=0.0, catch_up=0.0, draw=0.0)
         chosen = {name: self.drafters[name] for name in self.among}
         view = TargetView(
             self.target, sorted({tap for one in chosen.values() for tap in getattr(one.part, "taps", ())})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from statistics import linear_regression, median, mode
 from typing import NamedTuple
 
@@ -17,7 +18,9 @@ from ..methods import AUTO
 from ..sampling import Chooser
 from ..types import Costs, Proposal, SamplingParams, Tree
 
-DEPTHS, TOKENS, ROUNDS = (1, 3, 7), 25, 3
+DEPTHS, TOKENS, ROUNDS = range(1, 9), 25, 3  # every depth: one row more may cost nothing, or a seventh of a pass
+GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
+WARM = replace(GREEDY, temperature=0.8)
 PAUSE = 8  # plain cycles, after which a drafter catches up
 Loop = Callable[[Task], Iterator[Event]]
 
@@ -32,18 +35,16 @@ def probe(family: Family, name: str, among: bool = False) -> Costs:
     key, loop = (f"{AUTO}:{name}", engine.generate) if among else (name, generate)
     if key not in family.costs:
         compare(family, name, max(DEPTHS), loop)  # first calls are slow
-        seen: dict[int, list[Run]] = {depth: [] for depth in DEPTHS}
-        late: list[Cycle] = []
-        for _ in range(ROUNDS):
-            for depth, runs in seen.items():
-                runs.append(compare(family, name, depth, loop))
-            if among:
-                late += cycles_of(events_of(family, name, min(DEPTHS), loop, pausing=True))
-        everything = [run for runs in seen.values() for run in runs]
-        step = median(run.comparison.step or 0.0 for run in everything)
+        seen = {depth: compare(family, name, depth, loop) for depth in DEPTHS}
+        late = [
+            cycle for _ in range(ROUNDS if among else 0)
+            for cycle in cycles_of(events_of(family, name, min(DEPTHS), loop, pausing=True))
+        ]  # fmt: skip
+        everything = [comparison for runs in seen.values() for comparison in runs.comparisons]
+        step = median(one.step or 0.0 for one in everything)
         drafts, passes = dict[int, float](), dict[int, float]()
         for runs in seen.values():
-            cycles = [cycle for run in runs for cycle in run.cycles]
+            cycles = runs.cycles
             # Heads have a limit, and the last drafts of a text are cut short: the usual depth is the one measured.
             if usual := mode(cycle.depth for cycle in cycles) if cycles else 0:
                 drafts[usual] = median(cycle.draft for cycle in cycles if cycle.depth == usual) / step
@@ -51,12 +52,18 @@ def probe(family: Family, name: str, among: bool = False) -> Costs:
         if not drafts:
             raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
         level, fixed = straight(drafts)
-        overhead = median(run.comparison.overhead or 0.0 for run in everything) + fixed
+        overhead = median(one.overhead or 0.0 for one in everything) + fixed
         found = interpolated(passes, max(DEPTHS))
         behind = median(cycle.draft for cycle in late) / step - drafts[min(drafts)] if late else 0.0
+        deepest = max(drafts)
+        sampled = [
+            cycle for _ in range(ROUNDS)
+            for cycle in cycles_of(events_of(family, name, deepest, loop, WARM)) if cycle.depth == deepest
+        ]  # fmt: skip
+        draws = median(cycle.draft for cycle in sampled) / step - drafts[deepest] if sampled else 0.0
         family.costs[key] = Costs(
             round(level, 4), tuple(round(cost, 4) for cost in found), round(overhead, 4),
-            round(max(0.0, behind / PAUSE), 4),
+            round(max(0.0, behind / PAUSE), 4), round(max(0.0, draws / deepest), 4),
         )  # fmt: skip
     return family.costs[key]
 
@@ -69,8 +76,8 @@ class Cycle(NamedTuple):
     verify: float
 
 
-class Run(NamedTuple):
-    comparison: Comparison
+class Runs(NamedTuple):
+    comparisons: list[Comparison]
     cycles: list[Cycle]
 
 
@@ -88,18 +95,19 @@ class Pausing:
         return self.inner.propose(tokens, k, params, chooser)
 
 
-def compare(family: Family, name: str, k: int, loop: Loop = generate) -> Run:
-    """One short speculative run of fixed depth, and a plain one for comparison."""
-    plain, speculative = events_of(family, "none", 0, loop), events_of(family, name, k, loop)
-    lane = Task.lane
-    comparison = Comparison(speculative=LaneStats.of(speculative, lane), plain=LaneStats.of(plain, lane))
-    return Run(comparison, cycles_of(speculative))
+def compare(family: Family, name: str, k: int, loop: Loop = generate) -> Runs:
+    """Short speculative runs of fixed depth, and a plain one for comparison."""
+    lane, plain = Task.lane, events_of(family, "none", 0, loop)
+    drafted = [events_of(family, name, k, loop) for _ in range(ROUNDS)]
+    comparisons = [Comparison(speculative=LaneStats.of(run, lane), plain=LaneStats.of(plain, lane)) for run in drafted]
+    return Runs(comparisons, [cycle for run in drafted for cycle in cycles_of(run)])
 
 
-def events_of(family: Family, name: str, k: int, loop: Loop, pausing: bool = False) -> list[Event]:
+def events_of(
+    family: Family, name: str, k: int, loop: Loop, params: SamplingParams = GREEDY, pausing: bool = False
+) -> list[Event]:
     prompt = family.encode("\n")
     target, drafter = family.lane(name, len(prompt) + TOKENS)
-    params = SamplingParams(max_tokens=TOKENS, ignore_end=True)
     return list(loop(Task(target, prompt, params, Pausing(drafter) if pausing else drafter, k, details=False)))
 
 

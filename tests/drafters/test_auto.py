@@ -14,7 +14,7 @@ import pytest
 from toyheads import MAKERS, TEXT, view_of, WARM
 
 from specdec.drafters import Arm, auto, AutoDrafter, DraftModelDrafter, NoDrafter, PromptLookupDrafter, SuffixDrafter
-from specdec.drafters.base import Drafter
+from specdec.drafters.base import ChainDrafter, Drafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Failed, from_dict, to_dict
 from specdec.proof.enumeration import output_law
@@ -200,6 +200,24 @@ def test_a_method_that_breaks_leaves_the_others() -> None:
     assert [e.reason for e in events if isinstance(e, Failed)] == ["RuntimeError: out of order"]
     assert {e.drafter for e in events if isinstance(e, Drafted)} == {"prompt_lookup"}
     assert sum(len(e.tokens) for e in events if isinstance(e, Committed)) == 24
+
+
+def test_a_models_draft_ends_where_it_is_unsure_and_the_token_stays() -> None:
+    class Wavering(ChainDrafter):
+        name = "wavering"
+
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+            sure = (len(tokens) // 7) % 8 + 1  # tokens
+            for n in range(k):
+                if self.enough is not None and self.enough(0.99 if n < sure else 0.01, n):
+                    return Proposal.chain(list(range(n + 1)))
+            return Proposal.chain(list(range(k)))
+
+    drafter, text, lengths = AutoDrafter([Arm(Wavering(), COSTS["model"])]), [0], []
+    for _ in range(60):
+        text = [*text, *drafter.propose(text, 8, GREEDY, RandomChooser(0)).tokens, 99]
+        lengths.append(len(drafter._drafts.get(drafter.arms[0], ())))
+    assert len(set(lengths)) > 3 and min(lengths) >= 1
 
 
 def test_every_draft_names_its_drafter_in_the_trace() -> None:

@@ -41,6 +41,7 @@ class Target:
     """Its next token is the last one plus 1; a pass takes 10 ms, and 1 ms more for every row after the first."""
 
     vocabulary, context = V, 100_000
+    seventh = 0.0  # seconds more, from the seventh row on
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -49,7 +50,7 @@ class Target:
         return TokenList([])
 
     def forward(self, tokens: Sequence[int], cache: TokenList, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
-        self.clock.now += 0.010 + 0.001 * (rows - 1)
+        self.clock.now += 0.010 + 0.001 * (rows - 1) + self.seventh * (rows > 6)
         cache.tokens = [*cache.tokens, *tokens]
         logits = torch.full((rows, V), -10.0)
         for row, token in enumerate(tokens[-rows:]):
@@ -62,14 +63,17 @@ class Guesser:
 
     name = "guesser"
 
-    def __init__(self, clock: Clock, width: int, level: float, fixed: float, alpha: float, seed: int = 0) -> None:
+    def __init__(
+        self, clock: Clock, width: int, level: float, fixed: float, alpha: float, seed: int = 0, draw: float = 0.0
+    ) -> None:
         self.clock, self.width, self.level, self.fixed, self.alpha = clock, width, level, fixed, alpha
+        self.draw = draw
         self.random = random.Random(seed)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
         if k == 0:
             return Proposal()
-        self.clock.now += self.fixed + self.level * k
+        self.clock.now += self.fixed + (self.level + self.draw * (params.temperature > 0.0)) * k
         drafted, parents, node, last = list[int](), list[int](), -1, tokens[-1]
         for _ in range(k):
             first, right = len(drafted), self.random.random() < self.alpha
@@ -112,6 +116,22 @@ def test_the_costs_of_a_depth_are_those_of_a_cycle_of_that_depth(
     costs = probe(Family(clock, **how, alpha=alpha), "guesser")  # type: ignore[arg-type]
     for depth in range(10):
         assert costs.cycle(depth) == pytest.approx(seconds(how, depth) / 0.010, rel=0.02)
+
+
+def test_a_row_that_is_dearer_than_the_others_is_found(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor takes so many rows at once, and one more is another turn. Between two depths nothing is guessed."""
+    monkeypatch.setattr(Target, "seventh", 0.004)
+    costs = probe(Family(clock, **CHAIN, alpha=0.5), "guesser")  # type: ignore[arg-type]
+    steps = [costs.verify(depth + 1) - costs.verify(depth) for depth in range(8)]
+    assert steps == pytest.approx([0.1] * 5 + [0.5] + [0.1] * 2, abs=0.01)
+
+
+def test_drawing_costs_what_it_costs_and_greedy_drafts_draw_nothing(clock: Clock) -> None:
+    costs = probe(Family(clock, **CHAIN, alpha=0.5, draw=0.001), "guesser")  # type: ignore[arg-type]
+    assert costs.at(0.0) is costs
+    assert costs.draw == pytest.approx(0.1, abs=0.01)
+    assert costs.at(0.8).cycle(4) - costs.cycle(4) == pytest.approx(0.4, abs=0.04)
+    assert costs.at(0.8).at(0.8) == costs.at(0.8)
 
 
 def rate(drafter: Any, how: dict[str, Any], k: int, tokens: int = 1500) -> float:
