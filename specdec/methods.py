@@ -22,8 +22,9 @@ RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys o
 LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
 ADAPTIVE, AUTO, DEFAULT = "adaptive", "auto", "draft_model"
 WRAPPERS = (ADAPTIVE, AUTO)  # draft with drafters of others, and choose how in every cycle
-AMONG = ("suffix", DEFAULT, "draft_model:tuned")  # what `auto` chooses among, of those that a family has
-INSTEAD = "eagle3"  # where it has no draft model: of two that guess alike, the second costs more to try than it gives
+# What `auto` chooses among: copies, and the first of these models that a family has. Of two models that guess alike,
+# the second costs more to try than it gives.
+COPIES, MODELS = ("suffix",), ("draft_model:tuned", DEFAULT, "eagle3")
 MODEL, EXIT = "models.base.LanguageModel", "exit_layer"
 
 

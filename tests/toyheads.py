@@ -12,7 +12,7 @@ from toywords import foreign
 
 from specdec.drafters import AdaptiveDrafter, Arm, AutoDrafter, BlockHead, Drafter, Eagle3Head, MedusaHeads, MTPHead
 from specdec.gpu.drafting import Branching
-from specdec.methods import AMONG, AUTO, EXIT, INSTEAD, Method, METHODS, WRAPPERS
+from specdec.methods import AUTO, COPIES, EXIT, Method, METHODS, MODELS, WRAPPERS
 from specdec.methods import MODEL as MODEL_PLACE
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
@@ -201,7 +201,7 @@ def adaptive(inner: Make) -> Make:
 
 def auto(view: TargetView) -> Drafter:
     """Drafts are dear where nothing is kept, and it is asked to change its mind."""
-    made = {name: MAKERS[name](view) for name in (*AMONG, INSTEAD) if name in MAKERS}
+    made = {name: MAKERS[name](view) for name in (*COPIES, *MODELS) if name in MAKERS}
     costs = Costs(0.1, (1.0, 1.0, 1.1), 0.1, 0.01)
     return AutoDrafter([Arm(drafter, costs, copies=not METHODS[name].takes) for name, drafter in made.items()])
 

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
 from ..figures import machine
-from ..methods import adapted, AMONG, AUTO, DEFAULT, EXIT, INSTEAD, Method, METHODS, MODEL, of_part, ROUNDED
+from ..methods import adapted, AUTO, COPIES, DEFAULT, EXIT, Method, METHODS, MODEL, MODELS, of_part, ROUNDED
 from ..models import native
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
@@ -104,8 +104,8 @@ class Family:
     @property
     def among(self) -> list[str]:
         """The drafters among which `auto` chooses."""
-        names = AMONG if DEFAULT in self.drafters else (*AMONG, INSTEAD)
-        return [name for name in names if name in self.drafters]
+        models = [name for name in MODELS if name in self.drafters]
+        return [*(name for name in COPIES if name in self.drafters), *models[:1]]
 
     @property
     def weighed(self) -> list[str]:

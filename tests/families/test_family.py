@@ -360,6 +360,7 @@ def test_a_tuned_target_shares_the_tokenizer_and_the_draft_around_it(
         "draft_model:tuned",
         "early_exit",
     ]
+    assert family.among == ["suffix", "draft_model:tuned"]
     assert family.describe()["family"] == "tuned"
     assert family.encode(PROMPT) == zoo.load(str(crowded), torch.float32).encode(PROMPT)
     (crowded / "draft_model").unlink()
