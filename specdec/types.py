@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -177,7 +178,8 @@ class Costs:
     `draft` is one level of the draft (of a chain: one token), `passes[d]` the target's pass over a draft of depth d,
     `overhead` whatever else a drafting cycle costs, at any depth. A tree of depth d holds more than d tokens, and these
     figures include them. `catch_up` is what reading a token costs that was written while the drafter did not draft, and
-    `draw` what a level costs beyond `draft` where its tokens are drawn, and not the likeliest.
+    `draw` what a level costs beyond `draft` where its tokens are drawn, and not the likeliest. `start` is what a draft
+    costs beside its levels.
     """
 
     draft: float
@@ -185,6 +187,7 @@ class Costs:
     overhead: float = 0.0
     catch_up: float = 0.0
     draw: float = 0.0
+    start: float = 0.0
 
     def at(self, temperature: float) -> Costs:
         """With what drawing costs at that temperature in `draft`."""
@@ -193,7 +196,12 @@ class Costs:
     def cycle(self, depth: int) -> float:
         if depth == 0:
             return self.passes[0]
-        return depth * self.draft + self.verify(depth) + self.overhead
+        return self.start + depth * self.draft + self.verify(depth) + self.overhead
+
+    @lru_cache(256)  # noqa: B019 – few, and as long as the process
+    def cycles(self, k: int) -> tuple[float, ...]:
+        """By depth, up to `k`."""
+        return tuple(map(self.cycle, range(k + 1)))
 
     def verify(self, depth: int) -> float:
         """Beyond the deepest draft that was probed, passes grow as they did before."""

@@ -45,7 +45,7 @@ class AdaptiveDrafter:
     def depth(self, tokens: Sequence[int], k: int) -> int:
         """How deep to draft after this text, at most `k`."""
         self._learn(tokens)
-        self.stop.begin(k, self.costs)
+        self.stop.begin(self.costs.cycles(k))
         return self._depth(k)
 
     def drafted(self, length: int, proposal: Proposal) -> None:
@@ -58,13 +58,13 @@ class AdaptiveDrafter:
 
     def _depth(self, k: int) -> int:
         """The depth of the best expected rate; 0 where plain decoding is faster, except for a trial now and then."""
-        alpha = self.stop.acceptance.optimistic
+        alpha = self.stop.acceptance.doubted(1.0)  # if in doubt, trying is cheaper than not drafting
         expected, survival, best, depth = 1.0, 1.0, self.rate.plain, 0
-        for deeper in range(1, k + 1):
+        for deeper, cost in enumerate(self.costs.cycles(k)[1:], 1):
             survival *= alpha
             expected += survival
-            if expected / self.costs.cycle(deeper) > best:
-                best, depth = expected / self.costs.cycle(deeper), deeper
+            if expected / cost > best:
+                best, depth = expected / cost, deeper
         if depth:
             self.rest = 8
             # Confident tokens may go beyond the average depth; `enough` stops the others.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
@@ -91,9 +92,21 @@ class ChainDrafter(Guided):
             now = time.perf_counter()
             seconds.append(now - started)
             started = now
-            if self.enough is not None and self.enough(float(logits[0].softmax(-1)[token]), len(drafted) - 1):
+            if self.enough is not None and self.enough(confidence(logits, token, law), len(drafted) - 1):
                 break
         return Proposal.chain(drafted, torch.stack(laws) if laws else None, tuple(seconds))
+
+
+def confidence(logits: Tensor, token: int, law: Tensor | None) -> float:
+    """How sure a draft is of a token: its chance. A favourite's, where nothing is drawn: against the runner-up alone.
+
+    A favourite of many may have a small chance, and be the target's favourite all the same.  # [1, V], [V]
+    """
+    if law is not None:
+        return float(law[token])
+    row = logits[0].float().cpu().numpy()
+    second = max(row[:token].max(initial=-math.inf), row[token + 1 :].max(initial=-math.inf))
+    return 1.0 / (1.0 + math.exp(second - row[token]))
 
 
 class Head(Protocol):

@@ -8,38 +8,77 @@ SpecDec++, arXiv 2405.19715, and Leviathan et al., section 3, weigh the same two
 from __future__ import annotations
 
 import math
-
-from ..types import Costs
+from collections.abc import Sequence
 
 
 class Share:
-    """A running share with a prior; old outcomes fade, because texts change."""
+    """A running share that begins with a prior; old outcomes fade, because texts change."""
 
-    def __init__(self, prior: float, weight: float = 3.0, memory: float = 0.97) -> None:
-        self.kept, self.seen, self.memory = prior * weight, weight, memory
+    MEMORY = 0.97  # of a judged token
 
-    def add(self, kept: bool) -> None:
-        self.kept = self.kept * self.memory + kept
-        self.seen = self.seen * self.memory + 1.0
+    def __init__(self, prior: float, weight: float = 3.0) -> None:
+        self.prior, self.weight = prior, weight
+        self.kept, self.seen = prior * weight, weight
+
+    def add(self, kept: int, judged: int) -> None:
+        """Of `judged` tokens, the first `kept` were kept."""
+        memory = self.MEMORY**judged
+        self.kept = memory * self.kept + kept
+        self.seen = memory * self.seen + judged
+
+    def forget(self, memory: float) -> None:
+        """What stands for outcomes nobody saw is the prior, again."""
+        self.kept = memory * self.kept + (1.0 - memory) * self.weight * self.prior
+        self.seen = memory * self.seen + (1.0 - memory) * self.weight
 
     @property
     def value(self) -> float:
         return self.kept / self.seen
 
-    @property
-    def optimistic(self) -> float:
-        """One standard error above the mean: if in doubt, trying is cheaper than not drafting."""
-        return min(1.0, self.value + math.sqrt(self.value * (1.0 - self.value) / self.seen))
+    def doubted(self, errors: float) -> float:
+        """That many standard errors above what was seen."""
+        value = self.value
+        return min(1.0, value + errors * math.sqrt(max(0.0, value * (1.0 - value)) / self.seen))
+
+
+class Calibration:
+    """How often tokens are kept that a draft is so sure of: a logistic curve, learned as it goes (Platt scaling)."""
+
+    LEVEL, SLOPE = 0.5, 0.5  # before anything was seen: a distilled draft is kept more often than it is sure
+    LEVEL_RATE, SLOPE_RATE = 0.2, 0.02  # of learning
+    SURE = 0.999  # the most that a draft can say
+
+    def __init__(self) -> None:
+        self.level, self.slope = self.LEVEL, self.SLOPE
+
+    def odds(self, confidence: float) -> float:
+        """Their logarithm."""
+        confidence = min(self.SURE, max(1.0 - self.SURE, confidence))
+        return math.log(confidence / (1.0 - confidence))
+
+    def chance(self, odds: float) -> float:
+        return 1.0 / (1.0 + math.exp(-self.level - self.slope * odds))
+
+    def learn(self, odds: float, kept: bool) -> None:
+        """A step down the gradient of the logarithmic loss."""
+        error = kept - self.chance(odds)
+        self.level += self.LEVEL_RATE * error
+        self.slope += self.SLOPE_RATE * error * odds
 
 
 class Rate:
-    """Tokens a plain step, of recent cycles with and without drafts: what a draft must beat. `plain` is the least."""
+    """Tokens a plain step, of recent cycles with and without drafts: what a draft must beat. `plain` is the least.
+
+    `expected` is what stands for the first cycles, which would else be measured by plain decoding alone.
+    """
 
     MEMORY = 0.9  # of a cycle
+    EARLY = 2.0  # plain steps that `expected` stands for
 
-    def __init__(self, plain: float = 1.0) -> None:
+    def __init__(self, plain: float = 1.0, expected: float | None = None) -> None:
         self.plain = plain
-        self.tokens = self.spent = 0.0
+        self.spent = 0.0 if expected is None else self.EARLY
+        self.tokens = self.spent * (expected or 0.0)
 
     def add(self, tokens: int, cost: float) -> None:
         self.tokens = self.MEMORY * self.tokens + tokens
@@ -57,36 +96,36 @@ class Stop:
     With `patience` below 1, tokens are enough that give that share of the rate.
     """
 
-    BINS = 8
-
     def __init__(self, rate: Rate, patience: float = 1.0) -> None:
         self.rate, self.patience = rate, patience
         self.acceptance = Share(0.6)  # of any drafted token
-        # A distilled draft is kept more often than it is sure, a greedy one far more often.
-        self.by_confidence = [Share(((i + 0.5) / self.BINS) ** (1 / 3), 2.0) for i in range(self.BINS)]
-        self._bins: list[int] = []  # of the draft, a token each
-        self._survival, self._most, self._costs = 1.0, 0, Costs(0.0, (1.0,))
+        self.calibration = Calibration()
+        self._odds: list[float] = []  # of the draft, a token each
+        self._survival = 1.0
+        self._cycles: Sequence[float] = (1.0,)
+        self._next = self._least = 0.0  # the chance that a token is kept which is not drafted yet; tokens a plain step
 
-    def begin(self, k: int, costs: Costs) -> None:
-        """A draft of at most `k` tokens, at these costs."""
-        self._most, self._costs, self._bins, self._survival = k, costs, [], 1.0
+    def begin(self, cycles: Sequence[float]) -> None:
+        """A draft may be as deep as these cycles' costs, by depth, go."""
+        self._cycles, self._odds, self._survival = cycles, [], 1.0
+        self._next, self._least = self.acceptance.value, self.patience * self.rate.value
 
     def __call__(self, confidence: float, index: int) -> bool:
-        place = min(self.BINS - 1, int(confidence * self.BINS))
-        self._bins.append(place)
-        self._survival *= self.by_confidence[place].value
-        gain, chance, so_far = 0.0, self._survival, self._costs.cycle(index + 1)
+        odds = self.calibration.odds(confidence)
+        self._odds.append(odds)
+        self._survival = chance = self._survival * self.calibration.chance(odds)
+        gain, least, cycles = 0.0, self._least, self._cycles
+        so_far = cycles[index + 1]
         # Beyond the next, too: one more row of a check may be dear, and those after it nearly free.
-        for depth in range(index + 2, self._most + 1):
-            chance *= self.acceptance.value
+        for cost in cycles[index + 2 :]:
+            chance *= self._next
             gain += chance
-            if gain > self.patience * self.rate.value * (self._costs.cycle(depth) - so_far):
+            if gain > least * (cost - so_far):
                 return False
         return True
 
     def learn(self, kept: int, judged: int) -> None:
         """Of the last draft's first `judged` tokens, `kept` were kept."""
-        for place in range(judged):
-            self.acceptance.add(place < kept)
-            if place < len(self._bins):
-                self.by_confidence[self._bins[place]].add(place < kept)
+        self.acceptance.add(kept, judged)
+        for place, odds in enumerate(self._odds[:judged]):
+            self.calibration.learn(odds, place < kept)

@@ -22,7 +22,7 @@ from torch import Tensor
 from ..models.base import common_prefix, LanguageModel
 from ..sampling import Chooser, favourites
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter
+from .base import ChainDrafter, confidence
 
 # Of a text that grows, this many of the last ids are cut anew each time; and before them so many bytes are looked at.
 ANEW, BEFORE = 10, 40
@@ -106,7 +106,7 @@ class UniversalDrafter(ChainDrafter):
                 break
             own, said = own + pending, said + data
             ids = continued(words, before, readable(said))
-            if self.enough is not None and self.enough(float(logits[0].softmax(-1)[pending[0]]), len(own) - 1):
+            if self.enough is not None and self.enough(confidence(logits, pending[0], None), len(own) - 1):
                 break
         self._unread = []
         return Proposal.chain(ids[:k], own=cuts(self.part.own, own, [len(words.bytes(token)) for token in ids[:k]]))

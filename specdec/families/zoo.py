@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -115,7 +115,8 @@ class Family:
     def _choosing(self, capacity: int) -> tuple[TargetView, Drafter]:
         """One view with the taps of all; copies cost no more than their check, and a check costs what it costs."""
         models = {name: self.costs[f"{AUTO}:{name}"] for name in self.weighed}
-        checks = replace(min(models.values(), key=lambda costs: costs.overhead), draft=0.0, catch_up=0.0, draw=0.0)
+        cheapest = min(models.values(), key=lambda costs: costs.overhead)
+        checks = Costs(0.0, cheapest.passes, cheapest.overhead)
         chosen = {name: self.drafters[name] for name in self.among}
         view = TargetView(
             self.target, sorted({tap for one in chosen.values() for tap in getattr(one.part, "taps", ())})

@@ -21,6 +21,8 @@ from ..types import Costs, Proposal, SamplingParams, Tree
 DEPTHS, TOKENS, ROUNDS = range(1, 9), 25, 3  # every depth: one row more may cost nothing, or a seventh of a pass
 GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
 WARM = replace(GREEDY, temperature=0.8)
+# A text of usual length: a pass over several rows is dearer after it than at the beginning of one.
+TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound. " * 4
 PAUSE = 8  # plain cycles, after which a drafter catches up
 Loop = Callable[[Task], Iterator[Event]]
 
@@ -51,8 +53,8 @@ def probe(family: Family, name: str, among: bool = False) -> Costs:
                 passes[usual] = median(cycle.verify for cycle in cycles if cycle.depth == usual) / step
         if not drafts:
             raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
-        level, fixed = straight(drafts)
-        overhead = median(one.overhead or 0.0 for one in everything) + fixed
+        level, start = straight(drafts)
+        overhead = median(one.overhead or 0.0 for one in everything)
         found = interpolated(passes, max(DEPTHS))
         behind = median(cycle.draft for cycle in late) / step - drafts[min(drafts)] if late else 0.0
         deepest = max(drafts)
@@ -63,7 +65,7 @@ def probe(family: Family, name: str, among: bool = False) -> Costs:
         draws = median(cycle.draft for cycle in sampled) / step - drafts[deepest] if sampled else 0.0
         family.costs[key] = Costs(
             round(level, 4), tuple(round(cost, 4) for cost in found), round(overhead, 4),
-            round(max(0.0, behind / PAUSE), 4), round(max(0.0, draws / deepest), 4),
+            round(max(0.0, behind / PAUSE), 4), round(max(0.0, draws / deepest), 4), round(start, 4),
         )  # fmt: skip
     return family.costs[key]
 
@@ -106,7 +108,7 @@ def compare(family: Family, name: str, k: int, loop: Loop = generate) -> Runs:
 def events_of(
     family: Family, name: str, k: int, loop: Loop, params: SamplingParams = GREEDY, pausing: bool = False
 ) -> list[Event]:
-    prompt = family.encode("\n")
+    prompt = family.encode(TEXT)
     target, drafter = family.lane(name, len(prompt) + TOKENS)
     return list(loop(Task(target, prompt, params, Pausing(drafter) if pausing else drafter, k, details=False)))
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from specdec.drafters.stop import Rate, Share, Stop
+import math
+import random
+from statistics import mean
+
+import pytest
+import torch
+
+from specdec.drafters.base import confidence
+from specdec.drafters.stop import Calibration, Rate, Share, Stop
 from specdec.types import Costs
 
 FLAT = Costs(0.1, (1.0,) * 9)
@@ -12,8 +20,9 @@ STEP = Costs(0.0, (1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0))  # the third to
 def stop(costs: Costs, kept: float, k: int = 8, patience: float = 1.0) -> Stop:
     """At plain decoding's rate, and certain that this share of all tokens is kept."""
     made = Stop(Rate(), patience)
-    made.acceptance, made.by_confidence = Share(kept, 1e6), [Share(kept, 1e6) for _ in range(Stop.BINS)]
-    made.begin(k, costs)
+    made.acceptance = Share(kept, 1e6)
+    made.calibration.level, made.calibration.slope = math.log(kept / (1.0 - kept)), 0.0
+    made.begin(costs.cycles(k))
     return made
 
 
@@ -42,6 +51,7 @@ def test_the_faster_the_others_are_the_sooner_it_ends() -> None:
     asked = stop(FLAT, 0.5)
     for _ in range(50):
         asked.rate.add(tokens=4, cost=2.0)
+    asked.begin(FLAT.cycles(8))
     assert asked.rate.value == 2.0 and length(asked) == 2
 
 
@@ -51,12 +61,59 @@ def test_plain_decodings_rate_is_the_least() -> None:
     assert rate.value == 1.0
 
 
+def test_what_is_expected_stands_until_cycles_were_seen() -> None:
+    rate = Rate(expected=1.5)
+    assert rate.value == 1.5
+    for _ in range(50):
+        rate.add(tokens=4, cost=2.0)
+    assert rate.value == pytest.approx(2.0, abs=0.01)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.1, 0.9), (0.5, 0.8)])
+def test_a_calibration_finds_how_often_tokens_of_a_confidence_are_kept(low: float, high: float) -> None:
+    """Unsure tokens are kept with the one chance, sure ones with the other."""
+    found, rng = Calibration(), random.Random(1)
+    chances = {0.2: low, 0.95: high}
+    seen = {confidence: list[float]() for confidence in chances}
+    for n in range(4000):
+        confidence = rng.choice(list(chances))
+        odds = found.odds(confidence)
+        if n >= 1000:
+            seen[confidence].append(found.chance(odds))
+        found.learn(odds, rng.random() < chances[confidence])
+    for confidence, chance in chances.items():
+        assert mean(seen[confidence]) == pytest.approx(chance, abs=0.05)
+
+
+def test_what_was_seen_is_forgotten_for_the_prior() -> None:
+    share = Share(0.5, 2.0)
+    assert share.value == 0.5 and share.doubted(1.0) > 0.5
+    share.add(30, 30)
+    assert share.value > 0.9
+    share.forget(1e-9)
+    assert (share.value, share.seen) == pytest.approx((0.5, 2.0))
+
+
+@pytest.mark.parametrize("others", [(), (2.0,), (2.0, 1.0, -3.0)])
+def test_confidence_in_a_favourite_is_told_against_the_runner_up(others: tuple[float, ...]) -> None:
+    """However many others there are, and wherever it stands; alone it is certain."""
+    for place in range(len(others) + 1):
+        logits = torch.tensor([[*others[:place], 3.0, *others[place:]]])
+        alone = 1.0 if not others else 1.0 / (1.0 + math.exp(-1.0))
+        assert confidence(logits, place, None) == pytest.approx(alone)
+
+
+def test_confidence_in_a_drawn_token_is_its_chance_in_the_law_that_it_was_drawn_from() -> None:
+    law = torch.tensor([0.1, 0.7, 0.2])
+    assert confidence(torch.zeros(1, 3), 1, law) == pytest.approx(0.7)
+
+
 def test_it_learns_what_its_confidence_is_worth() -> None:
     asked = Stop(Rate())
     for _ in range(200):  # of every two tokens the sure one is kept, and the unsure one is not
-        asked.begin(8, FLAT)
+        asked.begin(FLAT.cycles(8))
         asked(0.95, 0)
         asked(0.05, 1)
         asked.learn(kept=1, judged=2)
-    asked.begin(8, FLAT)
+    asked.begin(FLAT.cycles(8))
     assert not asked(0.95, 0) and asked(0.05, 1)

@@ -49,7 +49,7 @@ def test_an_adaptive_cycle_gives_the_targets_law(rule: str, seed: int) -> None:
             return proposal
 
     def adaptive() -> Watched:
-        return Watched(DraftModelDrafter(case.models()[1]), Costs(0.35, (1.0, 1.05, 1.1, 1.15)))
+        return Watched(DraftModelDrafter(case.models()[1]), Costs(0.3, (1.0, 1.05, 1.1, 1.15)))
 
     law, _ = cycle_law(case, RULES[rule](), adaptive)
     assert largest_error(law, case.exact_law()) <= 1e-12
