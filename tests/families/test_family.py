@@ -142,18 +142,20 @@ def test_greedy_text_is_plain_text_for_every_prompt(exact: Family) -> None:
 
 
 @pytest.mark.long
-def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family) -> None:
+@pytest.mark.parametrize(
+    ("temperature", "top_p"), [(0.7, 0.95), pytest.param(1.1, 1.0, marks=pytest.mark.exhaustive)]
+)
+def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family, temperature: float, top_p: float) -> None:
     compared = 0
     for i, prompt in enumerate([prompts[2] for prompts in PROMPTS.values()]):
-        for temperature, top_p in ((0.7, 0.95), (1.1, 1.0)):
-            params = SamplingParams(temperature, top_p=top_p, max_tokens=24, seed=i, ignore_end=True)
-            plain, *others = (
-                ids(list(generate(tasks(exact, prompt, drafter, k, params, False, "shared_noise")["speculative"])))
-                for drafter, k in [("none", 0), *itertools.product(drafting(exact), (1, 3, 5, 8))]
-            )
-            compared += len(others)
-            assert all(other == plain for other in others), (prompt, temperature)
-    assert compared >= 200
+        params = SamplingParams(temperature, top_p=top_p, max_tokens=24, seed=i, ignore_end=True)
+        plain, *others = (
+            ids(list(generate(tasks(exact, prompt, drafter, k, params, False, "shared_noise")["speculative"])))
+            for drafter, k in [("none", 0), *itertools.product(drafting(exact), (1, 3, 5, 8))]
+        )
+        compared += len(others)
+        assert all(other == plain for other in others), prompt
+    assert compared >= 100
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8], ids=str)
