@@ -21,10 +21,10 @@ class Share:
         self.kept, self.seen = prior * weight, weight
 
     def add(self, kept: int, judged: int) -> None:
-        """Of `judged` tokens, the first `kept` were kept."""
-        memory = self.MEMORY**judged
-        self.kept = memory * self.kept + kept
-        self.seen = memory * self.seen + judged
+        """Of `judged` tokens, the first `kept` were kept; each fades those before it."""
+        memory, later = self.MEMORY**judged, self.MEMORY ** (judged - kept)
+        self.kept = memory * self.kept + (later - memory) / (1.0 - self.MEMORY)
+        self.seen = memory * self.seen + (1.0 - memory) / (1.0 - self.MEMORY)
 
     def forget(self, memory: float) -> None:
         """What stands for outcomes nobody saw is the prior, again."""

@@ -142,9 +142,7 @@ def test_greedy_text_is_plain_text_for_every_prompt(exact: Family) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("temperature", "top_p"), [(0.7, 0.95), pytest.param(1.1, 1.0, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.7, 0.95), pytest.param(1.1, 1.0, marks=pytest.mark.exhaustive)])
 def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family, temperature: float, top_p: float) -> None:
     compared = 0
     for i, prompt in enumerate([prompts[2] for prompts in PROMPTS.values()]):
