@@ -63,9 +63,9 @@ class Arm:
         A draft has at most `most` tokens, and `missed` tokens are still to be read.
         """
         share, costs, behind = self.share(most), self.costs.cycles(most), self.costs.catch_up * missed / STAY
-        best, depth, tokens, survival = 0.0, 0, 1.0, 1.0
+        best, depth, tokens, survival, chance = 0.0, 0, 1.0, 1.0, share.value
         for deeper in range(1, most + 1):
-            survival *= share.value
+            survival *= chance
             tokens += survival
             if tokens > best * (costs[deeper] + behind):
                 best, depth = tokens / (costs[deeper] + behind), deeper
@@ -102,10 +102,12 @@ class AutoDrafter:
         self._cost = 1.0
         self._drafts = {arm: arm.drafter.propose(tokens, k, params, chooser) for arm in self.arms if arm.copies}
         # A copy is judged in any case, so what is learned of the first of a kind comes before the trial of a model.
-        new = any(draft.tokens and arm.kind(len(draft)) not in arm.shares for arm, draft in self._drafts.items())
+        new = any(len(draft) == k and arm.kind(len(draft)) not in arm.shares for arm, draft in self._drafts.items())
         best, chosen, depth = 1.0, None, 0  # plain decoding's rate: its step is the unit
         for arm in self.arms:
             most = len(self._drafts[arm]) if arm.copies else k
+            if not most:
+                continue
             rate, deep = arm.best(most, max(0, before - arm.read), 0.0 if new or arm.copies else DOUBT)
             if rate > best:
                 best, chosen, depth = rate, arm, deep
@@ -132,8 +134,8 @@ class AutoDrafter:
         """What the text kept of the last draft, and what it would have kept of the copies beside it."""
         grown = tokens[self._length :]
         for arm in self.arms:
-            draft = self._drafts.get(arm, Proposal())
-            if draft.tokens:
+            draft = self._drafts.get(arm)
+            if draft:
                 kept = common_prefix(draft.tokens, grown)
                 judged = min(kept + 1, len(draft), len(grown))
                 arm.share(len(draft)).add(kept, judged)

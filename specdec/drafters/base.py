@@ -104,9 +104,9 @@ def confidence(logits: Tensor, token: int, law: Tensor | None) -> float:
     """
     if law is not None:
         return float(law[token])
-    row = logits[0].float().cpu().numpy()
-    second = max(row[:token].max(initial=-math.inf), row[token + 1 :].max(initial=-math.inf))
-    return 1.0 / (1.0 + math.exp(second - row[token]))
+    others = logits.float().cpu().numpy()[0].copy()
+    first, others[token] = others.item(token), -math.inf
+    return 1.0 / (1.0 + math.exp(others.item(others.argmax()) - first))
 
 
 class Head(Protocol):

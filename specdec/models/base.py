@@ -23,8 +23,12 @@ class Cache(Protocol):
 
 def common_prefix(cached: Sequence[int], tokens: Sequence[int]) -> int:
     """How many tokens of a cache are those of the text, and can stay in it."""
-    same = zip(cached, tokens, strict=False)
-    return next((i for i, (a, b) in enumerate(same) if a != b), min(len(cached), len(tokens)))
+    same = 0
+    for one, other in zip(cached, tokens, strict=False):
+        if one != other:
+            break
+        same += 1
+    return same
 
 
 def tree_depths(count: int, parents: Sequence[int]) -> list[int]:
