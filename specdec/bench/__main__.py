@@ -43,7 +43,7 @@ from .prompts import EDITS, LOOPS, PROMPTS
 TEMPERATURES = (0.0, 0.8)
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
-ADAPTIVE_MOST = 8  # who chooses the depth does so up to this
+ADAPTIVE_MOST = 16  # who chooses the depth does so up to this
 CYCLES = 24  # of a suite on a GPU that wait for a further run: torch has streams for 32
 CHOOSING = 1  # rounds in which the best k is found; the reported rounds come afterwards and are others
 

@@ -24,6 +24,7 @@ from .stop import Rate, Share, Stop
 
 IDLE = 0.97  # of evidence, a cycle: who was not asked for long may have become better
 PRIOR, WEIGHT = 0.75, 1.0  # a model's acceptance before anything was seen, and how many tokens' evidence that is
+COPIED = 2.0  # tokens' evidence that a copy's agreement with the text before it is
 DOUBT = 0.5  # standard errors of benefit, for drafts that cost something to try
 PATIENCE = 0.7  # with a draft: replayed with 1.0, the bench's prompts are drafted too briefly
 EXPECTED = 1.3  # tokens a plain step, before any was seen
@@ -54,19 +55,23 @@ class Arm:
         kind = self.kind(length)
         if kind not in self.shares:
             agreed = max(1, (length - 2) // 2)
-            self.shares[kind] = Share((agreed + 1) / (agreed + 2) if self.copies else PRIOR, WEIGHT)
+            copied = Share((agreed + 1) / (agreed + 2), COPIED)
+            self.shares[kind] = copied if self.copies else Share(PRIOR, WEIGHT)
         return self.shares[kind]
 
     def best(self, most: int, missed: int, doubt: float) -> tuple[float, int]:
         """Tokens a plain step, `doubt` standard errors above what was seen, at the depth that is best; and that depth.
 
-        A draft has at most `most` tokens, and `missed` tokens are still to be read.
+        A draft has at most `most` tokens, and `missed` tokens are still to be read. A copy is right or wrong as a
+        whole: the more of it was kept, the likelier is the next token.
         """
         share, costs, behind = self.share(most), self.costs.cycles(most), self.costs.catch_up * missed / STAY
         best, depth, tokens, survival, chance = 0.0, 0, 1.0, 1.0, share.value
         for deeper in range(1, most + 1):
             survival *= chance
             tokens += survival
+            if self.copies:
+                chance = share.after(deeper)
             if tokens > best * (costs[deeper] + behind):
                 best, depth = tokens / (costs[deeper] + behind), deeper
         if doubt and depth:
@@ -101,14 +106,12 @@ class AutoDrafter:
         self._learn(tokens)
         self._cost = 1.0
         self._drafts = {arm: arm.drafter.propose(tokens, k, params, chooser) for arm in self.arms if arm.copies}
-        # A copy is judged in any case, so what is learned of the first of a kind comes before the trial of a model.
-        new = any(len(draft) == k and arm.kind(len(draft)) not in arm.shares for arm, draft in self._drafts.items())
         best, chosen, depth = 1.0, None, 0  # plain decoding's rate: its step is the unit
         for arm in self.arms:
             most = len(self._drafts[arm]) if arm.copies else k
             if not most:
                 continue
-            rate, deep = arm.best(most, max(0, before - arm.read), 0.0 if new or arm.copies else DOUBT)
+            rate, deep = arm.best(most, max(0, before - arm.read), 0.0 if arm.copies else DOUBT)
             if rate > best:
                 best, chosen, depth = rate, arm, deep
         if chosen is None:

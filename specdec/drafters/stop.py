@@ -35,6 +35,10 @@ class Share:
     def value(self) -> float:
         return self.kept / self.seen
 
+    def after(self, kept: int) -> float:
+        """The share if that many more were kept, one after the other (a beta distribution's next outcome)."""
+        return (self.kept + kept) / (self.seen + kept)
+
     def doubted(self, errors: float) -> float:
         """That many standard errors above what was seen."""
         value = self.value

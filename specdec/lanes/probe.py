@@ -18,7 +18,8 @@ from ..methods import AUTO
 from ..sampling import Chooser
 from ..types import Costs, Proposal, SamplingParams, Tree
 
-DEPTHS, TOKENS, ROUNDS = range(1, 9), 25, 3  # every depth: one row more may cost nothing, or a seventh of a pass
+# Every usual depth: one row more may cost nothing, or a seventh of a pass. Long copies go deeper.
+DEPTHS, TOKENS, ROUNDS = (*range(1, 9), 12, 16), 25, 3
 GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
 WARM = replace(GREEDY, temperature=0.8)
 # A text of usual length: a pass over several rows is dearer after it than at the beginning of one.
