@@ -179,6 +179,14 @@ def test_what_a_copy_would_have_given_is_read_off_the_text() -> None:
     assert model.share(4).seen <= auto.WEIGHT
 
 
+def test_a_copy_is_right_or_wrong_as_a_whole_and_goes_deeper_than_a_model_kept_as_often() -> None:
+    copy, model = (Arm(NoDrafter(), COSTS["copy"], copies=copies) for copies in (True, False))
+    model.shares[0] = copy.share(16)
+    (more, further), (less, depth) = copy.best(16, 0, 0.0), model.best(16, 0, 0.0)
+    assert further > depth > 1
+    assert more > less
+
+
 def test_what_was_not_read_costs_and_what_was_just_read_does_not() -> None:
     arm = Arm(NoDrafter(), Costs(0.1, PASSES, 0.1, catch_up=0.05))
     fresh, behind = arm.best(1, 0, 0.0)[0], arm.best(1, 40, 0.0)[0]

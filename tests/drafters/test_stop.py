@@ -85,6 +85,12 @@ def test_a_calibration_finds_how_often_tokens_of_a_confidence_are_kept(low: floa
         assert mean(seen[confidence]) == pytest.approx(chance, abs=0.05)
 
 
+def test_each_token_that_was_kept_makes_the_next_one_likelier() -> None:
+    share = Share(0.5, 2.0)
+    assert [share.after(kept) for kept in range(3)] == pytest.approx([1 / 2, 2 / 3, 3 / 4])  # Laplace's
+    assert share.value == 0.5
+
+
 def test_what_was_seen_is_forgotten_for_the_prior() -> None:
     share = Share(0.5, 2.0)
     assert share.value == 0.5 and share.doubted(1.0) > 0.5
