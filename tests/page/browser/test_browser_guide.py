@@ -158,7 +158,7 @@ def test_a_class_gets_the_same_settings_by_its_link(open_page, address):
     link = page.input_value(".sd-gd-link")
     assert link.startswith(address)
     other = open_page(query=link.removeprefix(address))
-    other.wait_for_function("() => document.querySelector('.sd-inline-number input').value === '1234'")
+    other.wait_for_function("() => document.querySelector('.sd-inline-number input')?.value === '1234'")
 
 
 @pytest.mark.long

@@ -46,7 +46,7 @@ def test_the_whole_page_is_chinese(open_page):
     page.hover("[data-part=lane0] .sd-rej:not(.sd-fut)")
     assert "硬币 u" in page.inner_text("[data-part=card]")
     page.get_by_role("button", name="核查").click()
-    page.wait_for_function("document.querySelector('.sd-traces [data-part=said]').textContent.includes('核查')")
+    page.wait_for_function("document.querySelector('.sd-traces [data-part=said]')?.textContent.includes('核查')")
     assert left_in_english(page) == set()
 
 
@@ -59,13 +59,13 @@ def test_what_is_told_live_is_chinese_too(open_page, monkeypatch):
     monkeypatch.setattr(session, "_engine", lambda *_: (Family(), lambda *_, **__: (one for one in toyrun.events())))
     page = open_page(query="?lang=zh&k=99", reduced_motion="reduce")
     notice, prompt = page.locator("#notice .sd-notice"), page.locator("#prompt textarea")
-    page.wait_for_function("document.querySelector('#link-notice .sd-notice').textContent.includes('链接要求')")
+    page.wait_for_function("document.querySelector('#link-notice .sd-notice')?.textContent.includes('链接要求')")
     prompt.fill("")
     page.get_by_role("button", name="实时运行").click()
     page.wait_for_function("document.querySelector('#notice .sd-wrong')?.textContent.includes('提示词是空的')")
     prompt.fill("The sea")
     page.get_by_role("button", name="实时运行").click()
-    page.wait_for_function("document.querySelector('#notice .sd-notice').textContent.includes('可以用任意速度重放')")
+    page.wait_for_function("document.querySelector('#notice .sd-notice')?.textContent.includes('可以用任意速度重放')")
     assert notice.inner_text() == "完成。可以用任意速度重放。"
     assert page.inner_text(".sd-badge") == "实时"
     wait_for(page, "done")
