@@ -24,7 +24,7 @@ from .stop import Rate, Share, Stop
 
 IDLE = 0.97  # of evidence, a cycle: who was not asked for long may have become better
 PRIOR, WEIGHT = 0.75, 1.0  # a model's acceptance before anything was seen, and how many tokens' evidence that is
-COPIED = 2.0  # tokens' evidence that a copy's agreement with the text before it is
+COPIED = 2.0  # how many tokens' evidence the prior of a copy is; its length tells its share
 DOUBT = 0.5  # standard errors of benefit, for drafts that cost something to try
 PATIENCE = 0.7  # with a draft: replayed with 1.0, the bench's prompts are drafted too briefly
 EXPECTED = 1.3  # tokens a plain step, before any was seen
@@ -55,8 +55,8 @@ class Arm:
         kind = self.kind(length)
         if kind not in self.shares:
             agreed = max(1, (length - 2) // 2)
-            copied = Share((agreed + 1) / (agreed + 2), COPIED)
-            self.shares[kind] = copied if self.copies else Share(PRIOR, WEIGHT)
+            prior = ((agreed + 1) / (agreed + 2), COPIED) if self.copies else (PRIOR, WEIGHT)
+            self.shares[kind] = Share(*prior)
         return self.shares[kind]
 
     def best(self, most: int, missed: int, doubt: float) -> tuple[float, int]:
@@ -137,8 +137,7 @@ class AutoDrafter:
         """What the text kept of the last draft, and what it would have kept of the copies beside it."""
         grown = tokens[self._length :]
         for arm in self.arms:
-            draft = self._drafts.get(arm)
-            if draft:
+            if draft := self._drafts.get(arm):
                 kept = common_prefix(draft.tokens, grown)
                 judged = min(kept + 1, len(draft), len(grown))
                 arm.share(len(draft)).add(kept, judged)

@@ -7,7 +7,7 @@ Oliaro et al. 2024, arXiv 2411.04975.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from ..models.base import common_prefix
@@ -109,8 +109,7 @@ class SuffixDrafter:
             if len(ends) > 1:
                 found = [source[end + step] for end in ends]
                 if (count := found.count(token)) < len(found):
-                    token = max(dict.fromkeys(found), key=found.count)
-                    count = found.count(token)
+                    token, count = Counter(found).most_common(1)[0]
                     ends = [end for end, next_one in zip(ends, found, strict=True) if next_one == token]
                     chance *= count / len(found)
                     if chance < self.floor:

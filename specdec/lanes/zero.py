@@ -29,13 +29,15 @@ from ..figures import machine
 from ..gpu.ops import SWITCH
 from ..methods import adapted, AUTO, DEFAULT
 from ..types import SamplingParams
+from .probe import DEPTHS, ROUNDS, TOKENS
 from .race import race
 from .worker import LOOK, NoGPU, RemoteFamily, WorkerDied
 
 LEAST, MOST = 10, 20  # seconds that a run asks for: the visitor's quota must hold them, and short runs wait less
 START, BYTES = 3.0, 2e9  # seconds to begin with, and bytes a second of weights that are moved
 LAYER = 0.0003  # seconds of a layer in plain PyTorch, generously
-PROBED = 750  # tokens that `adaptive` writes to measure what drafting costs, `auto` of each that it chooses among
+# Tokens that `adaptive` writes to measure what drafting costs, `auto` of each that it chooses among.
+PROBED = len(DEPTHS) * ROUNDS * TOKENS
 SEATS = 16  # runs at once, waiting for a GPU or on one; each holds a thread of the page
 AGAIN = re.compile(r"Try again in (?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
 log = logging.getLogger(__name__)

@@ -155,7 +155,7 @@ def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family, temper
         )
         compared += len(others)
         assert all(other == plain for other in others), prompt
-    assert compared >= 100
+    assert compared >= 180
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8], ids=str)
