@@ -13,6 +13,7 @@ ALLOWED = {
     "types": set(),
     "text": set(),
     "paths": set(),
+    "exposure": set(),
     "sampling": {"types"},
     "expression": {"types"},
     "json_schema": {"types"},
@@ -26,7 +27,7 @@ ALLOWED = {
     "drafters": {"types", "sampling", "grammar", "models", "drafters"},
     "figures": {"types", "events", "figures"},
     "methods": {"models", "drafters"},
-    "families": {"types", "methods", "text", "paths", "models", "drafters", "figures", "families"},
+    "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families"},
     "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules", "grammar"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     # It runs texts and asks for a certificate, and the page's engine runs it; its loss is that of `train`.
@@ -45,7 +46,7 @@ ALLOWED = {
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "learning", "lanes"}
     - {"text"},
     "traces": {"types", "expression", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
-    "servers": {"types", "methods", "events", "models", "families", "proof", "lanes", "servers"},
+    "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "servers"},
     "export": {"models", "families", "export", "cli"},
     "serve": {"export", "cli"},
     "train": {"models", "drafters", "figures", "learning", "cli", "train"},
@@ -72,8 +73,20 @@ ALLOWED = {
     },
 }
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
-SESSION = {"paths", "methods", "types", "events", "families", "lanes", "traces", "ui"}
-PAGE = {"paths", "methods", "events", "families", "traces", "figures", "types", "expression", "json_schema", "ui"}
+SESSION = {"exposure", "paths", "methods", "types", "events", "families", "lanes", "traces", "ui"}
+PAGE = {
+    "exposure",
+    "paths",
+    "methods",
+    "events",
+    "families",
+    "traces",
+    "figures",
+    "types",
+    "expression",
+    "json_schema",
+    "ui",
+}
 WATCHING = {"watch.py", "examine.py", "engine.py"}  # what of the page knows servers of others
 NOBODY = {"ui", "train", "bench"}
 

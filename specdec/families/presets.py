@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..exposure import limits
 from ..methods import DEFAULT, EMBEDDED, ROUNDED, TUNED, WRAPPERS
 from .hub import MORE
 
@@ -21,7 +22,6 @@ MODEL = (DEFAULT, *WRAPPERS)
 EAGLE3, MEDUSA, EXIT = ("eagle3", "eagle3:tree"), ("medusa", "medusa:tree"), ("early_exit",)
 UNIVERSAL = ("universal",)
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
-HOSTED = "SPACE_ID"  # set on every Hugging Face Space
 
 
 @dataclass(frozen=True)
@@ -109,18 +109,13 @@ def hosts() -> str:
     return os.environ.get("SPECDEC_PAIR", "").strip() or EMBEDDED
 
 
-def is_public() -> bool:
-    """Whether strangers come: `--public` (SPECDEC_PUBLIC), or a Space."""
-    return bool(os.environ.get("SPECDEC_PUBLIC")) or HOSTED in os.environ
-
-
 def allowed() -> tuple[str, ...] | None:
     """The pairs beside ours that a visitor may ask for (SPECDEC_PAIRS, commas between); None for any.
 
-    On a public host that is its own pair alone, unless the owner says more: what is asked for is downloaded there.
+    Where others reach the page that is its own pair alone, unless the owner says more: it would be downloaded there.
     """
     said = os.environ.get("SPECDEC_PAIRS")
-    if said is None and not is_public():
+    if said is None and limits().any_pair:
         return None
     names = dict.fromkeys(name.strip() for name in (hosts(), *(said or "").split(",")))
     return tuple(name for name in names if name not in ("", EMBEDDED, TUNED, *ROUNDED))

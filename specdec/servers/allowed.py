@@ -11,7 +11,7 @@ import os
 import socket
 from urllib.parse import urlsplit
 
-from ..families.presets import is_public
+from ..exposure import limits
 from .base import ServerError
 from .stream import origin, PORTS
 
@@ -26,7 +26,7 @@ def listed() -> tuple[str, ...]:
 
 def addresses() -> tuple[str, ...] | None:
     """Those that may be asked; None for any."""
-    return listed() if is_public() else None
+    return None if limits().any_server else listed()
 
 
 def checked(place: str) -> str | None:

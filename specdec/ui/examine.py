@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any
 
+from ..exposure import limits
 from ..servers import apart
 from ..servers.base import ServerError
 from ..servers.verdict import against, judge, so_far
 from ..types import Said
 from . import session
-from .host import limits
 from .request import ExaminationRequest
 from .session import News
 from .text import strings, translated

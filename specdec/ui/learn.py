@@ -10,12 +10,12 @@ from typing import Any
 
 import gradio as gr
 
+from ..exposure import limits
 from . import charts, results, session
 from .components.lines import lines
 from .components.notice import notice, tell
 from .components.section import choice, plot, title
 from .components.table import table
-from .host import limits
 from .request import check_learning, InputError, pupils
 from .tabs.race import ENGINE, over, PRIVATE
 from .text import prompts, strings, teaching

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..exposure import limits
 from ..expression import compiled
 from ..families import presets
 from ..json_schema import expression_of
 from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, known, ROUNDED, RULES, WRAPPERS
 from ..types import has_half_characters, MAX_GRAMMAR, MAX_STOP_LENGTH, MAX_STOPS, Said, SamplingParams
-from .host import limits
 from .menu import drafters, families, has_peer, is_pair
 from .text import strings, teaching, translated
 

@@ -24,12 +24,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from ..events import Event
+from ..exposure import limits
 from ..families import hub, presets
 from ..lanes.worker import NoGPU, Worker, WorkerDied
 from ..methods import EMBEDDED, METHODS, WRAPPERS
 from ..traces.file import line, live_header, recording, Trace
 from . import menu
-from .host import limits
 from .request import CertificateRequest, LearningRequest, RunRequest
 from .text import ASSETS, kind_of, sentences, strings, translated
 from .turns import Ticket, Turns

@@ -11,8 +11,7 @@ from gradio.context import LocalContext
 from starlette.datastructures import QueryParams
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..families.presets import is_public
-from .host import limits
+from ..exposure import is_public, limits
 
 PATIENCE = 10.0  # seconds that a run goes on while nobody takes its answers
 MINUTE = 60.0

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
+from specdec.exposure import limits, OWN, PUBLIC
 from specdec.lanes import worker
 from specdec.ui import learn, menu, request, session, text
-from specdec.ui.host import limits, OWN, PUBLIC
 from specdec.ui.tabs import race
 
 LAW = {

@@ -10,9 +10,9 @@ import pytest
 import toyrun
 from gradio_client import Client
 
+from specdec.exposure import limits, OWN, PUBLIC
 from specdec.traces.file import Trace
 from specdec.ui import session, visitors
-from specdec.ui.host import limits, OWN, PUBLIC
 from specdec.ui.theme import launch_settings
 
 

@@ -196,8 +196,7 @@ def fields(monkeypatch: pytest.MonkeyPatch, listed: str, public: bool) -> dict[s
     from specdec.ui.build import build
 
     monkeypatch.setenv(LISTED, listed)
-    for module in ("specdec.servers.allowed", "specdec.ui.host"):
-        monkeypatch.setattr(f"{module}.is_public", lambda: public)
+    monkeypatch.setenv("SPECDEC_EXPOSURE", "public" if public else "own")
     found = build().get_config_file()["components"]
     return {
         c["props"]["elem_id"]: c for c in found if c["props"].get("elem_id") in ("engine", "address", "plain", "key")

@@ -1,0 +1,72 @@
+"""Who can reach this page, and what a stranger may do there. One table, and no other place decides it.
+
+Everything that bounds a visitor reads it: request bodies, host names, proxies, servers of others, pairs of models,
+places in the queue and in a class, and the size of a run.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+SPACE = "SPACE_ID"  # set on every Hugging Face Space
+EXPOSURE = "SPECDEC_EXPOSURE"  # a name of TABLE; the command line sets it, and its children inherit it
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """A row of the table: what a visitor of such a page may ask for.
+
+    Behind one address there may be a whole class, so bounds by address are wider than those by tab.
+    """
+
+    prompt: int = 4_000  # characters
+    tokens: int = 256  # new ones in a run
+    k: int = 16
+    seconds: float = 60.0  # of a run
+    examination: float = 3_600.0  # seconds of a server's certificate
+    learning: float = 60.0  # seconds of live learning
+    waiting: int = 32  # people in the queue
+    places_of_address: int = 32  # in that queue
+    runs_of_tab: int = 1_000  # a minute
+    runs_of_address: int = 10_000  # a minute
+    any_server: bool = True  # may name any server of another engine; otherwise only those in SPECDEC_SERVERS
+    any_pair: bool = True  # may name any pair of models, folders too; otherwise only those in SPECDEC_PAIRS
+    body: int = 20_000_000  # bytes of a request
+    phones_of_address: int = 200  # in a class
+    only_own_names: bool = True  # in Host and Origin: the names that the page listens on
+
+
+OWN = Exposure()
+NETWORK = replace(OWN, any_server=False, any_pair=False, places_of_address=4)
+CLASS = replace(NETWORK, phones_of_address=60)
+PUBLIC = replace(
+    NETWORK,
+    prompt=2_000,
+    tokens=128,
+    k=8,
+    seconds=30.0,
+    examination=600.0,
+    learning=20.0,
+    runs_of_tab=6,
+    runs_of_address=60,
+    only_own_names=False,  # a proxy may serve it under any
+)
+TABLE = {"own": OWN, "network": NETWORK, "class": CLASS, "public": PUBLIC}
+
+
+def name() -> str:
+    """Which row holds here: "own" (this machine only), "network" (--host), "class" or "public" (--public, a Space)."""
+    if os.environ.get("SPECDEC_PUBLIC") or SPACE in os.environ:
+        return "public"
+    chosen = os.environ.get(EXPOSURE, "own")
+    return chosen if chosen in TABLE else "public"
+
+
+def limits() -> Exposure:
+    return TABLE[name()]
+
+
+def is_public() -> bool:
+    """Whether strangers come: `--public` (SPECDEC_PUBLIC), or a Space."""
+    return name() == "public"
