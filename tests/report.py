@@ -2,7 +2,7 @@
 
 Each kind runs in a process of its own, as many at once as the machine has cores; one that dies does not hold. With
 `--json` one JSON document comes last. The exit code is 0 if all figures hold. `--save` keeps each
-kind's figures in assets/results/trust, from where `python -m specdec.bench.tables` writes docs/trust.md.
+kind's figures in assets/results/trust, from where `python -m tools.bench.tables` writes docs/trust.md.
 """
 
 from __future__ import annotations

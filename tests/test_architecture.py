@@ -49,7 +49,6 @@ ALLOWED = {
     "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "servers"},
     "export": {"models", "families", "export", "cli"},
     "serve": {"export", "cli"},
-    "train": {"models", "drafters", "figures", "learning", "cli", "train"},
     "bench": {
         "",
         "types",
@@ -88,7 +87,7 @@ PAGE = {
     "ui",
 }
 WATCHING = {"watch.py", "examine.py", "engine.py"}  # what of the page knows servers of others
-NOBODY = {"ui", "train", "bench"}
+NOBODY = {"ui", "bench", "tools"}
 
 
 def imports(path: Path) -> set[str]:

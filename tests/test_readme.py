@@ -14,16 +14,23 @@ import torch
 import toyreport
 from PIL import Image
 
-from specdec.bench import tables
 from specdec.cli import group
 from specdec.events import Finished
 from specdec.families import zoo
 from specdec.traces.file import Trace
+from tools.bench import options as bench_options
+from tools.bench import tables
+from tools.options import parser
+from tools.train import options as train_options
 
 ROOT = tables.ROOT
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PICTURES = ROOT / "docs" / "pictures"
 COMMANDS = group().commands
+TOOLS = {
+    "tools.bench": parser(bench_options.Options, "tools.bench"),
+    "tools.train": parser(train_options.Options, "tools.train"),
+}
 named = {"argnames": "page", "argvalues": PAGES, "ids": lambda page: page.name}
 
 
@@ -37,7 +44,10 @@ def commands(text: str) -> list[list[str]]:
 
 
 def ok(line: str) -> bool:
-    return re.match(r"(pip install .* && )?(python (-m specdec|app\.py)|specdec )", line.replace("\n", " ")) is not None
+    return (
+        re.match(r"(pip install .* && )?(python (-m (specdec|tools)|app\.py)|specdec )", line.replace("\n", " "))
+        is not None
+    )
 
 
 def wrong(words: list[str]) -> str:
@@ -45,8 +55,11 @@ def wrong(words: list[str]) -> str:
     first, *rest = words
     if first in ("python", "app.py"):
         name, rest = "app", rest[rest[:1] == ["app.py"] :]
-    elif first in ("specdec.bench", "specdec.train"):
-        name = first.partition(".")[2]
+    elif first in TOOLS:
+        known = {flag for option in TOOLS[first]._actions for flag in option.option_strings}
+        return f"{first} has no {', '.join(unknown)}" if (unknown := flags(rest) - known) else ""
+    elif first == "specdec.bench":
+        name = "bench"
     elif first != "specdec":
         return "" if importlib.util.find_spec(first) else f"there is no module {first}"
     elif not rest:
@@ -59,8 +72,12 @@ def wrong(words: list[str]) -> str:
         name = "run"
     rest = rest[: rest.index("--")] if "--" in rest else rest  # what follows is for another program
     options = {flag for option in COMMANDS[name].params for flag in (*option.opts, *option.secondary_opts)}
-    unknown = {word for word in rest if re.match("--?[a-z]", word)} - options - {"--version", "--help"}
+    unknown = flags(rest) - options - {"--version", "--help"}
     return f"{name} has no {', '.join(sorted(unknown))}" if unknown else ""
+
+
+def flags(words: list[str]) -> set[str]:
+    return {word for word in words if re.match("--?[a-z]", word)}
 
 
 @pytest.mark.parametrize("page", tables.PAGES)

@@ -2,18 +2,15 @@
 
 *embedded* has the drafters that need nothing but a second model, *methods* every way of drafting, *hub* a pair from the
 Hub or from folders (`--target`, `--draft`) in the same way. *precision* asks whether to quantise or to draft, beside
-llama.cpp (`precision.py`). *shapes* runs models of known shapes with random weights
-and synthetic acceptance (`shapes.py`), on a GPU beside transformers. *gpu* is nine minutes on a card: what holds there,
-and where the time goes (`gpu.py`). With `--json` these keep each row as it is measured, and a second start goes on;
-`--minutes` bounds them. *batch* decodes up to 32 texts at once, with speculation and without (`batch.py`). *serving* is
-what a reader of the page's stream costs a run, and *page* what the page costs its reader: bytes, waiting, the browser's
-main thread. *visitors* is many people at once: a class, and twenty with live runs of their own. *server* watches a
+llama.cpp (`precision.py`). With `--json` these keep each row as it is
+measured, and a second start goes on; `--minutes` bounds them. *server* watches a
 server of others (`--server`, `--plain`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import subprocess
 import sys
@@ -34,7 +31,7 @@ from ..figures import machine
 from ..figures.stats import middle
 from ..gpu import lane
 from ..methods import adapted, ADAPTIVE, AUTO, DEFAULT, METHODS, TUNED, WRAPPERS
-from . import batch, gpu, page, peers, precision, servers, serving, shapes, visitors
+from . import peers, precision, servers
 from .journal import Journal
 from .measure import host_syncs, pairs, Row, row, Setting, telling
 from .options import Options
@@ -221,24 +218,23 @@ def of_family(options: Options, journal: Journal) -> dict[str, Any]:
     return methods(family, options, journal) | {"setup_seconds": round(setup, 2)}
 
 
-AT_ONCE = {
-    "batch": batch.report, "serving": serving.report, "page": page.report, "visitors": visitors.report,
-    "server": servers.report,
-}  # fmt: skip
-ROW_BY_ROW = {
+SUITES: dict[str, Any] = {
     "embedded": of_family, "methods": of_family, "hub": of_family, "precision": precision.report,
-    "shapes": shapes.report, "gpu": gpu.report,
+    "server": servers.report,
 }  # fmt: skip
 
 
 def report(options: Options) -> int:
     """Measure, print and perhaps write; ValueError for models that cannot be loaded or have no such machine."""
-    if options.suite in AT_ONCE:
-        return write(AT_ONCE[options.suite](options), options)
-    if options.suite == "gpu":
-        gpu.check()  # before a file of rows is begun
+    return measured(SUITES[options.suite], options)
+
+
+def measured(suite: Callable[..., dict[str, Any]], options: Any) -> int:
+    """A suite's report; one that takes a journal keeps each row as it is measured."""
+    if "journal" not in inspect.signature(suite).parameters:
+        return write(suite(options), options)
     journal = Journal(rows_of(options.json), setting_of(options), options.minutes)
-    return finish(ROW_BY_ROW[options.suite](options, journal), options, journal)
+    return finish(suite(options, journal), options, journal)
 
 
 def rows_of(report: Path | None) -> Path | None:
@@ -246,13 +242,13 @@ def rows_of(report: Path | None) -> Path | None:
     return report and report.with_suffix(".rows.jsonl")
 
 
-def setting_of(options: Options) -> dict[str, Any]:
+def setting_of(options: Any) -> dict[str, Any]:
     """What rows that are to stand in one report must have in common."""
     told = {name: value for name, value in vars(options).items() if name not in ("json", "minutes")}
     return json.loads(json.dumps(told | {"machine": machine.describe(), "commit": commit()}))  # type: ignore[no-any-return]
 
 
-def finish(report: dict[str, Any], options: Options, journal: Journal) -> int:
+def finish(report: dict[str, Any], options: Any, journal: Journal) -> int:
     """The report, as far as it goes; the rows' own file is kept where it does not go to the end."""
     if journal.left_out:
         print(f"left out: {'; '.join(journal.left_out)}. The same command, with --json, goes on.", file=sys.stderr)
@@ -267,7 +263,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return command(["bench", *(sys.argv[1:] if arguments is None else arguments)])
 
 
-def write(report: dict[str, Any], options: Options) -> int:
+def write(report: dict[str, Any], options: Any) -> int:
     """The last line of the output, and the file, if one is wanted. `models` moves into the provenance."""
     report = {"suite": options.suite, "machine": machine.describe()} | report
     report["provenance"] = provenance(report.pop("models"))

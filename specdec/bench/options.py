@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-SUITES = (
-    "embedded", "methods", "hub", "precision", "shapes", "gpu", "batch", "serving", "page", "visitors", "server",
-)  # fmt: skip
-LONG = ("embedded", "methods", "hub", "precision", "shapes", "gpu")  # which keep each row as it is measured
+SUITES = ("embedded", "methods", "hub", "precision", "server")
+LONG = ("embedded", "methods", "hub", "precision")  # which keep each row as it is measured
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,6 @@ class Options:
     k: tuple[int, ...] = (2, 4, 6)
     peers: bool = True
     json: Path | None = None
-    pairs: tuple[str, ...] = ()
     server: str | None = None
     plain: str | None = None
     minutes: float | None = None
@@ -37,7 +34,7 @@ class Options:
         if hub is not bool(self.target) or (not hub and self.draft):
             raise ValueError("--target and --draft belong to --suite hub, which needs a target")
         if self.device != "cpu" and self.suite not in ("embedded", "methods", "hub"):
-            raise ValueError("--device belongs to --suite embedded, methods or hub; gpu and shapes choose theirs")
+            raise ValueError("--device belongs to --suite embedded, methods or hub")
         if self.dtype and self.suite not in ("embedded", "methods", "hub"):
             raise ValueError("--dtype belongs to --suite embedded, methods or hub; precision measures them all")
         if self.minutes is not None and self.suite not in LONG:

@@ -1,5 +1,5 @@
-"""The command `specdec`: `run`, `app`, `trace`, `certify`, `prove`, `learn`, `record`, `bench`, `export`, `serve` and
-`train`.
+"""The command `specdec`: `run`, `app`, `trace`, `certify`, `prove`, `learn`, `record`, `bench`, `export` and
+`serve`.
 
 A first word that is none of these is a prompt for `run`. Whatever cannot be done is told in one sentence, with exit
 code 2 if the command was wrong and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, Python's traceback
@@ -22,7 +22,7 @@ from .. import __version__
 from . import commands
 from .run import run
 
-LISTS = {"bench": ("-k", "--draft", "--pairs"), "train": ("--widths",)}  # options that take several words
+LISTS = {"bench": ("-k", "--draft")}  # options that take several words
 STOPPED = 130  # what a shell expects of Ctrl-C
 # What a terminal without UTF-8 is shown for our marks and letters; "?" for anything else.
 PLAIN = {

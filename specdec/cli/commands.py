@@ -172,10 +172,7 @@ def record(
 
 
 def bench(
-    suite: Annotated[
-        str,
-        Option(help="embedded, methods, hub, precision, shapes, gpu, batch, serving, page, visitors, server"),
-    ] = "embedded",
+    suite: Annotated[str, Option(help="embedded, methods, hub, precision, server")] = "embedded",
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
     target: Annotated[str | None, Option(help="of --suite hub: a model's name on the Hub, or a folder")] = None,
     draft: Annotated[list[str], Option(help="of --suite hub: draft models or heads for it")] = [],  # noqa: B006
@@ -185,7 +182,6 @@ def bench(
     k: Annotated[list[int], Option("-k", min=1, max=64, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
     peers: Annotated[bool, Option("--peers/--no-peers", help="transformers' own generation, too")] = True,
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
-    pairs: Annotated[list[str], Option(help="of --suite shapes: which models")] = [],  # noqa: B006
     server: Annotated[str | None, Option(help="of --suite server: its address")] = None,
     plain: Annotated[str | None, Option(help="of --suite server: the same model without speculation")] = None,
     dtype: Annotated[
@@ -197,8 +193,8 @@ def bench(
     from ..bench.options import Options
 
     options = Options(
-        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, tuple(pairs), server,
-        plain, minutes, dtype,
+        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, server, plain, minutes,
+        dtype,
     )  # fmt: skip
     from ..bench.__main__ import report
 
@@ -238,46 +234,4 @@ def serve(
     return run(target, draft, method, k, port, flags)
 
 
-def train(
-    stage: Annotated[
-        str,
-        Argument(
-            help="tokenizer, target (or early_exit), draft, draft:scratch, draft:story, draft:large, medusa, eagle3, "
-            "block, mtp, tuned, report, or all"
-        ),
-    ],
-    corpus: Annotated[Path, Option(help="a folder of .txt files: the stories")],
-    out: Annotated[Path, Option(help="the family's folder")],
-    minutes: Annotated[float | None, Option(help="stop after about this many minutes (55 % for the target)")] = None,
-    tokens: Annotated[int, Option(help="tokens the target sees")] = 40_000_000,
-    draft_tokens: Annotated[int, Option(help="tokens a draft sees")] = 60_000_000,
-    medusa_tokens: Annotated[int, Option(help="tokens the Medusa heads see")] = 8_000_000,
-    eagle3_tokens: Annotated[int, Option(help="tokens the EAGLE-3 head sees")] = 20_000_000,
-    block_tokens: Annotated[int, Option(help="tokens the block drafter sees")] = 20_000_000,
-    mtp_tokens: Annotated[int, Option(help="tokens the MTP layer sees")] = 20_000_000,
-    tuned_tokens: Annotated[int, Option(help="tokens of edits and other texts for the tuned target")] = 28_000_000,
-    tuned_draft_tokens: Annotated[int, Option(help="tokens its draft then sees")] = 10_000_000,
-    own_tokens: Annotated[int, Option(help="tokens the target writes for its drafters")] = 1_500_000,
-    lesson_tokens: Annotated[int, Option(help="tokens of text it reads for them")] = 2_500_000,
-    widths: Annotated[list[int], Option(help="widths of the draft")] = [192],  # noqa: B006
-    stories: Annotated[int, Option(help="sampled stories to search for blocked words")] = 1000,
-    batch_tokens: Annotated[int, Option(help="tokens a step")] = 8192,
-    length: Annotated[int, Option(help="window; the last part of a run sees twice as much")] = 256,
-    seed: Annotated[int, Option()] = 0,
-    device: Annotated[Device, Option(help="auto: an NVIDIA GPU, where there is one")] = "auto",
-    compile: Annotated[bool, Option("--compile/--no-compile", help="torch.compile; needs a C++ compiler")] = True,
-) -> int:
-    """The embedded family from plain text files. A stage whose checkpoint exists continues where it stopped."""
-    from ..families.zoo import resolved
-    from ..train.__main__ import build
-    from ..train.options import Options
-
-    options = Options(
-        corpus, out, minutes, tokens, draft_tokens, medusa_tokens, eagle3_tokens, block_tokens, mtp_tokens,
-        tuned_tokens, tuned_draft_tokens, own_tokens, lesson_tokens, widths, stories, batch_tokens, length, seed,
-        resolved(device), compile,
-    )  # fmt: skip
-    return build(stage, options)
-
-
-COMMANDS = (app, trace, certify, prove, learn, record, bench, export, serve, train)
+COMMANDS = (app, trace, certify, prove, learn, record, bench, export, serve)

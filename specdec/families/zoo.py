@@ -1,4 +1,4 @@
-"""Models by name: the embedded family, or a folder that `specdec.train` wrote. Loads once, shares read-only."""
+"""Models by name: the embedded family, or a folder that `tools.train` wrote. Loads once, shares read-only."""
 
 from __future__ import annotations
 

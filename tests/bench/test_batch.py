@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from specdec import cli
-from specdec.bench import batch
-from specdec.bench.options import Options
 from specdec.families import zoo
 from specdec.models.transformer import Transformer
+from tools.bench import __main__ as bench
+from tools.bench import batch
+from tools.bench.options import Options
 
 TEXTS, CONTEXT, TOKENS, DEEPEST = 5, 40, 20, 5
 
@@ -100,8 +100,8 @@ def test_the_suite_measures_every_batch_context_and_depth(
     monkeypatch.setattr(batch, "BATCHES", (1, 3))
     monkeypatch.setattr(batch, "CONTEXTS", (34, 48))
     path = tmp_path / "batch.json"
-    asked = ["--family", shallow, "--tokens", "12", "--repeats", "1", "-k", "2", "-k", "3", "--json", str(path)]
-    assert cli.main(["bench", "--suite", "batch", *asked]) == 0
+    asked = ["--family", shallow, "--tokens", "12", "--repeats", "1", "-k", "2", "3", "--json", str(path)]
+    assert bench.main(["--suite", "batch", *asked]) == 0
     report = json.loads(path.read_text(encoding="utf-8"))
     points = {(point["context"], point["batch"], point["k"]): point for point in report["points"]}
     assert list(points) == [(context, size, k) for context in (34, 48) for size in (1, 3) for k in (2, 3)]

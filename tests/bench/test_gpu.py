@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from specdec.bench import __main__ as bench
-from specdec.bench import gpu
-from specdec.bench.gpu import Scale
+from tools.bench import __main__ as bench
+from tools.bench import gpu
+from tools.bench.gpu import Scale
 
 TINY = Scale("cpu", "tiny", (16,), (0, 2), 12, 1, (("qkv", 32, 64),), (99, 128), 64, 2**16, 1)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from specdec.bench import __main__ as bench
+from tools.bench import __main__ as bench
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = {
@@ -27,7 +27,7 @@ FIGURES = {
 def test_the_suite_measures_a_visit() -> None:
     """In a process of its own: the tests of the page have a playwright in this one."""
     pytest.importorskip("playwright.sync_api")
-    code = "from specdec.bench import page, __main__ as bench; page.WINDOW = 300\n"
+    code = "from tools.bench import page, __main__ as bench; page.WINDOW = 300\n"
     code += "raise SystemExit(bench.main(['--suite', 'page', '--repeats', '1']))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr

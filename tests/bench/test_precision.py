@@ -18,10 +18,10 @@ from specdec.bench import llama_cpp, precision
 from specdec.bench.journal import Journal
 from specdec.bench.options import Options
 from specdec.bench.precision import DEFAULT, Lane, OURS, PLAIN, Written
-from specdec.bench.tables import precision as table
 from specdec.servers.base import ServerError
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
+from tools.bench.tables import precision as table
 
 SPEEDS = {(PLAIN, 0): 1.0, (DEFAULT, 3): 1.5, (DEFAULT, 7): 1.25}
 FASTER = {"float32": 1.0, "bfloat16": 1.5, "int8": 2.0}

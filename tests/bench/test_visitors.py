@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.skipif(not (ROOT / "assets/family/target").is_dir(), reason="the embedded family is not there")
 def test_the_suite_measures_a_class() -> None:
     pytest.importorskip("playwright.sync_api")
-    code = "from specdec.bench import visitors, __main__ as bench\n"
+    code = "from tools.bench import visitors, __main__ as bench\n"
     code += "visitors.PHONES, visitors.PRESSES, visitors.line.VISITORS = 3, 2, 3\n"
     code += "raise SystemExit(bench.main(['--suite', 'visitors']))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600)

@@ -36,8 +36,8 @@ from specdec.drafters import BlockDrafter, BlockHead, MTPDrafter, MTPHead
 from specdec.models.config import Config
 from specdec.models.view import TargetView
 from specdec.sampling import probabilities
-from specdec.train import block as train_block
-from specdec.train import mtp as train_mtp
+from tools.train import block as train_block
+from tools.train import mtp as train_mtp
 
 
 def test_a_block_says_what_the_naive_one_says() -> None:

@@ -60,9 +60,9 @@ from specdec.models.view import TargetView
 from specdec.proof.enumeration import output_law
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities
-from specdec.train import eagle3 as train_eagle3
-from specdec.train import medusa as train_medusa
 from specdec.types import Proposal, SamplingParams
+from tools.train import eagle3 as train_eagle3
+from tools.train import medusa as train_medusa
 
 
 class Watched(Run):

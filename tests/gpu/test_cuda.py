@@ -24,7 +24,6 @@ from test_models import FAMILIES
 from toyheads import DRAFTS, drafts_on, MODEL, ours, TEXT, view_of
 
 from specdec import engine
-from specdec.bench.gpu import filled
 from specdec.drafters import (
     AdaptiveDrafter,
     DraftModelDrafter,
@@ -46,6 +45,7 @@ from specdec.gpu.drafting import Draft, extent_of
 from specdec.lanes.worker import Worker
 from specdec.models.transformer import Transformer
 from specdec.types import Costs, SamplingParams
+from tools.bench.gpu import filled
 
 pytestmark = pytest.mark.cuda
 KINDS = ("none", "model", "lookup", *DRAFTS)

@@ -14,8 +14,8 @@ from specdec.models import packed
 from specdec.models.checkpoint import read_weights
 from specdec.models.matrix import EightBit
 from specdec.models.transformer import Transformer
-from specdec.train.pack import pack
 from specdec.ui import menu
+from tools.train.pack import pack
 
 ROOT = EMBEDDED.parents[1]
 needs_family = pytest.mark.skipif(not (EMBEDDED / "target").is_dir(), reason="the embedded family is not there")

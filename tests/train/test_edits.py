@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import pytest
 
-from specdec.train import edits
-from specdec.train.edits import Sources
+from tools.train import edits
+from tools.train.edits import Sources
 
 CODE = """
 class Shelf:

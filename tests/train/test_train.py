@@ -16,9 +16,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Failed
 from specdec.families import zoo
-from specdec.train import __main__ as train
-from specdec.train import corpus, data, draft, eagle3, facts, lessons, loop, report, target
 from specdec.types import SamplingParams
+from tools.train import __main__ as train
+from tools.train import corpus, data, draft, eagle3, facts, lessons, loop, report, target
 
 WORDS = "the a boat sea king old young went came said saw and but then home night morning".split()
 

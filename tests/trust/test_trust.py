@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from specdec.bench import tables, trust
 from specdec.proof.mistakes import MISTAKES
 from specdec.traces.file import Trace
+from tools.bench import tables, trust
 
 from . import bad_input, exactness, faults, figures, garbage, greedy, mutants, numbers
 

@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from ..drafters.eagle3 import default_taps
+from specdec.drafters.eagle3 import default_taps
+
 from .data import VOCABULARY
 
 # Deep and narrow: one draft layer is then a small part of a target pass, as it is for large models.

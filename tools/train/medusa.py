@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from transformers import LlamaForCausalLM
 
-from ..learning.loss import divergence
+from specdec.learning.loss import divergence
+
 from .draft import log_law
 
 HEADS, LAYERS = 4, 2

@@ -17,13 +17,14 @@ import pandas
 import torch
 from tqdm import tqdm
 
-from ..families.zoo import Family, load
-from ..figures.stats import interval, middle
-from ..models.base import common_prefix
-from ..models.batched import BatchCache, forward
-from ..models.transformer import Transformer
+from specdec.bench.prompts import PROMPTS
+from specdec.families.zoo import Family, load
+from specdec.figures.stats import interval, middle
+from specdec.models.base import common_prefix
+from specdec.models.batched import BatchCache, forward
+from specdec.models.transformer import Transformer
+
 from .options import Options
-from .prompts import PROMPTS
 
 BATCHES = (1, 2, 4, 8, 16, 32)  # the last is the number of texts; the others divide it
 CONTEXTS = (64, 384)  # tokens of every text before the clock starts

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from .measure import seconds_per_step
+from specdec.bench.measure import seconds_per_step
 
 
 def measure(

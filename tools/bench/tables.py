@@ -1,4 +1,4 @@
-"""`python -m specdec.bench.tables`: write the measured figures into the README and docs/; nobody types one by hand."""
+"""`python -m tools.bench.tables`: write the measured figures into the README and docs/; nobody types one by hand."""
 
 from __future__ import annotations
 

@@ -23,26 +23,27 @@ import pandas
 import torch
 from tqdm import tqdm
 
-from ..drafters import Eagle3Head
-from ..drafters.eagle3 import default_taps
-from ..engine import Task
-from ..events import Finished
-from ..figures import theory
-from ..figures.stats import interval, LaneStats, middle
-from ..gpu import lane
-from ..gpu.accept import ratio, synthetic
-from ..gpu.cycle import Cycle
-from ..gpu.drafting import Draft
-from ..methods import METHODS
-from ..models.checkpoint import Weights
-from ..models.config import Config
-from ..models.transformer import Transformer
-from ..models.view import TargetView
-from ..paths import ASSETS
-from ..types import SamplingParams
+from specdec.bench.host import host_reads
+from specdec.bench.journal import Journal
+from specdec.drafters import Eagle3Head
+from specdec.drafters.eagle3 import default_taps
+from specdec.engine import Task
+from specdec.events import Finished
+from specdec.figures import theory
+from specdec.figures.stats import interval, LaneStats, middle
+from specdec.gpu import lane
+from specdec.gpu.accept import ratio, synthetic
+from specdec.gpu.cycle import Cycle
+from specdec.gpu.drafting import Draft
+from specdec.methods import METHODS
+from specdec.models.checkpoint import Weights
+from specdec.models.config import Config
+from specdec.models.transformer import Transformer
+from specdec.models.view import TargetView
+from specdec.paths import ASSETS
+from specdec.types import SamplingParams
+
 from . import library
-from .host import host_reads
-from .journal import Journal
 from .options import Options
 
 HARDWARE = ASSETS / "hardware.json"

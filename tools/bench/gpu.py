@@ -26,22 +26,23 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ..drafters import DraftModelDrafter
-from ..engine import Task
-from ..events import Committed, Event, Failed
-from ..families import zoo
-from ..figures import machine
-from ..gpu import graphs, lane
-from ..gpu.accept import ratio, synthetic
-from ..gpu.cycle import Cycle
-from ..gpu.graphs import Graphs
-from ..models.device import settle
-from ..types import SamplingParams
+from specdec.bench.journal import Journal, Row
+from specdec.bench.measure import host_syncs, pairs, params_for, row, run, Setting, tasks
+from specdec.bench.prompts import PROMPTS
+from specdec.drafters import DraftModelDrafter
+from specdec.engine import Task
+from specdec.events import Committed, Event, Failed
+from specdec.families import zoo
+from specdec.figures import machine
+from specdec.gpu import graphs, lane
+from specdec.gpu.accept import ratio, synthetic
+from specdec.gpu.cycle import Cycle
+from specdec.gpu.graphs import Graphs
+from specdec.models.device import settle
+from specdec.types import SamplingParams
+
 from . import library, shapes
-from .journal import Journal, Row
-from .measure import host_syncs, pairs, params_for, row, run, Setting, tasks
 from .options import Options
-from .prompts import PROMPTS
 
 ROOT = Path(__file__).resolve().parents[2]
 MATRICES = {"qkv": (4096, 6144), "gate_up": (4096, 24576), "down": (12288, 4096)}  # [in, out], of an 8B layer

@@ -15,12 +15,13 @@ from typing import Any, TYPE_CHECKING
 
 from tqdm import tqdm
 
-from ..events import Event, from_dict
-from ..figures.stats import Comparison, interval, middle
-from ..lanes.worker import Worker
-from ..types import SamplingParams
+from specdec.bench.prompts import PROMPTS
+from specdec.events import Event, from_dict
+from specdec.figures.stats import Comparison, interval, middle
+from specdec.lanes.worker import Worker
+from specdec.types import SamplingParams
+
 from .options import Options
-from .prompts import PROMPTS
 
 if TYPE_CHECKING:
     from gradio_client import Client

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
-from ..models import packed
-from ..models.checkpoint import read_weights
+from specdec.models import packed
+from specdec.models.checkpoint import read_weights
 
 ROWS = ("draft_model_*", "tuned/draft_model", "medusa", "eagle3", "block", "mtp")
 DIFFERENCES = ("tuned/target",)

@@ -10,9 +10,10 @@ from typing import Any, TYPE_CHECKING
 
 from tqdm import tqdm
 
-from ..figures.stats import middle
-from ..traces import audit
-from ..traces.file import Trace
+from specdec.figures.stats import middle
+from specdec.traces import audit
+from specdec.traces.file import Trace
+
 from .serving import served
 
 if TYPE_CHECKING:

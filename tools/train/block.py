@@ -20,7 +20,8 @@ from transformers.models.llama.modeling_llama import (
     LlamaRotaryEmbedding,
 )
 
-from ..learning.loss import divergence
+from specdec.learning.loss import divergence
+
 from .draft import log_law
 from .eagle3 import Pair
 

@@ -1,4 +1,4 @@
-"""`python -m specdec.train all --corpus DIR --out DIR`: the embedded family from plain text files.
+"""`python -m tools.train all --corpus DIR --out DIR`: the embedded family from plain text files.
 
 Stages: tokenizer, target (early_exit is another name of it: its loss trains the exits), draft, its controls
 draft:scratch, draft:story and draft:large, medusa, eagle3, block, mtp, tuned (the target trained further on edits, and
@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,10 @@ from huggingface_hub import save_torch_state_dict
 from torch import nn, Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from ..figures import machine
+from specdec.families.zoo import resolved
+from specdec.figures import machine
+
+from ..options import run
 from . import block, corpus, data, draft, eagle3, lessons, loop, medusa, mtp, pack, report, target
 from .options import Options
 
@@ -340,25 +343,23 @@ STAGES: dict[str, Callable[[Workshop], None]] = {
     "tuned": train_tuned,
     "report": write_report,
 }
-LAST = {"pack": lambda shop: print(*pack.pack(shop.out), sep="\n")}
+AFTERWARDS: dict[str, Callable[[Workshop], None]] = {"pack": lambda shop: print(*pack.pack(shop.out), sep="\n")}
 ALIASES = {"early_exit": "target"}
 
 
-def build(stage: str, options: Options) -> int:
+def build(options: Options) -> int:
     """One stage, or all; ValueError for a stage that there is not."""
-    known = (*STAGES, *ALIASES, "all")
-    if stage not in known:
-        raise ValueError(f"there is no stage {stage!r}; choose from {', '.join(known)}")
-    shop = Workshop(options)
-    for name in STAGES if stage == "all" else (ALIASES.get(stage, stage),):
-        STAGES[name](shop)
+    stages, stage = STAGES | AFTERWARDS, ALIASES.get(options.stage, options.stage)
+    if stage not in (*stages, "all"):
+        raise ValueError(f"there is no stage {stage!r}; choose from {', '.join((*stages, *ALIASES, 'all'))}")
+    shop = Workshop(replace(options, device=resolved(options.device)))
+    for name in STAGES if stage == "all" else (stage,):
+        stages[name](shop)
     return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    from ..cli import main as command
-
-    return command(["train", *(sys.argv[1:] if arguments is None else arguments)])
+    return run(build, Options, arguments, "tools.train")
 
 
 if __name__ == "__main__":

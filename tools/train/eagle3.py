@@ -19,7 +19,8 @@ from transformers.models.llama.modeling_llama import (
     LlamaRotaryEmbedding,
 )
 
-from ..learning.loss import divergence
+from specdec.learning.loss import divergence
+
 from .draft import log_law
 
 STEPS = 3
