@@ -9,11 +9,12 @@ from typing import Any
 
 import nodejs
 import pytest
+import roofline
 import toyrun
 
 from specdec.figures import theory
 from specdec.figures.stats import Comparison
-from specdec.figures.theory import best_k, break_even, expected_accepted, expected_tokens, Machine, Model, speedup
+from specdec.figures.theory import best_k, break_even, expected_accepted, expected_tokens, speedup
 from specdec.traces.file import Trace
 from specdec.ui.text import strings
 
@@ -21,10 +22,11 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets"
 HARDWARE = json.loads((ASSETS / "hardware.json").read_text(encoding="utf-8"))
 SHAPE = ("layers", "heads", "kv_heads", "head_dim", "experts", "chosen")
 MACHINES = {
-    one["id"]: Machine(one["tflops"] * 1e12, one["gbps"] * 1e9, one["mib"] * 2**20) for one in HARDWARE["machines"]
+    one["id"]: roofline.Machine(one["tflops"] * 1e12, one["gbps"] * 1e9, one["mib"] * 2**20)
+    for one in HARDWARE["machines"]
 }
 MODELS = {
-    one["id"]: Model(
+    one["id"]: roofline.Model(
         one["parameters"] * 1e9,
         one.get("active", one["parameters"]) * 1e9,
         **{name: one[name] for name in SHAPE if name in one},
@@ -127,7 +129,7 @@ def test_a_70b_target_reads_139_of_its_141_gb_for_every_token() -> None:
     """Its table of input embeddings, 128,256 × 8,192, is looked up, not read; the H200 keeps some room beside it."""
     model, machine = MODELS["llama70"], MACHINES["h200"]
     assert model.parameters * 2 == pytest.approx(141.1e9, rel=1e-3)
-    seconds = theory.pass_seconds(machine, model, 16, 1, 1, 0)
+    seconds = roofline.pass_seconds(machine, model, 16, 1, 1, 0)
     assert seconds * machine.bandwidth == pytest.approx(model.parameters * 2 - 2 * 128_256 * 8192, rel=1e-4)
     assert 5e9 < machine.memory - model.parameters * 2 < 15e9
 
@@ -137,42 +139,42 @@ def test_computing_leaves_the_input_embeddings_out() -> None:
     read = model.parameters - model.embedding
     bare = replace(model, parameters=read, active=read, embedding=0.0)
     assert model.embedding / model.parameters == pytest.approx(0.065, abs=1e-3)
-    times = [theory.computing_seconds(MACHINES["h100"], one, 64, 9, 0) for one in (model, bare)]
+    times = [roofline.computing_seconds(MACHINES["h100"], one, 64, 9, 0) for one in (model, bare)]
     assert times[0] == pytest.approx(times[1])
 
 
 def test_rows_are_free_until_computing_takes_as_long_as_reading() -> None:
     machine, model = MACHINES["h200"], MODELS["llama8"]
-    free = theory.free_rows(machine, model, 16, 1, 0)
+    free = roofline.free_rows(machine, model, 16, 1, 0)
     assert free == pytest.approx(machine.flops * 2 / (2 * machine.bandwidth))  # 206
-    step = theory.pass_seconds(machine, model, 16, 1, 1, 0)
-    assert theory.pass_seconds(machine, model, 16, 1, free * 0.99, 0) == step
-    assert theory.pass_seconds(machine, model, 16, 1, free * 2, 0) == pytest.approx(2 * step)
-    assert theory.free_rows(machine, model, 16, 32, 0) == pytest.approx(free / 32)
-    assert theory.free_rows(machine, model, 4, 1, 0) == pytest.approx(free / 4)  # read faster, computed no faster
+    step = roofline.pass_seconds(machine, model, 16, 1, 1, 0)
+    assert roofline.pass_seconds(machine, model, 16, 1, free * 0.99, 0) == step
+    assert roofline.pass_seconds(machine, model, 16, 1, free * 2, 0) == pytest.approx(2 * step)
+    assert roofline.free_rows(machine, model, 16, 32, 0) == pytest.approx(free / 32)
+    assert roofline.free_rows(machine, model, 4, 1, 0) == pytest.approx(free / 4)  # read faster, computed no faster
 
 
 def test_a_mixture_wakes_its_active_part_for_one_row_and_all_of_it_for_many() -> None:
     model = MODELS["moe30"]
-    assert theory.weights_read(model, 1) == pytest.approx(model.active - model.embedding)
-    assert theory.weights_read(model, 2) > 1.5 * theory.weights_read(model, 1)
-    assert theory.weights_read(model, 5000) == pytest.approx(model.parameters - model.embedding)
-    assert theory.weights_read(MODELS["llama8"], 1) == MODELS["llama8"].parameters - MODELS["llama8"].embedding
-    assert theory.weights_read(MODELS["qwen05"], 1) == MODELS["qwen05"].parameters  # its table is the output matrix
+    assert roofline.weights_read(model, 1) == pytest.approx(model.active - model.embedding)
+    assert roofline.weights_read(model, 2) > 1.5 * roofline.weights_read(model, 1)
+    assert roofline.weights_read(model, 5000) == pytest.approx(model.parameters - model.embedding)
+    assert roofline.weights_read(MODELS["llama8"], 1) == MODELS["llama8"].parameters - MODELS["llama8"].embedding
+    assert roofline.weights_read(MODELS["qwen05"], 1) == MODELS["qwen05"].parameters  # its table is the output matrix
 
 
 def test_a_large_batch_eats_the_speedup_and_a_long_context_gives_some_of_it_back() -> None:
     def at(batch: int, context: int) -> float:
         target, draft = MODELS["llama8"], MODELS["qwen05"]
-        return theory.batch_speedup(MACHINES["a100"], target, draft, 16, 0.8, 4, batch, context)
+        return roofline.batch_speedup(MACHINES["a100"], target, draft, 16, 0.8, 4, batch, context)
 
     assert at(1, 1024) > 2 > 1 > at(256, 256)
     assert at(64, 32_768) > at(64, 256)
 
 
 def test_the_cache_of_llama_3_is_an_eighth_of_a_megabyte_per_token() -> None:
-    assert theory.cache_bytes(MODELS["llama8"], 1) == 131_072
-    weights, draft, cache, drafts_cache = theory.memory_bytes(MODELS["llama8"], MODELS["llama1"], 16, 2, 1000)
+    assert roofline.cache_bytes(MODELS["llama8"], 1) == 131_072
+    weights, draft, cache, drafts_cache = roofline.memory_bytes(MODELS["llama8"], MODELS["llama1"], 16, 2, 1000)
     assert (weights, cache) == (MODELS["llama8"].parameters * 2, 2000 * 131_072)
     assert draft < weights and drafts_cache == 2000 * 32_768
 
@@ -182,25 +184,27 @@ def test_with_experts_the_gain_is_not_monotone_in_the_batch() -> None:
 
     def gains(machine: str, draft: str, alpha: float, k: int, context: int) -> list[float]:
         pair = MACHINES[machine], MODELS["moe30"], MODELS[draft]
-        return [theory.batch_speedup(*pair, 16, alpha, k, batch, context) for batch in batches]
+        return [roofline.batch_speedup(*pair, 16, alpha, k, batch, context) for batch in batches]
 
     batches = [2 ** (i / 8) for i in range(73)]
     large = gains("h100", "llama1", 0.8, 4, 512)
-    (wins,) = theory.crossings(large)
+    (wins,) = roofline.crossings(large)
     assert large[0] < 0.8 and 4 < batches[wins] < 5 and max(large) > 2.7 > 2.3 > large[-1] > 1
     small = gains("cpu", "qwen05", 0.5, 1, 256)
-    wins, loses = theory.crossings(small)
+    wins, loses = roofline.crossings(small)
     assert small[wins] >= 1 > small[loses]
-    assert theory.crossings([2.0, 1.0, 0.9, 0.5, 1.2]) == [2, 4] and theory.crossings([1.5, 1.0]) == []
+    assert roofline.crossings([2.0, 1.0, 0.9, 0.5, 1.2]) == [2, 4] and roofline.crossings([1.5, 1.0]) == []
 
 
-def gains(target: Model, draft: str, context: int, read: int | None = None, machine: str = "a100") -> list[float]:
+def gains(
+    target: roofline.Model, draft: str, context: int, read: int | None = None, machine: str = "a100"
+) -> list[float]:
     """At α = .8 and K = 4, for batches of 1, 2, 4, … 512."""
     pair = MACHINES[machine], target, MODELS[draft]
-    return [theory.batch_speedup(*pair, 16, 0.8, 4, 2**i, context, read) for i in range(10)]
+    return [roofline.batch_speedup(*pair, 16, 0.8, 4, 2**i, context, read) for i in range(10)]
 
 
-def with_experts(chosen: int, of: int = 128) -> Model:
+def with_experts(chosen: int, of: int = 128) -> roofline.Model:
     """Qwen3 30B-A3B, were more or fewer of its experts chosen."""
     model = MODELS["moe30"]
     share = model.chosen / model.experts
@@ -225,7 +229,7 @@ def test_at_medium_batches_experts_gain_more_than_a_dense_model() -> None:
 def test_the_price_of_a_check_of_experts_rises_before_it_falls() -> None:
     """Two texts share few experts yet; a batch that has woken them all pays for none."""
     pair = MACHINES["h100"], MODELS["moe30"], MODELS["llama1"]
-    checks = [theory.batch_costs(*pair, 16, 4, 2**i, 512)[2] for i in range(8)]
+    checks = [roofline.batch_costs(*pair, 16, 4, 2**i, 512)[2] for i in range(8)]
     assert checks[1] > checks[0] > 3 and checks[1:] == sorted(checks[1:], reverse=True)
     assert checks[-1] == pytest.approx(1.0, abs=0.01)
 
@@ -243,9 +247,9 @@ def test_with_long_texts_the_gain_stays_and_with_a_windowed_draft_it_grows() -> 
 
 def test_rates_are_what_the_speedup_makes_of_a_plain_step() -> None:
     pair = MACHINES["h100"], MODELS["llama8"], MODELS["llama1"]
-    plain, speculative = theory.batch_rates(*pair, 16, 0.8, 4, 32, 4096)
-    assert plain == pytest.approx(1 / theory.pass_seconds(pair[0], pair[1], 16, 32, 1, 4096))
-    assert speculative / plain == pytest.approx(theory.batch_speedup(*pair, 16, 0.8, 4, 32, 4096))
+    plain, speculative = roofline.batch_rates(*pair, 16, 0.8, 4, 32, 4096)
+    assert plain == pytest.approx(1 / roofline.pass_seconds(pair[0], pair[1], 16, 32, 1, 4096))
+    assert speculative / plain == pytest.approx(roofline.batch_speedup(*pair, 16, 0.8, 4, 32, 4096))
 
 
 # The page's own formulas.
@@ -254,8 +258,8 @@ def test_rates_are_what_the_speedup_makes_of_a_plain_step() -> None:
 def formulas(rng: random.Random) -> Iterator[dict[str, Any]]:
     def case(name: str, *args: Any) -> dict[str, Any]:
         first, *rest = name.split("_")
-        plain = [asdict(arg) if isinstance(arg, Machine | Model) else arg for arg in args]
-        want = getattr(theory, name)(*args)
+        plain = [asdict(arg) if isinstance(arg, roofline.Machine | roofline.Model) else arg for arg in args]
+        want = getattr(roofline if hasattr(roofline, name) else theory, name)(*args)
         return {"name": first + "".join(map(str.capitalize, rest)), "args": plain, "want": want}
 
     for i in range(60):

@@ -10,6 +10,7 @@ from datetime import date, timedelta
 
 import nodejs
 import pytest
+import roofline
 
 from specdec.figures import theory
 from specdec.ui import link, sources
@@ -21,12 +22,12 @@ from specdec.ui.text import ASSETS, LANGUAGES, PAGE, speaking, strings, TEXT
 
 HARDWARE = json.loads((ASSETS / "hardware.json").read_text(encoding="utf-8"))
 MACHINES = {
-    one["id"]: theory.Machine(one["tflops"] * 1e12, one["gbps"] * 1e9, one["mib"] * 2**20)
+    one["id"]: roofline.Machine(one["tflops"] * 1e12, one["gbps"] * 1e9, one["mib"] * 2**20)
     for one in HARDWARE["machines"]
 }
 SHAPE = ("layers", "heads", "kv_heads", "head_dim", "experts", "chosen")
 MODELS = {
-    one["id"]: theory.Model(
+    one["id"]: roofline.Model(
         *(one[name] * 1e9 for name in ("parameters", "active" if "active" in one else "parameters")),
         **{name: one[name] for name in SHAPE if name in one},
         embedding=one.get("embedding", 0.0) * 1e9,
@@ -78,7 +79,7 @@ def test_what_a_batch_does_is_what_the_memory_wall_gives(language: str) -> None:
 
     def gain(target: str, batch: int, context: int) -> str:
         pair = MACHINES["h100"], MODELS[target], MODELS["llama1"]
-        return f"{theory.batch_speedup(*pair, 16, 0.8, 4, batch, context):.2f}×"
+        return f"{roofline.batch_speedup(*pair, 16, 0.8, 4, batch, context):.2f}×"
 
     long = [gain("llama70", batch, 32_768) for batch in (1, 512)]
     experts = [gain("moe30", batch, 512) for batch in (1, 64)]
