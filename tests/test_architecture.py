@@ -46,9 +46,8 @@ ALLOWED = {
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "learning", "lanes"}
     - {"text"},
     "traces": {"types", "expression", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
-    "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "servers"},
-    "export": {"models", "families", "export", "cli"},
-    "serve": {"export", "cli"},
+    "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "export", "servers"},
+    "export": {"models", "families", "export"},
     "bench": {
         "",
         "types",
@@ -65,9 +64,7 @@ ALLOWED = {
         "lanes",
         "servers",
         "export",
-        "serve",
         "traces",
-        "cli",
         "bench",
     },
 }
@@ -92,17 +89,44 @@ NOBODY = {"ui", "bench", "tools"}
 
 def imports(path: Path) -> set[str]:
     """The parts of the project that a file imports, as names below `specdec` ("" is the package itself)."""
+    names = {name.split(".")[1] if "." in name else "" for name in imported(path)}
+    return {part if (ROOT / part).exists() or (ROOT / f"{part}.py").exists() else "" for part in names}
+
+
+def imported(path: Path) -> set[str]:
+    """Every name of the project that a file imports when it runs, wherever it does, dotted."""
     package = path.relative_to(ROOT.parent).with_suffix("").parts
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    found, tree = set(), ast.parse(path.read_text())
+    guards = [one for one in ast.walk(tree) if isinstance(one, ast.If) and ast.unparse(one.test) == "TYPE_CHECKING"]
+    unread = {node for guard in guards for one in guard.body for node in ast.walk(one)}  # for type checkers alone
+    for node in ast.walk(tree):
+        if node in unread:
+            continue
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level] if node.level else ()
-            module = (*base, *(node.module.split(".") if node.module else ()))
-            if module[:1] == ("specdec",):
-                found |= {(*module, alias.name)[1] for alias in node.names}
+            module = ".".join((*base, *(node.module.split(".") if node.module else ())))
+            found |= {f"{module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("specdec.")}
-    return {part if (ROOT / part).exists() or (ROOT / f"{part}.py").exists() else "" for part in found}
+            found |= {alias.name for alias in node.names}
+    return {name for name in found if name.startswith("specdec.")}
+
+
+def module_of(name: str) -> Path | None:
+    """The file that an imported name comes from."""
+    while name:
+        place = ROOT.parent.joinpath(*name.split("."))
+        for path in (place.with_suffix(".py"), place / "__init__.py"):
+            if path.exists():
+                return path
+        name = name.rpartition(".")[0]
+    return None
+
+
+def test_no_file_imports_itself_by_way_of_others() -> None:
+    after = {path: {found for name in imported(path) if (found := module_of(name))} - {path} for path in modules()}
+    while leaves := {path for path, needed in after.items() if not needed & after.keys()}:
+        after = {path: needed for path, needed in after.items() if path not in leaves}
+    assert sorted(str(path.relative_to(ROOT)) for path in after) == []
 
 
 def modules() -> list[Path]:
@@ -116,7 +140,7 @@ def modules() -> list[Path]:
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_follow_the_design(path: Path) -> None:
     part = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    if part == "cli":  # above all others, and imported by the rooms' own commands alone
+    if part == "cli" or path.name == "__main__.py":  # above all others
         return
     if part == "ui":
         allowed = SESSION if path.name == "session.py" else PAGE | ({"servers"} if path.name in WATCHING else set())

@@ -20,9 +20,10 @@ import torch
 import toyrun
 
 from specdec import cli as terminal
-from specdec.bench import __main__ as bench
 from specdec.bench import measure, peers, prompts
+from specdec.bench import suites as bench
 from specdec.bench.options import LONG, Options, SUITES
+from specdec.cli import render
 from specdec.events import Drafted, Failed, Finished, from_dict
 from specdec.families.zoo import EMBEDDED, load
 from specdec.figures.stats import LaneStats
@@ -31,7 +32,7 @@ from specdec.traces.file import Trace
 from specdec.types import SamplingParams
 
 ROOT = Path(__file__).resolve().parents[1]
-terminal_run = sys.modules["specdec.cli.run"]  # behind the function of that name
+
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 
 ROW = {
@@ -106,9 +107,9 @@ def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch: pytest.Mon
     evil = ("\x1b]0;title\x07", "\x9b2J", "\u202eturned", "\r", " kept\n")
     monkeypatch.setattr(toyrun, "NASTY", evil)
     events = toyrun.events(cycles=10)
-    told = [terminal_run.render(event, events[: place + 1], False) for place, event in enumerate(events)]
+    told = [render.render(event, events[: place + 1], False) for place, event in enumerate(events)]
     failed = Failed("speculative", 1, "target", "\x1b[2J", True, 0.0)
-    drawn = "".join(told) + terminal_run.render(failed, [], False)
+    drawn = "".join(told) + render.render(failed, [], False)
     assert not set(drawn) & {"\x1b", "\x07", "\x9b", "\u202e", "\r"}
     assert "⟨001B⟩]0;title⟨0007⟩" in drawn and "⟨202E⟩turned" in drawn and "kept" in drawn and "⟨001B⟩[2J" in drawn
 
@@ -212,7 +213,7 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
     monkeypatch.setattr(bench, "PROMPTS", few)
     monkeypatch.setattr(measure, "gc", SimpleNamespace(collect=lambda: None))  # this process has much to look through
     arguments = ["--family", shallow, "--tokens", "8", "--repeats", "1", "-k", "2", "3", "--no-peers"]
-    assert bench.main([*arguments, "--json", str(tmp_path / "report.json")]) == 0
+    assert terminal.main(["bench", *arguments, "--json", str(tmp_path / "report.json")]) == 0
     *table, last = capsys.readouterr().out.splitlines()
     report = json.loads(last)
     assert report == json.loads((tmp_path / "report.json").read_text())
@@ -246,7 +247,7 @@ def test_the_bench_measures_a_pair_from_folders(
         shutil.copytree(Path(shallow, name), tmp_path / name)
         shutil.copytree(EMBEDDED / "tokenizer", tmp_path / name, dirs_exist_ok=True)
     pair = ["--target", str(tmp_path / "target"), "--draft", str(tmp_path / "draft_model")]
-    assert bench.main(["--suite", "hub", *pair, "--tokens", "8", "--repeats", "1", "-k", "2"]) == 0
+    assert terminal.main(["bench", "--suite", "hub", *pair, "--tokens", "8", "--repeats", "1", "-k", "2"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert {row["drafter"] for row in report["rows"]} == {
         "draft_model",
@@ -279,7 +280,7 @@ def test_every_peer_writes_the_same_text() -> None:
 def test_what_belongs_to_another_suite_is_refused(
     arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert bench.main(arguments) == 2
+    assert terminal.main(["bench", *arguments]) == 2
     assert reason in capsys.readouterr().err
 
 
@@ -350,11 +351,11 @@ def test_the_bench_measures_the_family_that_is_named(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(bench, "load", load)
     with pytest.raises(LookupError, match="asked for tuned on cpu in None"):
-        bench.main(["--family", "tuned"])
+        terminal.main(["bench", "--family", "tuned"])
     with pytest.raises(LookupError, match=r"asked for embedded on cpu in torch\.int8"):
-        bench.main(["--dtype", "int8"])
+        terminal.main(["bench", "--dtype", "int8"])
     with pytest.raises(LookupError, match="asked for embedded on cuda"):
-        bench.main(["--suite", "methods", "--device", "cuda"])
+        terminal.main(["bench", "--suite", "methods", "--device", "cuda"])
 
 
 def test_every_suite_is_measured_and_the_long_ones_row_by_row() -> None:
@@ -394,8 +395,8 @@ def test_regret_is_told_against_the_best_other_method_of_all_places_and_of_each(
 def test_the_report_of_a_run_says_who_drafted_how_often() -> None:
     events = [replace(e, drafter="suffix") if isinstance(e, Drafted) else e for e in toyrun.events()]
     cycles, drafted = LaneStats.of(events, "speculative").cycles, sum(isinstance(e, Drafted) for e in events)
-    assert f"cycles by drafter           suffix {drafted}, nobody {cycles - drafted}" in terminal_run.report(events)
-    assert "by drafter" not in terminal_run.report(toyrun.events())
+    assert f"cycles by drafter           suffix {drafted}, nobody {cycles - drafted}" in render.report(events)
+    assert "by drafter" not in render.report(toyrun.events())
 
 
 def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: pytest.MonkeyPatch, shallow: str) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from specdec import cli, serve
+from specdec import cli
+from specdec.servers import vllm_pair as serve
 
 # Answers /health as vLLM does, with a child in its group as vLLM has. FAKE says how it goes wrong; it writes its
 # command line and both process ids into FAKE_NOTES.
@@ -88,10 +89,11 @@ def alive(process: object) -> bool:
 
 
 # Whoever runs the tests may ignore signals (a shell does for what it has in the background), and children inherit that.
-HEARING = """import runpy, signal
+HEARING = """import runpy, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-runpy.run_module("specdec.serve", run_name="__main__")
+sys.argv.insert(1, "serve")
+runpy.run_module("specdec", run_name="__main__")
 """
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from ..export import llama_cpp as export
-from ..serve import signals_as_interrupts
 from ..servers.base import ServerError
 from ..servers.connect import connect
 from ..servers.llama_cpp import LlamaCpp
+from ..servers.vllm_pair import signals_as_interrupts
 
 VARIABLE = "SPECDEC_LLAMA_SERVER"
 DRAFT: export.Numbers = "q8_0"  # of every lane: ours drafts in 8 bits, too, whatever the target holds

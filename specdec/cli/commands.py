@@ -13,6 +13,7 @@ from ..methods import EMBEDDED, ROUNDED, RULES, TUNED
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8"]
+KEY = "SPECDEC_SERVER_KEY"  # the environment's variable that holds a server's key
 
 
 def app(
@@ -196,7 +197,7 @@ def bench(
         suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, server, plain, minutes,
         dtype,
     )  # fmt: skip
-    from ..bench.__main__ import report
+    from ..bench.suites import report
 
     return report(options)
 
@@ -229,7 +230,7 @@ def serve(
     ] = [],  # noqa: B006
 ) -> int:
     """vLLM twice on one model, speculative and plain, to be watched here: until Ctrl-C, or until one dies."""
-    from ..serve import serve as run
+    from ..servers.vllm_pair import serve as run
 
     return run(target, draft, method, k, port, flags)
 

@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from ..events import Committed, Drafted, Event, Failed, Started, Verified
+from ..events import Event, Failed
 from ..expression import compiled
-from ..figures.stats import Comparison, LaneStats
 from ..json_schema import expression_of
 from ..methods import EMBEDDED, EXIT, RULES
-from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
 from ..types import SamplingParams
-from .commands import Precision
+from .commands import KEY, Precision
+from .render import as_lines, as_text
 
 DEFAULTS = SamplingParams()
-KEY = "SPECDEC_SERVER_KEY"
-ABOUT = {
-    "float32": "float32",
-    "bfloat16": "bfloat16: greedy texts may part at near-ties",
-    "int8": "int8: another target than float32's; greedy texts may part at near-ties",
-}
-# Background colours of the page's palette, always with a mark: colour is never the only sign.
-STYLES = {
-    "accepted": ("48;5;151;38;5;16", "✓"),
-    "rejected": ("48;5;216;38;5;16;9", "✗"),
-    "discarded": ("48;5;252;38;5;16;2", "·"),
-    "resampled": ("48;5;153;38;5;16;4", "↻"),
-    "bonus": ("48;5;222;38;5;16", "+1"),
-}
-# Control characters but for tabs and line ends, and what turns a line round.
-STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def run(
@@ -158,93 +139,3 @@ def text_of(path: Path) -> str:
         raise ValueError(f"the schema cannot be read: {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ValueError(f"the schema cannot be read: {path} is no UTF-8 text") from None
-
-
-def as_lines(header: Header, events: Iterable[Event]) -> list[Event]:
-    from ..traces import file as trace
-
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8")  # which is what JSON is written in
-    sys.stdout.write(header.line())
-    kept = []
-    for event in events:
-        kept.append(event)
-        sys.stdout.write(trace.line(event))
-        sys.stdout.flush()
-    return kept
-
-
-def as_text(prompt: str, events: Iterable[Event], precision: str = "") -> list[Event]:
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    sys.stdout.write(prompt)
-    kept: list[Event] = []
-    for event in events:
-        kept.append(event)
-        if getattr(event, "lane", "") == "speculative":
-            sys.stdout.write(render(event, kept, colour))
-        sys.stdout.flush()
-    print("\n\n" + report(kept, precision))
-    return kept
-
-
-def render(event: Event, before: Sequence[Event], colour: bool) -> str:
-    """A cycle's tokens once it is committed: drafts in their order, then the target's own."""
-    if isinstance(event, Failed):
-        return f"\n[{event.where}: {harmless(event.reason)}]\n"
-    if not isinstance(event, Committed):
-        return ""
-    verified = next((e for e in reversed(before) if isinstance(e, Verified) and e.lane == event.lane), None)
-    shown = AuditedCycle(None, verified, event).shown()
-    told = ((harmless(piece), status) for piece, status, _ in shown)
-    return "".join(styled(piece, status, colour) if status else piece for piece, status in told)
-
-
-def harmless(text: str) -> str:
-    """What would steer a terminal, or turn a line round, is named instead: models write it, and servers of others."""
-    return STEERING.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", text)
-
-
-def styled(piece: str, status: str, colour: bool) -> str:
-    codes, mark = STYLES[status]
-    # Discarded and rejected tokens are not part of the text: their line breaks must not break lines.
-    piece = piece or "□"  # a server does not tell which token it was
-    text = piece if status in ("accepted", "resampled", "bonus") else piece.replace("\n", "↵")
-    return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
-
-
-def report(events: Sequence[Event], precision: str = "") -> str:
-    """The figures, one a line, with their units, and what they are about. Of a server no precision is known."""
-    comparison = Comparison.of(events)
-    spec, plain = comparison.speculative, comparison.plain
-    rows = [
-        ("speculative", spec.tokens_per_second, "tokens/s", 0),
-        ("plain decoding", plain.tokens_per_second, "tokens/s", 0),
-        ("measured speed-up", comparison.measured_speedup, "×", 2),
-        ("acceptance rate α", spec.alpha, f"{spec.accepted} of {spec.judged} judged", 2),
-        ("draft acceptance rate", spec.draft_acceptance_rate, f"{spec.accepted} of {spec.drafted} drafted", 2),
-        ("block efficiency τ", spec.tau, "tokens per cycle", 2),
-        ("cost of one draft token c", comparison.draft_cost, "plain steps", 2),
-        ("cost of one verification v", comparison.verify_cost, "plain steps", 2),
-        ("accounted speed-up", comparison.accounted_speedup, "×", 2),
-        ("time per token", None if spec.seconds_per_token is None else spec.seconds_per_token * 1e3, "ms", 2),
-        ("time to first token", spec.prefill_seconds * 1e3, f"ms (plain {plain.prefill_seconds * 1e3:.1f})", 1),
-    ]
-    if peer := next((e.lane for e in events if e.lane not in ("speculative", "plain")), None):
-        rate = LaneStats.of(events, peer).tokens_per_second
-        failure = next((f"failed: {e.reason}" for e in events if isinstance(e, Failed) and e.lane == peer), "tokens/s")
-        against = rate / plain.tokens_per_second if rate and plain.tokens_per_second else None
-        rows[2:2] = [(f"{peer}, assisted", rate, failure, 0), ("  against plain decoding", against, "×", 2)]
-    lines = [
-        f"{name:<28}{'–' if value is None else f'{value:.{digits}f}'} {unit}" for name, value, unit, digits in rows
-    ]
-    started = next((e for e in events if isinstance(e, Started) and e.lane == "speculative"), None)
-    if started is not None:
-        kept = "lossless" if started.lossless else "LOSSY: the text no longer follows the target's law"
-        lines.insert(0, f"{'verification':<28}{started.rule}, {kept}")
-    if precision:
-        lines.insert(0, f"{'target in':<28}{ABOUT.get(precision, precision)}")
-    if who := Counter(e.drafter for e in events if isinstance(e, Drafted) and e.drafter):
-        drafted = ", ".join(f"{name} {count}" for name, count in who.most_common())
-        lines.append(f"{'cycles by drafter':<28}{drafted}, nobody {spec.cycles - who.total()}")
-    legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())
-    return "\n".join([*lines, "", legend])

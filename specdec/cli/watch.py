@@ -17,7 +17,8 @@ from ..servers.connect import connect, same_host
 from ..traces import file as trace
 from ..traces.file import Header
 from ..types import SamplingParams
-from .run import as_lines, harmless, KEY, render, STYLES
+from .commands import KEY
+from .render import as_lines, harmless, render, STYLES
 
 COUNTED = {
     "exact": "exact: the server's own count of each agrees with what arrived",

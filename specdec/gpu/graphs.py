@@ -19,7 +19,8 @@ from torch.torch_version import TorchVersion
 
 from ..models.matrix import add_product, linear
 from ..models.transformer import Layer, Transformer
-from .ops import Branches, operations, Sight
+from .ops import Branches, Sight
+from .trial import operations
 
 SMALLEST = 256  # of the buckets; each is twice the one before
 ALIGNED = 64  # the last bucket, too: with an odd length attention's kernels are slower ones

@@ -7,7 +7,6 @@ a row. It may be applied before a product, or after it: then the `stream` whose 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import torch
@@ -15,8 +14,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..models.transformer import apply_rope, Floor, Layer, rms_normalise, Transformer
-
-SWITCH = "SPECDEC_TRITON"  # 0: without its kernels
 
 
 @dataclass(frozen=True)
@@ -129,19 +126,3 @@ class Operations:
         if isinstance(self.floor, float):
             return (squares.mean(-1, keepdim=True) + self.floor).rsqrt()
         return (squares.sum(-1, keepdim=True) + self.floor**2).rsqrt()
-
-
-def operations(model: Transformer) -> Operations:
-    """Triton's kernels where they run and give these numbers, else torch's, with the reason."""
-    if torch.device(model.device).type != "cuda":
-        return Operations.of(model, "there is no CUDA device")
-    if os.environ.get(SWITCH) == "0":
-        return Operations.of(model, f"{SWITCH} is 0")
-    try:
-        from .kernels import Kernels
-        from .trial import unfit
-    except ImportError:
-        return Operations.of(model, "Triton is not installed")
-    kernels = Kernels.of(model)
-    reason = unfit(kernels, model)
-    return Operations.of(model, reason) if reason else kernels

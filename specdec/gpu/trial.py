@@ -5,16 +5,34 @@ A GPU may be too small for them, or the machine may lack the compiler that Trito
 
 from __future__ import annotations
 
+import os
+
 import torch
 from torch import Tensor
 
 from ..models.transformer import Layer, Transformer
 from .ops import Operations
 
+SWITCH = "SPECDEC_TRITON"  # 0: without its kernels
 LIMITS = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # of `difference`
 ROWS = (1, 5, 17)  # a step, the check of four drafts, and of sixteen
 CAPACITY = 512
 _found: dict[tuple[object, ...], str] = {}
+
+
+def operations(model: Transformer) -> Operations:
+    """Triton's kernels where they run and give these numbers, else torch's, with the reason."""
+    if torch.device(model.device).type != "cuda":
+        return Operations.of(model, "there is no CUDA device")
+    if os.environ.get(SWITCH) == "0":
+        return Operations.of(model, f"{SWITCH} is 0")
+    try:
+        from .kernels import Kernels
+    except ImportError:
+        return Operations.of(model, "Triton is not installed")
+    kernels = Kernels.of(model)
+    reason = unfit(kernels, model)
+    return Operations.of(model, reason) if reason else kernels
 
 
 def unfit(kernels: Operations, model: Transformer) -> str:

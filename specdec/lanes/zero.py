@@ -26,7 +26,7 @@ import torch
 
 from ..families import presets, zoo
 from ..figures import machine
-from ..gpu.ops import SWITCH
+from ..gpu.trial import SWITCH
 from ..methods import adapted, AUTO, DEFAULT
 from ..types import SamplingParams
 from .probe import DEPTHS, ROUNDS, TOKENS

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from jinja2 import Environment
 
 from ..events import Failed, Position
 from .cycle import cycles, is_unnamed
-from .file import Trace
+
+if TYPE_CHECKING:
+    from .file import Trace  # which draws itself in a notebook
 
 # The colours and marks of the page; the mark stands beside the colour for whoever does not see it.
 STATES = {

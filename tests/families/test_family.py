@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 import pytest
 import torch
 
-from specdec.bench import __main__ as bench
+from specdec.bench import suites as bench
 from specdec.bench.options import Options
 from specdec.bench.prompts import PROMPTS
 from specdec.cli.commands import Precision

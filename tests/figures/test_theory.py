@@ -9,7 +9,6 @@ from typing import Any
 
 import nodejs
 import pytest
-import roofline
 import toyrun
 
 from specdec.figures import theory
@@ -17,6 +16,7 @@ from specdec.figures.stats import Comparison
 from specdec.figures.theory import best_k, break_even, expected_accepted, expected_tokens, speedup
 from specdec.traces.file import Trace
 from specdec.ui.text import strings
+from tools import roofline
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 HARDWARE = json.loads((ASSETS / "hardware.json").read_text(encoding="utf-8"))

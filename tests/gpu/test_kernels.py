@@ -16,8 +16,8 @@ from apart import process
 from kernelcases import Case
 from test_models import FAMILIES, reference, TEXT
 
-from specdec.gpu import launches, ops, trial
-from specdec.gpu.ops import Operations, operations
+from specdec.gpu import launches, trial
+from specdec.gpu.ops import Operations
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
@@ -212,10 +212,10 @@ def test_a_model_in_float64_is_left_to_torch() -> None:
 
 def test_torch_is_taken_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     model = launches.hollow(CONFIGS["qwen3"], torch.float32)
-    assert operations(model).reason == "there is no CUDA device"
+    assert trial.operations(model).reason == "there is no CUDA device"
     model.device = "cuda"
-    monkeypatch.setenv(ops.SWITCH, "0")
-    assert operations(model).reason == "SPECDEC_TRITON is 0"
-    monkeypatch.delenv(ops.SWITCH)
+    monkeypatch.setenv(trial.SWITCH, "0")
+    assert trial.operations(model).reason == "SPECDEC_TRITON is 0"
+    monkeypatch.delenv(trial.SWITCH)
     monkeypatch.setitem(sys.modules, "specdec.gpu.kernels", None)
-    assert operations(model).reason == "Triton is not installed" and type(operations(model)) is Operations
+    assert trial.operations(model).reason == "Triton is not installed" and type(trial.operations(model)) is Operations

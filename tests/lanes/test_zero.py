@@ -23,7 +23,7 @@ import toyrun
 
 from specdec.events import Committed, Finished
 from specdec.families import zoo
-from specdec.gpu.ops import SWITCH
+from specdec.gpu.trial import SWITCH
 from specdec.lanes import race
 from specdec.lanes.worker import NoGPU, Worker, WorkerDied
 from specdec.traces.file import Trace

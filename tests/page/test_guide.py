@@ -10,7 +10,6 @@ from datetime import date, timedelta
 
 import nodejs
 import pytest
-import roofline
 
 from specdec.figures import theory
 from specdec.ui import link, sources
@@ -19,6 +18,7 @@ from specdec.ui.components.drawn import lean
 from specdec.ui.components.guide import guide
 from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, speaking, strings, TEXT
+from tools import roofline
 
 HARDWARE = json.loads((ASSETS / "hardware.json").read_text(encoding="utf-8"))
 MACHINES = {

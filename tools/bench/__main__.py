@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from specdec.bench.__main__ import measured
+from specdec.bench.suites import measured
 
 from ..options import run
 from . import batch, gpu, page, serving, shapes, visitors

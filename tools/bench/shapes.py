@@ -29,7 +29,6 @@ from specdec.drafters import Eagle3Head
 from specdec.drafters.eagle3 import default_taps
 from specdec.engine import Task
 from specdec.events import Finished
-from specdec.figures import theory
 from specdec.figures.stats import interval, LaneStats, middle
 from specdec.gpu import lane
 from specdec.gpu.accept import ratio, synthetic
@@ -43,6 +42,7 @@ from specdec.models.view import TargetView
 from specdec.paths import ASSETS
 from specdec.types import SamplingParams
 
+from .. import roofline
 from . import library
 from .options import Options
 
@@ -271,7 +271,7 @@ def row(case: Case, plain: Case, draft: Draft, target: Transformer) -> dict[str,
     tau = sum(run.tokens - run.first for run in runs) / sum(run.cycles for run in runs)
     drafted, judged = sum(run.drafted for run in runs), sum(run.judged for run in runs)
     passes = [seconds for run in runs for seconds in (run.verify_seconds or run.step_seconds)]
-    roof = roofline(draft, target, case.k, case.context)
+    roof = seconds_at_peak(draft, target, case.k, case.context)
     token = median(run.seconds_per_token or math.inf for run in runs)
     return {
         "pair": case.pair,
@@ -303,14 +303,14 @@ def max_of(runs: Iterable[LaneStats]) -> float:
     return max(run.seconds_per_token or 0.0 for run in runs)
 
 
-def roofline(draft: Draft, target: Transformer, k: int, context: int) -> float | None:
+def seconds_at_peak(draft: Draft, target: Transformer, k: int, context: int) -> float | None:
     """Seconds of one cycle at the machine's peak figures; None for a GPU that `assets/hardware.json` does not know."""
     machines = json.loads(HARDWARE.read_text(encoding="utf-8"))["machines"]
     name = torch.cuda.get_device_name(0) if target.device.startswith("cuda") else "cpu"
     known = next((m for m in machines if m["id"] in name.lower().replace(" ", "")), None)
     if known is None:
         return None
-    peak = theory.Machine(known["tflops"] * 1e12, known["gbps"] * 1e9, known["mib"] * 2**20)
+    peak = roofline.Machine(known["tflops"] * 1e12, known["gbps"] * 1e9, known["mib"] * 2**20)
     bits = 8 * target.dtype.itemsize
 
     def weights(model: Transformer) -> int:
@@ -318,8 +318,8 @@ def roofline(draft: Draft, target: Transformer, k: int, context: int) -> float |
         return model.parameters - (0 if model.config.tie_word_embeddings else model.embedding.numel())
 
     def seconds(read: int, model: Transformer, rows: int) -> float:
-        shape = theory.Model(read, read, len(model.layers), model.heads, model.kv_heads, model.head_dim)
-        return theory.pass_seconds(peak, shape, bits, 1, rows, context)
+        shape = roofline.Model(read, read, len(model.layers), model.heads, model.kv_heads, model.head_dim)
+        return roofline.pass_seconds(peak, shape, bits, 1, rows, context)
 
     check = seconds(weights(target), target, k + 1)
     if isinstance(draft, Eagle3Head):  # the first step also fuses features

@@ -177,7 +177,7 @@ def check_ports(port: int) -> None:
 
 def embedded(folder: Path, draft: str | None, method: str | None) -> tuple[str, str | None]:
     """The embedded family, exported: its target, and what drafts by `method` (draft_model by default)."""
-    from .export import vllm
+    from ..export import vllm
 
     if draft:
         raise ValueError("--draft belongs to a --target")
@@ -264,13 +264,3 @@ def signals_as_interrupts() -> Iterator[None]:
 
 def tell(sentence: str) -> None:
     print("specdec:", sentence, file=sys.stderr, flush=True)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    from .cli import main as command_line
-
-    return command_line(["serve", *(sys.argv[1:] if arguments is None else arguments)])
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
