@@ -128,10 +128,37 @@ def test_what_can_go_stale_stands_in_one_file_with_its_day_and_sources() -> None
     assert [one["id"] for one in listed["systems"]] == list(practice["notes"])
     assert {one["draft"] for one in listed["defaults"]} == set(practice["draft"])
     assert {one["keep"] for one in listed["defaults"]} == set(practice["keep"])
+    assert [one["note"] for one in listed["defaults"] if "note" in one] == list(practice["default_notes"])
     for one in listed["systems"]:
         assert set(re.findall(r"{(\w+)}", practice["notes"][one["id"]])) == set(one["values"]), one["id"]
     for name, checked, links in sources.entries():
         assert checked <= date.today() and links and all(link.startswith("https://") for link in links), name
+
+
+SGLANG = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
+
+
+def test_sglang_is_given_all_three_numbers_or_none() -> None:
+    """Steps alone end in a TypeError (sglang pull request 34361)."""
+    root = ASSETS.parent
+    pages = [ASSETS / "sources.json", root / "README.md", *(root / "docs").rglob("*.md"), *TEXT.rglob("*.*")]
+    pages += [*(root / "specdec").rglob("*.py"), *(root / "docs").rglob("*.py")]
+    commands = [
+        line
+        for page in pages
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if "--speculative-algorithm" in line
+    ]
+    assert commands
+    for command in commands:
+        assert sum(name in command for name in SGLANG) in (0, 3), command
+
+
+def test_a_greedy_draft_may_keep_more_than_the_rule_of_the_papers() -> None:
+    p, q = (0.9, 0.1), (0.51, 0.49)
+    ratio, greedy = sum(map(min, p, q)), p[q.index(max(q))]
+    told = f"with p = (.9, .1) and q = (.51, .49) it keeps {ratio:.2f}, a greedy draft {greedy:.2f}"
+    assert told.replace("0.", ".") in WORDS["practice"]["defaults_lead"]
 
 
 def test_what_was_not_checked_for_long_is_listed() -> None:
@@ -147,7 +174,9 @@ def test_the_class_link_is_one_that_the_page_can_follow() -> None:
     assert trouble == "" and settings == asked
 
 
-@pytest.mark.parametrize("name", ["assistant_tokenizer", "prompt_lookup_num_tokens", "assistant_early_exit"])
+@pytest.mark.parametrize(
+    "name", ["assistant_ensemble_weight", "assistant_tokenizer", "prompt_lookup_num_tokens", "assistant_early_exit"]
+)
 def test_options_of_transformers_exist(name: str) -> None:
     from transformers import GenerationConfig
     from transformers.generation import utils
@@ -158,7 +187,8 @@ def test_options_of_transformers_exist(name: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_pages_own_assets_are_small(language: str) -> None:
-    """As they are sent: scripts without comments, words as JSON without its line breaks, all of it compressed.
+    """As they are sent: scripts and styles without comments and indentation, words as JSON without its line breaks,
+    all of it compressed.
 
     A class has pages of its own. The engine's sentences stay with the engine: a visitor is sent one of them.
     """
@@ -171,7 +201,7 @@ def test_the_pages_own_assets_are_small(language: str) -> None:
     ]
     sent = [json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode() for part in words]
     texts = {path: path.read_text(encoding="utf-8") for path in files}
-    sent += [(lean(text) if path.suffix == ".js" else text).encode() for path, text in texts.items()]
+    sent += [(lean(text) if path.suffix in (".js", ".css") else text).encode() for path, text in texts.items()]
     assert len(gzip.compress(b"".join(sent), 6)) <= LIMIT
 
 
