@@ -20,7 +20,7 @@ import toyrun
 
 from specdec import cli as terminal
 from specdec.bench import __main__ as bench
-from specdec.bench import measure, peers, prompts
+from specdec.bench import measure, peers, prompts, tables
 from specdec.bench.options import LONG, Options, SUITES
 from specdec.events import Drafted, Failed, Finished, from_dict
 from specdec.families.zoo import EMBEDDED, load
@@ -383,6 +383,12 @@ def test_headlines_leave_looping_rows_out() -> None:
     rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
     assert bench.headline(rows, 0.0) == {"speedup": 2.5, "domains": {"story": 2.0, "code": 3.0}, "looping": ["facts"]}
     assert bench.headline(rows[2:], 0.0)["speedup"] is None
+
+
+def test_where_auto_is_ahead_no_minus_is_told() -> None:
+    told = {"all": {"best": "suffix", "regret": 0.02}, "code, T = 0.0": {"best": "prompt_lookup", "regret": -0.17}}
+    said = tables.regret({"regret": told})
+    assert "2% behind `suffix`" in said and "code, T = 0.0: 17% ahead of `prompt_lookup`." in said
 
 
 def test_regret_is_told_against_the_best_other_method_of_all_places_and_of_each() -> None:

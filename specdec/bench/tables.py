@@ -152,8 +152,11 @@ def methods(report: Any) -> str:
 
 
 def regret(report: Any) -> str:
-    """How far `auto` stays behind the best single method, over all prompts and by place; a minus where it is ahead."""
-    told = {place: f"{one['regret']:.0%} behind `{one['best']}`" for place, one in report["regret"].items()}
+    """How far `auto` stays behind the best single method or ahead of it, over all prompts and by place."""
+    told = {
+        place: f"{abs(one['regret']):.0%} {'ahead of' if one['regret'] < 0 else 'behind'} `{one['best']}`"
+        for place, one in report["regret"].items()
+    }
     overall, by_place = told.pop("all"), "; ".join(f"{place}: {one}" for place, one in told.items())
     return f"- `auto` over all prompts: {overall}, the best single method. By place, in hindsight: {by_place}."
 
