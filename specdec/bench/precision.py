@@ -184,7 +184,7 @@ def ratio(runs: Sequence[Measured]) -> float:
 
 
 def over_plain(runs: Sequence[Measured], plain: Sequence[Measured]) -> dict[str, Any]:
-    """What drafting did to each text: its rate over that of the same text and seed without drafts, minutes apart."""
+    """What drafting did to each text: its rate over that of the same text, seed and minutes without drafts."""
     ratios: dict[int, list[float]] = {}
     for one, other in zip(runs, plain, strict=True):
         ratios.setdefault(one.prompt, []).append(one.written.rate / other.written.rate)
