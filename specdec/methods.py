@@ -116,7 +116,9 @@ EAGLE3 = Method(
 )  # fmt: skip
 BLOCK = Method(
     "block", "drafters.block.BlockDrafter", ("view", "part", "capacity"), "drafters.block.BlockHead", "block",
-    card=Card({"Chen et al. 2026": "https://arxiv.org/abs/2602.06036"}),
+    card=Card(
+        {"Chen et al. 2026": "https://arxiv.org/abs/2602.06036", "DSpark": "https://arxiv.org/abs/2607.05147"}
+    ),
 )  # fmt: skip
 MTP = Method(
     "mtp", "drafters.mtp.MTPDrafter", ("view", "part", "capacity"), "drafters.mtp.MTPHead", "mtp",

@@ -119,10 +119,11 @@ class Proposal:
     """The draft of one cycle: a tree of tokens (a chain is a tree without siblings).
 
     `parents[i]` is the node that token i follows, -1 for the last committed token; parents come before
-    their children. `probs[i]` is the law token i was really drawn from, after every warp; None says that
-    each token was chosen outright (a point mass). `seconds[i]` is the time that drafting token i took,
-    where the drafter knows it. `own[i]` are the drafter's own pieces that token i lies over, where it has another
-    tokenizer and cut the text otherwise. `drafter` names who drafted, where that is chosen anew in every cycle.
+    their children. `probs[i]` is the distribution token i was really drawn from, after temperature, top-k and
+    top-p; None says that each token was chosen outright (a point mass). `seconds[i]` is the time that
+    drafting token i took, where the drafter knows it. `own[i]` are the drafter's own pieces that token i lies over,
+    where it has another tokenizer and cut the text otherwise. `drafter` names who drafted, where that is chosen anew
+    in every cycle.
     """
 
     tokens: tuple[int, ...] = ()

@@ -30,6 +30,7 @@ from specdec.figures.stats import LaneStats
 from specdec.lanes import race as races
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
+from tools.bench import tables
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -376,6 +377,12 @@ def test_headlines_leave_looping_rows_out() -> None:
     rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
     assert bench.headline(rows, 0.0) == {"speedup": 2.5, "domains": {"story": 2.0, "code": 3.0}, "looping": ["facts"]}
     assert bench.headline(rows[2:], 0.0)["speedup"] is None
+
+
+def test_where_auto_is_ahead_no_minus_is_told() -> None:
+    told = {"all": {"best": "suffix", "regret": 0.02}, "code, T = 0.0": {"best": "prompt_lookup", "regret": -0.17}}
+    said = tables.regret({"regret": told})
+    assert "2% behind `suffix`" in said and "code, T = 0.0: 17% ahead of `prompt_lookup`." in said
 
 
 def test_regret_is_told_against_the_best_other_method_of_all_places_and_of_each() -> None:

@@ -130,11 +130,11 @@ def side_by_side(
         best = [lane for lane in lanes if lane is fastest[kind_of(lane)]]
     seeds = range(1, 1 + options.repeats)  # others than that which chose K, and would flatter what it chose
     found = measure(write, best, prompts, temperature, options.tokens, seeds, f"{domain}, T = {temperature}")
-    plain = {(one.engine, one.precision): texts(found[one]) for one in best if one.method == PLAIN}
+    plain = {(one.engine, one.precision): found[one] for one in best if one.method == PLAIN}
     for lane in best:
-        runs = found[lane]
-        beside = plain[lane.engine, lane.precision]
-        same = sum(text == beside[prompt] for prompt, text in texts(runs).items())
+        runs, beside = found[lane], plain[lane.engine, lane.precision]
+        written = texts(beside)
+        same = sum(text == written[prompt] for prompt, text in texts(runs).items())
         yield {
             "engine": lane.engine,
             "precision": lane.precision,
@@ -147,6 +147,7 @@ def side_by_side(
             "ratio_interval": interval(one.written.rate / one.base for one in runs),
             "tau": middle(one.written.tau for one in runs),
             "same_text": [same, len(prompts)] if temperature == 0.0 else None,
+            **({} if lane.method == PLAIN else over_plain(runs, beside)),
         }
 
 
@@ -180,6 +181,19 @@ def kind_of(lane: Lane) -> tuple[str, str, str]:
 
 def ratio(runs: Sequence[Measured]) -> float:
     return median(one.written.rate / one.base for one in runs)
+
+
+def over_plain(runs: Sequence[Measured], plain: Sequence[Measured]) -> dict[str, Any]:
+    """What drafting did to each text: its rate over that of the same text, seed and minutes without drafts."""
+    ratios: dict[int, list[float]] = {}
+    for one, other in zip(runs, plain, strict=True):
+        ratios.setdefault(one.prompt, []).append(one.written.rate / other.written.rate)
+    every = [ratio for of_prompt in ratios.values() for ratio in of_prompt]
+    return {
+        "over_plain": round(median(every), 4),
+        "over_plain_interval": interval(every),
+        "faster_than_plain": [sum(median(of_prompt) > 1.0 for of_prompt in ratios.values()), len(ratios)],
+    }
 
 
 def texts(runs: Sequence[Measured]) -> dict[int, tuple[int, ...]]:

@@ -22,7 +22,7 @@ from ..types import Costs, Proposal, SamplingParams
 from .base import ChainDrafter, Drafter
 from .stop import Rate, Share, Stop
 
-IDLE = 0.97  # of evidence, a cycle: who was not asked for long may have become better
+IDLE = 0.97  # of evidence, a cycle: one not used for a while may have become better
 PRIOR, WEIGHT = 0.75, 1.0  # a model's acceptance before anything was seen, and how many tokens' evidence that is
 COPIED = 2.0  # how many tokens' evidence the prior of a copy is; its length tells its share
 DOUBT = 0.5  # standard errors of benefit, for drafts that cost something to try

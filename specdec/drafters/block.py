@@ -3,7 +3,8 @@
 The pass is DFlash's (Chen et al. 2026, arXiv 2602.06036), block diffusion in a single step: a few layers, whose keys
 and values of the text are projections of the target's own states, denoise all slots at once. So a draft costs a pass,
 however long it is. But its slots do not know each other's tokens. What they miss most is the token before: a table of
-pairs, of low rank, adds what that one says to a slot's logits, as in DSpark. Slots are drawn in order, each from the
+pairs, of low rank, adds what that one says to a slot's logits, as in DSpark
+(arXiv 2607.05147). Slots are drawn in order, each from the
 law after its correction; that very law is what is reported.
 """
 

@@ -1,7 +1,7 @@
-"""Suffix decoding: guess what most often followed the longest words that the text repeats.
+"""Suffix decoding: guess what most often followed the longest ending of the text that occurred before.
 
 Needs no model. Where prompt lookup copies after three tokens, this looks back as far as the text agrees with itself,
-and drafts the further the more agrees: long copies in edits and loops, none after a chance repetition.
+and the longer the match, the longer the copy: long ones in edits and loops, none after a chance repetition.
 Oliaro et al. 2024, arXiv 2411.04975.
 """
 

@@ -220,7 +220,7 @@ class Comparison:
 
     @property
     def accounted_speedup(self) -> float | None:
-        """Whether the account closes, from this run's own acceptance by position, costs and overhead."""
+        """What this run's own acceptance by position, costs and overhead add up to."""
         return account([self])
 
 

@@ -87,7 +87,7 @@ GRAMMAR_MISTAKES = {
         ),
         GrammarMistake(
             "grammar_not_rolled_back", "Leave the grammar at the end of a rejected draft",
-            "matchers that walk along the draft", guide=NotRolledBack,
+            "grammar matchers that advance with each draft", guide=NotRolledBack,
         ),
     )
 }  # fmt: skip

@@ -28,7 +28,7 @@ STATES = {
 }
 COUNTED = {  # how the cycles of a server are known
     "exact": "; its cycles are exact",
-    "merged": "; its cycles were set apart by its own list",
+    "merged": "; its cycles were separated afterwards by its own list",
     "totals": "; it tells sums only, and what arrived together counts as one cycle",
 }
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")  # unseen, or turning the line

@@ -17,7 +17,8 @@ DAYS = 30
 
 
 def sources() -> dict[str, list[dict[str, Any]]]:
-    """By kind: `systems`, how each is switched on; `defaults`, what each does while sampling if nothing is set."""
+    """By kind: `systems`, how each is switched on; `defaults`, what each does while sampling if nothing is set;
+    `beside`, what was measured elsewhere."""
     return read_json(ASSETS / "sources.json")  # type: ignore[no-any-return]
 
 

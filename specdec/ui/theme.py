@@ -10,6 +10,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from .api import has_mcp
 from .classroom import Classroom, Room
+from .components.drawn import lean
 from .first import First
 from .kept import Kept
 from .language import Greeter
@@ -114,6 +115,10 @@ def theme() -> gr.themes.Base:
     )
 
 
+def styles(name: str) -> str:
+    return lean((PAGE / f"{name}.css").read_text(encoding="utf-8"))
+
+
 def launch_settings(room: Room | None = None) -> dict[str, Any]:
     """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere.
 
@@ -122,7 +127,7 @@ def launch_settings(room: Room | None = None) -> dict[str, Any]:
     return {
         "theme": theme(),
         "head": f"<style>{(PAGE / 'shared/root.css').read_text(encoding='utf-8')}</style>",
-        "css_paths": [PAGE / f"{name}.css" for name in (*STYLES, *(CLASS if room else ()))],
+        "css": "".join(styles(name) for name in (*STYLES, *(CLASS if room else ()))),
         "run_history": False,
         "show_error": False,
         "enable_monitoring": False,

@@ -18,6 +18,7 @@ from specdec.bench import llama_cpp, precision
 from specdec.bench.journal import Journal
 from specdec.bench.options import Options
 from specdec.bench.precision import DEFAULT, Lane, OURS, PLAIN, Written
+from specdec.bench.prompts import PROMPTS
 from specdec.servers.base import ServerError
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
@@ -60,6 +61,21 @@ def test_a_lane_is_told_at_its_best_k_as_a_ratio_to_its_neighbours() -> None:
         assert row["tokens_per_second"] < 0.98 * 100 * row["ratio"]  # the machine grew slower; the ratio did not
 
 
+def test_a_drafting_lane_is_held_against_its_plain_lane_text_by_text() -> None:
+    """Fast texts and slow ones: only the ratio of the same text says what drafting did to it."""
+
+    def written(lane: Lane, prompt: str, params: SamplingParams) -> Written:
+        slow = prompt == PROMPTS["story"][0]  # the only text that drafting slows down
+        pace = (100.0 if slow else 300.0) * FASTER[lane.precision]
+        return Written((1,), pace * (1.0 if lane.method == PLAIN else 0.5 if slow else 1.2))
+
+    found = [row for row in rows(written) if row["method"] != PLAIN]
+    for row in found:
+        assert row["over_plain"] == pytest.approx(1.2) and row["over_plain_interval"] == pytest.approx([1.2, 1.2])
+        assert row["faster_than_plain"] == [5, 6]
+    assert len(found) == 3 and all("over_plain" not in row for row in rows(written) if row["method"] == PLAIN)
+
+
 def test_the_rounds_that_choose_k_have_other_seeds_than_those_that_report() -> None:
     machine = Machine()
     rows(machine, 0.8)
@@ -88,7 +104,7 @@ def test_the_table_names_the_best_way_to_draft(tmp_path: Path) -> None:
         "law_moved": {"int8": 0.0123}, "llama_cpp": None, "machine": {"cpu": "a CPU", "cores": 2},
         "provenance": {"measured": "2026-11-23T00:00:00", "commit": "abc"},
     }  # fmt: skip
-    assert "| int8 | specdec | 2.00 → 3.00 (`draft_model`, 3) | 0.012 |" in table(report)
+    assert "| int8 | specdec | 2.00 → 3.00, +50% (`draft_model`, 3) | 0.012 |" in table(report)
     assert table(report).endswith("a CPU, 2 cores, 2026-11-23, commit abc.")
 
 

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from specdec.cli import main
 from specdec.ui import classroom
 from specdec.ui.classroom import address, Classroom, invitation, reachable, Room
-from specdec.ui.theme import launch_settings
+from specdec.ui.theme import launch_settings, styles
 
 RUN, OTHER = "0123456789abcdef", "fedcba9876543210"
 ME, YOU = "a" * 32, "b" * 32
@@ -332,7 +332,8 @@ def test_without_a_class_there_is_none():
         return [one.cls for one in launch_settings(*room)["app_kwargs"]["middleware"]]
 
     assert Classroom not in stack() and stack(Room("here")) == [*stack(), Classroom]
-    assert not any("class" in str(path.name) or "teacher" in path.name for path in launch_settings()["css_paths"])
+    teacher = styles("class/teacher")
+    assert teacher not in launch_settings()["css"] and teacher in launch_settings(Room("here"))["css"]
 
 
 @pytest.mark.parametrize(

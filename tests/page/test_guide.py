@@ -88,11 +88,16 @@ def test_what_a_batch_does_is_what_the_memory_wall_gives(language: str) -> None:
 
 
 def test_the_price_of_a_check_is_the_measured_one() -> None:
-    rows = json.loads((ASSETS / "results" / "embedded.json").read_text(encoding="utf-8"))["rows"]
-    costs = [row["verify_cost"] for row in rows if row["verify_cost"] is not None]
-    low, high = f"{min(costs):.1f}", f"{max(costs):.0f}"
-    assert f"a check costs {low} to {high} plain steps" in (TEXT / "en" / "reading.md").read_text(encoding="utf-8")
-    assert f"一次验证相当于 {low} 到 {high} 个普通步" in (TEXT / "zh" / "reading.md").read_text(encoding="utf-8")
+    def costs(name: str, kind: str) -> list[float]:
+        rows = json.loads((ASSETS / "results" / f"{name}.json").read_text(encoding="utf-8"))[kind]
+        return [row["verify_cost"] for row in rows if row["verify_cost"] is not None]
+
+    one, many = [*costs("embedded", "rows"), *costs("methods", "rows")], costs("batch", "points")
+    low, high, most = f"{min(one):.1f}", f"{max(one):.1f}", f"{max(many):.1f}"
+    said = f"a check costs {low} to {high} plain steps, and with 32 texts at once up to {most}"
+    assert said in " ".join((TEXT / "en" / "reading.md").read_text(encoding="utf-8").split())
+    said = f"一次验证相当于 {low} 到 {high} 个普通步，同时写 32 段文本时最多 {most} 个"
+    assert said in (TEXT / "zh" / "reading.md").read_text(encoding="utf-8").replace("\n", "")
 
 
 def test_the_shortcut_writes_what_is_said() -> None:
@@ -129,10 +134,37 @@ def test_what_can_go_stale_stands_in_one_file_with_its_day_and_sources() -> None
     assert [one["id"] for one in listed["systems"]] == list(practice["notes"])
     assert {one["draft"] for one in listed["defaults"]} == set(practice["draft"])
     assert {one["keep"] for one in listed["defaults"]} == set(practice["keep"])
+    assert [one["note"] for one in listed["defaults"] if "note" in one] == list(practice["default_notes"])
     for one in listed["systems"]:
         assert set(re.findall(r"{(\w+)}", practice["notes"][one["id"]])) == set(one["values"]), one["id"]
     for name, checked, links in sources.entries():
         assert checked <= date.today() and links and all(link.startswith("https://") for link in links), name
+
+
+SGLANG = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
+
+
+def test_sglang_is_given_all_three_numbers_or_none() -> None:
+    """Steps alone end in a TypeError (sglang pull request 34361)."""
+    root = ASSETS.parent
+    pages = [ASSETS / "sources.json", root / "README.md", *(root / "docs").rglob("*.md"), *TEXT.rglob("*.*")]
+    pages += [*(root / "specdec").rglob("*.py"), *(root / "docs").rglob("*.py")]
+    commands = [
+        line
+        for page in pages
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if "--speculative-algorithm" in line
+    ]
+    assert commands
+    for command in commands:
+        assert sum(name in command for name in SGLANG) in (0, 3), command
+
+
+def test_a_greedy_draft_may_keep_more_than_the_rule_of_the_papers() -> None:
+    p, q = (0.9, 0.1), (0.51, 0.49)
+    ratio, greedy = sum(map(min, p, q)), p[q.index(max(q))]
+    told = f"with p = (.9, .1) and q = (.51, .49) it keeps {ratio:.2f}, a greedy draft {greedy:.2f}"
+    assert told.replace("0.", ".") in WORDS["practice"]["defaults_lead"]
 
 
 def test_what_was_not_checked_for_long_is_listed() -> None:
@@ -148,7 +180,9 @@ def test_the_class_link_is_one_that_the_page_can_follow() -> None:
     assert trouble == "" and settings == asked
 
 
-@pytest.mark.parametrize("name", ["assistant_tokenizer", "prompt_lookup_num_tokens", "assistant_early_exit"])
+@pytest.mark.parametrize(
+    "name", ["assistant_ensemble_weight", "assistant_tokenizer", "prompt_lookup_num_tokens", "assistant_early_exit"]
+)
 def test_options_of_transformers_exist(name: str) -> None:
     from transformers import GenerationConfig
     from transformers.generation import utils
@@ -159,7 +193,8 @@ def test_options_of_transformers_exist(name: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_pages_own_assets_are_small(language: str) -> None:
-    """As they are sent: scripts without comments, words as JSON without its line breaks, all of it compressed.
+    """As they are sent: scripts and styles without comments and indentation, words as JSON without its line breaks,
+    all of it compressed.
 
     A class has pages of its own. The engine's sentences stay with the engine: a visitor is sent one of them.
     """
@@ -172,7 +207,7 @@ def test_the_pages_own_assets_are_small(language: str) -> None:
     ]
     sent = [json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode() for part in words]
     texts = {path: path.read_text(encoding="utf-8") for path in files}
-    sent += [(lean(text) if path.suffix == ".js" else text).encode() for path, text in texts.items()]
+    sent += [(lean(text) if path.suffix in (".js", ".css") else text).encode() for path, text in texts.items()]
     assert len(gzip.compress(b"".join(sent), 6)) <= LIMIT
 
 

@@ -370,6 +370,14 @@ def test_a_script_brings_the_files_that_it_requires():
         assert drawn.lean(source) in whole and source.count("\n") <= 400 and source.startswith("// @ts-check")
 
 
+def test_what_is_sent_of_a_file_is_all_but_comments_and_indentation():
+    source = "  /* of a\n   * rule */\n.a {\n  color: red; /* stays */\n}\n"
+    assert drawn.lean(source) == ".a {\ncolor: red; /* stays */\n}\n"
+    for path in text.PAGE.rglob("*.js"):  # a template literal over several lines would lose its own indentation
+        for line in drawn.lean(path.read_text(encoding="utf-8")).splitlines():
+            assert re.sub(r"/\*.*?\*/|// .*", "", line).count("`") % 2 == 0, f"{path.name}: {line}"
+
+
 def test_no_script_is_longer_than_a_reader_bears():
     long = {
         path.name: n for path in text.PAGE.rglob("*.js") if (n := path.read_text(encoding="utf-8").count("\n")) > 400
@@ -404,7 +412,8 @@ def test_every_string_that_the_theory_page_asks_for_exists():
         assert said <= words[group].keys() | words["memory"].keys() | words["break_even"].keys(), letter
     markup = (text.PAGE / "theory/theory.html").read_text(encoding="utf-8")
     assert words["labels"].keys() <= set(re.findall(r'data-part="(\w+)"', markup))
-    answers = re.search(r"const ANSWERS = {(.*?)\n  };", script, re.DOTALL)[1]
+    claims = (text.PAGE / "theory/claims.js").read_text(encoding="utf-8")
+    answers = re.search(r"const ANSWERS = {(.*?)\n  };", claims, re.DOTALL)[1]
     assert set(re.findall(r"^    (\w+): \(\)", answers, re.MULTILINE)) == words["claims"]["list"].keys()
 
 

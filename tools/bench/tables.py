@@ -152,8 +152,11 @@ def methods(report: Any) -> str:
 
 
 def regret(report: Any) -> str:
-    """How far `auto` stays behind the best single method, over all prompts and by place; a minus where it is ahead."""
-    told = {place: f"{one['regret']:.0%} behind `{one['best']}`" for place, one in report["regret"].items()}
+    """How far `auto` stays behind the best single method or ahead of it, over all prompts and by place."""
+    told = {
+        place: f"{abs(one['regret']):.0%} {'ahead of' if one['regret'] < 0 else 'behind'} `{one['best']}`"
+        for place, one in report["regret"].items()
+    }
     overall, by_place = told.pop("all"), "; ".join(f"{place}: {one}" for place, one in told.items())
     return f"- `auto` over all prompts: {overall}, the best single method. By place, in hindsight: {by_place}."
 
@@ -223,7 +226,7 @@ def batch(report: Any) -> str:
 def precision(report: Any) -> str:
     """A line an engine and precision: plain, then with drafts, over our plain decoding in float32; by place."""
     rows, places = report["rows"], places_of(report["rows"])
-    head = ["weights", "engine", *(f"{domain}, T = {temperature:g}" for temperature, domain in places), "law moved"]
+    head = ["weights", "engine", *(f"{domain}, T = {temperature:g}" for temperature, domain in places), "shift"]
     table = [line(head), line("---" for _ in head)]
     for engine, bits in dict.fromkeys((row["engine"], row["precision"]) for row in rows):
         cells = []
@@ -235,7 +238,8 @@ def precision(report: Any) -> str:
             ]
             plain = next(r for r in here if r["method"] == "plain")
             best = max((r for r in here if r["method"] != "plain"), key=lambda r: r["ratio"])
-            cells.append(f"{plain['ratio']:.2f} → {best['ratio']:.2f} (`{best['method']}`, {best['k']})")
+            gain = best.get("over_plain", best["ratio"] / plain["ratio"]) - 1.0
+            cells.append(f"{plain['ratio']:.2f} → {best['ratio']:.2f}, {gain:+.0%} (`{best['method']}`, {best['k']})")
         moved = f"{report['law_moved'].get(bits, 0):.3f}" if engine == "specdec" else "–"
         table.append(line([bits, engine, *cells, moved]))
     made, told = report["machine"], report["provenance"]

@@ -152,15 +152,15 @@ function mount(element, props) {
   }
 
   function practice() {
-    const P = W.practice, { systems, defaults } = JSON.parse(props.sources), cell = (...children) => h("td", {}, children);
+    const P = W.practice, { systems, defaults, beside } = JSON.parse(props.sources), cell = (...children) => h("td", {}, children);
     const checked = ({ checked, links }) => h("p", { class: "sd-sub" }, words(P.checked, { date: checked }), links.map((url) => [" ", h("a", { href: url, target: "_blank", rel: "noreferrer" }, url.replace(/^https:\/\/(www\.)?/, ""))]));
     const table = (heads, rows) => h("table", { class: "sd-gd-systems" }, h("thead", {}, h("tr", {}, Object.values(heads).map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, rows.map(([name, ...cells]) => h("tr", {}, h("th", { scope: "row" }, name), cells))));
     const how = systems.map((one) => [one.name, cell(command(one.command)), cell(words(P.notes[one.id], one.values), checked(one))]);
-    const option = (one) => (one.option ? h("code", {}, one.option) : one.keep === "ratio" ? P.option.already : P.option.nothing);
-    const rule = defaults.map((one) => [one.name, cell(P.draft[one.draft]), cell(P.keep[one.keep]), cell(option(one), checked(one))]);
+    const option = (one) => (one.option ? h("code", {}, one.option) : one.keep === "ratio" ? P.option.already : P.option.nothing), note = (one) => (one.note ? h("p", {}, P.default_notes[one.note]) : null);
+    const rule = defaults.map((one) => [one.name, cell(P.draft[one.draft]), cell(P.keep[one.keep]), cell(option(one), note(one), checked(one))]);
     return [
       lead(P.lead), h("h3", {}, P.uses_title), h("p", {}, P.uses), table(P.heads, how), h("h3", {}, P.defaults_title), lead(P.defaults_lead), table(P.defaults_heads, rule),
-      h("h3", {}, P.beside_title), h("p", {}, P.beside),
+      h("h3", {}, P.beside_title), h("p", {}, P.beside), beside.map(checked),
     ];
   }
 

@@ -77,7 +77,8 @@ function figures(W, root, part, S) {
 // Where it ran. Who shares a GPU shares its clock.
 function placeOf(W, models, machine) {
   if (/^cuda/.test(models.device) && machine.gpu) return machine.shared ? words(W.meta.shared, { gpu: machine.gpu }) : machine.gpu;
-  return machine.cores === 1 ? W.meta.one_core : machine.cores ? words(W.meta.cores, { n: machine.cores }) : "";
+  const cores = machine.cores === 1 ? W.meta.one_core : machine.cores ? words(W.meta.cores, { n: machine.cores }) : "";
+  return cores && Number.isInteger(models.threads) ? cores + W.meta.join + words(models.kernels === "native" ? W.meta.native : W.meta.torch, { n: models.threads }) : cores;
 }
 
 module.exports = { figures, placeOf };

@@ -3,7 +3,7 @@
  * temperature does to acceptance, and what each rule keeps of one draft. */
 
 const { h, text, line, rect, svg, words, fixed } = require("../race/player.js");
-const { machineOf, modelOf, readingSeconds, computingSeconds, weightsRead, bestK, speedup, tempered, overlap } = require("./formulas.js");
+const { machineOf, modelOf, readingSeconds, computingSeconds, weightsRead, cacheBytes, bestK, speedup, tempered, overlap } = require("./formulas.js");
 const { times, byId, milliseconds, gigabytes } = require("./axes.js");
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9], COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
@@ -16,7 +16,7 @@ function opening(W, part, S, room, { machines, models, reports }) {
   function paintWall() {
     const machine = machineOf(byId(machines, S.machine)), target = modelOf(byId(models, S.target)), rows = S.k + 1;
     const reading = readingSeconds(machine, target, S.bits, 1, 1, S.context), computing = (n) => computingSeconds(machine, target, 1, n, S.context);
-    const told = { target: byId(models, S.target).name, machine: byId(machines, S.machine).name, bytes: gigabytes((weightsRead(target, 1) * S.bits) / 8), reading: milliseconds(reading), one: milliseconds(computing(1)), rows, all: milliseconds(computing(rows)) };
+    const told = { target: byId(models, S.target).name, machine: byId(machines, S.machine).name, bytes: gigabytes((weightsRead(target, 1) * S.bits) / 8), cache: gigabytes(cacheBytes(target, S.context)), reading: milliseconds(reading), one: milliseconds(computing(1)), rows, all: milliseconds(computing(rows)) };
     const width = room.wall, left = width > 480 ? 150 : 0, high = left ? 44 : 62, dy = left ? 0 : 18, most = Math.max(reading, computing(rows)), x = (v) => (v / most) * (width - left - 4);
     const bars = [[W.wall_first.write, computing(1), 1], [words(W.wall_first.check, told), computing(rows), rows]], g = svg(width, bars.length * high + 4, words(W.wall_first.lead, told));
     bars.forEach(([name, seconds, n], i) => {

@@ -11,6 +11,7 @@ import gradio as gr
 from ..text import PAGE, strings
 
 REQUIRED = re.compile(r'require\("\./(\w+)\.js"\)')
+INDENT = re.compile(r"^ +", re.MULTILINE)
 COMMENT = re.compile(r"^ *(?://[^\n]*|/\*(?:(?!\*/).)*\*/ *)\n", re.MULTILINE | re.DOTALL)
 PLAYER = 'document.querySelector(".sd-player").kit'  # what the player shares: `require("../race/player.js")` in Node
 
@@ -40,8 +41,8 @@ def as_text(content: Any) -> str:
 
 
 def lean(source: str) -> str:
-    """Without comments that have lines of their own: who reads a page's source wants the repository's."""
-    return COMMENT.sub("", source)
+    """A script or style without indentation and comments that have lines of their own: these are the repository's."""
+    return INDENT.sub("", COMMENT.sub("", source))
 
 
 def script(name: str) -> str:

@@ -15,7 +15,7 @@ COLUMNS = (
     "drafter domain temperature k alpha alpha_by_position draft_acceptance_rate tau draft_cost verify_cost overhead"
     " measured_speedup"
 ).split()
-LANES = "engine precision method domain temperature k ratio".split()
+LANES = "engine precision method domain temperature k ratio ratio_interval over_plain over_plain_interval".split()
 
 
 def theory() -> gr.HTML:

@@ -82,10 +82,13 @@ def arena(tab: gr.Tab, report: dict[str, Any], rows: Rows) -> None:
 def label(report: dict[str, Any]) -> list[str]:
     """Where the figures come from, as far as the report tells."""
     words, machine, made = strings("methods")["head"], report.get("machine") or {}, report.get("provenance") or {}
+    models = made.get("models") or {}
     facts = words["machine"].format(
         cpu=machine.get("cpu", "?"),
         cores=machine.get("cores", "?"),
-        dtype=(made.get("models") or {}).get("dtype", "?"),
+        layers=words["layers"]["native" if models.get("kernels") == "native" else "torch"],
+        threads=models.get("threads", "?"),
+        dtype=models.get("dtype", "?"),
         date=str(made.get("measured", "?"))[:10],
         commit=made.get("commit", "?"),
     )

@@ -225,10 +225,12 @@ test("odd characters are visible, and numbers never lie at the edges", () => {
 
 test("a run says where it ran, and that a GPU was shared", () => {
   const { placeOf } = require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", "figures.js"));
-  const W = { meta: { shared: "a shared {gpu}", cores: "{n} cores", one_core: "a core" } }, machine = { gpu: "H200", cores: 2 };
+  const W = { meta: { shared: "a shared {gpu}", cores: "{n} cores", one_core: "a core", join: ", ", torch: "torch on {n}", native: "C++ on {n}" } }, machine = { gpu: "H200", cores: 2 };
   assert.equal(placeOf(W, { device: "cuda" }, machine), "H200");
   assert.equal(placeOf(W, { device: "cuda" }, { ...machine, shared: true }), "a shared H200");
   assert.equal(placeOf(W, { device: "cpu" }, { ...machine, shared: true }), "2 cores");
   assert.equal(placeOf(W, {}, { cores: 1 }), "a core");
+  assert.equal(placeOf(W, { threads: 1 }, { cores: 2 }), "2 cores, torch on 1");
+  assert.equal(placeOf(W, { threads: 2, kernels: "native" }, { cores: 2 }), "2 cores, C++ on 2");
   assert.equal(placeOf(W, {}, {}), "");
 });
