@@ -18,6 +18,7 @@ from specdec.cli import group
 from specdec.events import Finished
 from specdec.families import zoo
 from specdec.traces.file import Trace
+from tools import record
 from tools.bench import options as bench_options
 from tools.bench import tables
 from tools.options import parser
@@ -28,8 +29,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 PICTURES = ROOT / "docs" / "pictures"
 COMMANDS = group().commands
 TOOLS = {
-    "tools.bench": parser(bench_options.Options, "tools.bench"),
-    "tools.train": parser(train_options.Options, "tools.train"),
+    name: parser(module.Options, name)
+    for name, module in {"tools.bench": bench_options, "tools.record": record, "tools.train": train_options}.items()
 }
 named = {"argnames": "page", "argvalues": PAGES, "ids": lambda page: page.name}
 

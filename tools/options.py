@@ -37,6 +37,7 @@ def parser(options: type[Any], prog: str) -> argparse.ArgumentParser:
         several = kind == tuple[int, ...] or kind == tuple[str, ...]
         reader = next((known for known in (int, float, Path, str) if known in (kind, *get_args(kind))), str)
         if more.pop("positional", False):
+            more |= {"nargs": "*", "action": Tuple, "default": one.default} if several else {}
             made.add_argument(one.name, type=reader, **more)
         elif kind is bool:
             made.add_argument(flag(one.name), action=argparse.BooleanOptionalAction, default=one.default, **more)

@@ -155,23 +155,6 @@ def learn(
     return report(kind, draft, prompt, seconds, seed)
 
 
-def record(
-    drafters: Annotated[list[str], Argument(help="which [default: all of the family]")] = [],  # noqa: B006
-    tokens: Annotated[int, Option(min=1, help="new tokens per run")] = 48,
-    out: Annotated[Path | None, Option(help="one folder a drafter, one file a domain [default: the page's]")] = None,
-    choose: Annotated[str, Option(help="instead: measure candidates for the first screen in this domain")] = "",
-    seeds: Annotated[int, Option(min=1, help="with --choose: how many candidates")] = 100,
-) -> int:
-    """A run of every drafter in every domain, for the page to play without a model."""
-    from ..traces.record import DOMAINS, record_all, show_candidates
-
-    if choose:
-        if choose not in DOMAINS:
-            raise ValueError(f"there is no domain {choose!r}; choose from {', '.join(DOMAINS)}")
-        return show_candidates(choose, seeds, tokens)
-    return record_all(drafters, tokens, out)
-
-
 def bench(
     suite: Annotated[str, Option(help="embedded, methods, hub, precision, server")] = "embedded",
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
@@ -235,4 +218,4 @@ def serve(
     return run(target, draft, method, k, port, flags)
 
 
-COMMANDS = (app, trace, certify, prove, learn, record, bench, export, serve)
+COMMANDS = (app, trace, certify, prove, learn, bench, export, serve)

@@ -239,7 +239,7 @@ WORDS = (
     "run",
     "/nowhere", "/etc/passwd", "/dev/null", "/", "", "vllm",
 )  # fmt: skip
-STARTED = ("app", "bench", "serve", "record")  # these begin work that does not end by itself
+STARTED = ("app", "bench", "serve")  # these begin work that does not end by itself
 
 
 def commands(tally: Tally, count: int, rng: random.Random) -> None:

@@ -1,4 +1,4 @@
-"""`specdec record`: a run of every drafter in every domain, for the page to play without a model.
+"""`python -m tools.record`: a run of every drafter in every domain, for the page to play without a model.
 
 The first example of each domain at the page's own settings, one seed, nothing chosen by its outcome. The default
 drafter's runs stand apart, beside the folders that this fills: `python -m specdec … --save assets/traces/story.jsonl`.
@@ -10,21 +10,40 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tqdm import tqdm
 
-from ..families import zoo
-from ..lanes.race import race
-from ..methods import DEFAULT, WRAPPERS
-from ..paths import ASSETS
-from ..types import SamplingParams
-from . import file as trace
+from specdec.families import zoo
+from specdec.lanes.race import race
+from specdec.methods import DEFAULT, WRAPPERS
+from specdec.paths import ASSETS
+from specdec.traces import file as trace
+from specdec.types import SamplingParams
+
 from .choose import choose
+from .options import option, run
 
 DOMAINS = ("story", "code", "facts")
 K, TEMPERATURE, SEED = 3, 0.8, 7
+
+
+@dataclass(frozen=True)
+class Options:
+    """A run of every drafter in every domain, for the page to play without a model."""
+
+    drafters: tuple[str, ...] = option((), "which; all of the family without", positional=True)
+    tokens: int = option(48, "new tokens per run")
+    out: Path | None = option(None, "one folder per drafter, one file per domain; the page's own without")
+    choose: str | None = option(None, "instead: measure candidates for the first screen", choices=DOMAINS)
+    seeds: int = option(100, "with --choose: how many candidates")
+
+
+def record(options: Options) -> int:
+    if options.choose:
+        return show_candidates(options.choose, options.seeds, options.tokens)
+    return record_all(options.drafters, options.tokens, options.out)
 
 
 def record_all(drafters: Sequence[str] = (), tokens: int = 48, out: Path | None = None) -> int:
@@ -63,3 +82,7 @@ def show_candidates(domain: str, seeds: int, tokens: int) -> int:
             f"--max-tokens {tokens} --kind {domain} --save assets/traces/{domain}.jsonl\n",
         )
     return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run(record, Options, None, "tools.record"))

@@ -14,11 +14,11 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..events import Committed, Event, Position, Verified
-from ..families.zoo import Family
-from ..lanes.race import race, SPECULATIVE
-from ..types import SamplingParams
-from .cycle import chances
+from specdec.events import Committed, Event, Position, Verified
+from specdec.families.zoo import Family
+from specdec.lanes.race import race, SPECULATIVE
+from specdec.traces.cycle import chances
+from specdec.types import SamplingParams
 
 EARLY = 3  # cycles within which the first rejection must come
 SURE, DOUBTFUL, CLEAR = (0.3, 0.7), (0.02, 0.15), 0.15  # q, p, and the least distance between the coin and p / q
