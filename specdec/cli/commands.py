@@ -42,9 +42,12 @@ def app(
         os.environ["SPECDEC_PUBLIC"] = "1"
     if teach:  # a phone that opens the whole page has nothing downloaded
         os.environ.setdefault("SPECDEC_PAIRS", "")
-    from ..ui import classroom, session
-    from ..ui.build import build
-    from ..ui.theme import launch_settings
+    try:
+        from ..ui import classroom, session
+        from ..ui.build import build
+        from ..ui.theme import launch_settings
+    except ModuleNotFoundError as error:
+        raise without(error, "app") from error
 
     if device == "cuda":
         from ..families.zoo import resolved
@@ -63,6 +66,10 @@ def app(
         print(f"* Phones join at {join}")
         print(f"* The teacher's page, for you alone: {join.removesuffix('class')}?teach={room.secret}")
         page.block_thread()
+
+
+def without(error: ModuleNotFoundError, extra: str) -> ValueError:
+    return ValueError(f"that needs packages that are not installed ({error.name}): pip install 'specdec[{extra}]'")
 
 
 def begin_with(pair: str | None, target: str | None, draft: list[str], universal: bool = False) -> None:
@@ -180,8 +187,10 @@ def bench(
         suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, server, plain, minutes,
         dtype,
     )  # fmt: skip
-    from ..bench.suites import report
-
+    try:
+        from ..bench.suites import report
+    except ModuleNotFoundError as error:
+        raise without(error, "bench") from error
     return report(options)
 
 

@@ -8,12 +8,14 @@ Chernoff bound does, with each cell's moments summed exactly.
 from __future__ import annotations
 
 import math
+from collections import Counter
 
-import numpy as np
+import torch
+from torch import Tensor
 
 from .goodness_of_fit import Counts, GTest, SMALLEST
 
-TILTS = np.linspace(0.02, 0.98, 49)  # where Chernoff's bound is tried
+TILTS = torch.linspace(0.02, 0.98, 49, dtype=torch.float64)  # where Chernoff's bound is tried
 
 
 def two_samples(first: Counts, second: Counts) -> GTest:
@@ -27,16 +29,14 @@ def two_samples(first: Counts, second: Counts) -> GTest:
     share = a / (a + b) if a + b else 0.0
     if len(cells) < 2 or not 0.0 < share < 1.0:
         return GTest(0.0, 0, 1.0)
-    statistic = sum(float(deviance(np.array([x]), m, share)[0]) for x, m in cells)
+    statistic = sum(float(deviance(m, share)[x]) for x, m in cells)
     return GTest(statistic, len(cells) - 1, tail(statistic, [m for _, m in cells], a, b))
 
 
-def deviance(x: np.ndarray, m: int, share: float) -> np.ndarray:
-    """2 m KL(x / m || share): how unlike `share` it is that x of m draws are the first sample's."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ours = np.where(x > 0, x * np.log(x / (m * share)), 0.0)
-        theirs = np.where(x < m, (m - x) * np.log((m - x) / (m * (1 - share))), 0.0)
-    return np.asarray(2 * (ours + theirs))
+def deviance(m: int, share: float) -> Tensor:
+    """2 m KL(x / m || share): how unlike `share` it is that x of m draws are the first sample's.  # [m + 1]"""
+    x = torch.arange(m + 1, dtype=torch.float64)
+    return 2 * (torch.xlogy(x, x / (m * share)) + torch.xlogy(m - x, (m - x) / (m * (1 - share))))
 
 
 def tail(statistic: float, sizes: list[int], a: int, b: int) -> float:
@@ -46,18 +46,15 @@ def tail(statistic: float, sizes: list[int], a: int, b: int) -> float:
     Hence P(G >= g) <= e^(-tg) Π E e^(td) / P(Binomial(a + b, a / (a + b)) = a) for every t > 0.
     """
     n, share = a + b, a / (a + b)
-    moments = np.zeros(len(TILTS))
-    for m, many in zip(*np.unique(sizes, return_counts=True), strict=True):
-        x = np.arange(int(m) + 1)
-        terms = log_binomial(int(m), share) + TILTS[:, None] * deviance(x, int(m), share)
-        top = terms.max(1, keepdims=True)
-        moments += many * (top[:, 0] + np.log(np.exp(terms - top).sum(1)))
+    moments = torch.zeros_like(TILTS)
+    for m, many in Counter(sizes).items():
+        moments += many * (log_binomial(m, share) + TILTS[:, None] * deviance(m, share)).logsumexp(1)
     exponent = float((moments - TILTS * statistic).min()) - float(log_binomial(n, share)[a])
     return math.exp(min(0.0, exponent))
 
 
-def log_binomial(m: int, share: float) -> np.ndarray:
+def log_binomial(m: int, share: float) -> Tensor:
     """ln of each chance of Binomial(m, share).  # [m + 1]"""
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, m + 1)))])
-    x = np.arange(m + 1)
-    return np.asarray(logs[m] - logs - logs[::-1] + x * math.log(share) + (m - x) * math.log1p(-share))
+    x = torch.arange(m + 1, dtype=torch.float64)
+    logs = torch.lgamma(x + 1)
+    return logs[m] - logs - logs.flip(0) + x * math.log(share) + (m - x) * math.log1p(-share)
