@@ -126,10 +126,6 @@ def test_the_lines_of_python_run(whole: bool, shallow: str, tmp_path: Path, monk
     assert isinstance(told["event"], Finished)
 
 
-def test_a_newcomer_reads_150_lines() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
-
-
 def test_pictures_are_light_and_the_race_moves() -> None:
     sizes = {path.name: path.stat().st_size for path in PICTURES.glob("*.webp")}
     assert sum(sizes.values()) <= 4_000_000

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from . import trust
+from .trust import folded
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {
@@ -98,18 +99,16 @@ def headline(report: Any, every: Any) -> str:
     same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
     plain, speculative = rivals["plain_beside_them"], rivals["speculative_beside_them"]
     generate, assisted = rivals["transformers_generate"], rivals["transformers_assisted"]
-    return "\n".join(
-        [
-            f"- Speculative over plain, best drafter of each domain: greedy {best(report, 'greedy', 0.0)}; "
-            f"T = 0.8 {best(report, 'sampled', 0.8)}.",
-            f"- Best of {len({row['drafter'] for row in every['rows']})} ways of drafting, at another hour: "
-            f"greedy {best(every, 'greedy', 0.0)}; T = 0.8 {best(every, 'sampled', 0.8)}.",
-            f"- Greedy text identical to plain decoding's in every run: {'yes' if same else 'NO'}.",
-            "- Beside transformers on the same weights, greedy: "
-            f"plain decoding is {plain / generate:.1f}× its `generate` ({plain:.0f} against {generate:.0f} tokens/s); "
-            f"speculative decoding is {speculative / assisted:.1f}× its assisted generation at its best setting "
-            f"({speculative:.0f} against {assisted:.0f} tokens/s, {rivals['transformers_assisted_best']}).",
-        ]
+    return folded(
+        f"- Speculative over plain, best drafter of each domain: greedy {best(report, 'greedy', 0.0)}; "
+        f"T = 0.8 {best(report, 'sampled', 0.8)}.",
+        f"- Best of {len({row['drafter'] for row in every['rows']})} ways of drafting, at another hour: "
+        f"greedy {best(every, 'greedy', 0.0)}; T = 0.8 {best(every, 'sampled', 0.8)}.",
+        f"- Greedy text identical to plain decoding's in every run: {'yes' if same else 'NO'}.",
+        "- Beside transformers on the same weights, greedy: "
+        f"plain decoding is {plain / generate:.1f}× its `generate` ({plain:.0f} against {generate:.0f} tokens/s); "
+        f"speculative decoding is {speculative / assisted:.1f}× its assisted generation at its best setting "
+        f"({speculative:.0f} against {assisted:.0f} tokens/s, {rivals['transformers_assisted_best']}).",
     )
 
 

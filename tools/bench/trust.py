@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 ORDER = "exactness numbers greedy faults bad_input privacy active load supply lasting mutants".split()
@@ -58,7 +59,12 @@ def headline(forms: dict[str, Kinds]) -> str:
                 told.append(sentence.format(figure.partition(" of ")[0]))
                 break
     half = (len(told) + 1) // 2
-    return "\n".join(f"- {'; '.join(part)}." for part in (told[:half], told[half:]) if part) or "- Not counted yet."
+    return folded(*(f"- {'; '.join(part)}." for part in (told[:half], told[half:]) if part)) or "- Not counted yet."
+
+
+def folded(*items: str) -> str:
+    """Items of a list, in lines of at most 120 columns."""
+    return "\n".join(line for item in items for line in wrap(item, 120, subsequent_indent="  "))
 
 
 def plain(text: str) -> str:
