@@ -29,8 +29,10 @@ def connect_pair(
     address: str, plain: str | None = "", key: str = "", limits: Limits | None = None
 ) -> tuple[Server, Server | None]:
     """The server at `address`, and the one without speculation at `plain`, if there is one. All who have a key connect
-    here: it goes along to the second only where `takes_key` says so. ServerError as `connect`.
+    here: it goes along to the second only where `takes_key` says so. ServerError as `connect`, for either before one is
+    asked.
     """
+    allowed.permit(address, plain)
     both = bool(plain) and takes_key(plain or "", address)
     server = connect(address, key, limits)
     return server, connect(plain, key if both else "", limits) if plain else None
