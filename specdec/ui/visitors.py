@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gradio.context import LocalContext
 from starlette.datastructures import QueryParams
@@ -104,9 +104,12 @@ def stream_of(scope: Scope) -> str:
 def asking() -> tuple[str, str]:
     """The tab and the address of whoever asked for what is being computed; empty outside of a request."""
     request = LocalContext.request.get(None)
-    if request is None:
-        return "", ""
+    return ("", "") if request is None else (request.session_hash or "", address_of(request))
+
+
+def address_of(request: Any) -> str:
+    """Where a request of Starlette's or Gradio's comes from."""
     here = request.client.host if request.client else ""
     # The last entry is the proxy's own word.
     proxied = request.headers.get("x-forwarded-for", "") if is_public() else ""
-    return request.session_hash or "", proxied.rpartition(",")[2].strip() or here
+    return proxied.rpartition(",")[2].strip() or here
