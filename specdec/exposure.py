@@ -27,7 +27,7 @@ class Exposure:
     examination: float = 3_600.0  # seconds of a server's certificate
     learning: float = 60.0  # seconds of live learning
     waiting: int = 32  # people in the queue
-    places_of_address: int = 32  # in that queue
+    places_of_address: int = 32  # that it is sure of in that queue; it may have more while nobody else needs them
     runs_of_tab: int = 1_000  # a minute
     runs_of_address: int = 10_000  # a minute
     any_server: bool = True  # may name any server of another engine; otherwise only those in SPECDEC_SERVERS

@@ -37,9 +37,10 @@ from .components.player import pack, player_words
 from .language import known, preferred
 from .standalone import read
 from .text import ENGLISH, speaking, strings, TAGS
-from .visitors import address_of
+from .visitors import address_of, LEADS
 
 PATH = "/class"
+COOKIE = "specdec_teach"  # the secret, in requests of the teacher's page that Gradio writes: its runs go first
 MOST, STREAMS = 200, 3  # phones; streams of one, which may open another before the last is noticed to be gone
 BEAT, PACE = 5.0, 0.05  # seconds at most, and at least, between two messages to a phone
 LIFE, GRACE = 60.0, 5.0  # seconds: a stream, which a living phone then opens anew; and how long it may take for that
@@ -270,6 +271,8 @@ class Classroom:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         ours = scope["type"] == "http" and (scope["path"] == PATH or scope["path"].startswith(f"{PATH}/"))
+        if scope["type"] == "http":
+            scope[LEADS] = self.is_teacher(Request(scope).cookies.get(COOKIE, ""))
         await (self.routes if ours else self.app)(scope, receive, send)
 
     async def join(self, request: Request) -> Response:
@@ -305,7 +308,9 @@ class Classroom:
             self.room.reveal(sent["reveal"])
         if sent.get("admit") is True:
             self.room.admit()
-        return Response(status_code=204)
+        answer = Response(status_code=204)
+        answer.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")  # for the teacher's own runs
+        return answer
 
     async def vote(self, request: Request) -> Response:
         sent = await body(request, SMALL)

@@ -33,7 +33,7 @@ from . import menu
 from .request import CertificateRequest, LearningRequest, RunRequest
 from .text import ASSETS, kind_of, sentences, strings, translated
 from .turns import Ticket, Turns
-from .visitors import asking, visitors
+from .visitors import asking, leads, visitors
 
 DEADLINE = limits().seconds  # of one run, all lanes
 WAITING, LOOK = limits().waiting, 0.5  # people in the line, each with a thread of Gradio's; seconds between two looks
@@ -50,7 +50,8 @@ if os.environ.get("SPACES_ZERO_GPU"):
 
     _gpu = ZeroGPU()
 AFTER_LEARNING = 120.0  # seconds at most to measure and to certify what was learned
-_machine = Turns({"run": 6.0, "series": 30.0, "certificate": 15.0, "learning": limits().learning + 40.0}, most=WAITING)
+EXPECTED = {"run": 6.0, "series": 30.0, "certificate": 15.0, "learning": limits().learning + 40.0}  # seconds, at first
+_machine = Turns(EXPECTED, WAITING, limits().places_of_address)
 _warming = threading.Event()
 _fetching = threading.Lock()  # one download at a time
 _fetched: hub.Fetched | None = None  # its last word, for all who wait for it
@@ -225,23 +226,27 @@ def _far(state: hub.Fetched | None, speed: float = 0.0) -> News:
     )
 
 
-def _wait(ticket: Ticket) -> Iterator[News]:
-    """Until it is this ticket's turn; how long that may take, again and again."""
+def _wait(ticket: Ticket) -> Generator[News, None, bool]:
+    """Until it is this ticket's turn; how long that may take, again and again. False where it lost its place."""
     while (place := _machine.before(ticket)) != (0, 0.0):
+        if place is None:
+            yield News("error", _notice("displaced"))
+            return False
         count, seconds = place
         yield News("waiting", _notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5))))
         time.sleep(LOOK)
+    return True
 
 
 def _alone(kind: str, work: Iterator[Told]) -> Generator[News | Told, None, None]:
     """`work`, while the machine is ours."""
-    ticket = _machine.join(kind)
+    ticket = _machine.join(kind, asking()[1], leads())
     if ticket is None:
         yield News("error", _notice("full"))
         return
     try:
-        yield from _wait(ticket)
-        yield from explained(work)
+        if (yield from _wait(ticket)):
+            yield from explained(work)
     finally:
         _machine.leave(ticket)
 

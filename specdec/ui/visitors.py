@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 import time
 from collections import Counter, deque
@@ -16,6 +17,7 @@ from ..exposure import is_public, limits
 PATIENCE = 10.0  # seconds that a run goes on while nobody takes its answers
 MINUTE = 60.0
 MOST = 10_000  # tabs and addresses that are remembered
+LEADS = "specdec.leads"  # in the scope of a request to a class: whether its teacher sent it
 
 Told = TypeVar("Told")
 
@@ -107,9 +109,37 @@ def asking() -> tuple[str, str]:
     return ("", "") if request is None else (request.session_hash or "", address_of(request))
 
 
+def leads() -> bool:
+    """Whether who asks goes before all others: in a class its teacher, else who sits at this machine.
+
+    For strangers nobody does: their proxy may be on this machine.
+    """
+    request = LocalContext.request.get(None)
+    if request is None:
+        return False
+    scope = request.request.scope  # Gradio's own request makes text of what it hands out
+    if LEADS in scope:
+        return bool(scope[LEADS])
+    return not is_public() and address_of(request) in ("127.0.0.1", "::1")
+
+
 def address_of(request: Any) -> str:
-    """Where a request of Starlette's or Gradio's comes from."""
+    """Where a request of Starlette's or Gradio's comes from. A network of version 6 is one address, for it is often one
+    machine's; and so are the programs that come through Gradio's MCP server, which asks the page itself for them.
+    """
+    if request.headers.get("x-gradio-user") == "mcp":
+        return "mcp"
     here = request.client.host if request.client else ""
     # The last entry is the proxy's own word.
     proxied = request.headers.get("x-forwarded-for", "") if is_public() else ""
-    return proxied.rpartition(",")[2].strip() or here
+    return one_network(proxied.rpartition(",")[2].strip() or here)
+
+
+def one_network(address: str) -> str:
+    try:
+        ip = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if ip.ipv4_mapped or ip.is_loopback:
+        return str(ip.ipv4_mapped or ip)
+    return str(ipaddress.IPv6Network((ip, 64), strict=False))
