@@ -123,13 +123,13 @@ class Class:
 
         in_line = asyncio.Event()  # the stranger
 
-        async def wait(client: httpx.AsyncClient, who: str, name: str, **sent: Any) -> str:
-            said = ""
+        async def wait(client: httpx.AsyncClient, who: str, name: str, **sent: Any) -> dict[str, Any]:
+            said: dict[str, Any] = {}
             async for answer in self.answers(client, name, await self.ask(client, name, **sent)):
-                said = json.dumps(answer)
+                said = answer[0] if answer else {}
                 if who == "stranger":
                     in_line.set()
-            ended.append(who if '"error"' not in said else "refused")
+            ended.append("refused" if "error" in said else who)
             return said
 
         run = {"prompt": "Once", "max_tokens": 4}
@@ -150,7 +150,7 @@ class Class:
         await asyncio.gather(*flood, return_exceptions=True)
         return [
             at_least("runs asked for by one address", RUNS, 34),
-            none("runs of others refused for it", 2 - sum('"same_text": true' in one for one in said)),
+            none("runs of others refused for it", 2 - sum(bool(one.get("same_text")) for one in said)),
             at_most("runs of that address before both others'", len(first) - before, 3),
             none("teacher's run behind the stranger's", int(ended.index("teacher") > ended.index("stranger"))),
         ]
