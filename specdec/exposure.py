@@ -26,6 +26,7 @@ class Exposure:
     seconds: float = 60.0  # of a run
     examination: float = 3_600.0  # seconds of a server's certificate
     learning: float = 60.0  # seconds of live learning
+    after_learning: float = 60.0  # seconds at most to measure and to certify what was learned
     waiting: int = 32  # people in the queue
     places_of_address: int = 32  # that it is sure of in that queue; it may have more while nobody else needs them
     runs_of_tab: int = 1_000  # a minute
@@ -38,7 +39,7 @@ class Exposure:
 
 
 OWN = Exposure()
-NETWORK = replace(OWN, any_server=False, any_pair=False, places_of_address=4)
+NETWORK = replace(OWN, any_server=False, any_pair=False, places_of_address=4, learning=20.0, after_learning=20.0)
 CLASS = NETWORK
 PUBLIC = replace(
     NETWORK,
@@ -47,7 +48,6 @@ PUBLIC = replace(
     k=8,
     seconds=30.0,
     examination=600.0,
-    learning=20.0,
     runs_of_tab=6,
     runs_of_address=60,
     only_own_names=False,  # a proxy may serve it under any

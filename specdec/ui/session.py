@@ -49,8 +49,8 @@ if os.environ.get("SPACES_ZERO_GPU"):
     from ..lanes.zero import ZeroGPU
 
     _gpu = ZeroGPU()
-AFTER_LEARNING = 120.0  # seconds at most to measure and to certify what was learned
-EXPECTED = {"run": 6.0, "series": 30.0, "certificate": 15.0, "learning": limits().learning + 40.0}  # seconds, at first
+LEARNING = limits().learning + limits().after_learning  # seconds at most, once the models are loaded
+EXPECTED = {"run": 6.0, "series": 30.0, "certificate": 15.0, "learning": LEARNING}  # seconds, at first
 _machine = Turns(EXPECTED, WAITING, limits().places_of_address)
 _warming = threading.Event()
 _fetching = threading.Lock()  # one download at a time
@@ -351,18 +351,22 @@ def _certificate(request: CertificateRequest) -> Any:
 
 def _learn(request: LearningRequest) -> Iterator[News]:
     yield News("notice", _notice("loading" if not _loaded(EMBEDDED) else "running"))
-    lessons, started = _lessons(request), time.monotonic()
-    with contextlib.closing(lessons) as states:
+    started: float | None = None
+    with contextlib.closing(_lessons(request)) as states:
         for state in states:
             yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
-            if time.monotonic() - started > limits().learning + AFTER_LEARNING:
+            if started is None:  # until the first state the models are loaded
+                started = time.monotonic() if state else None
+            elif time.monotonic() - started > LEARNING:
                 yield News("cut", strings("learn")["deadline"].format(seconds=round(time.monotonic() - started)))
                 return
     yield News("done", "")
 
 
 def _lessons(request: LearningRequest) -> Any:
-    return _worker.call("learn", request.drafter, request.kind, request.own, limits().learning, pulse=True)
+    allowed = limits()
+    asked = request.drafter, request.kind, request.own, allowed.learning, allowed.after_learning
+    return _worker.call("learn", *asked, pulse=True)
 
 
 def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[News | Raced]:

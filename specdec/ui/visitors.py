@@ -117,7 +117,8 @@ def leads() -> bool:
     request = LocalContext.request.get(None)
     if request is None:
         return False
-    scope = request.request.scope  # Gradio's own request makes text of what it hands out
+    # Gradio's own request makes text of what it hands out, so its Starlette request is asked.
+    scope = request.request.scope if request.request else {}
     if LEADS in scope:
         return bool(scope[LEADS])
     return not is_public() and address_of(request) in ("127.0.0.1", "::1")
