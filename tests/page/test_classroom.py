@@ -21,6 +21,7 @@ from specdec.exposure import CLASS
 from specdec.ui import classroom
 from specdec.ui.classroom import address, Classroom, invitation, reachable, Room
 from specdec.ui.theme import launch_settings
+from specdec.ui.visitors import LEADS
 
 RUN, OTHER = "0123456789abcdef", "fedcba9876543210"
 ME, YOU = "a" * 32, "b" * 32
@@ -267,6 +268,25 @@ def test_only_the_secret_steers(room, client):
     assert client.post("/class/teach", json={"ask": KEEP, "secret": "open sesame"}).status_code == 403
     assert client.get("/class/events?teach=guess").status_code == 403
     assert (room.cursor, room.question, room.run) == (MOMENT, None, RUN)
+
+
+def test_the_teachers_page_proves_itself_in_requests_that_gradio_writes(room):
+    """By a cookie that no script can read and no other site can send; `visitors.leads` reads what comes of it."""
+    leading = []
+
+    async def page(scope, receive, send):
+        leading.append(scope[LEADS])
+        await PlainTextResponse("the page")(scope, receive, send)
+
+    client = TestClient(Classroom(page, room))
+    refused = teach(client, {}, "guess")
+    client.get("/")
+    answer = teach(client, {})
+    client.get("/")
+    client.cookies = {classroom.COOKIE: "guess"}
+    client.get("/")
+    assert leading == [False, True, False] and "set-cookie" not in refused.headers
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(answer.headers["set-cookie"].split("; "))
 
 
 def test_the_teacher_steers(room, client):
