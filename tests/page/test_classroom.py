@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from specdec.cli import main
-from specdec.exposure import CLASS
+from specdec.exposure import CLASS, EXPOSURE
 from specdec.ui import classroom
 from specdec.ui.classroom import address, Classroom, invitation, reachable, Room
 from specdec.ui.theme import launch_settings
@@ -359,7 +359,7 @@ def test_what_comes_at_once_is_counted_one_by_one(room, monkeypatch):
 
 
 def test_one_address_fills_no_class_and_the_teacher_is_told_and_may_let_all_in(room, client, monkeypatch):
-    monkeypatch.setenv("SPECDEC_EXPOSURE", "class")
+    monkeypatch.setenv(EXPOSURE, "class")
     room = taught()
     assert room.phones_of_address == CLASS.phones_of_address == 60
     crowd = [f"{i:032x}" for i in range(300)]
@@ -443,6 +443,9 @@ def test_without_a_class_there_is_none():
 )
 def test_the_terminal_says_where_the_class_is(options, host, joins, monkeypatch, capsys):
     asked = {}
+    for name in (EXPOSURE, "SPECDEC_PAIR", "SPECDEC_PAIRS"):  # what the command sets is taken back
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
 
     def launch(demo, **settings):
         asked.update(settings)

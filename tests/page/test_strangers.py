@@ -153,4 +153,5 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(
 
 def test_ones_own_page_takes_any(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EXPOSURE, "own")
+    monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
     assert request.check("Once", family=folder).family == folder and engine.known()[1]
