@@ -20,7 +20,7 @@ from ..events import Event, Failed
 from ..figures.stats import Comparison, interval, LaneStats, middle, summary
 from ..servers import lane
 from ..servers.base import Server
-from ..servers.connect import connect
+from ..servers.connect import connect_pair
 from ..types import SamplingParams
 from .measure import params_for
 from .options import Options
@@ -41,9 +41,7 @@ COLUMNS = {
 
 def report(options: Options) -> dict[str, Any]:
     """ValueError where a server cannot be asked, or breaks off."""
-    key = os.environ.get("SPECDEC_SERVER_KEY", "")
-    server = connect(options.server or "", key)
-    plain = connect(options.plain, key) if options.plain else None
+    server, plain = connect_pair(options.server or "", options.plain, os.environ.get("SPECDEC_SERVER_KEY", ""))
     rows = measure(server, plain, options)
     print(pandas.DataFrame(rows)[list(COLUMNS)].rename(columns=COLUMNS).to_string(index=False), end="\n\n")
     crowds = [one for temperature in TEMPERATURES for one in under_load(server, plain, temperature, options)]

@@ -13,7 +13,7 @@ from ..events import Committed, Event, Failed, Started, Verified
 from ..figures.stats import Comparison
 from ..servers import lane
 from ..servers.base import Server
-from ..servers.connect import connect, same_host
+from ..servers.connect import connect_pair
 from ..traces import file as trace
 from ..traces.file import Header
 from ..types import SamplingParams
@@ -35,8 +35,7 @@ def watched(
     key = os.environ.get(key_env, "")
     if key_env != KEY and not key:
         raise ValueError(f"the environment holds no {key_env}")
-    server = connect(address, key)
-    plain = connect(plain_address, key if same_host(address, plain_address) else "") if plain_address else None
+    server, plain = connect_pair(address, plain_address, key)
     header = trace.live_header(prompt, lane.about(server, plain), kind)
     lanes = ("speculative", "plain") if plain else ("speculative",)
     header = replace(header, lanes=lanes, machine={})  # the server's machine is not told

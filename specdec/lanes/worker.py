@@ -250,12 +250,14 @@ def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterat
     return certify.certify(chosen, certify.mistakes_of(chosen).get(mistake), draws, seed)
 
 
-def learn(drafter: str, kind: str, own: tuple[str, ...], seconds: float) -> Iterator[dict[str, Any] | None]:
+def learn(
+    drafter: str, kind: str, own: tuple[str, ...], seconds: float, after: float
+) -> Iterator[dict[str, Any] | None]:
     """On the CPU, whatever runs elsewhere: the draft is small, and a GPU may be lent."""
     from ..families import zoo
     from ..learning import live
 
-    return live.learn(zoo.load(), drafter, live.of_kind(kind, own, seconds=seconds))
+    return live.learn(zoo.load(), drafter, live.of_kind(kind, own, seconds=seconds, after=after))
 
 
 CALLS: dict[str, Callable[..., Iterator[Any]]] = {"load": load, "race": race, "certify": certify, "learn": learn}

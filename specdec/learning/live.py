@@ -35,8 +35,10 @@ K, TEMPERATURE = 4, 0.8
 TEXT, STEPS, AT_ONCE = 96, 4, 8  # tokens of a run, steps of training after it, texts in a step
 MOST_RUNS = 120  # however fast the machine: the logits of each take nearly a megabyte
 STEADY, FINAL_RATE = 0.5, 0.05  # from that share of the time on the rate falls to that share of the highest
-HELD_OUT_TEXT, SEEDS, MEASURING = 48, 4, 30.0  # tokens, runs of a prompt, seconds for all
+HELD_OUT_TEXT, SEEDS = 48, 4  # tokens, runs of a prompt
 DRAWS = 5_000  # of the certificate
+# Of the time after learning: until when is measured, and until when draws are begun. The rest is for what began.
+MEASURED, DRAWN = 0.4, 0.8
 
 State = dict[str, Any]
 Done = TypeVar("Done")
@@ -45,7 +47,8 @@ News = Generator["State | None", None, None]
 
 @dataclass(frozen=True)
 class Lecture:
-    """What to learn from, what to be examined with, and for how long.
+    """What to learn from, what to be examined with, and for how long: `seconds` to learn, then `after` to measure and
+    to certify. A slow machine measures fewer runs and certifies by fewer draws, and says how many.
 
     `sources` are lists of prompts that take turns, and `place` is the text after which it is certified. `seed` is that
     of the first run, and of the choice of texts.
@@ -55,6 +58,7 @@ class Lecture:
     held_out: Sequence[str]
     place: str
     seconds: float = 60.0
+    after: float = 60.0
     runs: int = MOST_RUNS
     seed: int = 0
 
@@ -90,7 +94,8 @@ def learn(family: Family, name: str, lecture: Lecture) -> News:
     state: State = {"phase": "learning", "left": lecture.seconds, "rounds": [], "judged": 0, "rejected": 0}
     yield dict(state)
     taught = yield from _lectures(family, student, lecture, state)
-    state |= {"phase": "measuring", "left": MEASURING}
+    began = time.monotonic()
+    state |= {"phase": "measuring", "left": MEASURED * lecture.after}
     yield dict(state)
     yield from _examine(family, before, taught, lecture, state)
     state |= {"phase": "certifying", "left": 0.0}
@@ -98,6 +103,8 @@ def learn(family: Family, name: str, lecture: Lecture) -> News:
     for told in certificate(family, taught, lecture.place, draws=DRAWS):
         state["certificate"] = told
         yield None
+        if told["tests"] and time.monotonic() - began > DRAWN * lecture.after:
+            break
     yield state | {"phase": "done"}
 
 
@@ -155,7 +162,7 @@ def _examine(family: Family, before: Transformer, taught: Transformer, lecture: 
     """Held-out prompts, each run plainly, by the draft before and by the one after, with the same seed, in turn."""
     runs: dict[str, list[Comparison]] = {"before": [], "after": []}
     drafts = {"plain": None, "before": before, "after": taught}
-    began = time.monotonic()
+    began, seconds = time.monotonic(), MEASURED * lecture.after
     asked = [(prompt, seed) for seed in range(SEEDS) for prompt in lecture.held_out]
     for i, (prompt, seed) in enumerate(asked):
         params = SamplingParams(TEMPERATURE, max_tokens=HELD_OUT_TEXT, seed=seed, ignore_end=True)
@@ -165,11 +172,11 @@ def _examine(family: Family, before: Transformer, taught: Transformer, lecture: 
         for lane, told in runs.items():
             told.append(Comparison(lanes[lane], lanes["plain"]))
         spent = time.monotonic() - began
-        state["left"] = max(0.0, min(MEASURING - spent, spent / (i + 1) * (len(asked) - i - 1)))
+        state["left"] = max(0.0, min(seconds - spent, spent / (i + 1) * (len(asked) - i - 1)))
         state["figures"] = {lane: figures(told) for lane, told in runs.items()}
         state["verdict"] = verdict(state["figures"])
         yield dict(state)
-        if spent > MEASURING:
+        if spent > seconds:
             break
 
 
@@ -192,7 +199,8 @@ def certificate(
 ) -> Generator[State, None, None]:
     """The three checks of `proof/certify.py` with this draft after `text`, as the sample grows."""
     for told in certify(after(family, draft, text), mistake, draws, seed=11):
-        kept = {name: told[name] for name in ("closed", "done", "draws", "temperature", "top_k", "k")}
+        kept = {name: told[name] for name in ("closed", "draws", "temperature", "top_k", "k")}
         greedy = {name: told["greedy"][name] for name in ("equal", "of")}
-        tests = told["sampled"][-1][1] if told["sampled"] else []
-        yield kept | {"text": text, "greedy": greedy, "tests": tests, "passed": passed(told) if tests else []}
+        done, tests = told["sampled"][-1] if told["sampled"] else (told["done"], [])  # the sample that was looked at
+        judged = passed(told) if tests else []
+        yield kept | {"done": done, "text": text, "greedy": greedy, "tests": tests, "passed": judged}

@@ -1,4 +1,4 @@
-"""Where requests may go. One's own machine asks any server; a public host only those that its owner lists.
+"""Where requests may go. A page for this machine alone asks any server; every other only those that its owner lists.
 
 SPECDEC_SERVERS holds addresses, commas between. There a name is looked up once, and may mean no machine of the host's
 own network: such a one must be listed by its number.
@@ -29,13 +29,20 @@ def addresses() -> tuple[str, ...] | None:
     return None if limits().any_server else listed()
 
 
+def permit(*asked: str | None) -> None:
+    """ServerError where one of these is no address, or may not be asked; "" and None are no server. Nothing is sent."""
+    places, known = [origin(address) for address in asked if address], addresses()
+    if known is not None and not set(places) <= set(known):
+        raise ServerError(
+            "This page asks only the servers that its owner lists, as in SPECDEC_SERVERS=http://127.0.0.1:8000."
+        )
+
+
 def checked(place: str) -> str | None:
     """The one IP address that requests to `place` (an origin) go to; None where any will do. Else ServerError."""
-    known = addresses()
-    if known is None:
+    permit(place)
+    if addresses() is None:
         return None
-    if place not in known:
-        raise ServerError("This host asks only the servers that its owner lists.")
     parts = urlsplit(place)
     host, port = parts.hostname or "", parts.port or PORTS[parts.scheme]
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..lanes.worker import serve, Worker
 from ..methods import EMBEDDED
-from .connect import connect, same_host
+from .connect import connect_pair
 
 MODULE = "specdec.servers.apart"  # as a program its name is another
 PATIENCE = 420.0  # seconds: longer than a client tries, which then tells why
@@ -21,8 +21,7 @@ def examining(
 ) -> Generator[dict[str, Any] | None, None, None]:
     """The states of `certify`, and None wherever there is none for a while. ValueError says why it cannot begin.
 
-    `embedded`: the server serves the embedded family, so that its weights are the reference. The key goes to the plain
-    server, too, if that is on the same machine.
+    `embedded`: the server serves the embedded family, so that its weights are the reference.
     """
     worker = Worker(MODULE, (PATIENCE, PATIENCE))
     try:
@@ -45,8 +44,7 @@ def examine(
     from .certificate import certify, Weights
 
     torch.set_num_threads(1)  # a run on the page beside it wants the others
-    server = connect(address, key)
-    other = connect(plain, key if same_host(address, plain) else "") if plain else None
+    server, other = connect_pair(address, plain, key)
     return certify(server, other, Weights.load(EMBEDDED) if embedded else None, temperature, draws, seed)
 
 

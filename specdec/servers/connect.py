@@ -16,9 +16,26 @@ from .vllm import VLLM
 KINDS: dict[str, Any] = {"vllm": VLLM, "sglang": SGLang, "llamacpp": LlamaCpp}
 
 
-def same_host(address: str, other: str) -> bool:
-    """Whether a key may go there, too: to no other machine than its server's. ServerError where one is no address."""
-    return urlsplit(origin(address)).hostname == urlsplit(origin(other)).hostname
+def takes_key(other: str, address: str) -> bool:
+    """Whether the key of the server at `address` may go to `other`, too: the same host, at any port, and not in clear
+    where the server itself is asked over TLS. Names are compared as they are written. ServerError for what is no
+    address.
+    """
+    here, there = urlsplit(origin(address)), urlsplit(origin(other))
+    return here.hostname == there.hostname and (here.scheme, there.scheme) != ("https", "http")
+
+
+def connect_pair(
+    address: str, plain: str | None = "", key: str = "", limits: Limits | None = None
+) -> tuple[Server, Server | None]:
+    """The server at `address`, and the one without speculation at `plain`, if there is one. All who have a key connect
+    here: it goes along to the second only where `takes_key` says so. ServerError as `connect`, for either before one is
+    asked.
+    """
+    allowed.permit(address, plain)
+    both = bool(plain) and takes_key(plain or "", address)
+    server = connect(address, key, limits)
+    return server, connect(plain, key if both else "", limits) if plain else None
 
 
 def connect(address: str, key: str = "", limits: Limits | None = None) -> Server:

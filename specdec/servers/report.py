@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .connect import connect
+from .connect import connect_pair
 from .verdict import shown_by, speculated
 
 MARKS = {0: "✓", 1: "✗", 2: "–"}
@@ -27,7 +27,7 @@ def examine(
     from .certificate import certify, Weights
 
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
-    server, other = connect(address, key), connect(plain, key) if plain else None
+    server, other = connect_pair(address, plain, key)
     weights = Weights.load(target, draft) if target else None
     told = last(certify(server, other, weights, temperature, draws))
     written = json.dumps(told, ensure_ascii=False)

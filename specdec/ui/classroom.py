@@ -18,6 +18,7 @@ import re
 import secrets
 import socket
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,15 +30,18 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ..exposure import limits
 from ..traces.file import MAX_BYTES
 from .components.drawn import as_text, script
 from .components.player import pack, player_words
 from .language import known, preferred
 from .standalone import read
 from .text import ENGLISH, speaking, strings, TAGS
+from .visitors import address_of, LEADS
 
 PATH = "/class"
-MOST = 200  # phones
+COOKIE = "specdec_teach"  # the secret, in requests of the teacher's page that Gradio writes: its runs go first
+MOST, STREAMS = 200, 3  # phones; streams of one, which may open another before the last is noticed to be gone
 BEAT, PACE = 5.0, 0.05  # seconds at most, and at least, between two messages to a phone
 LIFE, GRACE = 60.0, 5.0  # seconds: a stream, which a living phone then opens anew; and how long it may take for that
 VOTES = 0.1  # seconds at least between two votes of a phone
@@ -53,6 +57,7 @@ POLICY = (
 
 @dataclass(slots=True)
 class Phone:
+    address: str
     streams: int = 0
     seen: float = 0.0  # when its last stream ended
     voted: float = -math.inf
@@ -74,6 +79,9 @@ class Room:
     question: dict[str, Any] | None = None
     answer: dict[str, Any] | None = None
     votes: dict[str, int] = field(default_factory=dict)
+    voters: Counter[str] = field(default_factory=Counter)  # by address
+    phones_of_address: int = field(default_factory=lambda: limits().phones_of_address)
+    turned_away: set[str] = field(default_factory=set)  # phones of an address that has so many; at most `MOST`
     phones: dict[str, Phone] = field(default_factory=dict)
     moved: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -107,7 +115,7 @@ class Room:
     def ask(self, question: Any) -> None:
         """Another question, with no votes yet; None takes it off."""
         self.question = None if question is None else asked(question) | {"id": secrets.token_hex(8)}
-        self.answer, self.votes = None, {}
+        self.answer, self.votes, self.voters = None, {}, Counter()
         self.changed()
 
     def reveal(self, answer: Any) -> None:
@@ -117,16 +125,29 @@ class Room:
         self.answer = {"right": right} | {name: number(answer[name], 1.0) for name in ("p", "q") if name in answer}
         self.changed()
 
+    def admit(self) -> None:
+        """From now on one address may fill the class: all phones may be behind one router."""
+        self.phones_of_address = MOST
+        self.turned_away.clear()
+        self.changed()
+
     # ---- the phones ----
 
     def vote(self, name: Any, question: Any, choice: Any) -> bool:
-        """One vote a phone, until the answer is there; False if it comes too soon after the last."""
+        """One vote a phone, until the answer is there; False if it comes too soon after the last, or has no stream.
+
+        A phone that leaves keeps its vote; so votes are counted by address, too.
+        """
         phone = self.phones.get(name) if isinstance(name, str) else None
         if phone is None or self.question is None or self.question["id"] != question or self.answer:
             raise ValueError("there is no such question, or its answer is there")
         choice = whole(choice, self.question["choices"] - 1)
-        if time.monotonic() - phone.voted < VOTES:
+        if not phone.streams or time.monotonic() - phone.voted < VOTES:
             return False
+        if name not in self.votes:
+            if self.voters[phone.address] >= self.phones_of_address:
+                raise ValueError("an address has as many votes as phones")
+            self.voters[phone.address] += 1
         phone.voted, self.votes[name] = time.monotonic(), choice
         self.changed()
         return True
@@ -137,13 +158,23 @@ class Room:
             del self.phones[name]
         return len(self.phones)
 
-    def full(self, name: str) -> bool:
-        new = name not in self.phones
-        return (self.joined() >= MOST and new) or sum(one.streams for one in self.phones.values()) >= 2 * MOST
+    def admits(self, name: str, address: str) -> bool:
+        """Whether the phone may open a stream. The teacher is told of those that only their address keeps out."""
+        if self.joined() >= MOST or name in self.phones:
+            return name in self.phones and self.phones[name].streams < STREAMS
+        if sum(one.address == address for one in self.phones.values()) < self.phones_of_address:
+            self.turned_away.discard(name)
+            return True
+        if name not in self.turned_away and len(self.turned_away) < MOST:
+            self.turned_away.add(name)
+            self.changed()
+        return False
 
-    async def follow(self, name: str, since: str = "") -> AsyncIterator[str]:
-        """What a phone is sent after `since`, the id of the last message that it had."""
-        phone = self.phones.setdefault(name, Phone())
+    async def follow(self, name: str, address: str, since: str = "") -> AsyncIterator[str]:
+        """What a phone is sent after `since`, the id of the last message that it had; nothing if it is not admitted."""
+        if not self.admits(name, address):  # asked again, for many may have been answered before the first came here
+            return
+        phone = self.phones.setdefault(name, Phone(address))
         phone.streams += 1
         self.changed()
         run, _, digits = since.partition(":")
@@ -170,10 +201,11 @@ class Room:
             self.changed()
 
     async def watch(self) -> AsyncIterator[str]:
-        """What the teacher's page is sent: who is here, and the votes."""
+        """What the teacher's page is sent: who is here, who was turned away, and the votes."""
         while True:
             moved = self.moved
-            yield f"data: {json.dumps({'joined': self.joined(), **self.asking(True)})}\n\n"
+            away = {"turned_away": len(self.turned_away), "phones_of_address": self.phones_of_address}
+            yield f"data: {json.dumps({'joined': self.joined(), **away, **self.asking(True)})}\n\n"
             await pause(moved)
 
     def asking(self, counted: bool) -> dict[str, Any]:
@@ -239,6 +271,8 @@ class Classroom:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         ours = scope["type"] == "http" and (scope["path"] == PATH or scope["path"].startswith(f"{PATH}/"))
+        if scope["type"] == "http":
+            scope[LEADS] = self.is_teacher(Request(scope).cookies.get(COOKIE, ""))
         await (self.routes if ours else self.app)(scope, receive, send)
 
     async def join(self, request: Request) -> Response:
@@ -253,13 +287,14 @@ class Classroom:
         name = request.query_params.get("phone", "")
         if not NAME.fullmatch(name):
             raise ValueError("a phone names itself by 16 to 64 hexadecimal digits")
-        if self.room.full(name):
-            return PlainTextResponse(f"{MOST} phones are here; no more can join", 503)
+        here = address_of(request)
+        if not self.room.admits(name, here):
+            return PlainTextResponse("no more phones can join, or none of this address; the teacher is told", 503)
         since = request.headers.get("last-event-id") or request.query_params.get("since", "")
-        return stream(self.room.follow(name, since))
+        return stream(self.room.follow(name, here, since))
 
     async def teach(self, request: Request) -> Response:
-        """A part of the run, the moment, a question or its answer, whichever are there."""
+        """A part of the run, the moment, a question or its answer, or more phones, whichever are there."""
         if not self.is_teacher(request.headers.get("x-teach", "")):
             return PlainTextResponse("only the teacher's page may do that", 403)
         sent = await body(request, LARGE)
@@ -271,7 +306,11 @@ class Classroom:
             self.room.ask(sent["ask"])
         if "reveal" in sent:
             self.room.reveal(sent["reveal"])
-        return Response(status_code=204)
+        if sent.get("admit") is True:
+            self.room.admit()
+        answer = Response(status_code=204)
+        answer.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")  # for the teacher's own runs
+        return answer
 
     async def vote(self, request: Request) -> Response:
         sent = await body(request, SMALL)

@@ -14,7 +14,7 @@ from dataclasses import astuple
 from typing import Any
 
 from ..exposure import limits
-from ..servers import apart
+from ..servers import allowed, apart
 from ..servers.base import ServerError
 from ..servers.verdict import against, judge, so_far
 from ..types import Said
@@ -45,6 +45,7 @@ def _run(request: ExaminationRequest) -> Iterator[News]:
 
 def _states(request: ExaminationRequest) -> Iterator[News]:
     yield News("notice", notice("connecting"))
+    allowed.permit(request.address, request.plain)  # before a process is started for it
     started, known = time.monotonic(), None
     with contextlib.closing(apart.examining(*astuple(request))) as states:
         for told in states:

@@ -29,7 +29,7 @@ State = dict[str, Any]
 def section() -> Callable[[gr.State], None]:
     """Builds it. Who knows which prompts the visitor ran calls what this returns, and it can be pressed."""
     words = strings("learn")
-    title(words["title"], words["lead"].format(seconds=round(limits().learning)))
+    title(words["title"], lead())
     with gr.Row(elem_classes="sd-settings"):
         with gr.Column(elem_classes="sd-rail", scale=2, min_width=280):
             kind = choice(words["kind"], [(results.domain(name), name) for name in first("code", teaching())])
@@ -54,6 +54,12 @@ def section() -> Callable[[gr.State], None]:
         stop.click(None, None, None, cancels=running, queue=False, **PRIVATE)
 
     return connect
+
+
+def lead() -> str:
+    """What it is, and how long it takes at most."""
+    allowed = limits()
+    return strings("learn")["lead"].format(seconds=round(allowed.learning), after=round(allowed.after_learning))
 
 
 def first(name: str, names: Any) -> list[str]:

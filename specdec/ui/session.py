@@ -33,7 +33,7 @@ from . import menu
 from .request import CertificateRequest, LearningRequest, RunRequest
 from .text import ASSETS, kind_of, sentences, strings, translated
 from .turns import Ticket, Turns
-from .visitors import asking, visitors
+from .visitors import asking, leads, visitors
 
 DEADLINE = limits().seconds  # of one run, all lanes
 WAITING, LOOK = limits().waiting, 0.5  # people in the line, each with a thread of Gradio's; seconds between two looks
@@ -49,8 +49,9 @@ if os.environ.get("SPACES_ZERO_GPU"):
     from ..lanes.zero import ZeroGPU
 
     _gpu = ZeroGPU()
-AFTER_LEARNING = 120.0  # seconds at most to measure and to certify what was learned
-_machine = Turns({"run": 6.0, "series": 30.0, "certificate": 15.0, "learning": limits().learning + 40.0}, most=WAITING)
+LEARNING = limits().learning + limits().after_learning  # seconds at most, once the models are loaded
+EXPECTED = {"run": 6.0, "series": 30.0, "certificate": 15.0, "learning": LEARNING}  # seconds, at first
+_machine = Turns(EXPECTED, WAITING, limits().places_of_address)
 _warming = threading.Event()
 _fetching = threading.Lock()  # one download at a time
 _fetched: hub.Fetched | None = None  # its last word, for all who wait for it
@@ -225,23 +226,27 @@ def _far(state: hub.Fetched | None, speed: float = 0.0) -> News:
     )
 
 
-def _wait(ticket: Ticket) -> Iterator[News]:
-    """Until it is this ticket's turn; how long that may take, again and again."""
+def _wait(ticket: Ticket) -> Generator[News, None, bool]:
+    """Until it is this ticket's turn; how long that may take, again and again. False where it lost its place."""
     while (place := _machine.before(ticket)) != (0, 0.0):
+        if place is None:
+            yield News("error", _notice("displaced"))
+            return False
         count, seconds = place
         yield News("waiting", _notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5))))
         time.sleep(LOOK)
+    return True
 
 
 def _alone(kind: str, work: Iterator[Told]) -> Generator[News | Told, None, None]:
     """`work`, while the machine is ours."""
-    ticket = _machine.join(kind)
+    ticket = _machine.join(kind, asking()[1], leads())
     if ticket is None:
         yield News("error", _notice("full"))
         return
     try:
-        yield from _wait(ticket)
-        yield from explained(work)
+        if (yield from _wait(ticket)):
+            yield from explained(work)
     finally:
         _machine.leave(ticket)
 
@@ -346,18 +351,22 @@ def _certificate(request: CertificateRequest) -> Any:
 
 def _learn(request: LearningRequest) -> Iterator[News]:
     yield News("notice", _notice("loading" if not _loaded(EMBEDDED) else "running"))
-    lessons, started = _lessons(request), time.monotonic()
-    with contextlib.closing(lessons) as states:
+    started: float | None = None
+    with contextlib.closing(_lessons(request)) as states:
         for state in states:
             yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
-            if time.monotonic() - started > limits().learning + AFTER_LEARNING:
+            if started is None:  # until the first state the models are loaded
+                started = time.monotonic() if state else None
+            elif time.monotonic() - started > LEARNING:
                 yield News("cut", strings("learn")["deadline"].format(seconds=round(time.monotonic() - started)))
                 return
     yield News("done", "")
 
 
 def _lessons(request: LearningRequest) -> Any:
-    return _worker.call("learn", request.drafter, request.kind, request.own, limits().learning, pulse=True)
+    allowed = limits()
+    asked = request.drafter, request.kind, request.own, allowed.learning, allowed.after_learning
+    return _worker.call("learn", *asked, pulse=True)
 
 
 def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[News | Raced]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 import time
 from collections import Counter, deque
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gradio.context import LocalContext
 from starlette.datastructures import QueryParams
@@ -16,6 +17,7 @@ from ..exposure import is_public, limits
 PATIENCE = 10.0  # seconds that a run goes on while nobody takes its answers
 MINUTE = 60.0
 MOST = 10_000  # tabs and addresses that are remembered
+LEADS = "specdec.leads"  # in the scope of a request to a class: whether its teacher sent it
 
 Told = TypeVar("Told")
 
@@ -104,9 +106,41 @@ def stream_of(scope: Scope) -> str:
 def asking() -> tuple[str, str]:
     """The tab and the address of whoever asked for what is being computed; empty outside of a request."""
     request = LocalContext.request.get(None)
+    return ("", "") if request is None else (request.session_hash or "", address_of(request))
+
+
+def leads() -> bool:
+    """Whether who asks goes before all others: in a class its teacher, else who sits at this machine.
+
+    For strangers nobody does: their proxy may be on this machine.
+    """
+    request = LocalContext.request.get(None)
     if request is None:
-        return "", ""
+        return False
+    # Gradio's own request makes text of what it hands out, so its Starlette request is asked.
+    scope = request.request.scope if request.request else {}
+    if LEADS in scope:
+        return bool(scope[LEADS])
+    return not is_public() and address_of(request) in ("127.0.0.1", "::1")
+
+
+def address_of(request: Any) -> str:
+    """Where a request of Starlette's or Gradio's comes from. A network of version 6 is one address, for it is often one
+    machine's; and so are the programs that come through Gradio's MCP server, which asks the page itself for them.
+    """
+    if request.headers.get("x-gradio-user") == "mcp":
+        return "mcp"
     here = request.client.host if request.client else ""
     # The last entry is the proxy's own word.
     proxied = request.headers.get("x-forwarded-for", "") if is_public() else ""
-    return request.session_hash or "", proxied.rpartition(",")[2].strip() or here
+    return one_network(proxied.rpartition(",")[2].strip() or here)
+
+
+def one_network(address: str) -> str:
+    try:
+        ip = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if ip.ipv4_mapped or ip.is_loopback:
+        return str(ip.ipv4_mapped or ip)
+    return str(ipaddress.IPv6Network((ip, 64), strict=False))

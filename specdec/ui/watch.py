@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from ..events import Event
 from ..servers import lane
 from ..servers.base import Server
-from ..servers.connect import connect, same_host
+from ..servers.connect import connect_pair
 from ..servers.stream import Limits
 from ..traces.file import Header, line, live_header, Trace
 from ..types import SamplingParams
@@ -32,7 +32,7 @@ Told = Event | lane.Recounted | Exception | None
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """`plain` is "" where no baseline is raced; `key` is the server's, and its neighbour's on the same machine."""
+    """`plain` is "" where no baseline is raced; `key` is the server's."""
 
     prompt: str
     params: SamplingParams
@@ -64,11 +64,7 @@ def _run(request: WatchRequest) -> Iterator[News]:
 
 def begun(request: WatchRequest, limits: Limits) -> tuple[Server, Server | None, Race]:
     """The servers, asked what they are, and their race. ServerError says why there is none."""
-    server = connect(request.address, request.key, limits)
-    plain = None
-    if request.plain:
-        key = request.key if same_host(request.address, request.plain) else ""
-        plain = connect(request.plain, key, limits)
+    server, plain = connect_pair(request.address, request.plain, request.key, limits)
     return server, plain, lane.race(server, plain, request.prompt, request.params)
 
 

@@ -6,6 +6,7 @@ On a family with three layers of the target, which its draft does not know: ther
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import weakref
 from collections.abc import Generator
@@ -167,6 +168,23 @@ def test_a_gain_is_told_where_the_intervals_are_apart(before: Any, after: Any, s
 def test_nothing_judged_is_no_figure_and_no_error() -> None:
     told = figures([])
     assert told["alpha"] is None and told["interval"] == [0.0, 1.0] and told["judged"] == 0
+
+
+@pytest.mark.usefixtures("short")
+def test_a_slow_machine_measures_and_certifies_less_in_the_same_time(
+    family: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here a second goes by whenever somebody looks at the clock."""
+    monkeypatch.setattr(live, "DRAWS", 1_000)
+    seconds = itertools.count()
+    monkeypatch.setattr(live.time, "monotonic", lambda: float(next(seconds)))
+    *_, last = learn(family, DRAFT, replace(LECTURE, runs=2, after=2.0))
+    assert last
+    assert last["figures"]["before"]["runs"] == 1  # of two
+    assert (last["certificate"]["done"], last["certificate"]["draws"]) == (100, 1_000)
+    assert last["certificate"]["passed"] == [True] * 3
+    (_, _, _, degrees, *_) = last["certificate"]["tests"][-1]
+    assert degrees < 100  # of the sample that is told, no larger one
 
 
 @pytest.mark.usefixtures("short")

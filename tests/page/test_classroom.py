@@ -17,12 +17,15 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from specdec.cli import main
+from specdec.exposure import CLASS, EXPOSURE
 from specdec.ui import classroom
 from specdec.ui.classroom import address, Classroom, invitation, reachable, Room
 from specdec.ui.theme import launch_settings, styles
+from specdec.ui.visitors import LEADS
 
 RUN, OTHER = "0123456789abcdef", "fedcba9876543210"
 ME, YOU = "a" * 32, "b" * 32
+HERE, THERE = "192.168.1.7", "192.168.1.8"
 MOMENT = {"t": 12.5, "settle": 1, "slow": 100, "playing": True, "closed": False}
 KEEP = {"kind": "keep", "piece": " the", "choices": 2}
 PATIENCE = 60  # seconds; the machine may be busy
@@ -50,11 +53,15 @@ def run(coroutine):
         return thread.submit(asyncio.run, asyncio.wait_for(coroutine, PATIENCE)).result()
 
 
+def present(address=HERE, streams=1, seen=0.0):
+    return classroom.Phone(address, streams, seen)
+
+
 def heard(room, *deeds, since="", name=ME):
     """What a phone is told at first, and after each deed."""
 
     async def listen():
-        stream, found = room.follow(name, since), []
+        stream, found = room.follow(name, HERE, since), []
         for deed in (None, *deeds):
             if deed:
                 deed()
@@ -146,7 +153,7 @@ def test_a_moment_must_be_one(wrong):
 
 def test_one_vote_a_phone_until_the_answer():
     room = taught("one\n")
-    room.phones = {ME: classroom.Phone(1), YOU: classroom.Phone(1)}
+    room.phones = {ME: present(), YOU: present()}
     room.ask(KEEP)
     question = room.question["id"]
     for name, choice in ((ME, 0), (YOU, 1), (ME, 1)):
@@ -166,7 +173,7 @@ def test_one_vote_a_phone_until_the_answer():
 
 def test_the_teacher_sees_votes_as_they_come():
     room = taught()
-    room.phones = {ME: classroom.Phone(1)}
+    room.phones = {ME: present()}
     room.ask({"kind": "count", "choices": 4})
     room.vote(ME, room.question["id"], 3)
     told = json.loads(counted(room).removeprefix("data: "))
@@ -178,7 +185,7 @@ def test_the_teacher_sees_votes_as_they_come():
 )
 def test_a_vote_must_be_one(name, choice):
     room = taught()
-    room.phones = {ME: classroom.Phone(1)}
+    room.phones = {ME: present()}
     room.ask(KEEP)
     with pytest.raises(ValueError, match=r"question|choice|number"):
         room.vote(name, room.question["id"], choice)
@@ -188,7 +195,7 @@ def test_a_vote_must_be_one(name, choice):
 def test_votes_come_one_at_a_time(monkeypatch):
     monkeypatch.setattr(classroom, "VOTES", 1e9)
     room = taught()
-    room.phones = {ME: classroom.Phone(1)}
+    room.phones = {ME: present()}
     room.ask(KEEP)
     assert room.vote(ME, room.question["id"], 0) and not room.vote(ME, room.question["id"], 1)
     assert room.votes == {ME: 0}
@@ -232,7 +239,7 @@ def test_a_stream_ends_and_is_opened_anew(monkeypatch):
     monkeypatch.setattr(classroom, "LIFE", 0.0)
 
     async def whole():
-        return [message async for message in taught("one\n").follow(ME)]
+        return [message async for message in taught("one\n").follow(ME, HERE)]
 
     assert run(whole()) == ["retry: 300\n\n"]
 
@@ -263,6 +270,25 @@ def test_only_the_secret_steers(room, client):
     assert (room.cursor, room.question, room.run) == (MOMENT, None, RUN)
 
 
+def test_the_teachers_page_proves_itself_in_requests_that_gradio_writes(room):
+    """By a cookie that no script can read and no other site can send; `visitors.leads` reads what comes of it."""
+    leading = []
+
+    async def page(scope, receive, send):
+        leading.append(scope[LEADS])
+        await PlainTextResponse("the page")(scope, receive, send)
+
+    client = TestClient(Classroom(page, room))
+    refused = teach(client, {}, "guess")
+    client.get("/")
+    answer = teach(client, {})
+    client.get("/")
+    client.cookies = {classroom.COOKIE: "guess"}
+    client.get("/")
+    assert leading == [False, True, False] and "set-cookie" not in refused.headers
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(answer.headers["set-cookie"].split("; "))
+
+
 def test_the_teacher_steers(room, client):
     assert teach(client, {"run": RUN, "part": 1, "log": "two\n", "cursor": MOMENT | {"t": 20}}).status_code == 204
     assert room.parts == ["one\n", "two\n"] and room.cursor["t"] == 20
@@ -273,7 +299,7 @@ def test_the_teacher_steers(room, client):
 
 
 def test_a_vote_is_posted(room, client):
-    room.phones = {ME: classroom.Phone(1)}
+    room.phones = {ME: present()}
     room.ask(KEEP)
     vote = {"phone": ME, "question": room.question["id"], "choice": 1}
     assert client.post("/class/vote", json=vote).status_code == 204 and room.votes == {ME: 1}
@@ -302,11 +328,84 @@ def test_other_paths(client):
 
 def test_a_class_has_an_end(room, client, monkeypatch):
     monkeypatch.setattr(classroom, "MOST", 1)
-    room.phones = {ME: classroom.Phone(1)}
+    room.phones = {ME: present()}
     assert client.get(f"/class/events?phone={YOU}").status_code == 503
-    assert not room.full(ME)
-    room.phones[ME].streams = 2
-    assert room.full(ME)
+    assert room.admits(ME, HERE) and not room.turned_away
+
+
+def test_a_phone_has_few_streams(room, client):
+    """One more than it needs while an old one is not yet noticed to be gone."""
+    room.phones = {ME: present(streams=classroom.STREAMS)}
+    assert not room.admits(ME, HERE) and not room.admits(ME, THERE) and room.admits(YOU, HERE)
+    assert client.get(f"/class/events?phone={ME}").status_code == 503
+    assert room.joined() == 1 and classroom.STREAMS <= 3
+
+
+def test_what_comes_at_once_is_counted_one_by_one(room, monkeypatch):
+    """Many may ask before the first of them is served."""
+    monkeypatch.setattr(classroom, "LIFE", 1e9)
+
+    async def flood(room, names):
+        room.phones_of_address = 5
+        streams = [room.follow(name, HERE) for name in names]
+        told = [await anext(stream, None) for stream in streams]
+        counts = sum(one is not None for one in told), room.joined(), len(room.turned_away)
+        for stream in streams:
+            await stream.aclose()
+        return counts
+
+    assert run(flood(taught(), [f"{i:032x}" for i in range(40)])) == (5, 5, 35)
+    assert run(flood(taught(), [ME] * 40)) == (classroom.STREAMS, 1, 0)
+
+
+def test_one_address_fills_no_class_and_the_teacher_is_told_and_may_let_all_in(room, client, monkeypatch):
+    monkeypatch.setenv(EXPOSURE, "class")
+    room = taught()
+    assert room.phones_of_address == CLASS.phones_of_address == 60
+    crowd = [f"{i:032x}" for i in range(300)]
+    for name in crowd:
+        if room.admits(name, HERE):
+            room.phones[name] = present()
+    assert room.joined() == 60 and room.admits(YOU, THERE) and not room.admits(crowd[70], HERE)
+    told = json.loads(counted(room).removeprefix("data: "))
+    assert (told["turned_away"], told["phones_of_address"]) == (classroom.MOST, 60)  # 240, as far as it counts
+    client = TestClient(Classroom(PlainTextResponse("the page"), room))
+    assert teach(client, {"admit": True}, "guess").status_code == 403 and not room.admits(crowd[70], HERE)
+    assert teach(client, {"admit": True}).status_code == 204 and room.admits(crowd[70], HERE)
+    assert json.loads(counted(room).removeprefix("data: "))["turned_away"] == 0
+
+
+def test_who_was_turned_away_and_came_in_later_is_not_counted(room):
+    room.phones_of_address, room.phones = 1, {ME: present()}
+    assert not room.admits(YOU, HERE) and not room.admits(YOU, HERE) and len(room.turned_away) == 1
+    del room.phones[ME]
+    assert room.admits(YOU, HERE) and not room.turned_away
+
+
+def test_a_phone_without_a_stream_has_no_vote(room):
+    room.phones = {ME: present(streams=0, seen=time.monotonic())}
+    room.ask(KEEP)
+    assert not room.vote(ME, room.question["id"], 1) and room.votes == {}
+    room.phones[ME].streams = 1
+    assert room.vote(ME, room.question["id"], 1)
+
+
+def test_one_address_has_no_more_votes_than_phones(room, monkeypatch):
+    """Phones that left keep their votes, so names that come and go must not add up."""
+    room.phones_of_address = 3
+    room.ask(KEEP)
+    question = room.question["id"]
+    for i in range(10):
+        name = f"{i:032x}"
+        room.phones = {name: present(), ME: present(THERE)}
+        if i < 3:
+            assert room.vote(name, question, 0) and room.vote(name, question, 1)  # it may change it
+        else:
+            with pytest.raises(ValueError, match="as many votes as phones"):
+                room.vote(name, question, 0)
+    assert room.vote(ME, question, 0) and len(room.votes) == 4
+    room.ask(KEEP)
+    assert room.vote(name, room.question["id"], 0)
 
 
 def test_phones_are_invited_in_words_and_as_a_code(client):
@@ -345,6 +444,9 @@ def test_without_a_class_there_is_none():
 )
 def test_the_terminal_says_where_the_class_is(options, host, joins, monkeypatch, capsys):
     asked = {}
+    for name in (EXPOSURE, "SPECDEC_PAIR", "SPECDEC_PAIRS"):  # what the command sets is taken back
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
 
     def launch(demo, **settings):
         asked.update(settings)

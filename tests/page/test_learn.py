@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
+import re
 
 import pytest
 
@@ -158,15 +160,31 @@ def test_it_waits_in_the_same_line_as_everybody(asked):
 
 
 def test_it_ends_at_its_deadline(monkeypatch):
-    def lessons(request):
-        while True:
-            yield None
+    """Which is what the page promises; to load the models comes before."""
 
-    clock = iter(range(0, 10_000, 5))
+    def lessons(request):
+        for _ in range(20):  # the models are loaded
+            yield None
+        while True:
+            yield LEARNING
+
+    clock = itertools.count()
     monkeypatch.setattr(session, "_lessons", lessons)
     monkeypatch.setattr(session.time, "monotonic", lambda: next(clock))
     last = told("code", "draft_model", [])[-1]
     assert "too busy" in last["line"]["value"] and not session._machine.locked()
+    promised = limits().learning + limits().after_learning
+    assert promised <= int(re.search(r"after (\d+) seconds", last["line"]["value"])[1]) <= promised + 10
+
+
+@pytest.mark.parametrize("exposure", ["own", "network", "class", "public"])
+def test_the_page_promises_what_the_machine_is_held_for(exposure, monkeypatch):
+    monkeypatch.setenv("SPECDEC_EXPOSURE", exposure)
+    for name in ("en", "zh"):
+        with text.speaking(name):
+            lead = learn.lead()
+        assert f" {limits().learning:.0f} " in lead and f" {limits().after_learning:.0f} " in lead
+    assert limits().learning + limits().after_learning <= (120 if exposure == "own" else 60)
 
 
 def test_what_broke_is_one_sentence(monkeypatch):
@@ -185,7 +203,10 @@ def test_the_engine_is_asked_what_it_answers(monkeypatch):
     session._lessons(request.check_learning("story", "draft_model:scratch", ["mine"]))
     (((name, *given), more),) = calls
     asked = inspect.signature(worker.CALLS[name]).bind(*given).arguments
-    assert asked == {"drafter": "draft_model:scratch", "kind": "story", "own": ("mine",), "seconds": limits().learning}
+    assert asked == {"drafter": "draft_model:scratch", "kind": "story", "own": ("mine",)} | {
+        "seconds": limits().learning,
+        "after": limits().after_learning,
+    }
     assert more == {"pulse": True} and PUBLIC.learning < OWN.learning
 
 

@@ -609,7 +609,7 @@ def test_a_line_that_is_full_says_so_at_once(engine, monkeypatch):
 def test_a_wait_is_estimated_from_the_turns_before(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(turns.time, "monotonic", lambda: clock[0])
-    line = turns.Turns({"run": 10.0, "series": 40.0}, most=5)
+    line = turns.Turns({"run": 10.0, "series": 40.0}, most=5, sure=5)
     tickets = [line.join(kind) for kind in ("run", "series", "run")]
     assert [line.before(one) for one in tickets] == [(0, 0.0), (1, 10.0), (2, 50.0)]
     clock[0] += 4

@@ -12,22 +12,22 @@ function mount(element, props, player, secret) {
   const W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), T = W.teacher, { h, words, speculative, doneBy, depthOf } = player.kit, { worded, bars } = questions(player.kit, W, quiz), part = {};
   for (const node of element.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
   const button = (label, act) => { const node = h("button", { type: "button", class: "sd-btn" }, label); node.onclick = act; return node; };
-  const some = (told, n) => words(n === 1 ? told.one : told.many, { n });
+  const some = (told, n, more) => words(n === 1 ? told.one : told.many, { n, ...more });
   const tell = (text, wrong = false) => { part.said.textContent = text; part.said.classList.toggle("sd-wrong", wrong); };
   const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
   /* -- what the class is told -- */
 
-  let run = "", sent = "", parts = 0, pointed = "", busy = false;
+  let run = "", sent = "", parts = 0, pointed = "", busy = false, over = false;
 
   const post = (body) => fetch("class/teach", { method: "POST", headers: { "X-Teach": secret }, body: JSON.stringify(body) });
 
   /* Whatever of the run and its moment the class has not got; at once, then no more often than every `GAP`. */
   async function send() {
-    if (busy) return;
+    if (busy || over) return;
     busy = true;
     try {
-      for (let news = unsent(); news; news = unsent()) {
+      for (let news = unsent(); news && !over; news = unsent()) {
         const answer = await post(news.body);
         if (answer.status === 403) return refuse();
         if (answer.status === 409) run = ""; // another app than the one that had the beginning
@@ -107,7 +107,8 @@ function mount(element, props, player, secret) {
     tell("");
     try {
       const answer = await post(body);
-      if (!answer.ok) tell(words(T.refused, { reason: await answer.text() }), true);
+      if (answer.status === 403) refuse();
+      else if (!answer.ok) tell(words(T.refused, { reason: await answer.text() }), true);
     } catch {
       tell(T.lost, true);
     }
@@ -115,8 +116,10 @@ function mount(element, props, player, secret) {
 
   /* -- what the class says -- */
 
-  function heard({ joined, question, answer, counts }) {
+  function heard({ joined, turned_away, phones_of_address, question, answer, counts }) {
     part.joined.textContent = some(T.joined, joined);
+    part.away.hidden = !turned_away;
+    part.turned.textContent = turned_away ? some(T.turned_away, turned_away, { most: phones_of_address }) : "";
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
     if (!question) return;
@@ -131,33 +134,42 @@ function mount(element, props, player, secret) {
   function listen() {
     const events = new EventSource("class/events?teach=" + encodeURIComponent(secret));
     events.onmessage = ({ data }) => heard(JSON.parse(data));
-    events.onerror = () => { if (events.readyState === EventSource.CLOSED) setTimeout(listen, AGAIN); };
+    events.onerror = () => { if (events.readyState === EventSource.CLOSED) setTimeout(invite, AGAIN); };
   }
 
+  /* The app was started anew, with another secret. */
   function refuse() {
-    busy = true; // for good
+    over = true;
     sessionStorage.removeItem(KEY);
-    part.asks.hidden = part.question.hidden = true;
+    part.asks.hidden = part.question.hidden = part.away.hidden = true;
     tell(T.wrong, true);
   }
 
   async function invite() {
-    if ((await post({})).status === 403) return refuse();
+    if (over) return;
+    try {
+      if ((await post({})).status === 403) return refuse();
+      const { address, qr } = await (await fetch("class/join")).json();
+      part.address.textContent = address.replace("http://", "");
+      part.short.textContent = part.address.textContent;
+      part.qr.innerHTML = qr; // the app's own drawing of its own address
+      part.qr.firstElementChild.setAttribute("aria-hidden", "true");
+    } catch {
+      tell(T.lost, true);
+      setTimeout(invite, AGAIN);
+      return;
+    }
     listen();
     send();
-    const { address, qr } = await (await fetch("class/join")).json();
-    part.address.textContent = address.replace("http://", "");
-    part.short.textContent = part.address.textContent;
-    part.qr.innerHTML = qr; // the app's own drawing of its own address
-    part.qr.firstElementChild.setAttribute("aria-hidden", "true");
   }
 
-  for (const name of ["title", "join", "how", "reveal", "done"]) part[name].textContent = T[name];
+  for (const name of ["title", "join", "how", "reveal", "done", "admit"]) part[name].textContent = T[name];
   const choice = h("select", { "aria-label": T.ask_quiz }, h("option", { value: "" }, T.ask_quiz), quiz.list.map((one, i) => h("option", { value: i }, `${i + 1}. ${one.ask}`)));
   choice.onchange = () => { if (choice.value) askQuiz(+choice.value); choice.value = ""; };
   part.asks.append(button(T.ask_keep, askKeep), button(T.ask_count, askCount), choice);
   part.reveal.onclick = reveal;
   part.done.onclick = () => say({ ask: null });
+  part.admit.onclick = () => say({ admit: true });
   part.panel.hidden = false;
   for (const moved of ["sd-drawn", "sd-run"]) player.addEventListener(moved, send);
   invite();

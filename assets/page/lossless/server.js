@@ -32,7 +32,8 @@ function examination(W, part, servers, stamp) {
 
   /* -- what is asked -- */
 
-  const labelled = (name, node, more) => h("label", {}, h("span", { class: "sd-lab" }, R[name]), more, (fields[name] = node), R[name + "_info"] && h("small", {}, R[name + "_info"]));
+  const infoOf = (name) => (name === "address" && !free ? R.listed_info : R[name + "_info"]);
+  const labelled = (name, node, more) => h("label", {}, h("span", { class: "sd-lab" }, R[name]), more, (fields[name] = node), infoOf(name) && h("small", {}, infoOf(name)));
   const bare = { autocomplete: "off", spellcheck: "false", autocapitalize: "off", maxlength: 500 };
 
   /* Any address may be typed where the host allows it; else its owner's are chosen from. */

@@ -19,6 +19,14 @@ function queryOf(search, names, values, usual) {
 /* `?…`, or nothing at all. */
 const searchOf = (query) => (String(query) ? "?" + query : "");
 
+/* What the address can hold of these settings, and the prompt where that is too long for it; else null. */
+function stored(search, names, values, usual) {
+  const query = queryOf(search, names, values, usual);
+  if (String(query).length <= LONGEST) return [query, null];
+  query.delete("prompt");
+  return [query, values[names.indexOf("prompt")]];
+}
+
 /* The same with another tab, which is left out where it is the first. */
 function withTab(search, tab, first) {
   const query = new URLSearchParams(search);
@@ -37,10 +45,8 @@ function mount(props, player) {
 
   function written(search) {
     if (!values) return new URLSearchParams(search);
-    let query = queryOf(search, names, values, usual);
-    const long = String(query).length > LONGEST;
-    if (long) query.delete("prompt");
-    store(PROMPT, long ? values[0] : null);
+    const [query, prompt] = stored(search, names, values, usual);
+    store(PROMPT, prompt);
     return query;
   }
   window.addEventListener("sd-settings", (event) => {
@@ -81,7 +87,7 @@ function mount(props, player) {
   });
 }
 
-if (typeof module !== "undefined" && module.exports) module.exports = { queryOf, searchOf, withTab };
+if (typeof module !== "undefined" && module.exports) module.exports = { queryOf, searchOf, stored, withTab };
 /* The player may be drawn after this. */
 function whenDrawn() {
   const player = /** @type {any} */ (document.querySelector(".sd-player"));

@@ -61,7 +61,8 @@ def engine(of_our_own: Sequence[Any], private: Mapping[str, Any]) -> Engine:
 def place(name: str, listed: Sequence[str], free: bool) -> gr.Dropdown | gr.Textbox:
     """A menu of the owner's addresses; where the host allows it, another may be typed. Without any, a line."""
     words = strings("page")["settings"]["engine"]
-    told: dict[str, Any] = {"label": words[name], "info": words[f"{name}_info"], "elem_id": name}
+    info = words[f"{name}_info" if free or name != "address" else "listed_info"]
+    told: dict[str, Any] = {"label": words[name], "info": info, "elem_id": name}
     if not any(listed):
         return gr.Textbox("", max_lines=1, **told)
     choices = [(one or "–", one) for one in listed]

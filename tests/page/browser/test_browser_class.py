@@ -161,6 +161,51 @@ def test_votes_become_bars_and_the_answer_shows_on_every_phone(teacher, open_pho
     expect(wrong.locator("#class [data-part=question]")).to_be_hidden()
 
 
+@pytest.fixture
+def refused_page(browser, address):
+    """Opens a page to which the app will say no, so that its console may tell of errors."""
+    with browser.new_context(reduced_motion="reduce") as context:
+
+        def opener(query):
+            page = context.new_page()
+            page.goto(address + query)
+            return page
+
+        yield opener
+
+
+def test_after_a_restart_the_teachers_page_says_so_and_asks_no_more(refused_page, room, monkeypatch):
+    """The secret is another one then. The player goes on drawing, and each drawing would be told to the class."""
+    teacher = refused_page(f"?teach={room.secret}")
+    teacher.wait_for_selector(".sd-class:not([hidden])")
+    posts, streams = [], []
+    seen = {"/class/teach": posts, "/class/events": streams}
+    teacher.on("request", lambda one: [found.append(one.url) for path, found in seen.items() if path in one.url])
+    monkeypatch.setattr(room, "secret", "another")
+    part(teacher, "stage").press("Home")
+    said = teacher.locator(".sd-class [data-part=said]")
+    expect(said).to_contain_text("The terminal prints the right one")
+    posts.clear()
+    streams.clear()
+    for _ in range(4):
+        step(teacher)
+        teacher.wait_for_timeout(400)
+    assert posts == [] and streams == []
+    expect(said).to_contain_text("The terminal prints the right one")
+
+
+def test_the_teacher_is_told_who_was_turned_away_and_lets_all_in(teacher, open_phone, refused_page, room):
+    room.phones, room.phones_of_address = {}, 1
+    first, second = open_phone(), refused_page("class")
+    away = teacher.locator(".sd-class [data-part=away]")
+    expect(away).to_contain_text("1 phone was turned away: its address has 1 here already.")
+    expect(second.locator("#class [data-part=state]")).to_have_text("The class is full. Trying again.")
+    away.get_by_role("button", name="Let all in").click()
+    expect(away).to_be_hidden()
+    expect(second.locator("#class [data-part=state]")).to_have_text("You follow the class.")
+    assert log(first) == log(teacher) == log(second)
+
+
 @pytest.mark.long
 def test_other_questions(teacher, open_phone):
     phone = open_phone()

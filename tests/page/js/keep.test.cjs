@@ -2,7 +2,7 @@
 const test = require("node:test");
 const assert = require("node:assert");
 const path = require("node:path");
-const { queryOf, searchOf, withTab } = require(path.join(__dirname, "..", "..", "..", "assets", "page", "shared", "keep.js"));
+const { queryOf, searchOf, stored, withTab } = require(path.join(__dirname, "..", "..", "..", "assets", "page", "shared", "keep.js"));
 
 const NAMES = ["prompt", "k", "peer"], USUAL = { prompt: "Once", k: 3, peer: false };
 
@@ -19,4 +19,16 @@ test("an emptied prompt is a value of its own", () => {
 test("the first tab needs no word", () => {
   assert.equal(searchOf(withTab("?k=4", "theory", "race")), "?k=4&tab=theory");
   assert.equal(searchOf(withTab("?k=4&tab=theory", "race", "race")), "?k=4");
+});
+
+test("a prompt that is too long for the address is stored, wherever it stands among the settings", () => {
+  const long = "x".repeat(5000), USUALLY = { k: 3, prompt: "Once", peer: false };
+  for (const names of [["prompt", "k", "peer"], ["k", "prompt", "peer"]]) {
+    const values = names.map((name) => ({ prompt: long, k: 4, peer: false })[name]);
+    const [query, prompt] = stored("?lang=zh", names, values, USUALLY);
+    assert.equal(searchOf(query), "?lang=zh&k=4");
+    assert.equal(prompt, long);
+  }
+  const [query, prompt] = stored("", ["k", "prompt"], [4, "short"], USUALLY);
+  assert.deepEqual([searchOf(query), prompt], ["?k=4&prompt=short", null]);
 });

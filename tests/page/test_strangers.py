@@ -1,0 +1,157 @@
+"""What a stranger may name where the page listens beyond this machine: the owner's servers and pairs, by every door."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from stub import Reply, Stub
+
+from specdec.exposure import EXPOSURE, limits
+from specdec.servers.allowed import LISTED
+from specdec.types import SamplingParams
+from specdec.ui import api, examine, link, menu, request, session, watch
+from specdec.ui.components import certificate, engine
+from specdec.ui.tabs import race
+from specdec.ui.text import speaking
+
+EXPOSED = ("network", "class", "public")
+ONE, OTHER = "http://127.0.0.1:8000", "http://127.0.0.1:8001"
+
+
+@pytest.fixture(params=EXPOSED)
+def exposed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SPECDEC_PUBLIC", "SPACE_ID", "SPECDEC_PAIR", "SPECDEC_PAIRS", LISTED):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(EXPOSURE, request.param)
+    assert not limits().any_server and not limits().any_pair
+
+
+@pytest.fixture
+def server() -> Iterator[Stub]:
+    with Stub(lambda _: Reply.of({"data": []})) as stub:
+        yield stub
+
+
+# ---- servers ----
+
+
+def raced(address: str, plain: str = "") -> list[session.News]:
+    return list(watch.run(watch.WatchRequest("Once", SamplingParams(), address, plain)))
+
+
+def examined(address: str, plain: str) -> list[session.News]:
+    return list(examine.run(request.check_examination(address, plain)))
+
+
+def test_a_server_that_is_not_listed_is_asked_by_no_door(exposed: None, server: Stub, monkeypatch: Any) -> None:
+    monkeypatch.setattr(examine.apart, "examining", lambda *_: pytest.fail("a process was started"))
+    for language, said in (("en", "SPECDEC_SERVERS=http"), ("zh", "SPECDEC_SERVERS=http")):
+        with speaking(language):
+            for news in (raced(server.address), examined(server.address, ONE)):
+                assert news[-1].kind == "error" and said in news[-1].text
+    monkeypatch.setenv(LISTED, ONE)
+    for news in (raced(server.address), examined(ONE, server.address)):
+        assert news[-1].kind == "error" and "only the servers that its owner lists" in news[-1].text
+    assert engine.from_link({"server": server.address})[0] == {} and not server.asked
+
+
+def test_a_plain_server_that_is_not_listed_is_not_asked_either(exposed: None, server: Stub, monkeypatch: Any) -> None:
+    with Stub(lambda _: Reply.of({"data": []})) as listed:
+        monkeypatch.setenv(LISTED, listed.address)
+        assert "only the servers" in raced(listed.address, server.address)[-1].text
+        assert not server.asked and not listed.asked
+        assert "names no model" in raced(listed.address)[-1].text and listed.asked
+
+
+def test_the_fields_offer_the_listed_ones_and_say_where_the_list_is(exposed: None, monkeypatch: Any) -> None:
+    monkeypatch.setenv(LISTED, f"{ONE},{OTHER}")
+    for language in ("en", "zh"):
+        with speaking(language):
+            field: Any = engine.place("address", *engine.known())
+            words = request.strings("lossless")["server"]["rail"]
+        assert field.choices == [(ONE, ONE), (OTHER, OTHER)] and not field.allow_custom_value
+        assert LISTED in field.info and LISTED in words["listed_info"]
+    assert certificate.servers()["free"] is False
+
+
+def test_the_served_page_asks_none_for_a_stranger(
+    exposed: None, address: str, server: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The buttons are not on the page; a request like theirs can still be written by hand."""
+    asked = httpx.get(f"{address}config", timeout=60).json()
+    begin = next(
+        one for one in asked["dependencies"] if len(one["inputs"]) == 17 and one["api_visibility"] == "private"
+    )
+    settings = ["Once", "draft_model", 3, 0.0, 1, 0, 8, 3, "", "rejection", "embedded", False, ""]
+    sent = {"data": ["server", server.address, "", "", *settings], "fn_index": begin["id"], "session_hash": "stranger"}
+    told = answer(address, sent)
+    assert "only the servers that its owner lists" in told and not server.asked
+
+
+def answer(address: str, sent: dict[str, Any]) -> str:
+    sent["session_hash"] = uuid.uuid4().hex
+    joined = httpx.post(f"{address}gradio_api/queue/join", json=sent, timeout=60)
+    assert joined.status_code == 200, joined.text
+    with httpx.stream("GET", f"{address}gradio_api/queue/data?session_hash={sent['session_hash']}", timeout=60) as told:
+        text = ""
+        for line in told.iter_lines():
+            text += line
+            if "process_completed" in line:
+                break
+    return text
+
+
+# ---- pairs ----
+
+PAIR = {
+    "check": lambda family: request.check("Once", family=family),
+    "a link": lambda family: refused(link.settings({"family": family})),
+    "a run that is opened": lambda family: refused((race.choosable({"family": family}), "!")),
+    "the menu": lambda family: refused(({}, race.switch(family, "draft_model", "rejection")[0]["info"])),
+    "run": lambda family: refused_answer(race.run("Once", family=family)),
+    "compare": lambda family: refused_answer(api.answering(api.compare)("Once", family=family)),
+    "explain": lambda family: refused_answer(api.answering(api.explain)(prompt="Once", family=family)),
+}
+
+
+def refused(told: tuple[dict[str, Any], str]) -> None:
+    good, said = told
+    if "family" not in good:
+        raise request.InputError(said)
+
+
+def refused_answer(answers: Iterator[Any]) -> None:
+    (only,) = answers
+    raise request.InputError((json.loads(only) if isinstance(only, str) else only)["error"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    (tmp_path / "config.json").write_text("{}")
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize("door", PAIR)
+def test_a_pair_that_is_not_listed_is_loaded_by_no_door(
+    exposed: None, door: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_worker", None)  # nothing reaches the engine
+    monkeypatch.setattr(session.hub, "fetch", lambda *_: pytest.fail("something was fetched"))
+    for family in (folder, f"{folder} + {folder}", "owner/model", "owner/model + ~other/model", "qwen3-1.7b"):
+        with pytest.raises(request.InputError, match=r"one of: embedded|!"):
+            PAIR[door](family)
+    monkeypatch.setenv("SPECDEC_PAIRS", "owner/model")
+    assert "owner/model" in menu.families() and not menu.is_pair(folder)
+    assert request.known_family("owner/model") == "owner/model"
+
+
+def test_ones_own_page_takes_any(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EXPOSURE, "own")
+    monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
+    assert request.check("Once", family=folder).family == folder and engine.known()[1]
