@@ -13,7 +13,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from statistics import median, quantiles
 from typing import Any
 from urllib.parse import urlsplit
 
+from .. import children
 from . import line
 from .options import Options
 from .page import launched
@@ -127,8 +127,10 @@ def wait(done: Any, otherwise: str) -> None:
 @contextlib.contextmanager
 def opened() -> Iterator[tuple[str, int]]:
     """The app in class mode: the teacher's address, and the number of its process."""
-    command = [sys.executable, "-u", "-m", "specdec", "app", "--class", "--host", "127.0.0.1"]
-    app = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    app = children.start(
+        "specdec", "app", "--class", "--host", "127.0.0.1",
+        environment={"PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert app.stdout is not None
     try:
         found = (re.search(r"http://\S+\?teach=\S+", line) for line in app.stdout)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import children
 from ..types import Said
 
 PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
@@ -123,10 +124,7 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
 
     Yields every half second, even if nothing moves. Closing the iterator ends it; ValueError says what failed.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(memory), *names], stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+    process = children.start(__name__, str(memory), *names, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     last: dict[str, Any] = {}
     try:

@@ -22,10 +22,10 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from .. import children
+
 # Seconds. Models load, and costs are probed, before a call's first answer; afterwards an answer comes every cycle.
 PATIENCE = FIRST_ANSWER, NEXT_ANSWER = 180.0, 30.0
 LOOK = 0.25  # seconds between two looks of a waiting caller
@@ -73,7 +73,6 @@ class Process:
     """
 
     def __init__(self, module: str = __name__, patience: tuple[float, float] = PATIENCE) -> None:
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
         hidden = WITHOUT_GPU if os.environ.get("SPACES_ZERO_GPU") else {}
         self.families: dict[tuple[str, str], RemoteFamily] = {}
         self.turn = threading.Lock()  # held by a call from its request to its last answer, even if it is not read
@@ -82,10 +81,7 @@ class Process:
         self._patience = self._bear[0]
         self._ended, self._lock = False, threading.Lock()
         with _start:
-            self._popen = subprocess.Popen(
-                [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                env={**os.environ, **hidden, "PYTHONPATH": path},
-            )  # fmt: skip
+            self._popen = children.start(module, environment=hidden, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self._popen.pid
         atexit.register(self.kill)
         for work in (self._read, self._watch):

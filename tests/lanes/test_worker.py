@@ -204,7 +204,7 @@ def test_prints_of_the_engine_are_no_answers(
         "def chat():\n"
         "    while 'torch' not in sys.modules: time.sleep(0.01)\n"
         "    while True: print('hello', flush=True); os.write(1, b'hello'); time.sleep(0.01)\n"
-        "if sys.argv[:1] == ['-m']: threading.Thread(target=chat, daemon=True).start()\n"
+        "if sys.argv[:1] == ['-c']: threading.Thread(target=chat, daemon=True).start()\n"
     )
     (tmp_path / "sitecustomize.py").write_text(chatter, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
