@@ -28,18 +28,7 @@ ALLOWED = {
     "drafters": {"types", "sampling", "grammar", "models", "drafters"},
     "figures": {"types", "events", "figures"},
     "methods": {"models", "drafters"},
-    "families": {
-        "types",
-        "exposure",
-        "children",
-        "methods",
-        "text",
-        "paths",
-        "models",
-        "drafters",
-        "figures",
-        "families",
-    },
+    "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families"},
     "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules", "grammar"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     # It runs texts and asks for a certificate, and the page's engine runs it; its loss is that of `train`.
@@ -55,19 +44,7 @@ ALLOWED = {
         "proof",
         "learning",
     },
-    "lanes": {
-        *READING,
-        "children",
-        "methods",
-        "models",
-        "drafters",
-        "figures",
-        "families",
-        "gpu",
-        "proof",
-        "learning",
-        "lanes",
-    }
+    "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "learning", "lanes"}
     - {"text"},
     "traces": {"types", "expression", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
     "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "servers"},
@@ -76,7 +53,6 @@ ALLOWED = {
     "train": {"models", "drafters", "figures", "learning", "cli", "train"},
     "bench": {
         "",
-        "children",
         "types",
         "events",
         "engine",
@@ -97,6 +73,8 @@ ALLOWED = {
         "bench",
     },
 }
+for room in ("families", "lanes", "bench"):  # they start processes
+    ALLOWED[room].add("children")
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
 SESSION = {"exposure", "paths", "methods", "types", "events", "families", "lanes", "traces", "ui"}
 PAGE = {

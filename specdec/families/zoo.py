@@ -151,6 +151,8 @@ class Family:
             facts["chat"] = [self.chat.before, self.chat.after]
         if isinstance(self.target, Transformer) and self.target.native is not None:
             facts["kernels"] = "native"
+        elif native.missing:
+            facts["kernels"] = f"torch: {native.missing}"
         return facts | {
             "dtype": self.precision,
             "device": self.target.device,
