@@ -141,6 +141,22 @@ def test_eight_bits_have_the_law_of_their_rounded_weights(name: str) -> None:
 
 
 @needed
+@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16, torch.int8], ids=str)
+@pytest.mark.parametrize("words", [97, 1000, 49_151, 49_153])
+def test_logits_are_the_same_to_the_bit_beside_any_other_rows(words: int, stored: torch.dtype) -> None:
+    """Whatever the size of the vocabulary, and however many rows are asked for."""
+    config = replace(GROUPED, vocab_size=words, num_hidden_layers=1)
+    model = Transformer(config, weights_of(config), torch.float32, stored=stored)
+    assert model.native is not None
+    cache = model.new_cache(17)
+    one_by_one = [model.forward([token], cache) for token in TEXT[:17]]
+    for count in range(1, 18):
+        cache.keep(0)
+        said = model.forward(TEXT[:count], cache, rows=count)
+        assert said.shape == (count, words) and torch.equal(said, torch.cat(one_by_one[:count])), count
+
+
+@needed
 @pytest.mark.parametrize("name", ["plain", "one head of keys, untied"])
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_what_attention_reads_and_sees(name: str, count: int) -> None:
