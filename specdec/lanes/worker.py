@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
+import math
 import os
 import pickle
 import queue
@@ -77,8 +78,7 @@ class Process:
         self.families: dict[tuple[str, str], RemoteFamily] = {}
         self.turn = threading.Lock()  # held by a call from its request to its last answer, even if it is not read
         self._number, self._answers = 0, Answers()
-        self._heard, self._bear = time.monotonic(), patience
-        self._patience = self._bear[0]
+        self._bear, self._until = patience, math.inf  # when it has been silent for too long; idle, never
         self._ended, self._lock = False, threading.Lock()
         with _start:
             self._popen = children.start(module, environment=hidden, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -99,7 +99,7 @@ class Process:
         """Begin a call; its number, and where its answers arrive. The caller holds `turn`, and leaves it held."""
         with self._lock:
             self._number, self._answers = self._number + 1, Answers()
-            self._heard, self._patience = time.monotonic(), self._bear[0]
+            self._until = time.monotonic() + self._bear[0]
             if self._ended:
                 self._answers.put((True, self._death(), None))
         self._send((self._number, name, arguments, options))
@@ -119,7 +119,7 @@ class Process:
         with contextlib.suppress(Exception):  # cut off or garbled: either way no answer follows
             while True:
                 number, *answer = pickle.load(self._popen.stdout)
-                self._heard, self._patience = time.monotonic(), self._bear[1]
+                self._until = math.inf if answer[0] else time.monotonic() + self._bear[1]
                 if number == self._number:
                     self._answers.put(tuple(answer))
                     if answer[0] and answer[2]:  # its turn is never given back: who waits for it goes to another
@@ -138,8 +138,8 @@ class Process:
     def _watch(self) -> None:
         while self.alive:
             time.sleep(LOOK)
-            if self.turn.locked() and time.monotonic() - self._heard > self._patience:
-                log.error("the engine was silent for %.0f seconds and is ended", self._patience)
+            if time.monotonic() > self._until:
+                log.error("the engine was silent for too long and is ended")
                 self.kill()
 
 
@@ -275,7 +275,7 @@ def serve(known: dict[str, Callable[..., Iterator[Any]]]) -> None:
             if message[1]:
                 calls.put(message)
             else:
-                stopped = message[0]
+                stopped = max(stopped, message[0])  # that of a call before may come late
 
     threading.Thread(target=listen, daemon=True).start()
     from ..families import zoo
@@ -290,7 +290,7 @@ def serve(known: dict[str, Callable[..., Iterator[Any]]]) -> None:
             with contextlib.closing(known[name](*arguments, **options)) as items:  # type: ignore[type-var]
                 for item in items:
                     send(sink, (number, False, None, item))
-                    if stopped == number:
+                    if number <= stopped:
                         break
         except ValueError as refusal:
             error = ValueError(*refusal.args)  # errors of other classes may not survive pickling
