@@ -67,7 +67,12 @@ class Method:
         return None if self.part in ("", EXIT) else located(self.part)
 
     def make(self, view: TargetView, part: Any, capacity: int) -> Drafter:
-        """A drafter for one run of at most `capacity` tokens, on the target as that run sees it."""
+        """A drafter for one run of at most `capacity` tokens, on the target as that run sees it.
+
+        ValueError for one that drafts with others: it needs their costs, which `Family.lane` has.
+        """
+        if self.name in WRAPPERS:
+            raise ValueError(f"{self.name} drafts with drafters of others; Family.lane makes it")
         given = {"view": view, "part": part, "capacity": capacity}
         drafter: Drafter = self.drafter_class(*(given[name] for name in self.takes))
         return drafter
