@@ -188,7 +188,7 @@ class Download:
 
         url, headers = hf_hub_url(self.name, filename, revision=commit), build_hf_headers()
         facts = get_hf_file_metadata(url)
-        if not re.fullmatch("[0-9a-f]{64}", facts.etag or ""):
+        if facts.etag is None or not re.fullmatch("[0-9a-f]{64}", facts.etag):
             return
         blob = place / repo_folder_name(repo_id=self.name, repo_type="model") / "blobs" / facts.etag
         blob.parent.mkdir(parents=True, exist_ok=True)

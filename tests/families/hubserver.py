@@ -76,10 +76,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def send_file(self, file: Path, body: bool) -> None:
-        content, said = (
-            file.read_bytes()[::-1] if self.server.garbles else file.read_bytes(),
-            self.headers.get("Range", ""),
-        )
+        content, said = file.read_bytes(), self.headers.get("Range", "")
+        content = content[::-1] if self.server.garbles else content
         start = int(said.removeprefix("bytes=").partition("-")[0] or 0) if said else 0
         if start and body:
             self.server.ranges.append(start)

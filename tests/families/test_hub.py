@@ -57,13 +57,15 @@ def test_a_stopped_download_goes_on_where_it_was(server):
     assert hashlib.sha1(got).digest() == hashlib.sha1(b"0123456789" * (BYTES // 10)).digest()
 
 
-def test_what_was_spoilt_while_it_lay_there_is_fetched_anew(server, tmp_path):
+@pytest.mark.parametrize("length", [None, BYTES, BYTES + 1])
+def test_what_was_spoilt_while_it_lay_there_is_fetched_anew(server, tmp_path, length):
     server.held = 12_000_000
     with contextlib.closing(hub.fetch(["some/model"], 10**9)) as states:
         next(state for state in states if state.done > 10_000_000)
     (part,) = (tmp_path / "cache").rglob("*.part")
     with part.open("r+b") as file:
         file.write(b"spoilt")
+        file.truncate(length or part.stat().st_size)
     server.release.set()
     list(hub.fetch(["some/model"], 10**9))
     assert (hub.find("some/model") / "model.safetensors").read_bytes() == b"0123456789" * (BYTES // 10)
