@@ -14,6 +14,8 @@ Status = Literal["accepted", "rejected", "discarded"]
 Kind = Literal["resampled", "bonus"]
 
 MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH, MAX_GRAMMAR = 4096, 4, 64, 2_000
+MAX_NODES = 64  # of a draft; a tree may hold more tokens than it is deep
+MAX_NODES = 64  # of a draft; a tree may hold more tokens than it is deep
 MIN_SEED, MAX_SEED = -(2**63), 2**64 - 1  # what torch's generators take, and what a trace can hold
 TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
 
@@ -36,6 +38,10 @@ class Said(str):
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
         return (self.template,), self.values
+
+
+class PromptError(ValueError):
+    """The prompt cannot be run; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)

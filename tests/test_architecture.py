@@ -27,7 +27,7 @@ ALLOWED = {
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "grammar", "models", "drafters"},
     "figures": {"types", "events", "figures"},
-    "methods": {"models", "drafters"},
+    "methods": {"types", "models", "drafters"},
     "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families"},
     "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules", "grammar"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},

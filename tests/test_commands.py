@@ -23,6 +23,7 @@ from specdec.bench import __main__ as bench
 from specdec.bench import measure, peers, prompts
 from specdec.bench.options import LONG, Options, SUITES
 from specdec.events import Drafted, Failed, Finished, from_dict
+from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, load
 from specdec.figures.stats import LaneStats
 from specdec.lanes import race as races
@@ -193,6 +194,34 @@ def test_bad_input_gets_one_sentence(capsys: pytest.CaptureFixture[str], argumen
     error = capsys.readouterr().err
     assert advice in error and error.count("\n") == 1
     assert os.environ.get("SPECDEC_PAIR", "embedded") == "embedded"  # what was refused is not kept
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["run", " "], "prompt is empty"),
+        (["a\ud800b"], "half of a character"),
+        (["x", "-k", "-1"], "k must lie between 0 and 64"),
+        (["x", "--rule", "magic"], "there is no rule 'magic'; choose from rejection"),
+        (["x", "--drafter", "magic"], "there is no drafter 'magic'; choose from draft_model"),
+        (["x", "--drafter", "adaptive:magic"], "there is no drafter 'adaptive:magic'"),
+        (["x", "--drafter", "adaptive:auto"], "cannot be adapted once more"),
+        (["x", "--drafter", "eagle3:tree", "--rule", "block"], "judges chains only"),
+        (["x", "--target", "a/b", "-k", "65"], "k must lie between 0 and 64"),
+        ([" ", "--server", "http://127.0.0.1:9"], "prompt is empty"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_a_model_is_loaded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], advice: str
+) -> None:
+    def loads(*_: object, **__: object) -> None:
+        raise AssertionError("models were loaded")
+
+    for name in ("load", "load_pair"):
+        monkeypatch.setattr(zoo, name, loads)
+    assert terminal.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert advice in error and error.count("\n") == 1
 
 
 def test_the_traceback_is_shown_to_who_asks(

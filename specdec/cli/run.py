@@ -17,7 +17,7 @@ from ..events import Committed, Drafted, Event, Failed, Started, Verified
 from ..expression import compiled
 from ..figures.stats import Comparison, LaneStats
 from ..json_schema import expression_of
-from ..methods import EMBEDDED, EXIT, RULES
+from ..methods import check_asked, EMBEDDED, EXIT, known, METHODS, RULES
 from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
 from ..types import SamplingParams
@@ -97,6 +97,9 @@ def run(
             raise ValueError("--grammar and --json-schema say the same thing twice; leave one of the two out")
         grammar = expression_of(text_of(json_schema))
     params = SamplingParams(temperature, top_k, top_p, max_tokens, seed, tuple(stop), grammar=grammar)
+    check_asked(prompt, drafter, k, rule)
+    if drafter and known(drafter) is None:
+        raise ValueError(f"there is no drafter {drafter!r}; choose from {', '.join(METHODS)}")
     if grammar is not None:
         compiled(grammar)
     if server is None and (plain is not None or key_env != KEY):
