@@ -323,7 +323,8 @@ def test_what_belongs_to_another_suite_is_refused(
 def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     line = f"{shlex.quote(sys.executable)} -m specdec {command}"
     return subprocess.run(
-        line, shell=True, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, preexec_fn=on_one_core
+        line, shell=True, executable="/bin/bash", cwd=ROOT, env={**os.environ, **environment}, capture_output=True,
+        preexec_fn=on_one_core,
     )  # fmt: skip
 
 
@@ -352,6 +353,23 @@ def test_json_is_utf_8_everywhere() -> None:
 def test_what_cannot_be_written_gets_one_sentence(place: str, code: int, sentence: bytes) -> None:
     done = shell(f"Once --max-tokens 4 {place}")
     assert done.returncode == code and sentence in done.stderr and done.stderr.count(b"\n") == 1
+
+
+def test_a_reader_who_has_seen_enough_is_no_failure() -> None:
+    done = shell("Once --max-tokens 40 --json | (head -1 > /dev/null; sleep 3); exit ${PIPESTATUS[0]}")
+    assert done.returncode == 0 and not done.stderr
+
+
+@pytest.mark.parametrize(
+    "start", [["-m", "specdec"], ["-c", "from specdec.__main__ import main; raise SystemExit(main())"], ["app.py"]]
+)
+def test_ctrl_c_is_quiet_while_modules_are_imported(tmp_path: Path, start: list[str]) -> None:
+    (tmp_path / "typer.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)")
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, *start], cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"specdec: stopped\n")
 
 
 def test_ctrl_c_gets_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
