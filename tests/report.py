@@ -31,6 +31,8 @@ KINDS = {
     "active": "Active content",
     "load": "Load",
     "supply": "Supply",
+    "libraries": "Compiled layers",
+    "folders": "Where it is started",
     "lasting": "Time",
     "mutants": "Mutations of the reading path",
 }

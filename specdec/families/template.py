@@ -21,8 +21,8 @@ MEMORY = 2**29  # bytes
 
 def around(template: str, controls: dict[str, str]) -> tuple[str, str, bool]:
     """What it puts before and after a prompt, and whether it strips the prompt. ValueError where it does neither."""
-    options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    with children.start(__name__, **options) as process:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with children.start(__name__, **pipes, text=True) as process:
         try:
             said, _ = process.communicate(json.dumps([template, controls]), PATIENCE)
         except subprocess.TimeoutExpired:
