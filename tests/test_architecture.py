@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1] / "specdec"
 READING = "types sampling verify rules events text describe grammar engine".split()
 ALLOWED = {
     "types": set(),
-    "text": set(),
+    "text": {"types"},
     "paths": set(),
     "children": set(),
     "exposure": set(),

@@ -12,6 +12,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from ..models.checkpoint import read_json
+from ..text import ids_of
 from .template import around
 
 FILE, TABLE = "chat_template.jinja", "tokenizer_config.json"
@@ -36,14 +37,14 @@ class Chat:
         if sum(token in known for token in own) == sum(token in known for part in around for token in part):
             return own
         before, after = around
-        return [*before, *tokenizer.encode(prompt, add_special_tokens=False).ids, *after]
+        return [*before, *ids_of(prompt, tokenizer), *after]
 
 
 def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
     """The tokens of a template's text, control tokens among them."""
     tokenizer.encode_special_tokens = False
     try:
-        return list(tokenizer.encode(text, add_special_tokens=False).ids)
+        return ids_of(text, tokenizer)
     finally:
         tokenizer.encode_special_tokens = True
 
