@@ -36,7 +36,7 @@ OFF = "SPECDEC_NATIVE"  # 0: torch alone
 MOST, DIGEST = 2**24, hashlib.sha256().digest_size  # bytes of the compiled file, and of what it ends with
 
 log = logging.getLogger(__name__)
-missing = ""  # why `library` has none, where it has tried
+missing = ""  # why `library` has none, where it has tried; it is shown to others, so it names no place
 
 
 class MatrixStruct(C.Structure):
@@ -68,8 +68,10 @@ def library() -> C.CDLL | None:
             C.c_float, C.c_int,
         ]  # fmt: skip
     except (OSError, RuntimeError, AttributeError, subprocess.SubprocessError) as error:
-        missing = " ".join(str(error).split())[:200]
-        log.info("small models run in torch: %s", missing)
+        log.info("small models run in torch: %s", error)
+        missing = "g++ failed" if isinstance(error, subprocess.SubprocessError) else str(error)
+        if isinstance(error, OSError) and error.strerror:
+            missing = error.strerror
         return None
     return compiled
 
@@ -125,7 +127,7 @@ def own_folder() -> Iterator[int]:
                 os.fchmod(opened, 0o700)
                 yield opened
                 return
-            failure = PermissionError(f"{place} belongs to another user")
+            failure = PermissionError("its folder belongs to another user")
         finally:
             os.close(opened)
     raise failure

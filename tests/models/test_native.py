@@ -360,6 +360,7 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """As on a machine that has compiled nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(native.OFF, raising=False)
+    monkeypatch.setattr(native, "missing", "")
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
     native.library.cache_clear()
     yield tmp_path
@@ -406,6 +407,7 @@ def test_where_it_cannot_be_compiled_torch_runs_the_model(
         model = made(GROUPED)
         said = model.forward(TEXT[:9], model.new_cache(9), rows=9)
     assert native.library() is None and model.native is None
+    assert native.missing and str(fresh) not in native.missing
     assert not any(isinstance(matrix, Blocked) for matrix in (model.head, model.layers[0].qkv, model.layers[0].down))
     waits = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert len(waits) <= 1 and all("compiling" in told and "ten seconds" in told for told in waits)
