@@ -12,7 +12,7 @@ if os.environ.get("SPACES_ZERO_GPU"):
 if __name__ == "__main__":
     import sys
 
-    from specdec.cli import main
+    from specdec.__main__ import main
 
     raise SystemExit(main(["app", *sys.argv[1:]]))
 else:  # `gradio app.py` reloads it

@@ -3,10 +3,11 @@
 `from specdec import load, generate, race`; the package itself loads no torch.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # `python -m` runs this before it can leave the folder that it was started in
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -23,7 +24,7 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)

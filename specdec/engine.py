@@ -29,15 +29,10 @@ from .grammar import Guide
 from .models.base import LanguageModel
 from .sampling import Chooser, probabilities, SharedNoiseChooser
 from .text import TextStream
-from .types import Proposal, Said, SamplingParams, Verdict
+from .types import MAX_NODES, PromptError, Proposal, Said, SamplingParams, Verdict
 from .verify import RejectionSampling, Rule
 
 MAX_DRAFTER_FAILURES = 3
-MAX_NODES = 64  # of a draft; a tree may hold more tokens than it is deep
-
-
-class PromptError(ValueError):
-    """The prompt cannot be run; the message says what to do."""
 
 
 class DraftError(ValueError):

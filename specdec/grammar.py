@@ -18,14 +18,14 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from pathlib import Path
+from subprocess import DEVNULL, PIPE, TimeoutExpired
 from typing import TYPE_CHECKING
 
+from . import children
 from .types import is_schema, Proposal, Said
 
 if TYPE_CHECKING:  # the page audits texts, and loads neither
@@ -48,11 +48,6 @@ TEXT_BYTES = {*range(0xC0), *range(0xC2, 0xF5)}  # that UTF-8 uses
 CPU_SECONDS, PATIENCE = 0.4, 30.0  # of a child that tries a grammar: the processor's, and the clock's
 MAX_MASKS = 2**24  # bytes of masks that a grammar keeps
 FEW_TOKENS, MAX_LOOKAHEAD = 1_000, 1_000
-CHILD = f"""import sys
-sys.path[:] = [{str(Path(__file__).parents[1])!r}, *filter(None, sys.path)]  # not the folder that it is started in
-from specdec.grammar import answer
-answer()
-"""
 _turn = threading.Lock()  # of the children, each of which may take much memory
 if hasattr(os, "register_at_fork"):  # a fork (`lanes/zero.py`) must not inherit it locked
     os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release)
@@ -297,12 +292,14 @@ def fits(grammar: str, text: str, complete: bool) -> bool:
     """Whether the text is one of the grammar or, if it is not `complete`, begins one. ValueError as `check` has it."""
     try:
         with _turn:
-            child = subprocess.run(
-                [sys.executable, "-c", CHILD], input=json.dumps([grammar, text, complete]), capture_output=True,
-                text=True, timeout=PATIENCE, check=True,
-            )  # fmt: skip
-        told, refused = json.loads(child.stdout.splitlines()[-1])
-    except (subprocess.SubprocessError, ValueError, IndexError):
+            child = children.start(__name__, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True)
+            with child:
+                try:
+                    said, _ = child.communicate(json.dumps([grammar, text, complete]), PATIENCE)
+                finally:
+                    child.kill()
+        told, refused = json.loads(said.splitlines()[-1])
+    except (TimeoutExpired, ValueError, IndexError):
         raise ValueError(Said("The grammar is too large: reading it takes too long.")) from None
     if refused:
         raise ValueError(Said(refused[0], **refused[1]))
@@ -325,3 +322,7 @@ def is_fitting(grammar: str, text: str, complete: bool) -> bool:
     matcher = compiled(grammar, tokenizer([bytes([byte]) for byte in range(255)]))
     data = list(text.encode())
     return matcher.try_consume_tokens(data) == len(data) and (not complete or matcher.is_accepting())
+
+
+if __name__ == "__main__":
+    answer()

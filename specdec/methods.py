@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, TYPE_CHECKING
 
+from .types import has_half_characters, MAX_NODES, PromptError, Said
+
 if TYPE_CHECKING:
     from .drafters.base import Drafter
     from .models.view import TargetView
@@ -67,7 +69,12 @@ class Method:
         return None if self.part in ("", EXIT) else located(self.part)
 
     def make(self, view: TargetView, part: Any, capacity: int) -> Drafter:
-        """A drafter for one run of at most `capacity` tokens, on the target as that run sees it."""
+        """A drafter for one run of at most `capacity` tokens, on the target as that run sees it.
+
+        ValueError for one that drafts with others: it needs their costs, which `Family.lane` has.
+        """
+        if self.name in WRAPPERS:
+            raise ValueError(f"{self.name} drafts with drafters of others; Family.lane makes it")
         given = {"view": view, "part": part, "capacity": capacity}
         drafter: Drafter = self.drafter_class(*(given[name] for name in self.takes))
         return drafter
@@ -199,6 +206,26 @@ def known(name: str) -> Method | None:
     while name and name not in METHODS:
         name = name.rpartition(":")[0]
     return METHODS.get(name)
+
+
+def check_asked(prompt: str, drafter: str, k: int, rule: str) -> None:
+    """Refuses a run that no family could do, before anything is loaded or measured for it.
+
+    PromptError for the prompt, ValueError for the rest. The drafters are a family's own: their names are not checked.
+    """
+    if not prompt.strip():
+        raise PromptError(Said("The prompt is empty. Type a few words to start from."))
+    if has_half_characters(prompt):
+        raise PromptError(Said("The prompt holds half of a character (a lone surrogate). Delete it and type it again."))
+    if not 0 <= k <= MAX_NODES:
+        raise ValueError(f"k must lie between 0 and {MAX_NODES}, not {k}")
+    if rule not in RULES:
+        raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
+    wrapped = adapted(drafter)
+    if adapted(wrapped) or wrapped == AUTO:
+        raise ValueError(f"{drafter}: what adapts its depth already cannot be adapted once more")
+    if rule in CHAINS_ONLY and (method := known(drafter)) and method.tree:
+        raise ValueError(f"{rule} judges chains only, and {drafter} makes trees; choose another rule or drafter")
 
 
 def of_part(part: object) -> list[Method]:

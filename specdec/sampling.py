@@ -19,8 +19,9 @@ COLDEST = 1e-30  # float32 still divides by it; from here on the law is one-hot 
 class Chooser(Protocol):
     """Where randomness enters. `key` says what is decided, for choosers that tie noise to a place.
 
-    Its number is a level of the draft, on a chain the same as a node: ("draft", 0) is drafted right after the
-    text, ("own", 0) is the target's own after that, ("own", -1) the target's own right after the text.
+    The number of a draw is its level: ("draft", 0) is drafted right after the text, ("own", 0) is the target's own
+    after that, ("own", -1) the target's own right after the text. That of a trial is the node that is tried, since
+    siblings are tried apart; on a chain it is the level, too.
     """
 
     def at(self, length: int) -> None:

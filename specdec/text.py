@@ -8,10 +8,28 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from .types import Said
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SENTENCEPIECE_SPACE, BYTE_TOKEN = "▁", re.compile(r"<0x([0-9A-Fa-f]{2})>")
+
+
+def is_panic(error: BaseException) -> bool:
+    """What breaks in the library's Rust is no `Exception`: it would end the whole process."""
+    return type(error).__name__ == "PanicException"
+
+
+def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
+    """The tokens of a text, and none beside it. ValueError where a stranger's tokenizer breaks off at it."""
+    try:
+        return list(tokenizer.encode(text, add_special_tokens=False).ids)
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(Said("The tokenizer broke off at this text: {reason}", reason=reason)) from error
 
 
 class Pieces:
@@ -39,7 +57,7 @@ class Pieces:
             return "".join(f"<0x{byte:02X}>" for byte in data)
 
     def encode(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        return ids_of(text, self._tokenizer)
 
     def _read(self, token: int) -> builtins.bytes:
         content = None if token in self._special else self._tokenizer.id_to_token(token)

@@ -18,6 +18,7 @@ Kind = Literal["resampled", "bonus"]
 MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH, MAX_GRAMMAR = 4096, 4, 64, 20_000
 MAX_DEPTH = 50  # of a JSON schema
 MAX_WHOLE = 2**53  # of one, too
+MAX_NODES = 64  # of a draft; a tree may hold more tokens than it is deep
 MIN_SEED, MAX_SEED = -(2**63), 2**64 - 1  # what torch's generators take, and what a trace can hold
 TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
 
@@ -40,6 +41,10 @@ class Said(str):
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
         return (self.template,), self.values
+
+
+class PromptError(ValueError):
+    """The prompt cannot be run; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,4 +71,4 @@ class RejectionSampling(Rule):
         return residual(p, q, token)
 
     def own_token(self, p: Tensor, proposal: Proposal, node: int, chooser: Chooser) -> int:
-        return chooser.categorical(p, ("own", node))
+        return chooser.categorical(p, ("own", proposal.depth(node) - 1))

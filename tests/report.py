@@ -34,6 +34,8 @@ KINDS = {
     "load": "Load",
     "floods": "Floods of a class",
     "supply": "Supply",
+    "libraries": "Compiled layers",
+    "folders": "Where it is started",
     "lasting": "Time",
     "mutants": "Mutations of the reading path",
 }

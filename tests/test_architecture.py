@@ -11,11 +11,12 @@ ROOT = Path(__file__).resolve().parents[1] / "specdec"
 READING = "types sampling verify rules events text describe grammar engine".split()
 ALLOWED = {
     "types": set(),
-    "text": set(),
+    "text": {"types"},
     "paths": set(),
+    "children": set(),
     "exposure": set(),
     "sampling": {"types"},
-    "grammar": {"types"},
+    "grammar": {"types", "children"},
     "verify": {"types", "sampling"},
     "rules": {"types", "sampling", "verify"},
     "events": {"types"},
@@ -24,7 +25,7 @@ ALLOWED = {
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "grammar", "models", "drafters"},
     "figures": {"types", "events", "figures"},
-    "methods": {"models", "drafters"},
+    "methods": {"types", "models", "drafters"},
     "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families"},
     "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules", "grammar"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
@@ -66,6 +67,8 @@ ALLOWED = {
         "bench",
     },
 }
+for room in ("families", "lanes", "bench"):  # they start processes
+    ALLOWED[room].add("children")
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
 SESSION = {"exposure", "paths", "methods", "types", "events", "families", "lanes", "traces", "ui"}
 PAGE = {

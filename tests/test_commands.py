@@ -25,6 +25,7 @@ from specdec.bench import suites as bench
 from specdec.bench.options import LONG, Options, SUITES
 from specdec.cli import render
 from specdec.events import Drafted, Failed, Finished, from_dict
+from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, load
 from specdec.figures.stats import LaneStats
 from specdec.lanes import race as races
@@ -199,6 +200,34 @@ def test_bad_input_gets_one_sentence(capsys: pytest.CaptureFixture[str], argumen
     assert os.environ.get("SPECDEC_PAIR", "embedded") == "embedded"  # what was refused is not kept
 
 
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["run", " "], "prompt is empty"),
+        (["a\ud800b"], "half of a character"),
+        (["x", "-k", "-1"], "k must lie between 0 and 64"),
+        (["x", "--rule", "magic"], "there is no rule 'magic'; choose from rejection"),
+        (["x", "--drafter", "magic"], "there is no drafter 'magic'; choose from draft_model"),
+        (["x", "--drafter", "adaptive:magic"], "there is no drafter 'adaptive:magic'"),
+        (["x", "--drafter", "adaptive:auto"], "cannot be adapted once more"),
+        (["x", "--drafter", "eagle3:tree", "--rule", "block"], "judges chains only"),
+        (["x", "--target", "a/b", "-k", "65"], "k must lie between 0 and 64"),
+        ([" ", "--server", "http://127.0.0.1:9"], "prompt is empty"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_a_model_is_loaded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], advice: str
+) -> None:
+    def loads(*_: object, **__: object) -> None:
+        raise AssertionError("models were loaded")
+
+    for name in ("load", "load_pair"):
+        monkeypatch.setattr(zoo, name, loads)
+    assert terminal.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert advice in error and error.count("\n") == 1
+
+
 def test_the_traceback_is_shown_to_who_asks(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,7 +318,8 @@ def test_what_belongs_to_another_suite_is_refused(
 def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     line = f"{shlex.quote(sys.executable)} -m specdec {command}"
     return subprocess.run(
-        line, shell=True, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, preexec_fn=on_one_core
+        line, shell=True, executable="/bin/bash", cwd=ROOT, env={**os.environ, **environment}, capture_output=True,
+        preexec_fn=on_one_core,
     )  # fmt: skip
 
 
@@ -318,6 +348,23 @@ def test_json_is_utf_8_everywhere() -> None:
 def test_what_cannot_be_written_gets_one_sentence(place: str, code: int, sentence: bytes) -> None:
     done = shell(f"Once --max-tokens 4 {place}")
     assert done.returncode == code and sentence in done.stderr and done.stderr.count(b"\n") == 1
+
+
+def test_a_reader_who_has_seen_enough_is_no_failure() -> None:
+    done = shell("Once --max-tokens 40 --json | (head -1 > /dev/null; sleep 3); exit ${PIPESTATUS[0]}")
+    assert done.returncode == 0 and not done.stderr
+
+
+@pytest.mark.parametrize(
+    "start", [["-m", "specdec"], ["-c", "from specdec.__main__ import main; raise SystemExit(main())"], ["app.py"]]
+)
+def test_ctrl_c_is_quiet_while_modules_are_imported(tmp_path: Path, start: list[str]) -> None:
+    (tmp_path / "typer.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)")
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, *start], cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"specdec: stopped\n")
 
 
 def test_ctrl_c_gets_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

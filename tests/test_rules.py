@@ -456,3 +456,31 @@ def test_typical_acceptance_asks_for_less_where_more_is_open() -> None:
     assert verdict.path == (0, 1) and verdict.kind == "bonus" and chooser.asked[1:] == [("own", 1)]
     exactly = torch.tensor([[0.09, 0.91], [0.5, 0.5]], dtype=torch.float64)
     assert named("typical").verify(Proposal.chain([0]), exactly, Scripted()).path == (0,)
+
+
+class Listening(Chooser):
+    """Draws the first token that can be drawn, keeps what the list says, and hears what is asked."""
+
+    def __init__(self, kept: list[bool]) -> None:
+        self.kept, self.keys = iter(kept), list[tuple[str, int]]()
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        self.keys.append(key)
+        return int(probs.nonzero()[0])
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        self.keys.append(key)
+        return next(self.kept), 0.5
+
+
+@pytest.mark.parametrize(("rule", "kept"), [(RejectionSampling(), [False, True, True]), (SharedNoise(), [])])
+def test_in_a_tree_a_draw_is_named_by_its_level_and_a_trial_by_its_node(rule: Rule, kept: list[bool]) -> None:
+    """Two siblings after the text, and one token after the second."""
+    tree = Proposal((0, 1, 1), (-1, -1, 1))
+    chooser = Listening(kept)
+    rows = torch.full((4, 4), 0.25)
+    if not kept:
+        rows = torch.tensor([[0.0, 1.0, 0.0, 0.0]] * 4)
+    assert rule.verify(tree, rows, chooser).path == (1, 2)
+    assert [key for key in chooser.keys if key[0] == "own"][-1] == ("own", 1)
+    assert [key for key in chooser.keys if key[0] == "accept"] == [("accept", node) for node in range(len(kept))]

@@ -79,8 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         tell("stopped")
         return STOPPED
-    except BrokenPipeError:  # the reader, `head` for example, has seen enough
-        hush()
+    except (BrokenPipeError, SystemExit) as end:  # Typer's own answer to a broken pipe is to exit with 1
+        if not isinstance(end.__context__ if isinstance(end, SystemExit) else end, BrokenPipeError):
+            raise
+        hush()  # the reader, `head` for example, has seen enough
         return 0
     except OSError as error:
         if error.filename is not None:

@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from ..events import Event, Failed
 from ..grammar import check
-from ..methods import EMBEDDED, EXIT, RULES
+from ..methods import check_asked, EMBEDDED, EXIT, known, METHODS, RULES
 from ..traces.file import Header
 from ..types import check_schema, MAX_GRAMMAR, Said, SamplingParams
 from .commands import KEY, Precision
@@ -79,6 +79,9 @@ def run(
             raise ValueError("--grammar and --json-schema say the same thing twice; leave one of the two out")
         check_schema(grammar := text_of(json_schema))
     params = SamplingParams(temperature, top_k, top_p, max_tokens, seed, tuple(stop), grammar=grammar)
+    check_asked(prompt, drafter, k, rule)
+    if drafter and known(drafter) is None:
+        raise ValueError(f"there is no drafter {drafter!r}; choose from {', '.join(METHODS)}")
     if grammar is not None:
         check(grammar)
     if server is None and (plain is not None or key_env != KEY):

@@ -1,7 +1,6 @@
 """What a model trained on conversations expects around a prompt: its chat template, rendered once.
 
-The template is a program from the checkpoint: transformers renders it in Jinja's sandbox. Control tokens come from
-it alone; text from people never becomes one.
+Control tokens come from the template alone; text from people never becomes one.
 """
 
 from __future__ import annotations
@@ -12,11 +11,12 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from ..models.checkpoint import brief, read_json
+from ..models.checkpoint import read_json
+from ..text import ids_of
+from .template import around
 
 FILE, TABLE = "chat_template.jinja", "tokenizer_config.json"
-MESSAGE = "speculative-decoding"  # stands for a prompt while the template is rendered
-MOST = 4_000  # characters round a prompt
+LARGEST = 2**20  # characters of a template
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Chat:
         if sum(token in known for token in own) == sum(token in known for part in around for token in part):
             return own
         before, after = around
-        return [*before, *tokenizer.encode(prompt, add_special_tokens=False).ids, *after]
+        return [*before, *ids_of(prompt, tokenizer), *after]
 
 
 def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
     """The tokens of a template's text, control tokens among them."""
     tokenizer.encode_special_tokens = False
     try:
-        return list(tokenizer.encode(text, add_special_tokens=False).ids)
+        return ids_of(text, tokenizer)
     finally:
         tokenizer.encode_special_tokens = True
 
@@ -58,31 +58,18 @@ def read(folder: Path) -> Chat | None:
     template = template_of(folder, said)
     if template is None:
         return None
-    from transformers.utils.chat_template_utils import render_jinja_template
-
     controls = {name: text_of(value) for name, value in said.items() if name.endswith("_token") and text_of(value)}
-
-    def rendered(message: str) -> str:
-        try:
-            (text,), _ = render_jinja_template(
-                [[{"role": "user", "content": message}]], chat_template=template, add_generation_prompt=True,
-                enable_thinking=False, **controls,
-            )  # fmt: skip
-        except Exception as error:  # a stranger's program fails in its own way
-            raise ValueError(f"the chat template cannot be rendered: {brief(error)}") from error
-        return str(text)
-
-    before, found, after = rendered(MESSAGE).partition(MESSAGE)
-    if not found or MESSAGE in after or len(before) + len(after) > MOST:
-        raise ValueError(f"the chat template does not hold a prompt once, in at most {MOST:,} characters of its own")
-    trims = f" {MESSAGE} " not in rendered(f" {MESSAGE} ")
-    return Chat(before, after, trims)
+    return Chat(*around(template, controls))
 
 
 def template_of(folder: Path, said: dict[str, Any]) -> str | None:
     """From its own file, or the tokenizer's settings, where it may be the one named "default" in a list."""
     if (folder / FILE).is_file():
-        return (folder / FILE).read_text(encoding="utf-8", errors="replace")
+        with (folder / FILE).open(encoding="utf-8", errors="replace") as file:
+            template = file.read(LARGEST + 1)
+        if len(template) > LARGEST:
+            raise ValueError(f"{FILE} is longer than {LARGEST:,} characters")
+        return template
     found = said.get("chat_template")
     if isinstance(found, list):
         defaults = (one for one in found if isinstance(one, dict) and one.get("name") == "default")

@@ -6,8 +6,10 @@ This imports no torch: the page fetches, so that a download holds up no run.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import children
 from ..types import Said
 
 PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
@@ -123,10 +126,7 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
 
     Yields every half second, even if nothing moves. Closing the iterator ends it; ValueError says what failed.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(memory), *names], stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+    process = children.start(__name__, str(memory), *names, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     last: dict[str, Any] = {}
     try:
@@ -177,21 +177,49 @@ class Download:
         snapshot_download(self.name, **patterns())
 
     def fill(self, filename: str, commit: str, place: Path) -> None:
-        """A file as a blob of the cache. By itself the library begins anew after a stop (2.4, November 2026)."""
+        """A file as a blob of the cache. By itself the library begins anew after a stop (2.4, November 2026).
+
+        The Hub names a large file by its SHA-256, which is checked: what lay here may have been spoilt. Other names
+        are left to the library.
+        """
         from huggingface_hub import get_hf_file_metadata, hf_hub_url
         from huggingface_hub.file_download import http_get, repo_folder_name
         from huggingface_hub.utils import build_hf_headers, WeakFileLock
 
         url, headers = hf_hub_url(self.name, filename, revision=commit), build_hf_headers()
         facts = get_hf_file_metadata(url)
-        assert facts.etag is not None, "the Hub names the content of every file"
+        if facts.etag is None or not re.fullmatch("[0-9a-f]{64}", facts.etag):
+            return
         blob = place / repo_folder_name(repo_id=self.name, repo_type="model") / "blobs" / facts.etag
         blob.parent.mkdir(parents=True, exist_ok=True)
         self._part = blob.with_name(f"{blob.name}.part")
-        with WeakFileLock(blob.with_name(f"{blob.name}.lock")), self._part.open("ab") as sink:
-            http_get(url, sink, resume_size=sink.tell(), headers=headers, expected_size=facts.size)
-        self._finished += self._part.stat().st_size
-        self._part.replace(blob)
+        with WeakFileLock(blob.with_name(f"{blob.name}.lock")):
+            for _ in range(2):
+                with self._part.open("ab") as sink:
+                    if facts.size is not None and sink.tell() > facts.size:
+                        sink.truncate(sink.seek(0))
+                    http_get(url, sink, resume_size=sink.tell(), headers=headers, expected_size=facts.size)
+                if sha256(self._part) == blob.name:
+                    break
+                self._part.unlink()
+            else:
+                raise ValueError(
+                    Said(
+                        "{file} of {name} arrived twice with other content than the Hub names. Check what stands "
+                        "between this machine and the Hub, a proxy or a mirror, and try again.",
+                        name=self.name, file=filename,
+                    )
+                )  # fmt: skip
+            self._finished += self._part.stat().st_size
+            self._part.replace(blob)
+
+
+def sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as source:
+        while block := source.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def check_disk(name: str, total: int, place: Path) -> None:

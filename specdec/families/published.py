@@ -37,7 +37,7 @@ from ..models.config import Config
 from ..models.hugging_face import HuggingFaceModel
 from ..models.pretrained import config_of, is_ours
 from ..models.transformer import tensors_of, Transformer
-from ..text import Pieces
+from ..text import ids_of, is_panic, Pieces
 from .hub import PICKLES
 
 EAGLE3_NAME = re.compile(r"midlayer\.|(fc|fc_norm\.\d+|norm|lm_head|embed_tokens)\.weight$|d2t$|t2d$")
@@ -225,6 +225,7 @@ def draft_model(
 
 def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
     """The tokens that the tokenizer's template puts before every text. What it appends is left out."""
+    ids_of("a", tokenizer)  # says so if it breaks off
     encoded = tokenizer.encode("a")
     of_text = [part is not None for part in encoded.sequence_ids]
     return tuple(encoded.ids[: of_text.index(True)]) if True in of_text else ()
@@ -249,7 +250,9 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         raise ValueError("there is no tokenizer.json")
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library has no class for it
+    except BaseException as error:  # the library has no class for it
+        if not (isinstance(error, Exception) or is_panic(error)):
+            raise
         raise ValueError(f"tokenizer.json cannot be read: {brief(error)}") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -26,7 +26,7 @@ from ..models.matrix import EightBit
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
-from ..text import Pieces
+from ..text import ids_of, Pieces
 from ..types import Costs
 from . import chat, hub, presets, published
 
@@ -136,7 +136,7 @@ class Family:
     def encode(self, text: str) -> list[int]:
         if self.chat is not None:
             return self.chat.tokens(text, self.tokenizer)
-        return [*self.prefix, *self.tokenizer.encode(text, add_special_tokens=False).ids]
+        return [*self.prefix, *ids_of(text, self.tokenizer)]
 
     @property
     def precision(self) -> str:
@@ -149,8 +149,8 @@ class Family:
         facts |= {name: facts_of(draft) for name, draft in self.drafts.items()}
         if self.chat is not None:
             facts["chat"] = [self.chat.before, self.chat.after]
-        if isinstance(self.target, Transformer) and self.target.native is not None:
-            facts["kernels"] = "native"
+        if isinstance(self.target, Transformer) and (self.target.native is not None or native.missing):
+            facts["kernels"] = "native" if self.target.native is not None else f"torch: {native.missing}"
         return facts | {
             "dtype": self.precision,
             "device": self.target.device,

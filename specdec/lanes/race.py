@@ -6,13 +6,13 @@ from collections.abc import Generator
 from functools import lru_cache
 
 from .. import rules
-from ..engine import check_prompt, PromptError, Task
+from ..engine import check_prompt, Task
 from ..events import Event
 from ..families.zoo import Family
 from ..gpu.lane import generate
 from ..grammar import check, Grammar, Guide, Words
-from ..methods import adapted, AUTO, known
-from ..types import has_half_characters, Said, SamplingParams
+from ..methods import adapted, AUTO, check_asked
+from ..types import SamplingParams
 from ..verify import RejectionSampling, Rule
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
 from .probe import probe
@@ -29,21 +29,14 @@ def tasks(
 
     The plain lane never takes a lossy rule: without a draft nothing is lossy. The peer knows one rule.
     """
-    if not prompt.strip():
-        raise PromptError(Said("The prompt is empty. Type a few words to start from."))
-    if has_half_characters(prompt):
-        raise PromptError(Said("The prompt holds half of a character (a lone surrogate). Delete it and type it again."))
+    check_asked(prompt, drafter, k, rule)
     if peer and params.grammar is not None:
         raise ValueError("transformers' own generation takes no grammar here; leave one of the two out")
     grammar = grammar_of(family, params)
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)
-    if (method := known(drafter)) and method.tree and not judge.trees:
-        raise ValueError(f"{judge.name} judges chains only, and {drafter} makes trees; choose another rule or drafter")
     if wrapped := adapted(drafter):
-        if adapted(wrapped) or wrapped == AUTO:
-            raise ValueError(f"{drafter}: what adapts its depth already cannot be adapted once more")
         probe(family, wrapped)
     for name in family.weighed if drafter == AUTO else ():
         probe(family, name, among=True)

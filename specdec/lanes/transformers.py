@@ -14,11 +14,11 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Generator, Iterator
-from functools import lru_cache
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -90,14 +90,23 @@ def read(folder: Path, dtype: torch.dtype, device: str) -> Any:
     return model.to(device).eval()
 
 
-load = lru_cache(maxsize=8)(read)
+_read: WeakKeyDictionary[Transformer, Any] = WeakKeyDictionary()  # each ends with the model of ours
+
+
+def shared(model: object) -> Any:
+    """transformers' model with the same weights, read at the first run."""
+    model, folder = checkpoint(model)
+    if isinstance(model, HuggingFaceModel):
+        return model.model
+    if model not in _read:
+        dtype = model.dtype if model.stored == torch.int8 else model.stored  # transformers has no such 8 bits
+        _read[model] = read(folder, dtype, model.device)
+    return _read[model]
 
 
 def own(model: object) -> Any:
-    """transformers' model with the same weights; what a run sets on it, it sets on this shallow copy."""
-    model, folder = checkpoint(model)
-    dtype = model.dtype if model.stored == torch.int8 else model.stored  # transformers has no such 8 bits
-    return copy.copy(model.model if isinstance(model, HuggingFaceModel) else load(folder, dtype, model.device))
+    """What a run sets on the model, it sets on this shallow copy."""
+    return copy.copy(shared(model))
 
 
 class Run:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
+import math
 import os
 import pickle
 import queue
@@ -22,10 +23,10 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from .. import children
+
 # Seconds. Models load, and costs are probed, before a call's first answer; afterwards an answer comes every cycle.
 PATIENCE = FIRST_ANSWER, NEXT_ANSWER = 180.0, 30.0
 LOOK = 0.25  # seconds between two looks of a waiting caller
@@ -73,19 +74,14 @@ class Process:
     """
 
     def __init__(self, module: str = __name__, patience: tuple[float, float] = PATIENCE) -> None:
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
         hidden = WITHOUT_GPU if os.environ.get("SPACES_ZERO_GPU") else {}
         self.families: dict[tuple[str, str], RemoteFamily] = {}
         self.turn = threading.Lock()  # held by a call from its request to its last answer, even if it is not read
         self._number, self._answers = 0, Answers()
-        self._heard, self._bear = time.monotonic(), patience
-        self._patience = self._bear[0]
+        self._bear, self._until = patience, math.inf  # when it has been silent for too long; idle, never
         self._ended, self._lock = False, threading.Lock()
         with _start:
-            self._popen = subprocess.Popen(
-                [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                env={**os.environ, **hidden, "PYTHONPATH": path},
-            )  # fmt: skip
+            self._popen = children.start(module, environment=hidden, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self._popen.pid
         atexit.register(self.kill)
         for work in (self._read, self._watch):
@@ -103,7 +99,7 @@ class Process:
         """Begin a call; its number, and where its answers arrive. The caller holds `turn`, and leaves it held."""
         with self._lock:
             self._number, self._answers = self._number + 1, Answers()
-            self._heard, self._patience = time.monotonic(), self._bear[0]
+            self._until = time.monotonic() + self._bear[0]
             if self._ended:
                 self._answers.put((True, self._death(), None))
         self._send((self._number, name, arguments, options))
@@ -123,7 +119,7 @@ class Process:
         with contextlib.suppress(Exception):  # cut off or garbled: either way no answer follows
             while True:
                 number, *answer = pickle.load(self._popen.stdout)
-                self._heard, self._patience = time.monotonic(), self._bear[1]
+                self._until = math.inf if answer[0] else time.monotonic() + self._bear[1]
                 if number == self._number:
                     self._answers.put(tuple(answer))
                     if answer[0] and answer[2]:  # its turn is never given back: who waits for it goes to another
@@ -142,8 +138,8 @@ class Process:
     def _watch(self) -> None:
         while self.alive:
             time.sleep(LOOK)
-            if self.turn.locked() and time.monotonic() - self._heard > self._patience:
-                log.error("the engine was silent for %.0f seconds and is ended", self._patience)
+            if time.monotonic() > self._until:
+                log.error("the engine was silent for too long and is ended")
                 self.kill()
 
 
@@ -281,7 +277,7 @@ def serve(known: dict[str, Callable[..., Iterator[Any]]]) -> None:
             if message[1]:
                 calls.put(message)
             else:
-                stopped = message[0]
+                stopped = max(stopped, message[0])  # that of a call before may come late
 
     threading.Thread(target=listen, daemon=True).start()
     from ..families import zoo
@@ -296,7 +292,7 @@ def serve(known: dict[str, Callable[..., Iterator[Any]]]) -> None:
             with contextlib.closing(known[name](*arguments, **options)) as items:  # type: ignore[type-var]
                 for item in items:
                     send(sink, (number, False, None, item))
-                    if stopped == number:
+                    if number <= stopped:
                         break
         except ValueError as refusal:
             error = ValueError(*refusal.args)  # errors of other classes may not survive pickling

@@ -21,6 +21,7 @@ from . import packed
 Weights = dict[str, Tensor]
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 LFS = b"version https://git-lfs"
+MOST_JSON = 2**26  # bytes; lists of tensors and settings of tokenizers have a few millions
 # What quantised checkpoints keep beside or in place of a weight: GPTQ, AWQ, bitsandbytes, compressed-tensors, FP8.
 QUANTISED = re.compile(
     r"\.(qweight|qzeros|scales|g_idx|SCB|weight_(packed|shape|format)|\w*(_scale(_inv|_\d)?|zero_point|absmax)|quant_\w+)(\.|$)"
@@ -53,7 +54,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(f"there is no {path.name}")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            text = file.read(MOST_JSON + 1)
+        if len(text) > MOST_JSON:
+            raise ValueError(f"it is larger than {MOST_JSON:,} bytes")
+        content = json.loads(text.decode())
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path.name} is no JSON that can be read: {brief(error)}") from error
     if not isinstance(content, dict):

@@ -6,15 +6,18 @@ cannot be, models run in torch. A row's result does not depend on how many rows 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as C
 import hashlib
 import logging
 import os
 import re
+import secrets
 import shutil
+import stat
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -30,8 +33,10 @@ COMPILE = "-std=c++17 -O3 -march=native -ffp-contract=off -fopenmp -shared -fPIC
 BLOCK = 32  # outputs whose weights lie side by side, as the source reads them
 LANES = 16  # the most numbers in a register
 OFF = "SPECDEC_NATIVE"  # 0: torch alone
+MOST, DIGEST = 2**24, hashlib.sha256().digest_size  # bytes of the compiled file, and of what it ends with
 
 log = logging.getLogger(__name__)
+missing = ""  # why `library` has none, where it has tried; it is shown to others, so it names no place
 
 
 class MatrixStruct(C.Structure):
@@ -51,45 +56,108 @@ class LayerStruct(C.Structure):
 @cache
 def library() -> C.CDLL | None:
     """The compiled source, or None: another processor, no compiler, no place to keep it, or switched off."""
+    global missing
     if os.environ.get(OFF) == "0" or torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
         return None
     try:
-        compiled = C.CDLL(str(built()))
-    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        compiled = C.CDLL(f"/proc/self/fd/{built()}")
+        number, pointer = C.c_int64, C.c_void_p
+        compiled.specdec_product.argtypes = [pointer, pointer, number, pointer, C.c_int]
+        compiled.specdec_layers.argtypes = [
+            pointer, number, pointer, number, number, pointer, pointer, *[number] * 6, pointer, pointer, C.c_int,
+            C.c_float, C.c_int,
+        ]  # fmt: skip
+    except (OSError, RuntimeError, AttributeError, subprocess.SubprocessError) as error:
         log.info("small models run in torch: %s", error)
+        missing = "g++ failed" if isinstance(error, subprocess.SubprocessError) else str(error)
+        if isinstance(error, OSError) and error.strerror:
+            missing = error.strerror
         return None
-    number, pointer = C.c_int64, C.c_void_p
-    compiled.specdec_product.argtypes = [pointer, pointer, number, pointer, C.c_int]
-    compiled.specdec_layers.argtypes = [
-        pointer, number, pointer, number, number, pointer, pointer, *[number] * 6, pointer, pointer, C.c_int, C.c_float,
-        C.c_int,
-    ]  # fmt: skip
     return compiled
 
 
-def built() -> Path:
-    """Compiles, unless it was compiled on this machine before.
+def built() -> int:
+    """Compiles, unless it was compiled on this machine before; the library as an open file, which stays open.
 
-    OSError or SubprocessError where that fails, RuntimeError where the user has no home.
+    What is loaded is that very file: nobody can put another one under its name in between. OSError or SubprocessError
+    where it cannot be made.
     """
     compiler = shutil.which("g++")
-    if compiler is None:
+    if compiler is None or not os.path.isabs(compiler):  # one in the folder that somebody stands in is none
         raise FileNotFoundError("no g++")
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=30).stdout
     processor = "".join(re.findall(r"^(?:model name|flags)\b.*", Path("/proc/cpuinfo").read_text(), re.M)[:2])
-    made_of = [SOURCE.read_bytes(), " ".join(COMPILE).encode(), version, processor.encode()]
-    place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specdec"
-    file = place / f"native-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"
-    if not file.exists():
-        place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place) as work:  # several processes may compile at once
-            new = Path(work) / file.name
+    made_of = [SOURCE.read_bytes(), " ".join(COMPILE).encode(), version, processor.encode(), b"sealed"]
+    name = f"native-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"
+    with own_folder() as place:
+        try:
+            return opened(name, place)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            log.warning("the compiled layers of small models are not used (%s), but made anew", error)
+        with tempfile.TemporaryDirectory() as work:
+            new = Path(work) / name
             log.warning("compiling the layers of small models for this processor, once: some ten seconds")
             subprocess.run(
                 [compiler, *COMPILE, str(SOURCE), "-o", str(new)], capture_output=True, check=True, timeout=300
             )
-            new.replace(file)
-    return file
+            keep(new.read_bytes(), name, place)
+        return opened(name, place)
+
+
+@contextlib.contextmanager
+def own_folder() -> Iterator[int]:
+    """An open folder that nobody else can write to: in the user's cache or, where that is somebody else's, beside other
+    temporary files. OSError without any."""
+    places = [Path(tempfile.gettempdir(), f"specdec-{os.geteuid()}")]
+    with contextlib.suppress(RuntimeError):  # no home
+        places.insert(0, Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specdec")
+    for place in places:
+        try:
+            for folder in (*reversed(place.parents), place):
+                if not folder.exists():
+                    folder.mkdir(mode=0o700, exist_ok=True)
+            opened = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError as error:
+            failure = error
+            continue
+        try:
+            if os.fstat(opened).st_uid == os.geteuid():
+                os.fchmod(opened, 0o700)
+                yield opened
+                return
+            failure = PermissionError("its folder belongs to another user")
+        finally:
+            os.close(opened)
+    raise failure
+
+
+def keep(library: bytes, name: str, place: int) -> None:
+    """With its digest behind it, at once or not at all: several processes may compile together."""
+    new = f"{name}.{secrets.token_hex(8)}"
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=place), "wb") as file:
+        file.write(library + hashlib.sha256(library).digest())
+    os.replace(new, name, src_dir_fd=place, dst_dir_fd=place)
+
+
+def opened(name: str, place: int) -> int:
+    """A library that is whole, and that nobody but this user has ever been able to write. OSError for any other.
+
+    Owner and mode keep out what others put there; the digest tells what a full disk or a crash has left.
+    """
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+    try:
+        facts = os.fstat(file)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
+            raise PermissionError("others could have written them")
+        data = os.pread(file, MOST, 0)
+        if hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
+            raise OSError("the file is damaged")
+        return file
+    except OSError:
+        os.close(file)
+        raise
 
 
 @dataclass(slots=True)

@@ -91,7 +91,9 @@ class Transformer:
         head = embedding if tied else take("lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
-        self.head = self._after_norm(head, norm, width)
+        # Words that nobody asks for make their number fit the native product, as `_layer` does with its units.
+        self._outputs = len(head)
+        self.head = self._after_norm(F.pad(head, (0, 0, 0, self._lacking(len(head)))), norm, width)
         del embedding, head  # in float32: with them there, an 8B would not load onto a card of 24 GB
         self.norm = (norm * self.unit(width)).to(dtype)
         self.layers = [self._layer(i, weights, take) for i in range(config.num_hidden_layers)]
@@ -104,6 +106,10 @@ class Transformer:
         """RMSNorm divides by sqrt(mean(x²) + eps) = hypot(|x|, sqrt(n·eps)) / sqrt(n)."""
         eps = self.config.rms_norm_eps
         return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
+
+    def _lacking(self, outputs: int) -> int:
+        """How many more outputs would fit the native product, which is a CPU's."""
+        return -outputs % BLOCK if self.on_cpu else 0
 
     def unit(self, width: int) -> float:
         """What the weights of a norm are multiplied by, since `rms_normalise` may divide by another length."""
@@ -149,8 +155,7 @@ class Transformer:
                 biases["q_proj"] = biases["q_proj"] * scale
         present = [b for b in biases.values() if b is not None]
         out_bias = bias("o_proj")
-        # Units that are always zero make their number fit the native layers, which are a CPU's.
-        more = -self.config.intermediate_size % BLOCK if self.on_cpu else 0
+        more = self._lacking(self.config.intermediate_size)  # units that are always zero
         gate, up = (F.pad(take(f"{name}mlp.{part}_proj.weight"), (0, 0, 0, more)) for part in ("gate", "up"))
         return Layer(
             qkv=self._after_norm(torch.cat(list(parts.values())), take(name + "input_layernorm.weight"), width),
@@ -255,8 +260,8 @@ class Transformer:
         """Logits of states that `rms_normalise` has divided.  # [n, hidden] -> [n, V]"""
         padded = len(x) == 1 and self.pad_single_rows  # the output matrix, too, wants two rows
         scores = linear(x.expand(2, -1) if padded else x, self.head)
-        if padded or scores.shape[1] > self.vocabulary:
-            scores = scores[: len(x), : self.vocabulary]
+        if padded or scores.shape[1] > min(self.vocabulary, self._outputs):
+            scores = scores[: len(x), : min(self.vocabulary, self._outputs)]
         return scores
 
     def run_layers(

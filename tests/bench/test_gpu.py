@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -107,12 +108,13 @@ def test_a_stage_that_breaks_or_hangs_costs_no_other(
         "bad": "print('{\"x\": 2}', flush=True); import os; os.abort()",
         "slow": "import time; time.sleep(600)",
     }
-    watched = gpu.watched
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "a card")
     monkeypatch.setattr(gpu, "STAGES", {name: (gpu.about, 0.5 if name == "slow" else 60.0) for name in codes})
     monkeypatch.setattr(
-        gpu, "watched", lambda command, limit: watched([sys.executable, "-c", codes[command[-1]]], limit)
+        gpu.children,
+        "start",
+        lambda _, name, **options: subprocess.Popen([sys.executable, "-c", codes[name]], **options),
     )
     path = tmp_path / "report.json"
 

@@ -16,7 +16,8 @@ CHUNK = 1 << 16
 
 
 class Hub(ThreadingHTTPServer):
-    """Serves `repositories`: name -> folder. `gated` names want an agreement. Bytes past `held` wait for `release`."""
+    """Serves `repositories`: name -> folder. `gated` names want an agreement. What `garbles` sends other
+    bytes of the same number. Bytes past `held` wait for `release`."""
 
     daemon_threads = True
 
@@ -24,6 +25,7 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.repositories: dict[str, Path] = {}
         self.gated: set[str] = set()
+        self.garbles = False
         self.held, self.release = 1 << 60, threading.Event()
         self.ranges: list[int] = []  # where a client asked to go on from
 
@@ -75,6 +77,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def send_file(self, file: Path, body: bool) -> None:
         content, said = file.read_bytes(), self.headers.get("Range", "")
+        content = content[::-1] if self.server.garbles else content
         start = int(said.removeprefix("bytes=").partition("-")[0] or 0) if said else 0
         if start and body:
             self.server.ranges.append(start)
@@ -93,7 +96,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def oid(file: Path) -> str:
-    return hashlib.sha1(file.read_bytes()).hexdigest()
+    """As the Hub names large files."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 @contextlib.contextmanager

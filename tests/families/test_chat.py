@@ -68,6 +68,21 @@ def test_a_template_without_the_prompt_is_refused(template: str, tmp_path: Path)
         chat.read(folder_with(tmp_path / "model", template))
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{{ 10 ** (10 ** 9) }}",
+        "{% set x = 'x' * 10 ** 9 %}",
+        "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
+        "{% set x = namespace(a='x') %}{% for a in range(9999) %}{% set x.a = x.a + x.a %}{% endfor %}",
+    ],
+)
+def test_a_template_may_neither_loop_nor_fill_the_memory(body: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"the chat template (takes too much|cannot be rendered)"):
+        chat.read(folder_with(tmp_path / "model", PLAIN + body))
+
+
 def test_a_tokenizer_is_left_as_it_was(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "model", toypairs.TEMPLATE)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

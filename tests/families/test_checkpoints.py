@@ -358,6 +358,13 @@ def test_what_would_be_read_wrongly_is_refused_with_one_sentence(what: str, tmp_
     assert re.search(reason, said), said
 
 
+def test_a_config_without_an_end_is_not_read_to_it(tmp_path: Path) -> None:
+    with (tmp_path / "config.json").open("wb") as file:
+        file.truncate(2**40)  # it takes no place on the disk
+    with pytest.raises(ValueError, match=r"config\.json .* larger than [\d,]+ bytes"):
+        Config.load(tmp_path)
+
+
 @pytest.mark.parametrize(
     "name, value",
     [

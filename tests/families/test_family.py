@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -73,6 +74,25 @@ def test_the_tokenizer_is_what_transformers_reads(exact: Family) -> None:
 
 def test_a_prompt_cannot_smuggle_in_the_end_token(exact: Family) -> None:
     assert exact.prefix[0] not in exact.encode("a<|endoftext|>b")[1:]
+
+
+# Rust's panics are no `Exception` in Python: one when the file is read, the others when a text is.
+PANICS = {
+    "tokenizer.json cannot be read": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}},
+    "The tokenizer broke off at this text": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
+    "index out of bounds": {"normalizer": {"type": "Replace", "pattern": {"String": ""}, "content": "x"}},
+}
+
+
+@pytest.mark.parametrize("said", PANICS)
+def test_a_tokenizer_that_panics_is_told_in_a_sentence(said: str, shallow: str, tmp_path: Path) -> None:
+    folder = tmp_path / "family"
+    shutil.copytree(shallow, folder)
+    file = folder / "tokenizer" / "tokenizer.json"
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | PANICS[said]))
+    with pytest.raises(ValueError, match=said) as refused:
+        race(zoo.read(folder, "broken", torch.float32), PROMPT)
+    assert "\n" not in str(refused.value)
 
 
 def test_sizes_keep_the_promises(exact: Family) -> None:

@@ -57,6 +57,29 @@ def test_a_stopped_download_goes_on_where_it_was(server):
     assert hashlib.sha1(got).digest() == hashlib.sha1(b"0123456789" * (BYTES // 10)).digest()
 
 
+@pytest.mark.parametrize("length", [None, BYTES, BYTES + 1])
+def test_what_was_spoilt_while_it_lay_there_is_fetched_anew(server, tmp_path, length):
+    server.held = 12_000_000
+    with contextlib.closing(hub.fetch(["some/model"], 10**9)) as states:
+        next(state for state in states if state.done > 10_000_000)
+    (part,) = (tmp_path / "cache").rglob("*.part")
+    with part.open("r+b") as file:
+        file.write(b"spoilt")
+        file.truncate(length or part.stat().st_size)
+    server.release.set()
+    list(hub.fetch(["some/model"], 10**9))
+    assert (hub.find("some/model") / "model.safetensors").read_bytes() == b"0123456789" * (BYTES // 10)
+
+
+def test_bytes_that_are_not_the_hubs_are_not_kept(server, tmp_path):
+    server.garbles = True
+    assert refusal("some/model") == (
+        "model.safetensors of some/model arrived twice with other content than the Hub names. "
+        "Check what stands between this machine and the Hub, a proxy or a mirror, and try again."
+    )
+    assert not hub.is_here("some/model") and not list((tmp_path / "cache").rglob("*.part"))
+
+
 def test_what_cannot_be_had_is_told_in_one_sentence(server, monkeypatch):
     server.gated.add("some/model")
     assert "accept it at https://huggingface.co/some/model" in refusal("some/model")

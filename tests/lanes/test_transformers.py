@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 import time
+import weakref
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 import torch
@@ -183,7 +186,7 @@ def test_a_fault_of_its_own_harms_no_other_lane(family, monkeypatch, fails_at):
     if fails_at:
         monkeypatch.setattr(peer.Run, "tell_cycle", tell_cycle)
     else:
-        monkeypatch.setattr(peer, "load", broken)
+        monkeypatch.setattr(peer, "shared", broken)
     events = list(race(family, PROMPT, "draft_model", K, WARM, peer=True))
     (failure,), (end,) = events_of(events, PEER, Failed), events_of(events, PEER, Finished)
     assert failure.fatal and failure.cycle == fails_at and "out of paper" in failure.reason
@@ -204,10 +207,22 @@ def test_what_it_has_no_counterpart_of_is_refused_in_a_sentence(family, drafter,
 @needs_family
 def test_what_a_run_sets_stays_with_the_run(family):
     task = tasks(family, PROMPT, "draft_model", K, GREEDY, True, peer=True)[PEER]
-    model = peer.load(family.target.source, family.target.dtype, family.target.device)
+    model = peer.shared(family.target)
     before = dict(vars(model))
     list(peer.assisted(task))
     assert vars(model) == before
+
+
+@needs_family
+def test_its_model_is_read_once_and_ends_with_ours(shallow):
+    family = zoo.read(Path(shallow), "shallow", torch.float32)
+    list(race(family, "Once", "prompt_lookup", 2, SamplingParams(max_tokens=2), peer=True))
+    model = weakref.ref(peer.shared(family.target))
+    list(race(family, "Once", "prompt_lookup", 2, SamplingParams(max_tokens=2), peer=True))
+    assert model() is not None and peer.shared(family.target) is model()
+    del family
+    gc.collect()
+    assert model() is None
 
 
 def test_models_without_files_are_refused():

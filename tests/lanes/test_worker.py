@@ -105,7 +105,7 @@ def hung(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> Generator[Any, None
 
 def grow_impatient(worker: Worker) -> None:
     assert worker._process is not None
-    worker._process._patience = 0.0
+    worker._process._until = 0.0
 
 
 def test_a_hung_engine_is_left_at_once_and_the_next_run_has_another(worker: Worker, hung: Any) -> None:
@@ -178,6 +178,48 @@ worker.serve({"fine": fine, "spoil": spoil})
 """
 
 
+ENDLESS = """
+import os, sys, time
+from specdec.lanes import worker
+
+def endless(go):
+    yield 0
+    while not os.path.exists(go):
+        time.sleep(0.01)
+    yield from range(1, 200)
+
+worker.serve({"endless": endless})
+"""
+
+
+def test_a_stop_that_comes_late_takes_back_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "endless_engine.py").write_text(ENDLESS, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with contextlib.closing(Worker("endless_engine")) as worker:
+        running = worker.call("endless", str(tmp_path / "go"))
+        assert next(running) == 0
+        process = worker._process
+        assert process is not None
+        process.stop(process._number)
+        process.stop(process._number - 1)
+        time.sleep(0.5)  # until both have been read
+        (tmp_path / "go").touch()
+        assert len(list(running)) <= 1
+
+
+def test_an_engine_that_was_idle_is_not_ended_as_its_next_call_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long nobody called, and however long the caller needs between its turn and its request."""
+    patience = 1.5
+    with contextlib.closing(Worker(patience=(60.0, patience))) as worker:
+        with contextlib.suppress(RuntimeError):
+            list(worker.call("no such call"))
+        process = worker._process
+        assert process is not None
+        with process.turn:
+            time.sleep(patience + 3 * engine.LOOK)
+        assert process.alive
+
+
 def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +246,7 @@ def test_prints_of_the_engine_are_no_answers(
         "def chat():\n"
         "    while 'torch' not in sys.modules: time.sleep(0.01)\n"
         "    while True: print('hello', flush=True); os.write(1, b'hello'); time.sleep(0.01)\n"
-        "if sys.argv[:1] == ['-m']: threading.Thread(target=chat, daemon=True).start()\n"
+        "if sys.argv[:1] == ['-c']: threading.Thread(target=chat, daemon=True).start()\n"
     )
     (tmp_path / "sitecustomize.py").write_text(chatter, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -141,6 +141,22 @@ def test_eight_bits_have_the_law_of_their_rounded_weights(name: str) -> None:
 
 
 @needed
+@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16, torch.int8], ids=str)
+@pytest.mark.parametrize("words", [97, 1000, 49_151, 49_153])
+def test_logits_are_the_same_to_the_bit_beside_any_other_rows(words: int, stored: torch.dtype) -> None:
+    """Whatever the size of the vocabulary, and however many rows are asked for."""
+    config = replace(GROUPED, vocab_size=words, num_hidden_layers=1)
+    model = Transformer(config, weights_of(config), torch.float32, stored=stored)
+    assert model.native is not None
+    cache = model.new_cache(17)
+    one_by_one = [model.forward([token], cache) for token in TEXT[:17]]
+    for count in range(1, 18):
+        cache.keep(0)
+        said = model.forward(TEXT[:count], cache, rows=count)
+        assert said.shape == (count, words) and torch.equal(said, torch.cat(one_by_one[:count])), count
+
+
+@needed
 @pytest.mark.parametrize("name", ["plain", "one head of keys, untied"])
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_what_attention_reads_and_sees(name: str, count: int) -> None:
@@ -344,6 +360,7 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """As on a machine that has compiled nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(native.OFF, raising=False)
+    monkeypatch.setattr(native, "missing", "")
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
     native.library.cache_clear()
     yield tmp_path
@@ -390,6 +407,7 @@ def test_where_it_cannot_be_compiled_torch_runs_the_model(
         model = made(GROUPED)
         said = model.forward(TEXT[:9], model.new_cache(9), rows=9)
     assert native.library() is None and model.native is None
+    assert native.missing and str(fresh) not in native.missing
     assert not any(isinstance(matrix, Blocked) for matrix in (model.head, model.layers[0].qkv, model.layers[0].down))
     waits = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert len(waits) <= 1 and all("compiling" in told and "ten seconds" in told for told in waits)
@@ -401,6 +419,143 @@ def test_where_it_cannot_be_compiled_torch_runs_the_model(
     native.library.cache_clear()
     again = made(GROUPED, in_torch=True)
     assert torch.equal(said, again.forward(TEXT[:9], again.new_cache(9), rows=9))
+
+
+# Compiles in no time, and tells that it was loaded.
+STUB = """for last; do :; done
+echo 'void specdec_product() {{}} void specdec_layers() {{}}' | cc -x c - -shared -fPIC -o "$last"; echo >> "{count}"
+"""
+PLANT = """#include <stdio.h>
+__attribute__((constructor)) void run() {{ fclose(fopen("{ran}", "w")); }}
+void specdec_product() {{}} void specdec_layers() {{}}
+"""
+
+
+@pytest.fixture
+def stub(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With a compiler that is fast; the file in which it counts."""
+    counted = fresh / "compiled"
+    found = compiler(fresh, STUB.format(count=counted))
+    monkeypatch.setattr(native.shutil, "which", lambda name: found)
+    monkeypatch.setenv("TMPDIR", str(fresh))
+    monkeypatch.setattr(native.tempfile, "tempdir", None)
+    return counted
+
+
+def loaded_anew() -> bool:
+    native.library.cache_clear()
+    return native.library() is not None
+
+
+def kept_file(fresh: Path) -> Path:
+    (file,) = (fresh / "cache" / "specdec").iterdir()
+    return file
+
+
+def planted(file: Path, fresh: Path) -> Path:
+    """A sound library in that place, which leaves a file behind when it is loaded."""
+    ran = fresh / "ran"
+    source = fresh / "plant.c"
+    source.write_text(PLANT.format(ran=ran))
+    subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(fresh / "plant.so")], check=True)
+    library = (fresh / "plant.so").read_bytes()
+    file.unlink(missing_ok=True)
+    file.write_bytes(library + native.hashlib.sha256(library).digest())
+    file.chmod(0o600)
+    return ran
+
+
+@needed
+def test_what_is_kept_is_its_owners_alone_and_is_used_again(stub: Path, fresh: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert loaded_anew()
+    finally:
+        os.umask(before)
+    file = kept_file(fresh)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent, file.parent.parent)]
+    assert modes == [0o600, 0o700, 0o700]
+    ran = planted(file, fresh)
+    assert loaded_anew() and ran.exists()  # one's own, which nobody else could write
+    assert stub.read_text().count("\n") == 1
+
+
+DAMAGE = {
+    "truncated": lambda file: os.truncate(file, file.stat().st_size // 2),
+    "a page short": lambda file: os.truncate(file, file.stat().st_size - 4096),
+    "empty": lambda file: os.truncate(file, 0),
+    "one bit": lambda file: file.write_bytes(bytes([*file.read_bytes()[:-1], file.read_bytes()[-1] ^ 1])),
+    "nonsense": lambda file: file.write_bytes(b"nonsense" * 999),
+    "a folder": lambda file: (file.unlink(), file.mkdir()),
+    "a pipe": lambda file: (file.unlink(), os.mkfifo(file)),
+    "a link to nothing": lambda file: (file.unlink(), file.symlink_to("nothing")),
+}
+
+
+@needed
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_library_is_compiled_once_more(
+    how: str, stub: Path, fresh: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert loaded_anew()
+    DAMAGE[how](kept_file(fresh))
+    caplog.clear()
+    if how == "a folder":  # is in the way for good
+        assert not loaded_anew() and "directory" in native.missing.lower()
+        return
+    assert loaded_anew()
+    said = [record.message for record in caplog.records if "not used" in record.message]
+    assert len(said) == 1 and stub.read_text().count("\n") == 2
+    assert loaded_anew() and stub.read_text().count("\n") == 2
+
+
+@needed
+@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602, 0o777])
+def test_a_library_that_others_could_have_written_is_not_run(mode: int, stub: Path, fresh: Path) -> None:
+    assert loaded_anew()
+    ran = planted(kept_file(fresh), fresh)
+    kept_file(fresh).chmod(mode)
+    assert loaded_anew() and not ran.exists()
+    assert stub.read_text().count("\n") == 2
+
+
+@needed
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's files")
+@pytest.mark.parametrize("what", ["file", "folder", "link to a folder", "link to a file", "both folders"])
+def test_what_another_user_has_planted_is_not_run(what: str, stub: Path, fresh: Path) -> None:
+    """Even where that user brings the right digest: owner and mode decide."""
+    assert loaded_anew()
+    file, other = kept_file(fresh), 65534
+    ran = planted(file, fresh)
+    if what == "file":
+        os.chown(file, other, other)
+    elif what == "link to a file":
+        there = file.replace(fresh / "there.so")
+        file.symlink_to(there)
+    elif what == "link to a folder":
+        there = file.parent.rename(fresh / "there")
+        (fresh / "cache" / "specdec").symlink_to(there)
+    else:
+        os.chown(file.parent, other, other)
+    if what == "both folders":
+        (fresh / f"specdec-{os.geteuid()}").mkdir()
+        os.chown(fresh / f"specdec-{os.geteuid()}", other, other)
+        assert not loaded_anew() and "another user" in native.missing
+    else:
+        assert loaded_anew()
+    assert not ran.exists()
+
+
+@needed
+def test_a_library_without_the_functions_leaves_it_to_torch(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = compiler(fresh, 'for last; do :; done; echo "int x;" | cc -x c - -shared -fPIC -o "$last"')
+    monkeypatch.setattr(native.shutil, "which", lambda name: found)
+    with caplog.at_level("INFO"):
+        assert not loaded_anew()
+    assert "specdec_product" in native.missing and made(GROUPED).native is None
+    assert sum("small models run in torch" in record.message for record in caplog.records) == 1
 
 
 @pytest.mark.parametrize("why", ["switched off", "another processor"])
@@ -442,4 +597,4 @@ def test_without_avx512_it_says_the_same(fresh: Path, monkeypatch: pytest.Monkey
         test_rows_together_are_rows_one_by_one_to_the_bit(name, False)
         test_a_prompt_in_parts_is_the_whole_to_the_bit(name)
     library = native.library()
-    assert library is not None and str(fresh) in library._name
+    assert library is not None and str(fresh) in os.readlink(library._name)

@@ -14,7 +14,7 @@ from specdec.proof.mistakes import MISTAKES
 from specdec.traces.file import Trace
 from tools.bench import tables, trust
 
-from . import bad_input, exactness, faults, figures, garbage, grammars, greedy, keys, mutants, numbers
+from . import bad_input, exactness, faults, figures, folders, garbage, grammars, greedy, keys, mutants, numbers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -95,6 +95,12 @@ def test_bad_input_is_answered(send: Callable[..., None]) -> None:
     send(tally, 40, random.Random(2))
     assert not tally.wrong, tally.said
     assert sum(tally.sent.values()) >= 40
+
+
+def test_a_module_that_is_imported_from_where_one_stands_is_seen() -> None:
+    with folders.hostile(["random", "queue"]) as (_, here, left):
+        assert folders.run(here, "-c", "import random").returncode == 9
+        assert [file.name for file in left.iterdir()] == ["random"]
 
 
 def test_what_escapes_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from specdec import children
 from specdec.bench.journal import Journal, Row
 from specdec.bench.measure import host_syncs, pairs, params_for, row, run, Setting, tasks
 from specdec.bench.prompts import PROMPTS
@@ -95,11 +96,14 @@ def tests(at: Scale) -> Iterator[Row]:
     if not (ROOT / "tests" / "gpu").is_dir():
         yield {"skipped": "there are no tests beside this package"}
         return
-    command = [sys.executable, "-m", "pytest", "-m", "cuda", "-n0", "-p", "no:cacheprovider", "tests/gpu/test_cuda.py"]
-    told = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    lines = told.stdout.splitlines()
-    print(told.stdout, file=sys.stderr)
-    yield {"rc": told.returncode, "summary": lines[-1:], "failed": [x for x in lines if x.startswith("FAILED")]}
+    run = children.start(
+        "pytest", "-m", "cuda", "-n0", "-p", "no:cacheprovider", "tests/gpu/test_cuda.py",
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    told, _ = run.communicate()
+    lines = told.splitlines()
+    print(told, file=sys.stderr)
+    yield {"rc": run.returncode, "summary": lines[-1:], "failed": [x for x in lines if x.startswith("FAILED")]}
 
 
 def capture(at: Scale) -> Iterator[Row]:
@@ -445,16 +449,16 @@ def check() -> None:
 def report(options: Options, journal: Journal) -> Row:
     found = {}
     for name, (_, limit) in STAGES.items():
-        rows = watched([sys.executable, "-m", __name__, name], min(limit, journal.seconds_left))
+        rows = watched(name, min(limit, journal.seconds_left))
         found[name] = journal.measured(name, rows, lambda rows: rows[-1]["ended"]["rc"] == 0)
     models = {name: shapes.SHAPES[name] for name in shapes.PAIRS["qwen3"]}
     return {"synthetic": True, "stages": found, "models": models}
 
 
-def watched(command: list[str], limit: float) -> Iterator[Row]:
+def watched(name: str, limit: float) -> Iterator[Row]:
     """The rows that a stage prints, and how it ended."""
     start = time.monotonic()
-    stage = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    stage = children.start(__name__, name, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
     ended_late = threading.Event()
 
     def kill() -> None:
@@ -484,7 +488,7 @@ def watched(command: list[str], limit: float) -> Iterator[Row]:
         kill()
         stage.wait()
     ended = {"rc": code, "seconds": round(time.monotonic() - start, 1), "out_of_time": ended_late.is_set()}
-    print(f"{command[-1]}: {ended}", file=sys.stderr)
+    print(f"{name}: {ended}", file=sys.stderr)
     yield {"ended": ended}
 
 

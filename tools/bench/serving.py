@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TYPE_CHECKING
 
 from tqdm import tqdm
 
+from specdec import children
 from specdec.bench.prompts import PROMPTS
 from specdec.events import Event, from_dict
 from specdec.figures.stats import Comparison, interval, middle
@@ -67,7 +67,7 @@ def shares(watched: Comparison, alone: Comparison) -> dict[str, float]:
 @contextlib.contextmanager
 def served() -> Iterator[str]:
     """The app at its address, in a process of its own."""
-    app = subprocess.Popen([sys.executable, "-u", "-m", "specdec", "app"], stdout=subprocess.PIPE, text=True)
+    app = children.start("specdec", "app", environment={"PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE, text=True)
     assert app.stdout is not None
     try:
         yield next(word for line in app.stdout for word in line.split() if word.startswith("http://"))

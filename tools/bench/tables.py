@@ -125,7 +125,7 @@ def machines(reports: list[Any]) -> str:
                 [
                     str(report["machine"]["cpu"]),
                     str(report["machine"]["cores"]),
-                    "C++" if "kernels" in told["models"] else "torch",
+                    "C++" if told["models"].get("kernels") == "native" else "torch",
                     told["measured"][:10],
                     told["commit"],
                     *(f"{report['headline'][name]['speedup']:.2f}×" for name in ("greedy", "sampled")),

@@ -8,8 +8,9 @@ from textwrap import wrap
 from typing import Any
 
 ORDER = (
-    "exactness numbers greedy faults bad_input grammars privacy keys active load floods supply lasting mutants".split()
-)
+    "exactness numbers greedy faults bad_input fuzz grammars bodies privacy keys active load floods folders libraries "
+    "supply lasting mutants"
+).split()
 # What README tells, in this order: the kind, the figure's name, and the sentence.
 HEADLINE = (
     ("exactness", "joint laws enumerated", "{} exact laws of the shipped loop, every one the target's to 1e-12"),

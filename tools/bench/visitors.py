@@ -13,7 +13,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +21,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 from urllib.parse import urlsplit
+
+from specdec import children
 
 from . import line
 from .options import Options
@@ -127,8 +128,10 @@ def wait(done: Any, otherwise: str) -> None:
 @contextlib.contextmanager
 def opened() -> Iterator[tuple[str, int]]:
     """The app in class mode: the teacher's address, and the number of its process."""
-    command = [sys.executable, "-u", "-m", "specdec", "app", "--class", "--host", "127.0.0.1"]
-    app = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    app = children.start(
+        "specdec", "app", "--class", "--host", "127.0.0.1",
+        environment={"PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert app.stdout is not None
     try:
         found = (re.search(r"http://\S+\?teach=\S+", line) for line in app.stdout)
