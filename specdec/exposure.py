@@ -6,7 +6,9 @@ places in the queue and in a class, and the size of a run.
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import socket
 from dataclasses import dataclass, replace
 
 SPACE = "SPACE_ID"  # set on every Hugging Face Space
@@ -61,6 +63,14 @@ def name() -> str:
         return "public"
     chosen = os.environ.get(EXPOSURE, "own")
     return chosen if chosen in TABLE else "public"
+
+
+def row_of(host: str, teaching: bool = False) -> str:
+    """The row for a page that listens at `host`. OSError or UnicodeError where that is no address."""
+    if teaching:
+        return "class"
+    found = {info[4][0] for info in socket.getaddrinfo(host.strip("[]"), None)}
+    return "own" if all(ipaddress.ip_address(str(one).partition("%")[0]).is_loopback for one in found) else "network"
 
 
 def limits() -> Exposure:
