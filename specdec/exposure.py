@@ -34,13 +34,17 @@ class Exposure:
     runs_of_address: int = 10_000  # a minute
     any_server: bool = True  # may name any server of another engine; otherwise only those in SPECDEC_SERVERS
     any_pair: bool = True  # may name any pair of models, folders too; otherwise only those in SPECDEC_PAIRS
-    body: int = 20_000_000  # bytes of a request
+    body: int = 20_000_000  # bytes of a request that brings a trace
+    words: int = 256_000  # bytes of any other request
     phones_of_address: int = 200  # in a class
-    only_own_names: bool = True  # in Host and Origin: the names that the page listens on
+    only_own_names: bool = True  # in Host and Origin: this machine's, and those in SPECDEC_HOSTS
+    addresses: bool = (
+        True  # in Host: any address, which no foreign name can stand for; otherwise this machine's loopback
+    )
 
 
-OWN = Exposure()
-NETWORK = replace(OWN, any_server=False, any_pair=False, places_of_address=4)
+OWN = Exposure(addresses=False)
+NETWORK = replace(OWN, addresses=True, any_server=False, any_pair=False, places_of_address=4)
 CLASS = replace(NETWORK, phones_of_address=60)
 PUBLIC = replace(
     NETWORK,

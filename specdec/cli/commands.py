@@ -54,7 +54,7 @@ def app(
     room = classroom.Room(classroom.reachable(host)) if teach else None
     page = build(teaching=teach)
     try:
-        page.launch(server_name=host, server_port=port, prevent_thread_lock=teach, **launch_settings(room))
+        page.launch(server_name=host, server_port=port, prevent_thread_lock=teach, **launch_settings(room, host))
     except OSError as error:
         raise ValueError(f"the page cannot be served there: {error}") from error
     if room:
