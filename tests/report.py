@@ -29,6 +29,7 @@ KINDS = {
     "bad_input": "Bad input",
     "privacy": "Privacy",
     "active": "Active content",
+    "bodies": "Bodies and names",
     "load": "Load",
     "supply": "Supply",
     "lasting": "Time",
