@@ -72,6 +72,8 @@ class Blocks(gr.Blocks):
 
     async def process_api(self, block_fn: Any, inputs: list[Any], *more: Any, **named: Any) -> dict[str, Any]:
         try:
+            if not block_fn.fn:  # the browser does it alone
+                raise said(Refused, "arguments", block_fn)
             return await super().process_api(block_fn, inputs, *more, **named)
         except Refused:
             scope = getattr(getattr(named.get("request"), "request", None), "scope", {})
