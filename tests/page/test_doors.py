@@ -295,6 +295,12 @@ def test_nobody_else_says_where_the_page_is(client: httpx.Client, name: str) -> 
     assert answer.status_code == 200 and "evil.example" not in answer.text and "https://127" not in answer.text
 
 
+@pytest.mark.parametrize(("peer", "kept"), [("127.0.0.1", True), ("::ffff:127.0.0.1", True), ("192.0.2.7", False)])
+def test_only_this_machine_asks_for_its_models(peer: str, kept: bool) -> None:
+    scope = {"client": (peer, 4711), "headers": [(b"host", b"x"), (b"x-gradio-user", b"mcp"), (b"forwarded", b"for=x")]}
+    assert len(doors.introduced(scope)["headers"]) == 1 + kept
+
+
 def test_a_proxy_that_is_no_address_is_said_as_the_page_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(doors.PROXIES, "10.0.0.0/8, nginx")
     with pytest.raises(ValueError, match="nginx"):
