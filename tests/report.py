@@ -31,6 +31,7 @@ KINDS = {
     "privacy": "Privacy",
     "keys": "Keys of servers",
     "active": "Active content",
+    "bodies": "Bodies and names",
     "load": "Load",
     "floods": "Floods of a class",
     "supply": "Supply",

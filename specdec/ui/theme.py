@@ -11,6 +11,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from .api import has_mcp
 from .classroom import Classroom, Room
 from .components.drawn import lean
+from .doors import opened
 from .first import First
 from .kept import Kept
 from .language import Greeter
@@ -119,10 +120,10 @@ def styles(name: str) -> str:
     return lean((PAGE / f"{name}.css").read_text(encoding="utf-8"))
 
 
-def launch_settings(room: Room | None = None) -> dict[str, Any]:
+def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
     """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere.
 
-    With a `room`, a class is served beside the page.
+    With a `room`, a class is served beside the page. `host` is where it listens.
     """
     return {
         "theme": theme(),
@@ -141,6 +142,7 @@ def launch_settings(room: Room | None = None) -> dict[str, Any]:
         "max_threads": 64,  # more than can wait in `session`, or the page would not answer meanwhile
         "footer_links": ["api"],
         "app_kwargs": {
+            "lifespan": opened(host),
             "exception_handlers": HANDLERS,
             "middleware": [
                 Middleware(Refusals),

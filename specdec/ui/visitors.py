@@ -130,10 +130,7 @@ def address_of(request: Any) -> str:
     """
     if request.headers.get("x-gradio-user") == "mcp":
         return "mcp"
-    here = request.client.host if request.client else ""
-    # The last entry is the proxy's own word.
-    proxied = request.headers.get("x-forwarded-for", "") if is_public() else ""
-    return one_network(proxied.rpartition(",")[2].strip() or here)
+    return one_network(request.client.host if request.client else "")  # behind a proxy: see `doors.py`
 
 
 def one_network(address: str) -> str:
