@@ -22,6 +22,7 @@ from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
 from ..verify import RejectionSampling, Rule
 from .enumeration import JointLaw, output_law
+from .warp import warped
 
 PROMPT = (0,)
 
@@ -194,7 +195,8 @@ class Case:
         return None if self.grammar is None else toy_grammar(self.grammar, self.vocabulary, self.ends)
 
     def exact_law(self) -> JointLaw:
-        """The target's own law of the text, by multiplying its rows; under a grammar what that leaves of each."""
+        """The target's own law of the text, by multiplying its rows, which a second warp gives (`warp.py`); under a
+        grammar what that leaves of each."""
         return self.completed({(): 1.0}, self.length + 1)
 
     def completed(self, law: JointLaw, length: int) -> JointLaw:
@@ -212,7 +214,7 @@ class Case:
             logits = target.logits((*PROMPT, *tokens))[None]
             if grammar is not None:
                 logits = logits.masked_fill(~grammar.allowed(state), -math.inf)
-            row = probabilities(logits, self.params)[0].tolist()
+            row = warped(logits[0].tolist(), self.params)
             left += [((*tokens, token), chance * p) for token, p in enumerate(row) if p > 0.0]
         return full
 
