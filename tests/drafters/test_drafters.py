@@ -48,7 +48,8 @@ def test_same_seed_same_proposal(make: Make) -> None:
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if not name.startswith(WRAPPERS)])
 def test_rejected_tokens_are_forgotten(name: str) -> None:
-    """After any history of kept, rejected and missing drafts a used drafter proposes what a fresh one does."""
+    """After any history of kept, rejected and missing drafts, and of cycles in which somebody else drafted, a used
+    drafter proposes what a fresh one does."""
     make, rng = MAKERS[name], random.Random(7)
     for _ in range(4):
         used = Run(make)
@@ -56,6 +57,8 @@ def test_rejected_tokens_are_forgotten(name: str) -> None:
             proposal = used.propose(rng.choice((0, 1, 2, 3, 5)), rng.randrange(99))
             path = path_to(proposal, rng.randrange(-1, len(proposal)))
             used.commit(proposal, path, rng.randrange(TARGET.vocabulary))
+            for _ in range(rng.choice((0, 0, 0, 4))):
+                used.commit(Proposal(), (), rng.randrange(TARGET.vocabulary))
         again, fresh = (run.propose(4, seed=99) for run in (used, Run(make, used.text)))
         assert (again.tokens, again.parents) == (fresh.tokens, fresh.parents)
         if again.probs is not None and fresh.probs is not None:
