@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -10,15 +11,17 @@ import pytest
 import torch
 from toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
 
-from specdec.drafters import DraftModelDrafter, PromptLookupDrafter
+from specdec.drafters import AdaptiveDrafter, Arm, AutoDrafter, DraftModelDrafter, PromptLookupDrafter
+from specdec.drafters.base import Drafter
 from specdec.engine import check_proposal, generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished
 from specdec.expression import DEAD
 from specdec.grammar import Grammar, Guide
 from specdec.methods import WRAPPERS
 from specdec.proof.toys import TableModel
+from specdec.proof.warp import warped
 from specdec.sampling import Chooser, probabilities, RandomChooser
-from specdec.types import Proposal, SamplingParams
+from specdec.types import Costs, Proposal, SamplingParams
 
 MODEL = TableModel(9, seed=4, context=64)
 every_drafter = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -236,3 +239,49 @@ def test_under_a_grammar_drafts_are_of_it_and_greedy_text_is_plain_decodings(nam
             assert state != DEAD
     if params.temperature == 0.0:
         assert text_of(events) == text_of(guided(MAKERS["none"], params, 0))
+
+
+# ---- whose distribution a draft is from ----
+
+
+def test_drafts_are_warped_as_the_target_is() -> None:
+    """The first token's distribution. Unwarped drafts keep the text right, and are rejected more often.
+
+    Copies and trees of candidates draw nothing; a foreign draft model draws pieces of its own.
+    """
+    whole, narrow = SamplingParams(temperature=1.0), SamplingParams(temperature=0.7, top_k=9, top_p=0.6)
+    drawn = set[str]()
+    for name, make in MAKERS.items():
+        free, warp = (Run(make).propose(1, params=params) for params in (whole, narrow))
+        if free.probs is None or warp.probs is None or "universal" in name:
+            continue
+        drawn.add(name)
+        expected = warped(free.probs[0].double().log().tolist(), narrow)
+        assert warp.probs[0].tolist() == pytest.approx(expected, abs=1e-5), name
+    assert drawn >= {"draft_model", "early_exit", "medusa:tree", "eagle3", "mtp", "block", "adaptive:eagle3", "auto"}
+
+
+def idle_between(costs: Costs) -> AdaptiveDrafter:
+    return AdaptiveDrafter(DraftModelDrafter(MODEL), costs)
+
+
+def one_of_two(costs: Costs) -> AutoDrafter:
+    return AutoDrafter([Arm(DraftModelDrafter(MODEL), costs), Arm(PromptLookupDrafter(), costs, copies=True)])
+
+
+@pytest.mark.parametrize("make", [idle_between, one_of_two])
+def test_after_idle_cycles_a_draft_is_still_the_models_own(make: Callable[[Costs], Drafter]) -> None:
+    """Neither what was rejected before nor what was written since changes it. A mistake here costs speed alone."""
+    params, rng, idle, after_idle = SamplingParams(temperature=0.9, top_p=0.8), random.Random(4), False, 0
+    for _ in range(30):
+        drafter, text = make(Costs(0.2, (1.0, 1.1, 1.2, 1.3), 0.1)), [0, 1]
+        drafter.propose(text, 0, params, RandomChooser(0))
+        for _ in range(20):
+            proposal = drafter.propose(text, 4, params, RandomChooser(rng.randrange(99)))
+            for node, token in enumerate(proposal.tokens if proposal.probs is not None else ()):
+                own = warped(MODEL.logits((*text, *proposal.tokens[:node])).tolist(), params)
+                assert proposal.probs[node].tolist() == pytest.approx(own, abs=1e-12) and own[token] > 0
+            after_idle += idle and proposal.probs is not None
+            idle = proposal.probs is None
+            text += [*proposal.tokens[: rng.randint(0, len(proposal)) * (rng.random() < 0.5)], rng.randrange(9)]
+    assert after_idle > 10
