@@ -277,7 +277,7 @@ def test_after_idle_cycles_a_draft_is_still_the_models_own(make: Callable[[Costs
     """Neither what was rejected before nor what was written since changes it. A mistake here costs speed alone."""
     params, rng, idle, after_idle = SamplingParams(temperature=0.9, top_p=0.8), random.Random(4), False, 0
     for _ in range(8):
-        drafter, text = make(Costs(0.3, (1.0, 1.1, 1.2, 1.3), 0.2)), [0, 1]
+        drafter, text = make(Costs(0.05, (1.0, 1.8, 1.8, 1.8, 1.8))), [0, 1]
         drafter.propose(text, 0, params, RandomChooser(0))
         for cycle in range(64):
             proposal = drafter.propose(text, 4, params, RandomChooser(rng.randrange(99)))
@@ -286,6 +286,6 @@ def test_after_idle_cycles_a_draft_is_still_the_models_own(make: Callable[[Costs
                 assert proposal.probs[node].tolist() == pytest.approx(own, abs=1e-12) and own[token] > 0
             after_idle += idle and proposal.probs is not None
             idle = proposal.probs is None
-            welcome = cycle % 20 < 3  # deep drafts first, then none that pays
+            welcome = cycle % 20 < 3  # deep drafts until none pays
             text += [*proposal.tokens[: len(proposal) * welcome], rng.randrange(9)]
     assert after_idle > 10
