@@ -156,7 +156,8 @@ def completed_distance(cycle: Cycle, law: JointLaw) -> float:
     for text in law:
         for place, token in enumerate(text):
             following.setdefault(text[:place], set()).add(token)
-    total, left = 0.0, [((), law.get((), 0.0), 1.0)]
+    total = 0.0
+    left: list[tuple[Text, float, float]] = [((), law.get((), 0.0), 1.0)]
     while left:
         text, given, exact = left.pop()
         row, tokens = cycle.p(text) if len(text) < length else {}, following.get(text, set())

@@ -6,12 +6,15 @@ import random
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
 from torch import Tensor
 
-from specdec.proof.toys import Case, PARAMS, shipped_error
+from specdec.proof.exact import closed_form
+from specdec.proof.pair import ModelPair
+from specdec.proof.toys import Case, PARAMS, shipped_error, TableModel
 from specdec.proof.warp import warped
 from specdec.sampling import probabilities, within
 from specdec.types import SamplingParams
@@ -115,3 +118,16 @@ def test_the_shipped_warp_is_the_second_one_on_these_loops() -> None:
 def test_a_wrong_warp_shows_in_the_law_of_the_loop(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     plant(monkeypatch, WRONG[wrong])
     assert worst() > 1e-9
+
+
+@pytest.mark.parametrize("wrong", ["", *WRONG])
+def test_a_wrong_warp_shows_in_a_certificate(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+    """In the closed form, of pairs with top-k and top-p, whose row is the second warp's."""
+    if wrong:
+        plant(monkeypatch, WRONG[wrong])
+    errors = []
+    for params, seed in product((PARAMS[2], PARAMS[4], PARAMS[5], PARAMS[6]), range(8)):
+        target = TableModel(5, seed)
+        pair = ModelPair("warped", target, TableModel(5, seed + 99, target), (0, 1), params, str, 12)
+        errors.append(closed_form(pair, None)["error"])
+    assert (max(errors) > 1e-9) == bool(wrong)
