@@ -18,6 +18,7 @@ from ..sampling import Chooser
 
 JointLaw = dict[tuple[int, ...], float]  # the probability of each text
 Outcome = TypeVar("Outcome")
+FEW = 64  # chances: up to so many a list is faster than a search
 
 
 class TooManyPaths(RuntimeError):
@@ -34,7 +35,11 @@ class EnumeratingChooser(Chooser):
         self._asked = 0
 
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
-        return self._answer(probs.tolist())
+        if len(probs) <= FEW:
+            return self._answer(probs.tolist())
+        broken = probs.isnan()  # one of those tells as much as all
+        possible = broken.nonzero().flatten()[:1] if bool(broken.any()) else (probs > 0.0).nonzero().flatten()
+        return int(possible[self._answer(probs[possible].tolist())])
 
     def accept(self, p: float, q: float, key: tuple[str, int] = ("", 0)) -> tuple[bool, float]:
         keep = 1.0 if p >= q else p / q

@@ -17,11 +17,12 @@ from ..families import zoo
 from ..grammar import Grammar, Guide
 from ..models.base import common_prefix, LanguageModel
 from ..models.transformer import Transformer
-from ..sampling import Chooser, favourites, probabilities
+from ..sampling import Chooser, favourites
 from ..types import Said, SamplingParams
 from .enumeration import JointLaw
 from .mistakes import Mistake
 from .toys import ByPrefix, run_loop, TableModel
+from .warp import warped
 
 LENGTH = 3  # tokens of the joint law
 GREEDY_K, TOY_GREEDY, GREEDY = 4, 24, 48  # drafts a cycle, and tokens, of the greedy check
@@ -101,9 +102,9 @@ class ModelPair:
         return Guide(self.grammar) if self.grammar else None
 
     def row(self, tokens: tuple[int, ...] = ()) -> Tensor:
-        """The target's law after the text and `tokens`.  # [V]"""
+        """The target's law after the text and `tokens`, by a second warp (`warp.py`).  # [V]"""
         logits = self.masked(self.target.logits(self.text + tokens), (self.text[-1], *tokens))
-        return probabilities(logits[None], self.params)[0]
+        return torch.tensor(warped(logits.tolist(), self.params), dtype=torch.float64)
 
     def masked(self, logits: Tensor, tokens: Sequence[int]) -> Tensor:
         """What the grammar, if there is one, leaves of a row after these new tokens.  # [V]"""

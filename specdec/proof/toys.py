@@ -22,8 +22,10 @@ from ..sampling import Chooser, probabilities
 from ..types import Proposal, SamplingParams
 from ..verify import RejectionSampling, Rule
 from .enumeration import JointLaw, output_law
+from .warp import warped
 
 PROMPT = (0,)
+DEEPEST = 16  # levels: no draft of the page is deeper
 
 
 @dataclass
@@ -67,10 +69,16 @@ class ByPrefix:
 
 
 class TableModel(ByPrefix):
-    """A toy language model: random float64 logits for every context, drawn once."""
+    """A toy language model: random float64 logits for every context, drawn once.
 
-    def __init__(self, vocabulary: int, seed: int, base: TableModel | None = None, context: int = 64) -> None:
-        self.vocabulary, self.seed, self.base, self.context = vocabulary, seed, base, context
+    With `free`, at all other places of the text (1 follows the first token) it is sure of one token, as its base is.
+    """
+
+    def __init__(
+        self, vocabulary: int, seed: int, base: TableModel | None = None, context: int = 64,
+        free: tuple[int, ...] | None = None,
+    ) -> None:  # fmt: skip
+        self.vocabulary, self.seed, self.base, self.context, self.free = vocabulary, seed, base, context, free
         self._rows: dict[tuple[int, ...], Tensor] = {}
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
@@ -78,7 +86,11 @@ class TableModel(ByPrefix):
         if prefix not in self._rows:
             rng = random.Random(f"{self.seed}:{prefix}")
             noise = torch.tensor([rng.gauss(0.0, 1.2) for _ in range(self.vocabulary)], dtype=torch.float64)
-            self._rows[prefix] = noise if self.base is None else 0.6 * self.base.logits(prefix) + 0.75 * noise
+            row = noise if self.base is None else 0.6 * self.base.logits(prefix) + 0.75 * noise
+            if self.free is not None and len(prefix) not in self.free:
+                sure = random.Random(f"sure:{prefix}").randrange(self.vocabulary)
+                row = torch.full_like(noise, -math.inf).index_fill(0, torch.tensor([sure]), 0.0)
+            self._rows[prefix] = row
         return self._rows[prefix]
 
 
@@ -146,10 +158,10 @@ def toy_grammar(expression: str, vocabulary: int, ends: frozenset[int]) -> Gramm
 
 
 @functools.lru_cache(256)
-def toy_models(vocabulary: int, seed: int) -> tuple[TableModel, TableModel]:
+def toy_models(vocabulary: int, seed: int, free: tuple[int, ...] | None = None) -> tuple[TableModel, TableModel]:
     """A target and a draft model that resembles it; kept, because an enumeration asks for them on every path."""
-    target = TableModel(vocabulary, seed)
-    return target, TableModel(vocabulary, seed + 10_000, base=target)
+    target = TableModel(vocabulary, seed, free=free)
+    return target, TableModel(vocabulary, seed + 10_000, base=target, free=free)
 
 
 @dataclass(frozen=True)
@@ -164,9 +176,10 @@ class Case:
     seed: int = 0
     end: bool = False  # whether token V - 1 ends the text
     grammar: str | None = None  # over the letters a, b, c, …, which the tokens spell
+    free: tuple[int, ...] | None = None  # the only places at which the models are not sure of a token
 
     def models(self) -> tuple[TableModel, TableModel]:
-        return toy_models(self.vocabulary, self.seed)
+        return toy_models(self.vocabulary, self.seed, self.free)
 
     def make_drafter(self, draft: TableModel) -> Drafter:
         if self.drafter == "model":
@@ -194,7 +207,8 @@ class Case:
         return None if self.grammar is None else toy_grammar(self.grammar, self.vocabulary, self.ends)
 
     def exact_law(self) -> JointLaw:
-        """The target's own law of the text, by multiplying its rows; under a grammar what that leaves of each."""
+        """The target's own law of the text, by multiplying its rows, which a second warp gives (`warp.py`); under a
+        grammar what that leaves of each."""
         return self.completed({(): 1.0}, self.length + 1)
 
     def completed(self, law: JointLaw, length: int) -> JointLaw:
@@ -212,7 +226,7 @@ class Case:
             logits = target.logits((*PROMPT, *tokens))[None]
             if allowed is not None:
                 logits = logits.masked_fill(~allowed, -math.inf)
-            row = probabilities(logits, self.params)[0].tolist()
+            row = warped(logits[0].tolist(), self.params)
             left += [((*tokens, token), chance * p) for token, p in enumerate(row) if p > 0.0]
         return full
 
@@ -289,6 +303,15 @@ def cases(rule: str = "rejection") -> list[Case]:
             product((2, 3, 4, 5), (0, 1, 2, 3), (1, 2, 3, 4), range(len(PARAMS)), DRAFTERS)
         )
         if k <= length and (RULES[rule].trees or drafter in CHAINS)
+    ]
+
+
+def deep_loops(rule: str = "rejection") -> list[Case]:
+    """For the whole loop: drafts of up to sixteen tokens, where two places after another are free, each in turn."""
+    drafters = ("model", "top", "model", "without replacement") if RULES[rule].trees else ("model",)
+    return [
+        Case(3, DEEPEST, DEEPEST + 1, drafter=drafters[at % len(drafters)], seed=at, free=(at, at + 1))
+        for at in range(1, DEEPEST + 2)
     ]
 
 

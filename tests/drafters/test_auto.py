@@ -11,6 +11,7 @@ from statistics import mean
 from typing import Any
 
 import pytest
+from torch import Tensor
 from toyheads import MAKERS, TEXT, view_of, WARM
 
 from specdec.drafters import Arm, auto, AutoDrafter, DraftModelDrafter, NoDrafter, PromptLookupDrafter, SuffixDrafter
@@ -18,7 +19,7 @@ from specdec.drafters.base import ChainDrafter, Drafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Failed, from_dict, to_dict
 from specdec.proof.enumeration import output_law
-from specdec.proof.toys import Case, LookupToy, run_loop
+from specdec.proof.toys import Case, largest_error, LookupToy, run_loop, TableModel
 from specdec.rules import RULES
 from specdec.sampling import Chooser, RandomChooser
 from specdec.types import Costs, Proposal, SamplingParams
@@ -243,21 +244,28 @@ def cases() -> Iterator[Any]:
         yield pytest.param(rule, seed, marks=[] if quick else [pytest.mark.long])
 
 
-def arms_of(case: Case) -> list[Arm]:
-    """A model that is tried first, a copy that is better in some texts, and plain decoding where both fail."""
+def arms_of(case: Case, models: int) -> list[Arm]:
+    """Models that are named by number; beside a single one, a copy that is better in some texts."""
     passes = 1.0, 1.1, 1.2, 1.3
-    copy, model = Costs(0.05, passes), Costs(0.05, passes, 0.1, 0.05)
-    return [Arm(LookupToy(), copy, copies=True), Arm(DraftModelDrafter(case.models()[1]), model)]
+    drafts = [TableModel(case.vocabulary, 10_000 + case.seed + number, case.models()[0]) for number in range(models)]
+    arms = [Arm(DraftModelDrafter(draft), Costs(0.05, passes, 0.1, 0.05)) for draft in drafts]
+    for number, arm in enumerate(arms):
+        arm.drafter.name = f"model {number}"
+    return arms if models > 1 else [Arm(LookupToy(), Costs(0.05, passes), copies=True), *arms]
 
 
-def law_error(case: Case, rule: str, kind: type[AutoDrafter]) -> float:
-    law, _ = output_law(run_loop(lambda: case.task(RULES[rule](), kind(arms_of(case)))))
-    exact = case.exact_law()
-    return max(abs(law.get(text, 0.0) - exact.get(text, 0.0)) for text in law.keys() | exact.keys())
+def law_error(case: Case, rule: str, kind: type[AutoDrafter], models: int = 1) -> float:
+    law, _ = output_law(run_loop(lambda: case.task(RULES[rule](), kind(arms_of(case, models)))))
+    return largest_error(law, case.exact_law())
 
 
 @pytest.mark.parametrize(("rule", "seed"), cases())
-def test_a_choice_by_the_text_leaves_the_law_as_it_is(rule: str, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("shape", "arms"), [((2, 2, 3), ("point", "model 0")), ((2, 1, 4), ("model 0", "model 1"))], ids=["copy", "models"]
+)
+def test_a_choice_by_the_text_leaves_the_law_as_it_is(
+    shape: tuple[int, int, int], arms: tuple[str, ...], rule: str, seed: int
+) -> None:
     """Every random path of the shipped loop, in which different texts get different drafters."""
     chosen = set[str]()
 
@@ -267,17 +275,32 @@ def test_a_choice_by_the_text_leaves_the_law_as_it_is(rule: str, seed: int) -> N
             chosen.add(proposal.drafter)
             return proposal
 
-    assert law_error(Case(2, 2, 3, seed=seed), rule, Watched) <= 1e-12
-    assert chosen >= {"point", "draft_model"}
+    assert law_error(Case(*shape, seed=seed), rule, Watched, 2 if "model 1" in arms else 1) <= 1e-12
+    assert chosen >= {*arms}
 
 
-def test_a_choice_by_the_draft_itself_would_be_caught() -> None:
-    """A plant: a draft is looked at, and dropped if it does not please."""
+class Peeking(AutoDrafter):
+    """Looks at a draft, and drops it if it does not please."""
 
-    class Peeking(AutoDrafter):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-            proposal = super().propose(tokens, k, params, chooser)
-            unpleasing = proposal.probs is not None and proposal.tokens[0] == 0
-            return Proposal() if unpleasing else proposal
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        proposal = super().propose(tokens, k, params, chooser)
+        unpleasing = proposal.probs is not None and proposal.tokens[0] == 0
+        return Proposal() if unpleasing else proposal
 
-    assert law_error(Case(2, 2, 3, seed=0), "rejection", Peeking) > 1e-3
+
+class Stale(AutoDrafter):
+    """Reports the distributions of its draft before."""
+
+    _probs: Tensor | None = None
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        proposal, before = super().propose(tokens, k, params, chooser), self._probs
+        if proposal.probs is None:
+            return proposal
+        self._probs = proposal.probs
+        return proposal if before is None else replace(proposal, probs=before[: len(proposal)])
+
+
+@pytest.mark.parametrize("wrong", [Peeking, Stale])
+def test_a_wrong_choice_would_be_caught(wrong: type[AutoDrafter]) -> None:
+    assert max(law_error(Case(2, 1, 4, seed=seed), "rejection", wrong, 2) for seed in (0, 1, 2)) > 1e-3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -11,14 +12,16 @@ import pytest
 import torch
 from toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
 
-from specdec.drafters import DraftModelDrafter, PromptLookupDrafter
+from specdec.drafters import AdaptiveDrafter, Arm, AutoDrafter, DraftModelDrafter, PromptLookupDrafter
+from specdec.drafters.base import Drafter
 from specdec.engine import check_proposal, generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished
 from specdec.grammar import Grammar, Guide
 from specdec.methods import WRAPPERS
 from specdec.proof.toys import TableModel
+from specdec.proof.warp import warped
 from specdec.sampling import Chooser, probabilities, RandomChooser
-from specdec.types import Proposal, SamplingParams
+from specdec.types import Costs, Proposal, SamplingParams
 
 MODEL = TableModel(9, seed=4, context=64)
 every_drafter = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -48,7 +51,8 @@ def test_same_seed_same_proposal(make: Make) -> None:
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if not name.startswith(WRAPPERS)])
 def test_rejected_tokens_are_forgotten(name: str) -> None:
-    """After any history of kept, rejected and missing drafts a used drafter proposes what a fresh one does."""
+    """After any history of kept, rejected and missing drafts, and of cycles in which somebody else drafted, a used
+    drafter proposes what a fresh one does."""
     make, rng = MAKERS[name], random.Random(7)
     for _ in range(4):
         used = Run(make)
@@ -56,6 +60,8 @@ def test_rejected_tokens_are_forgotten(name: str) -> None:
             proposal = used.propose(rng.choice((0, 1, 2, 3, 5)), rng.randrange(99))
             path = path_to(proposal, rng.randrange(-1, len(proposal)))
             used.commit(proposal, path, rng.randrange(TARGET.vocabulary))
+            for _ in range(rng.choice((0, 0, 0, 4))):
+                used.commit(Proposal(), (), rng.randrange(TARGET.vocabulary))
         again, fresh = (run.propose(4, seed=99) for run in (used, Run(make, used.text)))
         assert (again.tokens, again.parents) == (fresh.tokens, fresh.parents)
         if again.probs is not None and fresh.probs is not None:
@@ -238,3 +244,53 @@ def test_under_a_grammar_drafts_are_of_it_and_greedy_text_is_plain_decodings(nam
             assert is_of_grammar(text)
     if params.temperature == 0.0:
         assert text_of(events) == text_of(guided(MAKERS["none"], params, 0))
+
+
+# ---- whose distribution a draft is from ----
+
+
+def test_drafts_are_warped_as_the_target_is() -> None:
+    """The first token's distribution. Unwarped drafts keep the text right, and are rejected more often.
+
+    Copies and trees of candidates draw nothing; a foreign draft model draws pieces of its own.
+    """
+    whole, narrow = SamplingParams(temperature=1.0), SamplingParams(temperature=0.7, top_k=9, top_p=0.6)
+    drawn = set[str]()
+    for name, make in MAKERS.items():
+        free, warp = (Run(make).propose(1, params=params) for params in (whole, narrow))
+        if free.probs is None or warp.probs is None or "universal" in name:
+            continue
+        drawn.add(name)
+        expected = warped(free.probs[0].double().log().tolist(), narrow)
+        assert warp.probs[0].tolist() == pytest.approx(expected, abs=1e-5), name
+    assert drawn >= {"draft_model", "early_exit", "medusa:tree", "eagle3", "mtp", "block", "adaptive:eagle3", "auto"}
+
+
+READER = TableModel(9, seed=4, context=512)
+
+
+def adapting(costs: Costs) -> AdaptiveDrafter:
+    return AdaptiveDrafter(DraftModelDrafter(READER), costs)
+
+
+def choosing(costs: Costs) -> AutoDrafter:
+    return AutoDrafter([Arm(DraftModelDrafter(READER), costs), Arm(PromptLookupDrafter(), costs, copies=True)])
+
+
+@pytest.mark.parametrize("make", [adapting, choosing])
+def test_after_idle_cycles_a_draft_is_still_the_models_own(make: Callable[[Costs], Drafter]) -> None:
+    """Neither what was rejected before nor what was written since changes it. A mistake here costs speed alone."""
+    params, rng, idle, after_idle = SamplingParams(temperature=0.9, top_p=0.8), random.Random(4), False, 0
+    for _ in range(8):
+        drafter, text = make(Costs(0.05, (1.0, 1.8, 1.8, 1.8, 1.8))), [0, 1]
+        drafter.propose(text, 0, params, RandomChooser(0))
+        for cycle in range(64):
+            proposal = drafter.propose(text, 4, params, RandomChooser(rng.randrange(99)))
+            for node, token in enumerate(proposal.tokens if proposal.probs is not None else ()):
+                own = warped(READER.logits((*text, *proposal.tokens[:node])).tolist(), params)
+                assert proposal.probs[node].tolist() == pytest.approx(own, abs=1e-12) and own[token] > 0
+            after_idle += idle and proposal.probs is not None
+            idle = proposal.probs is None
+            welcome = cycle % 20 < 3  # deep drafts until none pays
+            text += [*proposal.tokens[: len(proposal) * welcome], rng.randrange(9)]
+    assert after_idle > 10

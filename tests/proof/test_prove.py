@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from specdec.proof import enumeration, prove, toys
+from specdec.proof.cycles import Cycle, groups
 from specdec.proof.mistakes import ResidualIsNothing
 from specdec.rules import RULES
 
@@ -32,33 +32,30 @@ def judge(tmp_path: Path, source: str) -> int:
 
 def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert judge(tmp_path, RIGHT) == 0
-    assert "my_verify.py: lossless" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "my_verify.py: lossless" in told and "V up to 5 with K up to 3; K up to 16" in told
+    assert "single cycles: K up to 16" in told and "V up to 32, and up to 262,144" in told
 
 
-@pytest.mark.parametrize("loops", [prove.LOOPS[:2], pytest.param(prove.LOOPS, marks=pytest.mark.long)])
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("left / left.sum()", "p[i]"),
-        ("p[len(tokens)]", "q[-1]"),
-        ("float(q[i, token])", "1.1 * float(q[i, token])"),
-        ("        if not accepted:", "        if not accepted and i == 0:"),  # shows two drafts deep
-        ("        if not accepted:", "        if not accepted and i < 3:"),  # shows four drafts deep
-        ("        if not accepted:", "        if not accepted and i < 5:"),  # shows six drafts deep
-        ("        if not accepted:", "        if not accepted and p[i, token] > 0:"),  # shows where p has zeros
-        (
-            "return out + [chooser.categorical(left / left.sum(), i)]",
-            "return out + [chooser.categorical(left / left.sum(), i), 0]",
-        ),
-    ],
-)
-def test_a_wrong_verifier_is_found_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, loops: Any, right: str,
-    wrong: str,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(prove, "LOOPS", loops)
-    assert right in RIGHT
-    assert judge(tmp_path, RIGHT.replace(right, wrong)) == 1
+def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prove, "LOOPS", [])
+    source = "def verify(tokens, p, q, chooser):\n    return [chooser.categorical(p[0], 0) for _ in range(40)]"
+    monkeypatch.setattr(prove, "output_law", lambda run: enumeration.output_law(run, 100))
+    with pytest.raises(ValueError, match="asks for too many random numbers"):
+        judge(tmp_path, source)
+
+
+def few(trees: bool) -> dict[str, list[Cycle]]:
+    return {name: cycles[-1:] for name, cycles in groups(trees).items()}
+
+
+def test_a_wrong_verifier_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many more of them: `test_wrong_verifiers.py`."""
+    monkeypatch.setattr(prove, "LOOPS", prove.LOOPS[:1])
+    monkeypatch.setattr(prove, "groups", few)
+    assert judge(tmp_path, RIGHT.replace("left / left.sum()", "p[i]")) == 1
     assert "NOT lossless" in capsys.readouterr().out
 
 
@@ -102,6 +99,9 @@ def test_the_shipped_loop_proves_itself(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:
     monkeypatch.setattr(prove, "cases", lambda rule: toys.cases(rule)[::every])
+    if every > 1:
+        monkeypatch.setattr(prove, "deep_loops", lambda rule: toys.deep_loops(rule)[::every])
+        monkeypatch.setattr(prove, "groups", few)
     assert prove.prove_rule(paths=12) == 0
     assert "largest error" in capsys.readouterr().out
 
@@ -109,6 +109,8 @@ def test_the_shipped_loop_proves_itself(
 def test_a_law_that_is_none_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RULES, "rejection", ResidualIsNothing)
     monkeypatch.setattr(prove, "cases", lambda rule: [toys.Case(3, 1, 1)])
+    monkeypatch.setattr(prove, "deep_loops", lambda rule: [])
+    monkeypatch.setattr(prove, "groups", few)
     assert prove.prove_rule() == 1
 
 

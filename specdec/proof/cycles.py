@@ -1,0 +1,210 @@
+"""Single cycles, exactly, that are too large for the whole loop: deep drafts, large vocabularies, wide trees.
+
+The loop is such cycles in a row. Both models are tables, and *sure* of one token at most places, so few paths are left
+although the draft is deep. At the *free* places they differ, in each of the ways of `KINDS`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from ..drafters.base import siblings
+from ..sampling import Chooser
+from ..types import Proposal
+from ..verify import Rule
+from .enumeration import JointLaw, output_law, paths
+from .toys import DEEPEST
+
+Text = tuple[int, ...]
+Row = dict[int, float]  # the tokens that have a chance
+KINDS = ("alike", "zeros", "ties", "far apart")
+LARGE = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # vocabularies, as published models have them
+DENSE = 32  # tokens: up to this vocabulary every one has a chance, beyond it `SOME` of them
+SOME = 5
+LIMIT = 100_000  # paths
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """A draft of `k` levels. The target's own token behind it, and what comes after, are always free.
+
+    At `loose` places the target is free, too, and only the draft is sure. `how` as in `TreeDrafter`: siblings
+    are "sampled", sampled "without replacement", or the "top" ones, which are point masses; a chain has width 1.
+    """
+
+    vocabulary: int
+    k: int
+    free: tuple[int, ...]
+    kind: str = "alike"
+    seed: int = 0
+    width: int = 1
+    how: str = "sampled"
+    loose: tuple[int, ...] = ()
+
+    def p(self, text: Text) -> Row:
+        return table(self, text)[0]
+
+    def q(self, text: Text) -> Row:
+        return table(self, text)[1]
+
+    def dense(self, row: Row) -> Tensor:
+        """[V]"""
+        probs = torch.zeros(self.vocabulary, dtype=torch.float64)
+        probs[list(row)] = torch.tensor(list(row.values()), dtype=torch.float64)
+        return probs
+
+    def propose(self, chooser: Chooser) -> Proposal:
+        tokens: list[int] = []
+        parents: list[int] = []
+        laws: list[Tensor] = []
+        level: list[tuple[int, Text]] = [(-1, ())]
+        for depth in range(self.k):
+            deeper = []
+            for node, text in level:
+                for token, law in self.children(self.q(text), depth, chooser):
+                    deeper.append((len(tokens), (*text, token)))
+                    tokens.append(token)
+                    parents.append(node)
+                    laws.append(law)
+            level = deeper
+        return Proposal(tuple(tokens), tuple(parents), None if self.how == "top" else torch.stack(laws))
+
+    def children(self, row: Row, depth: int, chooser: Chooser) -> Iterator[tuple[int, Tensor]]:
+        law, width = self.dense(row), min(self.width, len(row))
+        if self.how == "without replacement":
+            yield from siblings(law, width, chooser, depth)
+        elif self.how == "top":
+            yield from ((token, law) for token in sorted(row, key=row.__getitem__, reverse=True)[:width])
+        else:
+            yield from ((chooser.categorical(law, ("draft", depth)), law) for _ in range(width))
+
+    def rows(self, proposal: Proposal) -> Tensor:
+        """The target's after the text and after every node.  # [n + 1, V]"""
+        texts: list[Text] = [()]
+        for token, parent in zip(proposal.tokens, proposal.parents, strict=True):
+            texts.append((*texts[parent + 1], token))
+        return torch.stack([self.dense(self.p(text)) for text in texts])
+
+
+@functools.lru_cache(10_000)
+def table(cycle: Cycle, text: Text) -> tuple[Row, Row]:
+    """p and q after a text."""
+    dice, place, size = random.Random(f"{cycle.seed}:{text}"), len(text), cycle.vocabulary
+    sure = {dice.randrange(size): 1.0}
+    if place < cycle.k and place not in (*cycle.free, *cycle.loose):
+        return sure, sure
+    some = list(range(size)) if size <= DENSE else dice.sample(range(size), SOME)
+    p, q = (normalised(some, weights) for weights in differing(cycle.kind, len(some), dice))
+    return p, q if place in cycle.free else sure
+
+
+def normalised(tokens: list[int], weights: list[float]) -> Row:
+    total = math.fsum(weights)
+    return {token: weight / total for token, weight in zip(tokens, weights, strict=True) if weight}
+
+
+def differing(kind: str, size: int, dice: random.Random) -> tuple[list[float], list[float]]:
+    """Weights of target and draft."""
+    if kind == "far apart":
+        p, q = ([2.0 ** dice.uniform(-35.0, 0.0) for _ in range(size)] for _ in range(2))
+        return p, q
+    p = [math.exp(dice.gauss(0.0, 1.2)) for _ in range(size)]
+    if kind == "ties":  # all but two tokens are as likely in either, to the last bit: both sums are the same
+        q = list(p)
+        one, other = dice.sample(range(size), 2)
+        q[one], q[other] = q[other], q[one]
+        return p, q
+    q = [weight**0.6 * math.exp(dice.gauss(0.0, 0.75)) for weight in p]
+    if kind == "zeros":
+        one, other = dice.sample(range(size), 2)
+        p[one] = q[other] = 0.0
+    return p, q
+
+
+def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
+    """Total variation of the next K + 2 tokens from the target's, where it completes what the cycle gave; the paths.
+
+    K + 2, because a broken rule may add a token too many.
+    """
+    law: JointLaw = {}
+    count = 0
+    for proposal, chance in paths(cycle.propose, LIMIT):
+        rows = cycle.rows(proposal)
+
+        def judged(chooser: Chooser, proposal: Proposal = proposal, rows: Tensor = rows) -> Text:
+            return tuple(rule.verify(proposal, rows, chooser).emitted(proposal))
+
+        given, ways = output_law(judged, LIMIT)
+        count += ways
+        for text, probability in given.items():
+            text = text[: cycle.k + 2]
+            law[text] = law.get(text, 0.0) + chance * probability
+    return completed_distance(cycle, law), count
+
+
+def completed_distance(cycle: Cycle, law: JointLaw) -> float:
+    """Texts that part from all of `law` at the same place differ by the same share, so each such place is one sum."""
+    length, following = cycle.k + 2, dict[Text, set[int]]()
+    for text in law:
+        for place, token in enumerate(text):
+            following.setdefault(text[:place], set()).add(token)
+    total = 0.0
+    left: list[tuple[Text, float, float]] = [((), law.get((), 0.0), 1.0)]
+    while left:
+        text, given, exact = left.pop()
+        row, tokens = cycle.p(text) if len(text) < length else {}, following.get(text, set())
+        rest = max(0.0, 1.0 - math.fsum(row.get(token, 0.0) for token in tokens))
+        total += abs(given - exact) * rest
+        for token in tokens:
+            longer, chance = (*text, token), row.get(token, 0.0)
+            left.append((longer, given * chance + law.get(longer, 0.0), exact * chance))
+    return 1.0 if math.isnan(total) else total / 2.0
+
+
+def groups(trees: bool) -> dict[str, list[Cycle]]:
+    """What is looked at, by what makes it large."""
+    every = range(1, DEEPEST + 1)
+    two = [(k, at) for k in every for at in range(k)]
+    dice = random.Random(7)
+    found = {
+        "every depth, two free places at each place": [
+            Cycle(3, k, (at, at + 1), KINDS[number % len(KINDS)], number) for number, (k, at) in enumerate(two)
+        ],
+        "every depth, up to eight places free to the target": [
+            Cycle(size, k, places[:free], KINDS[k % len(KINDS)], k, loose=places)
+            for k, (size, free) in product(every, ((2, 4), (4, 2)))
+            for places in [tuple(dice.sample(range(k), min(k, 8)))]
+        ],
+        "every depth, point masses": [Cycle(4, k, (), seed=k, how="top", loose=(k // 2, k - 1)) for k in every],
+        "vocabularies": [
+            Cycle(size, 2 if size <= 8 else 1, (0, 1), kind, size)
+            for size, kind in product((4, 5, 6, 7, 8, 16, DENSE), KINDS)
+        ]
+        + [Cycle(size, 2, (0,), kind, size) for size, kind in zip(LARGE, 2 * KINDS, strict=True)],
+    }
+    return found | tree_groups() if trees else found
+
+
+def tree_groups() -> dict[str, list[Cycle]]:
+    every, hows = range(1, DEEPEST + 1), ("sampled", "without replacement", "top")
+    return {
+        "trees, four siblings": [Cycle(5, 1, (0,), kind, 1, 4, how) for kind in KINDS for how in hows],
+        "trees of every depth": [Cycle(4, k, (k - 1,), KINDS[k % len(KINDS)], k, 3, hows[k % 3]) for k in every],
+        "trees, siblings of siblings": [
+            Cycle(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in KINDS for how in hows[1:]
+        ],
+        "trees of large vocabularies": [
+            Cycle(size, 1, (0,), "alike", size, 2, how) for size in (LARGE[0], LARGE[-1]) for how in hows[1:]
+        ],
+        "trees, three siblings at each place": [
+            Cycle(4, DEEPEST, (at,), KINDS[at % len(KINDS)], at, 3, how) for at in range(DEEPEST) for how in hows
+        ],
+    }

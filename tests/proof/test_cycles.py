@@ -1,0 +1,166 @@
+"""Single cycles: deep drafts, large vocabularies and wide trees, by every random path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from specdec.exposure import TABLE
+from specdec.proof.cycles import Cycle, distance, groups, KINDS, table, tree_groups
+from specdec.proof.mistakes import MISTAKES
+from specdec.proof.prove import EXACT
+from specdec.proof.toys import DEEPEST
+from specdec.rules import RULES, SampleAndMatch, SharedNoise
+from specdec.sampling import Chooser, residual
+from specdec.types import Proposal, Verdict
+from specdec.verify import RejectionSampling, Rule
+
+
+def test_the_deepest_draft_is_the_pages() -> None:
+    assert max(row.k for row in TABLE.values()) == DEEPEST
+
+
+def test_the_ways_to_differ_are_what_they_are_called() -> None:
+    tables = {kind: table(Cycle(5, 2, (0, 1), kind, seed=3), ()) for kind in KINDS}
+    assert all(sum(row.values()) == pytest.approx(1.0, abs=1e-15) for rows in tables.values() for row in rows)
+    p, q = tables["ties"]
+    assert sum(p[token] == q[token] for token in p) == 3
+    p, q = tables["zeros"]
+    assert len(p) == len(q) == 4 and p.keys() != q.keys()
+    p, q = tables["far apart"]
+    assert max(q[token] / p[token] for token in p) > 1e3
+
+
+# ---- shipped rules ----
+
+
+def tried(cycles: Iterable[Cycle], rule: Rule) -> Iterator[float]:
+    return (distance(cycle, rule)[0] for cycle in cycles)
+
+
+@pytest.mark.parametrize("rule", ["rejection", "block", "match"])
+@pytest.mark.parametrize("name", groups(trees=False))
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
+def test_deep_and_large_cycles_give_the_targets_law(rule: str, name: str, every: int) -> None:
+    assert max(tried(groups(trees=False)[name][::every], RULES[rule]())) <= EXACT
+
+
+@pytest.mark.parametrize("rule", ["rejection", "match"])
+@pytest.mark.parametrize("name", tree_groups())
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
+def test_deep_and_wide_trees_give_the_targets_law(rule: str, name: str, every: int) -> None:
+    assert max(tried(tree_groups()[name][::every], RULES[rule]())) <= EXACT
+
+
+def test_shared_noise_judges_as_sample_and_match_does() -> None:
+    """So what was proved of the one is proved of the other: to a proof they differ in nothing."""
+    assert SharedNoise.verify is SampleAndMatch.verify
+
+
+# ---- mistakes in trees ----
+
+
+class ThirdUnjudged(RejectionSampling):
+    name = "the third sibling is kept"
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        self._proposal = proposal
+        return super().verify(proposal, rows, chooser)
+
+    def sibling(self, node: int) -> int:
+        return self._proposal.children(self._proposal.parents[node]).index(node)
+
+    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
+        return (True, 0.0) if self.sibling(node) == 2 else super().accept(p, q, chooser, node)
+
+
+class ThirdDeepUnjudged(ThirdUnjudged):
+    name = "the third sibling of the fourteenth level is kept"
+
+    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
+        deep = self._proposal.depth(node) == 14
+        return super().accept(p, q, chooser, node) if deep else RejectionSampling.accept(self, p, q, chooser, node)
+
+
+class OneResidual(RejectionSampling):
+    """The second rejected sibling changes nothing."""
+
+    name = "one residual for all siblings"
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        self._rejected = 0
+        return super().verify(proposal, rows, chooser)
+
+    def row(self, rows: Tensor, node: int) -> Tensor:
+        self._rejected = 0
+        return super().row(rows, node)
+
+    def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
+        self._rejected += 1
+        return p if self._rejected == 2 else residual(p, q, token)
+
+
+class FirstChildsRow(RejectionSampling):
+    name = "the row of the eldest sibling"
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        self._eldest = {node: proposal.children(parent)[0] for node, parent in enumerate(proposal.parents)}
+        return super().verify(proposal, rows, chooser)
+
+    def row(self, rows: Tensor, node: int) -> Tensor:
+        return rows[self._eldest.get(node, node) + 1]
+
+
+class DepthAsNode(RejectionSampling):
+    name = "the row by depth"
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        self._depths = proposal.tree.depths()
+        return super().verify(proposal, rows, chooser)
+
+    def row(self, rows: Tensor, node: int) -> Tensor:
+        return rows[self._depths[node] if node >= 0 else 0]
+
+
+class BonusAmongSiblings(RejectionSampling):
+    """The residual of the last sibling, only where there are four."""
+
+    name = "from the target after four siblings"
+
+    def own_token(self, p: Tensor, proposal: Proposal, node: int, chooser: Chooser) -> int:
+        many = len(proposal.children(node)) == 4
+        return chooser.categorical(self._row if many else p, ("own", node))
+
+    def row(self, rows: Tensor, node: int) -> Tensor:
+        self._row = super().row(rows, node)
+        return self._row
+
+
+class LastMatch(SampleAndMatch):
+    """Among equal siblings any may be taken, but the row must be that one's."""
+
+    name = "the row before the match"
+
+    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+        shifted = rows.clone()
+        if len(proposal) > 12:
+            shifted[13:] = rows[12:-1]
+        return super().verify(proposal, shifted, chooser)
+
+
+@pytest.mark.parametrize(
+    "wrong", [ThirdUnjudged, ThirdDeepUnjudged, OneResidual, FirstChildsRow, DepthAsNode, BonusAmongSiblings, LastMatch]
+)
+def test_a_rule_that_is_wrong_in_trees_alone_is_found_out(wrong: Any) -> None:
+    assert any(error > EXACT for cycles in tree_groups().values() for error in tried(cycles, wrong()))
+
+
+@pytest.mark.parametrize("key", [key for key, mistake in MISTAKES.items() if mistake.rule])
+def test_every_known_mistake_of_a_rule_shows_in_single_cycles(key: str) -> None:
+    """`point_kept` among the point masses."""
+    rule = MISTAKES[key].rule
+    assert rule is not None
+    assert any(not error <= EXACT for cycles in groups(trees=False).values() for error in tried(cycles, rule()))
