@@ -129,6 +129,14 @@ function chip(W, piece, state, tag = "button", status = W.status[state]) {
 /* After the end of a block tokens are discarded, too, but their coins were tossed. */
 const statusOf = (W, state, { draft }) => (state === "dis" && draft.u != null ? W.status.late : W.status[state]);
 
+/* A button answers in its own place for two seconds. Pressed again meanwhile, it still goes back to its name. */
+function answer(button, word) {
+  button.label ??= button.textContent;
+  clearTimeout(button.timer);
+  button.textContent = word;
+  button.timer = setTimeout(() => { button.textContent = button.label; }, 2000);
+}
+
 const freshId = (name) => `sd-${name}-${hatches++}`;
 
 /* The prompt of a run, as `write` shows text; grey around it, what the model's chat template adds. */
@@ -141,5 +149,5 @@ function prompted(header, write) {
 
 module.exports = {
   MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, wrote, seams, pick, fill, words, sentences, niceStep, tick, widthOf,
-  dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, chip, statusOf, freshId, prompted,
+  dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, chip, statusOf, answer, freshId, prompted,
 };

@@ -7,7 +7,7 @@ const RUN = require("./run.js"), SHARED = require("./kit.js");
 const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js"), { ways } = require("./ways.js"), { furniture } = require("./furniture.js");
 const { figures } = require("./figures.js"), { lanes } = require("./lanes.js"), { story } = require("./story.js"), { charts } = require("./charts.js"), { cards } = require("./card.js");
 const { EPS, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, figuresAt, firstRejection, newReader, read, shownLanes, atEnd, isServed } = RUN;
-const { h, clamp, duration, words, write, attribute } = SHARED;
+const { h, clamp, duration, words, write, attribute, answer } = SHARED;
 
 const SPEEDS = [[1, "1×"], [10, "1/10"], [100, "1/100"], [400, "1/400"]];
 const SETTLE = 1500, READ = 2600, HOLD = 5500; // ms: the verdicts of a first cycle move, its sentence is read, the first rejection stands
@@ -322,7 +322,7 @@ function mount(element, props, watch, trigger) {
   }
 
   function copied(button, text) {
-    const before = button.textContent, tell = (word) => { button.textContent = word; setTimeout(() => { button.textContent = before; }, 2000); };
+    const tell = (word) => answer(button, word);
     navigator.clipboard ? navigator.clipboard.writeText(text).then(() => tell(W.finish.copied), () => tell(W.finish.refused)) : tell(W.finish.refused);
   }
 

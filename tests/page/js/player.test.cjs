@@ -232,3 +232,15 @@ test("a run says where it ran, and that a GPU was shared", () => {
   assert.equal(placeOf(W, {}, { cores: 1 }), "a core");
   assert.equal(placeOf(W, {}, {}), "");
 });
+
+test("a button that is pressed twice still goes back to its name", ({ mock }) => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const button = { textContent: "Copy link" };
+  player.answer(button, "Copied");
+  mock.timers.tick(1000);
+  player.answer(button, "Copied");
+  mock.timers.tick(1500);
+  assert.equal(button.textContent, "Copied", "two seconds from the last press");
+  mock.timers.tick(500);
+  assert.equal(button.textContent, "Copy link");
+});
