@@ -29,8 +29,11 @@ function figures(W, root, part, S) {
     part.swatches.hidden = isServed(S.run);
     write(part.sub1, "textContent", isServed(S.run) ? words(W.server.plain, { server: nameOf(models.plain_server || {}) }) : W.lane.plain_sub);
     if (isServed(S.run)) write(part.sub0, "textContent", lines(W, models.server || { kind: started.server, version: "", k: started.k }));
-    else write(part.sub0, "textContent", words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""));
+    else write(part.sub0, "textContent", words(draftedBy(started), { k: started.k, who: W.names[started.drafter] || started.drafter }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""));
   }
+
+  /* Only a tree tries several guesses where one is asked for. */
+  const draftedBy = ({ k, drafter }) => (k === 0 ? W.lane.none : k === 1 && !/:tree$/.test(drafter) ? W.lane.one : pick(W.drafter, drafter));
 
   /* Under a grammar, a badge says so; touched, it shows the expression. */
   function bound(grammar) {

@@ -4,12 +4,12 @@
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
 const RUN = require("./run.js"), SHARED = require("./kit.js");
-const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js"), { ways } = require("./ways.js"), { furniture } = require("./furniture.js");
+const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js"), { ways } = require("./ways.js"), { AUTO, speedName, furniture } = require("./furniture.js");
 const { figures } = require("./figures.js"), { lanes } = require("./lanes.js"), { story } = require("./story.js"), { charts } = require("./charts.js"), { cards } = require("./card.js");
 const { EPS, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, figuresAt, firstRejection, newReader, read, shownLanes, atEnd, isServed } = RUN;
 const { h, clamp, duration, words, write, attribute, answer } = SHARED;
 
-const SPEEDS = [[1, "1×"], [10, "1/10"], [100, "1/100"], [400, "1/400"]];
+const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
 const SETTLE = 1500, READ = 2600, HOLD = 5500; // ms: the verdicts of a first cycle move, its sentence is read, the first rejection stands
 const FRAME = 30, TEXT = 120; // ms at least between two drawings, and between two changes of a clock: the engine beside it needs the core
 
@@ -56,8 +56,12 @@ function mount(element, props, watch, trigger) {
   }
 
   function empty() {
+    card.hide();
+    S.playing = false;
     part.say.textContent = W.empty;
+    part.meta.textContent = "";
     root.dataset.state = "empty";
+    root.dispatchEvent(new Event("sd-run"));
   }
 
   function begin(fresh) {
@@ -168,7 +172,8 @@ function mount(element, props, watch, trigger) {
       const span = part["clock" + l].lastChild;
       if (span) write(span, "textContent", " · " + duration(lane.finished || S.run.closed ? Math.min(S.t, lane.end) : S.t));
     });
-    for (const b of part.speed.children) attribute(b, "aria-pressed", String(+b.dataset.slow === S.slow));
+    write(part.speed.firstChild, "textContent", W.transport.auto + " " + speedName(S.slow));
+    for (const b of part.speed.children) attribute(b, "aria-pressed", String(b.dataset.slow === (S.guided ? AUTO : String(S.slow))));
     for (const b of part.zoom.children) attribute(b, "aria-pressed", String(b.dataset.zoom === S.zoom));
   }
 
@@ -298,7 +303,8 @@ function mount(element, props, watch, trigger) {
   const announce = () => { part.announce.textContent = part.say.textContent; };
 
   function setSpeed(slow) {
-    Object.assign(S, { slow, guided: false, told: 0 });
+    const guided = slow === AUTO;
+    Object.assign(S, { slow: guided ? (S.run && S.run.header.source !== "live" ? pace(S.run, S.t) : 100) : slow, guided, told: 0 });
     draw();
   }
 
@@ -310,7 +316,7 @@ function mount(element, props, watch, trigger) {
     else if (event.key === "ArrowLeft" && !onRange) step(-1);
     else if (event.key === "Home" && !onRange) jump(0);
     else if (event.key === "End" && !onRange) jump(Infinity);
-    else if (/^[1-4]$/.test(event.key)) setSpeed(SPEEDS[event.key - 1][0]);
+    else if (/^[1-4]$/.test(event.key)) setSpeed(SPEEDS[event.key - 1]);
     else return;
     event.preventDefault();
   }
@@ -342,8 +348,9 @@ function mount(element, props, watch, trigger) {
     part.scrub.oninput = () => takeOver(+part.scrub.value);
     part.scrub.onchange = announce;
     part.speed.onclick = (event) => {
-      const slow = +event.target.dataset.slow, at = SPEEDS.findIndex(([one]) => one === slow), alone = event.currentTarget.clientWidth < 80; // on a phone one button stands for all
-      if (slow) setSpeed(alone ? SPEEDS[(at + 1) % SPEEDS.length][0] : slow);
+      const all = [AUTO, ...SPEEDS.map(String)], at = all.indexOf(event.target.dataset.slow), alone = event.currentTarget.clientWidth < 140; // on a phone one button stands for all
+      const chosen = all[alone ? (at + 1) % all.length : at];
+      if (at >= 0) setSpeed(chosen === AUTO ? AUTO : +chosen);
     };
     ways(part, Boolean(trigger), calm);
     part.zoom.onclick = (event) => {

@@ -16,8 +16,13 @@ function story(W, S, numbersOf) {
     if (lane.finished && F.a.k === lane.cycles.length && F.a.k) return [Y.spec_done];
     if (!lane.first) return [Y.waiting];
     if (!F.a.k && isServed(S.run)) return [W.server.begun];
-    if (!F.a.k) return [words(pick(Y.start, lane.started && lane.started.k === 0 ? "none" : drafter), { k: lane.started ? lane.started.k : "K" })];
+    if (!F.a.k) return [begin(lane.started, drafter)];
     return [...whoDrafted(F.a.last), ...cycleWords(F.a.last, lane.started)];
+  }
+
+  function begin(started, drafter) {
+    const { k } = started || { k: "K" };
+    return k === 1 && !/:tree$/.test(drafter) ? W.say.start_one : words(pick(W.say.start, k === 0 ? "none" : drafter), { k });
   }
 
   const whoDrafted = (cycle) => (cycle.who ? [words(W.say.who, { who: W.names[cycle.who] || cycle.who })] : []);

@@ -244,3 +244,12 @@ test("a button that is pressed twice still goes back to its name", ({ mock }) =>
   mock.timers.tick(500);
   assert.equal(button.textContent, "Copy link");
 });
+
+test("a line break ends its line, and the indentation begins the next", () => {
+  for (const [piece, ends] of [["\n    ", ["\n", "    "]], [" :\n\n  x", [" :\n\n", "  x"]], ["\n", ["\n"]], ["    ", ["    "]], ["", [""]]]) assert.deepEqual(player.atBreak(piece), ends);
+});
+
+test("an axis without time has no marks", () => {
+  assert.deepEqual(player.marksOf(0, player.EPS, player.EPS, 5), []);
+  assert.deepEqual(player.marksOf(0, 40, 40, 5).map(({ label }) => label), ["0", "10", "20", "30", "40"]);
+});
