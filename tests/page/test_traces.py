@@ -68,6 +68,16 @@ def test_links_and_frames_in_the_browsers_own_hands(tmp_path):
     nodejs.check("traces.test.cjs", TRACE=tmp_path / "toy.jsonl")
 
 
+def test_a_run_in_a_link_is_taken_as_a_file_is(tmp_path):
+    """Whatever of the recorded runs came out of a link is a trace that the audit finds no fault with."""
+    nodejs.check("share.test.cjs", RUNS=ASSETS / "traces", OUT=tmp_path)
+    runs = sorted(tmp_path.glob("*.jsonl"))
+    assert len(runs) == len(list((ASSETS / "traces").rglob("*.jsonl")))
+    for path in runs:
+        answer = traces.open_trace(path.read_text(encoding="utf-8"))
+        assert "log" in answer and not answer["wrong"], (path.name, answer)
+
+
 # ---- what Python answers ----
 
 

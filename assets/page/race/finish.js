@@ -21,14 +21,14 @@ const textOf = (run) => {
   return run.header.prompt + [lane.first, ...lane.cycles].filter(Boolean).map((one) => one.pieces.join("")).join("");
 };
 
-function finish(box, W, { copied, link }) {
+function finish(box, W, { copied, share }) {
   function draw(run) {
     const { title, rows, longest } = result(W, run);
     const bars = rows.map((row) => h("div", { class: "sd-finrow" }, h("span", {}, row.name),
       h("div", { class: "sd-fintrack" }, h("i", { class: "sd-fin-" + row.kind, style: `width:${(100 * row.time) / longest}%` }), h("b", {}, row.label))));
     const button = (name, act) => { const node = h("button", { type: "button", class: "sd-link" }, W.finish[name]); node.onclick = () => act(node); return node; };
     box.replaceChildren(h("div", { class: "sd-finish" }, h("h2", {}, title), bars, h("p", { class: "sd-finacts" },
-      button("picture", () => picture(W, run)), link() ? button("link", (node) => copied(node, link())) : null, button("text", (node) => copied(node, textOf(run))))));
+      button("picture", () => picture(W, run)), share() ? button("link", async (node) => { const { link, whole } = await share()(); copied(node, link, whole ? W.finish.copied : W.finish.copied_settings); }) : null, button("text", (node) => copied(node, textOf(run))))));
   }
 
   return { draw };

@@ -19,7 +19,7 @@ function mount(element, props, watch, trigger) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const S = { run: null, t: 0, room: { gantt: 0, bars: 0, alpha: 0, curve: 0 }, playing: false, slow: 100, zoom: "close", zoomChosen: false, hold: "armed", timer: 0, touched: false, last: 0, guided: true, settle: 1, seen: true, below: false };
   const reader = newReader();
-  const picture = flow(part.flow, W), ending = finish(part.flow, W, { copied, link: () => (root.linkOf ? root.linkOf() : "") });
+  const picture = flow(part.flow, W), ending = finish(part.flow, W, { copied, share: () => root.share });
   const text = lanes(W, part, S), card = cards(W, root, part, S), about = figures(W, root, part, S), drawing = charts(W, part, S, about.term), told = story(W, S, numbersOf);
   let drawn = null;
 
@@ -47,11 +47,13 @@ function mount(element, props, watch, trigger) {
   }
 
   /* Another run in place of this one, by hand of the visitor: even one with the same first line begins anew. */
-  function load(log) {
+  function load(log, sent = false) {
     props.value = log;
     Object.assign(reader, newReader());
     S.run = null;
+    S.sent = sent; // by a link: it opens at its end
     pull();
+    S.sent = false;
     if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) }); // the rail tells of it, too
   }
 
@@ -67,7 +69,8 @@ function mount(element, props, watch, trigger) {
   function begin(fresh) {
     clearTimeout(S.timer);
     card.hide();
-    const live = S.run.header.source === "live", again = fresh && live && isServed(S.run) && isOver(S.run); // the same run, as its server counted it
+    const live = S.run.header.source === "live", again = S.sent || (fresh && live && isServed(S.run) && isOver(S.run)); // or the same run, as its server counted it
+    S.sentRun = S.sent ? S.run : null;
     Object.assign(S, { t: again ? horizon(S.run) : 0, zoom: S.zoomChosen ? S.zoom : again ? "run" : "close", hold: live || S.touched ? "spent" : "armed", playing: false, settle: 1 });
     if (S.guided) S.slow = !live || again ? pace(S.run, 0) : isServed(S.run) ? 1 : 100;
     [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plain(S.run)];
@@ -77,7 +80,7 @@ function mount(element, props, watch, trigger) {
     drawn = null;
     about.heading();
     if (!calm && !again) S.timer = setTimeout(() => play(true), live ? 0 : 400);
-    else if (!live) whenCalm();
+    else if (!live && !again) whenCalm();
   }
 
   /* Reduced motion: no replay by itself; open where there is something to see. */
@@ -327,9 +330,9 @@ function mount(element, props, watch, trigger) {
     if (!S.playing) announce();
   }
 
-  function copied(button, text) {
+  function copied(button, text, word = W.finish.copied) {
     const tell = (word) => answer(button, word);
-    navigator.clipboard ? navigator.clipboard.writeText(text).then(() => tell(W.finish.copied), () => tell(W.finish.refused)) : tell(W.finish.refused);
+    navigator.clipboard ? navigator.clipboard.writeText(text).then(() => tell(word), () => tell(W.finish.refused)) : tell(W.finish.refused);
   }
 
   function download() {

@@ -12,7 +12,7 @@ function story(W, S, numbersOf) {
   function sentence(F) {
     const Y = W.say, lane = speculative(S.run), fatal = [lane, plain(S.run)].filter(Boolean).map((one) => one.failures.find((f) => f.fatal)).find(Boolean);
     const drafter = lane.started ? lane.started.drafter : "", over = isOver(S.run);
-    if (over && atEnd(S)) return fatal ? [words(Y.failed, { reason: fatal.reason })] : lastWords(F, drafter);
+    if (over && atEnd(S)) return [...(S.sentRun === S.run ? [h("b", {}, Y.sent), " "] : []), ...(fatal ? [words(Y.failed, { reason: fatal.reason })] : lastWords(F, drafter))];
     if (lane.finished && F.a.k === lane.cycles.length && F.a.k) return [Y.spec_done];
     if (!lane.first) return [Y.waiting];
     if (!F.a.k && isServed(S.run)) return [W.server.begun];

@@ -21,7 +21,7 @@ KEPT = """() => {
   const here = ["reload", "back_forward"].includes((performance.getEntriesByType("navigation")[0] || {}).type);
   return [
     prompt === null ? nothing : prompt,
-    log && (here || Date.now() - left < 60000) ? { __type__: "update", value: log, ended: "kept" } : nothing,
+    log && !location.hash.startsWith("#run=") && (here || Date.now() - left < 60000) ? { __type__: "update", value: log, ended: "kept" } : nothing,
   ];
 }"""
 

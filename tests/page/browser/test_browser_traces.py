@@ -226,3 +226,25 @@ def test_nothing_opens_over_a_live_run(open_page, monkeypatch):
     page.wait_for_selector("#run:enabled")
     choose(page, "Open a trace", STORY)
     until_said(page, "audit holds")
+
+
+def test_a_link_brings_the_run_and_another_run_leaves_it(open_page, address):
+    sender = open_page()
+    link = sender.evaluate("document.querySelector('.sd-player').share()")
+    assert link["whole"] and "#run=" in link["link"]
+    page = open_page(query=link["link"].removeprefix(address))
+    expect(says(page)).to_contain_text("You were sent this run.")
+    assert page.get_attribute(".sd-player", "data-state") == "done" and page.locator(".sd-finish").is_visible()
+    texts = "() => ['lane0', 'lane1'].map((name) => document.querySelector(`[data-part=${name}]`).textContent)"
+    sender.press("[data-part=stage]", "End")
+    assert page.evaluate(texts) == sender.evaluate(texts)
+    assert "#run=" in page.url
+    page.get_by_role("button", name="Facts").click()
+    page.wait_for_function("() => !location.hash")
+    expect(says(page)).not_to_contain_text("You were sent")
+
+
+def test_a_link_whose_run_is_broken_says_so(open_page):
+    page = open_page(query="?prompt=Hi#run=eJwz")
+    expect(page.locator("#link-notice")).to_contain_text("The run in this link cannot be read")
+    expect(page.locator("#prompt textarea")).to_have_value("Hi")
