@@ -132,6 +132,7 @@ function mount(element, props, server) {
   async function snippet(tab) {
     for (const button of part.tabs.children) button.setAttribute("aria-pressed", String(button.dataset.tab === tab));
     const address = tab === "race" ? (await share()).link : base + "?" + new URLSearchParams({ tab });
+    if (part.tabs.querySelector("[aria-pressed=true]").dataset.tab !== tab) return; // another was chosen meanwhile
     offer(frame(address, "specdec: " + tabs[tab]), W.embed_copied, W.embed_shown);
   }
 

@@ -18,10 +18,11 @@ KEPT = """() => {
   const prompt = kept("specdec.prompt"), run = kept("specdec.run");
   let left = 0, log = "";
   try { ({ left, log } = JSON.parse(run) || {}); sessionStorage.removeItem("specdec.run"); } catch { }
+  if (location.hash.startsWith("#run=")) log = ""; // the address brings another
   const here = ["reload", "back_forward"].includes((performance.getEntriesByType("navigation")[0] || {}).type);
   return [
     prompt === null ? nothing : prompt,
-    log && !location.hash.startsWith("#run=") && (here || Date.now() - left < 60000) ? { __type__: "update", value: log, ended: "kept" } : nothing,
+    log && (here || Date.now() - left < 60000) ? { __type__: "update", value: log, ended: "kept" } : nothing,
   ];
 }"""
 

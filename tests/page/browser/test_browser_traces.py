@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import toyrun
-from chrome import expect, part, PATIENCE, pytestmark, state, step, until, wait_for  # noqa: F401
+from chrome import expect, part, PATIENCE, pytestmark, says, state, step, until, wait_for  # noqa: F401
 from test_traces import FACTS, STORY, tampered
 
 from specdec.traces.file import MAX_BYTES, Trace
@@ -230,6 +230,7 @@ def test_nothing_opens_over_a_live_run(open_page, monkeypatch):
 
 def test_a_link_brings_the_run_and_another_run_leaves_it(open_page, address):
     sender = open_page()
+    sender.evaluate("(log) => document.querySelector('.sd-player').load(log)", STORY.read_text(encoding="utf-8"))
     link = sender.evaluate("document.querySelector('.sd-player').share()")
     assert link["whole"] and "#run=" in link["link"]
     page = open_page(query=link["link"].removeprefix(address))
