@@ -1,7 +1,7 @@
 // @ts-check
 /* The timeline, the three charts and the table below them. Every chart takes its width from the page, so that its text stays 12 px. */
 
-const { EPS, speculative, isOver, atEnd, horizon, written, shownLanes, isServed, gapsOf } = require("./run.js");
+const { EPS, speculative, isOver, atEnd, horizon, written, shownLanes, isServed, isBusy, gapsOf } = require("./run.js");
 const { MARK, h, s, text, line, svg, bundle, hatch, clamp, fixed, duration, words, niceStep, marksOf, widthOf, write } = require("./kit.js");
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
@@ -193,7 +193,7 @@ function charts(W, part, S, term) {
   function finishLabel(g, F, A, B, x, y, width) {
     if (A.cycles.length && B.cycles.length && F.speedup) {
       const top = y(Math.max(F.a.written, F.b.written)), xa = x(A.end), xb = x(B.end);
-      const label = words(W.charts.against, { a: duration(B.end), b: duration(A.end) }) + (F.a.written === F.b.written ? " = " + fixed(F.speedup) + "×" : ""), room = label.length * 6.4;
+      const label = words(W.charts.against, { a: duration(B.end), b: duration(A.end) }) + (F.a.written === F.b.written && !isBusy(S.run) ? " = " + fixed(F.speedup) + "×" : ""), room = label.length * 6.4;
       if (F.a.written === F.b.written) g.append(line(xa, top, xb, top, "sd-mean"), line(xa, top - 4, xa, top + 4, "sd-mean"), line(xb, top - 4, xb, top + 4, "sd-mean"));
       g.append(text(clamp((xa + xb) / 2, room / 2 + 4, width - room / 2), top - 7, label, "sd-b", "middle"));
     }

@@ -1,7 +1,7 @@
 // @ts-check
 /* The end of a run: each lane as a bar of its time, a picture of both to share, and the text without chips. */
 
-const { speculative, plain, figuresAt, serverOf } = require("./run.js");
+const { speculative, plain, figuresAt, serverOf, isBusy } = require("./run.js");
 const { h, words, duration, fixed, visible } = require("./kit.js");
 
 const WIDTH = 1200, HEIGHT = 630; // what pages show of a link
@@ -58,7 +58,7 @@ function picture(W, run) {
     pen.fillText(row.label, WIDTH - 64, y);
     pen.textAlign = "left";
   });
-  if (speedup) write(words(W.finish.measured, { times: fixed(speedup) }), 64, 500, 34, 600, colour("ink"));
+  if (speedup) write(isBusy(run) ? W.say.busy : words(W.finish.measured, { times: fixed(speedup) }), 64, 500, 34, 600, colour("ink"));
   write("“" + visible(run.header.prompt).slice(0, 80) + "”", 64, 560, 26, 400, colour("ink-2"));
   canvas.toBlob((blob) => {
     if (!blob) return;

@@ -1,7 +1,7 @@
 // @ts-check
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
-const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf, isServed, grammarOf, isBarred } = require("./run.js");
+const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf, isServed, isBusy, grammarOf, isBarred } = require("./run.js");
 const { BLOCK, NOISE, h, fixed, chance, apart, duration, shown, pick, fill, words, sentences } = require("./kit.js"), { served } = require("./served.js");
 const COPIERS = ["prompt_lookup", "suffix"]; /* their drafts are copies of the text */
 
@@ -62,7 +62,7 @@ function story(W, S, numbersOf) {
     if (!F.a.drafted) return [sentences(words(COPIERS.includes(drafter) ? Y.inactive_lookup : Y.inactive, told), endings())];
     const rest = Math.max(0, F.cost - F.draftCost - F.passCost);
     Object.assign(told, { cost: fixed(F.cost), drafting: fixed(F.draftCost), checking: fixed(F.passCost), rest: fixed(rest) });
-    return [sentences(words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told), peerSays(F), endings())];
+    return [sentences(words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told), isBusy(S.run) && Y.busy, peerSays(F), endings())];
   }
 
   /* How the peer did; if it failed, its lane says so. */
