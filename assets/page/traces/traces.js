@@ -93,7 +93,7 @@ function mount(element, props, server) {
   }
 
   function page() {
-    if (has()) ask("make_page", player.log(), (answer) => answer.page && save(answer.page, "text/html", file(".html")));
+    if (has()) ask("make_page", [player.log(), base], (answer) => answer.page && save(answer.page, "text/html", file(".html")));
   }
 
   /* Shown as well as copied: without https a page may not write to the clipboard. */

@@ -150,12 +150,12 @@ def test_a_file_that_is_too_large_is_not_even_sent(open_page, tmp_path):
 
 
 @pytest.mark.long
-def test_a_standalone_page_is_saved_from_the_page(open_page):
+def test_a_standalone_page_is_saved_from_the_page(open_page, address):
     page = open_page(reduced_motion="reduce")
     with page.expect_download() as saved:
         page.locator(".sd-traces button", has_text="Standalone page").click()
     assert saved.value.suggested_filename.endswith(".html")
-    assert Path(saved.value.path()).read_text(encoding="utf-8") == standalone(toyrun.trace())
+    assert Path(saved.value.path()).read_text(encoding="utf-8") == standalone(toyrun.trace(), address)
     until_said(page, "without a network")
 
 
