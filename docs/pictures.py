@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "pictures"
-PREVIEW = ROOT / "assets" / "page" / "shared" / "preview.png"  # what others show of a link to the page
+PREVIEW = ROOT / "assets" / "preview.png"  # what others show of a link to the page
 LINKED = {"width": 1200, "height": 630}
 ALONE = ".sd-rail, .sd-doors, .sd-finacts, .sd-languages, .sd-quiet, .sd-tabs > .tab-wrapper { display: none !important } .sd-cols { grid-template-columns: 1fr !important }"  # noqa: E501
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]

@@ -16,10 +16,10 @@ from starlette.responses import FileResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .language import LANGUAGE_AT
-from .text import PAGE, speaking, strings, TAGS
+from .text import ASSETS, PAGE, speaking, strings, TAGS
 
 PLACE = b"<gradio-app"  # Gradio's own element, which this stands before
-PICTURE, PREVIEW = PAGE / "shared/preview.png", "/preview.png"
+PICTURE, PREVIEW = ASSETS / "preview.png", "/preview.png"
 GRADIOS = re.compile(rb"""\s*<meta\s+(?:property|name)="(?:og|twitter):[^>]*>|\s*<title>[^<]*</title>""")
 ROOT = re.compile(rb'"root":"(https?://[^"\\\s<>]+)"')  # the page's own address, as a proxy names it
 

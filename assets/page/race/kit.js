@@ -150,6 +150,13 @@ function answer(button, word) {
   button.timer = setTimeout(() => { button.textContent = button.label; }, 2000);
 }
 
+/* A file for the visitor, named after the run. */
+function saved(blob, run, extension) {
+  const url = URL.createObjectURL(blob), name = String((run && run.header.run) || "run").replace(/[^\w-]/g, "").slice(0, 40);
+  h("a", { href: url, download: "specdec-" + name + extension }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
 const freshId = (name) => `sd-${name}-${hatches++}`;
 
 /* The prompt of a run, as `write` shows text; grey around it, what the model's chat template adds. */
@@ -162,5 +169,5 @@ function prompted(header, write) {
 
 module.exports = {
   MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, wrote, seams, pick, fill, words, sentences, niceStep, tick, marksOf, widthOf,
-  dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, atBreak, chip, statusOf, answer, freshId, prompted,
+  dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, atBreak, chip, statusOf, answer, saved, freshId, prompted,
 };

@@ -7,7 +7,7 @@ const RUN = require("./run.js"), SHARED = require("./kit.js");
 const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js"), { ways } = require("./ways.js"), { AUTO, speedName, furniture } = require("./furniture.js");
 const { figures } = require("./figures.js"), { lanes } = require("./lanes.js"), { story } = require("./story.js"), { charts } = require("./charts.js"), { cards } = require("./card.js");
 const { EPS, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, figuresAt, firstRejection, newReader, read, shownLanes, atEnd, isServed } = RUN;
-const { h, clamp, duration, words, write, attribute, answer } = SHARED;
+const { h, clamp, duration, words, write, attribute, saved } = SHARED;
 
 const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
 const SETTLE = 1500, READ = 2600, HOLD = 5500; // ms: the verdicts of a first cycle move, its sentence is read, the first rejection stands
@@ -19,7 +19,7 @@ function mount(element, props, watch, trigger) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const S = { run: null, t: 0, room: { gantt: 0, bars: 0, alpha: 0, curve: 0 }, playing: false, slow: 100, zoom: "close", zoomChosen: false, hold: "armed", timer: 0, touched: false, last: 0, guided: true, settle: 1, seen: true, below: false };
   const reader = newReader();
-  const picture = flow(part.flow, W), ending = finish(part.flow, W, { copied, share: () => root.share });
+  const picture = flow(part.flow, W), ending = finish(part.flow, W, { share: () => root.share });
   const text = lanes(W, part, S), card = cards(W, root, part, S), about = figures(W, root, part, S), drawing = charts(W, part, S, about.term), told = story(W, S, numbersOf);
   let drawn = null;
 
@@ -330,24 +330,13 @@ function mount(element, props, watch, trigger) {
     if (!S.playing) announce();
   }
 
-  function copied(button, text, word = W.finish.copied) {
-    const tell = (word) => answer(button, word);
-    navigator.clipboard ? navigator.clipboard.writeText(text).then(() => tell(word), () => tell(W.finish.refused)) : tell(W.finish.refused);
-  }
-
-  function download() {
-    const url = URL.createObjectURL(new Blob([props.value || ""], { type: "application/x-ndjson" }));
-    h("a", { href: url, download: "specdec-" + String((S.run && S.run.header.run) || "run").replace(/[^\w-]/g, "").slice(0, 40) + ".jsonl" }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
-  }
-
   /* -- listening -- */
 
   function listen() {
     part.play.onclick = toggle;
     part.back.onclick = () => step(-1);
     part.next.onclick = () => step(1);
-    part.download.onclick = download;
+    part.download.onclick = () => saved(new Blob([props.value || ""], { type: "application/x-ndjson" }), S.run, ".jsonl");
     part.scrub.oninput = () => takeOver(+part.scrub.value);
     part.scrub.onchange = announce;
     part.speed.onclick = (event) => {

@@ -27,7 +27,7 @@ const frame = (address, title) => `<iframe src="${escape(address)}" title="${esc
 function mount(element, props, server) {
   const W = JSON.parse(props.words), tabs = JSON.parse(props.tabs), rules = JSON.parse(props.rules), root = element.querySelector(".sd-traces"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
-  const player = document.querySelector(".sd-player"), { h, shown, visible, fill, sentences, isOver } = player.kit;
+  const player = document.querySelector(".sd-player"), { h, saved, shown, visible, fill, sentences, isOver } = player.kit;
   const base = location.origin + location.pathname;
   player.share = share; // the end of a race offers it, too
   let asked = 0, deed = null, about = player.run(), arriving = false;
@@ -76,24 +76,18 @@ function mount(element, props, server) {
   }
 
   const has = () => Boolean(player.run()) || (tell({ said: W.no_run, wrong: true }), false);
-  const file = (extension) => "specdec-" + (String(player.run().header.run).replace(/[^\w-]/g, "").slice(0, 40) || "run") + extension;
-
-  function save(text, type, name) {
-    const url = URL.createObjectURL(new Blob([text], { type }));
-    h("a", { href: url, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 10000);
-  }
+  const save = (text, type, extension) => saved(new Blob([text], { type }), player.run(), extension);
 
   /* -- this run -- */
 
   function download() {
     if (!has()) return;
-    save(player.log(), "application/x-ndjson", file(".jsonl"));
+    save(player.log(), "application/x-ndjson", ".jsonl");
     tell({ said: W.saved });
   }
 
   function page() {
-    if (has()) ask("make_page", [player.log(), base], (answer) => answer.page && save(answer.page, "text/html", file(".html")));
+    if (has()) ask("make_page", [player.log(), base], (answer) => answer.page && save(answer.page, "text/html", ".html"));
   }
 
   /* Shown as well as copied: without https a page may not write to the clipboard. */
