@@ -25,6 +25,9 @@ from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "pictures"
+PREVIEW = ROOT / "assets" / "preview.png"  # what others show of a link to the page
+LINKED = {"width": 1200, "height": 630}
+ALONE = ".sd-rail, .sd-doors, .sd-finacts, .sd-languages, .sd-quiet, .sd-tabs > .tab-wrapper { display: none !important } .sd-cols { grid-template-columns: 1fr !important }"  # noqa: E501
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 TABS = ("race", "step", "lossless", "methods", "theory", "guide")
 SCREEN, FILM = {"width": 1280, "height": 800}, {"width": 1280, "height": 1000}  # pixels of the window
@@ -40,6 +43,11 @@ BOX = """() => {
   return { x, y, width, height };
 }"""
 AGAIN = """() => { const root = document.querySelector(".sd-player"); root.load(root.log()); }"""
+ENDED = """() => {
+  const player = document.querySelector(".sd-player");
+  player.show({ t: player.kit.horizon(player.run()) });
+  scrollTo(0, 0);
+}"""
 
 
 def main() -> int:
@@ -51,6 +59,7 @@ def main() -> int:
         browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
         for theme in ("light", "dark"):
             save(FOLDER / f"race-{theme}.webp", *film(browser, f"{address}?__theme={theme}"))
+        preview(browser, f"{address}?__theme=light", PREVIEW)
         for tab in TABS:
             picture(browser, f"{address}?tab={tab}&__theme=light", FOLDER / f"{tab}.webp")
         browser.close()
@@ -137,6 +146,19 @@ def save(path: Path, frames: list[Image.Image], times: list[int]) -> None:
             path.write_bytes(film.getvalue())
             return
     raise RuntimeError(f"{path.name} has {film.tell()} bytes at the lowest quality: film less")
+
+
+def preview(browser: Any, address: str, path: Path) -> None:
+    """The recorded edit at its end, without what can only be pressed, in a palette, which keeps it small."""
+    page = opened(browser, address, LINKED)
+    page.get_by_role("button", name="Edits").click()
+    page.wait_for_function("document.querySelector('.sd-player').run().header.kind === 'edits'")
+    page.add_style_tag(content=ALONE)
+    page.evaluate(ENDED)
+    page.wait_for_timeout(500)
+    with Image.open(io.BytesIO(page.screenshot())) as shot:
+        shot.convert("RGB").quantize(128).save(path, optimize=True)
+    page.close()
 
 
 def picture(browser: Any, address: str, path: Path) -> None:

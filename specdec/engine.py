@@ -56,6 +56,11 @@ class Task:
     guide: Guide | None = None  # by the grammar that the text has to follow
     details: bool = True  # the laws at every position, for people; False is the light form for measurements
 
+    @property
+    def depth(self) -> int:
+        """K, or less where the drafter has fewer heads or slots (its `deepest`)."""
+        return min(self.k, getattr(self.drafter, "deepest", self.k))
+
 
 class Stopwatch:
     """The lane's clock: runs only inside `with`, so neither a reader of the events nor another lane counts."""
@@ -193,7 +198,7 @@ def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwat
     if task.guide:
         guide_drafter(drafter, task.guide)
     costs = getattr(drafter, "costs", None)
-    yield Started(lane, drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless, costs)
+    yield Started(lane, drafter.name, task.depth, params, len(tokens), task.rule.name, task.rule.lossless, costs)
 
     cache = target.new_cache(transcript.limit + MAX_NODES)
     while transcript.reason is None:

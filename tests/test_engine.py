@@ -132,6 +132,14 @@ def test_same_seed_same_text_and_other_seed_another() -> None:
     assert text(3) != text(4)
 
 
+def test_a_run_says_how_deep_its_drafter_can_draft() -> None:
+    drafter = Oracle()
+    assert [event.k for event in run(task(drafter, k=16)) if isinstance(event, Started)] == [16]
+    drafter.deepest = 6  # type: ignore[attr-defined]
+    assert [event.k for event in run(task(drafter, k=16)) if isinstance(event, Started)] == [6]
+    assert [event.k for event in run(task(drafter, k=3)) if isinstance(event, Started)] == [3]
+
+
 def test_events_tell_a_consistent_story() -> None:
     events = run(task(params=WARM, k=3))
     assert isinstance(events[0], Started)

@@ -13,6 +13,7 @@ from ..figures.stats import Comparison, LaneStats
 from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
 
+BUSY = " (the machine was busy: measure again)"
 ABOUT = {
     "float32": "float32",
     "bfloat16": "bfloat16: greedy texts may part at near-ties",
@@ -89,7 +90,7 @@ def report(events: Sequence[Event], precision: str = "") -> str:
     rows = [
         ("speculative", spec.tokens_per_second, "tokens/s", 0),
         ("plain decoding", plain.tokens_per_second, "tokens/s", 0),
-        ("measured speed-up", comparison.measured_speedup, "×", 2),
+        ("measured speed-up", comparison.measured_speedup, f"×{BUSY if comparison.machine_busy else ''}", 2),
         ("acceptance rate α", spec.alpha, f"{spec.accepted} of {spec.judged} judged", 2),
         ("draft acceptance rate", spec.draft_acceptance_rate, f"{spec.accepted} of {spec.drafted} drafted", 2),
         ("block efficiency τ", spec.tau, "tokens per cycle", 2),

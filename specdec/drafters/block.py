@@ -121,6 +121,7 @@ class BlockDrafter(Reader[BlockHead], ChainDrafter):
 
     def __init__(self, view: TargetView, head: BlockHead, capacity: int) -> None:
         super().__init__(view, head, capacity)
+        self.deepest = head.slots
         self._slots: Iterator[Tensor] = iter(())
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:

@@ -138,6 +138,7 @@ class MedusaDrafter(ChainDrafter):
 
     def __init__(self, view: TargetView, heads: MedusaHeads) -> None:
         self.view, self.heads = view, heads
+        self.deepest = heads.count
         self._rows: Iterator[Tensor] = iter(())
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
@@ -162,6 +163,7 @@ class MedusaTreeDrafter(Guided):
 
     def __init__(self, view: TargetView, heads: MedusaHeads) -> None:
         self.view, self.heads = view, heads
+        self.deepest = max(map(len, heads.tree))
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
         paths = [path for path in self.heads.tree if len(path) <= k]

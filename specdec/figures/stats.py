@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from ..events import Committed, Counted, Drafted, Event, Finished, Started, Verified
 from ..types import Tree
 from .theory import accounted_speedup
 
+# Of a busy machine: how far a speed-up may exceed τ, and a mean its median; and of how few passes nothing is said.
+SLACK, SCATTER, FEW = 1.05, 1.5, 8
 TOKEN_KINDS = ("word_start", "continuation", "punctuation", "digit", "white_space")
 
 
@@ -182,6 +184,22 @@ class Comparison:
     def measured_speedup(self) -> float | None:
         fast, slow = self.speculative.seconds_per_token, self.plain.seconds_per_token
         return slow / fast if fast and slow else None
+
+    @property
+    def machine_busy(self) -> bool:
+        """Whether the measured speed-up cannot be trusted: it exceeds τ, which no pass allows, or passes scatter.
+
+        Passes scatter where their mean is far above their median: something else had the machine meanwhile. Of
+        servers, which count otherwise and may be two machines, nothing is said. `race/run.js` has the same rule.
+        """
+        spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
+        if speedup is None or spec.server or plain.server:
+            return False
+        scattered = any(
+            len(passes) >= FEW and fmean(passes) > SCATTER * median(passes)
+            for passes in (spec.verify_seconds, plain.step_seconds)
+        )
+        return scattered or speedup > SLACK * (spec.tau or 1.0)
 
     @property
     def draft_cost(self) -> float | None:

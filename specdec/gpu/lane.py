@@ -148,7 +148,7 @@ def _cycles(task: Task, cycle: Cycle, transcript: Transcript, watch: Stopwatch) 
     noise, tokens = SharedNoiseChooser(params.seed), transcript.tokens
     adaptive = task.drafter if isinstance(task.drafter, AdaptiveDrafter) else None
     costs = adaptive.costs if adaptive else None
-    yield Started(lane, task.drafter.name, task.k, params, len(tokens), task.rule.name, task.rule.lossless, costs)
+    yield Started(lane, task.drafter.name, task.depth, params, len(tokens), task.rule.name, task.rule.lossless, costs)
     if adaptive:
         adaptive.stops = False
     cycle.prepare(len(tokens), transcript.limit, range(cycle.k + 1) if adaptive else None)

@@ -75,7 +75,8 @@ class Trace:
     def summary(self) -> dict[str, Any]:
         """What ran, what it wrote and its figures, JSON-ready: lanes by name; an unknown figure is None.
 
-        `figures` are `stats.summary`'s; `same_text` is whether all lanes wrote the same, None of a single one.
+        `figures` are `stats.summary`'s; `machine_busy` is whether their speed-up cannot be trusted; `same_text` is
+        whether all lanes wrote the same, None of a single one.
         """
         lane = self.header.lanes[0]
         started = next((event for event in self.events if isinstance(event, Started) and event.lane == lane), None)
@@ -96,6 +97,7 @@ class Trace:
             "texts": texts,
             "same_text": len(set(texts.values())) == 1 if len(texts) > 1 else None,
             "figures": summary([comparison]),
+            "machine_busy": comparison.machine_busy,
         }
 
     def __repr__(self) -> str:

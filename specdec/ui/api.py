@@ -156,6 +156,7 @@ def summarise(trace: str) -> Answer:
         settings
         texts by lane, and whether they are the same_text
         figures: alpha, tau, measured_speedup, tokens_per_second, draft_cost, verify_cost …; None where not told
+        machine_busy: whether the speed-up cannot be trusted and is to be measured again
     """
     with desk(trace):
         return read(trace).summary()
@@ -215,6 +216,7 @@ def compare(
     Returns:
         texts by lane, and whether they are the same_text (at temperature 0 they must be)
         figures: alpha, tau, measured_speedup, tokens_per_second …
+        machine_busy: whether the speed-up cannot be trusted and is to be measured again
         cycles: what became of every draft
     """
     more = {"max_tokens": max_tokens, "seed": seed, "rule": rule, "family": family, "grammar": grammar}

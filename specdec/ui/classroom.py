@@ -121,8 +121,7 @@ class Room:
     def reveal(self, answer: Any) -> None:
         if self.question is None or not isinstance(answer, dict):
             raise ValueError("ask a question first")
-        right = whole(answer.get("right"), self.question["choices"] - 1)
-        self.answer = {"right": right} | {name: number(answer[name], 1.0) for name in ("p", "q") if name in answer}
+        self.answer = {"right": whole(answer.get("right"), self.question["choices"] - 1)}
         self.changed()
 
     def admit(self) -> None:
@@ -239,7 +238,7 @@ def whole(value: Any, most: int) -> int:
 
 
 def asked(question: Any) -> dict[str, Any]:
-    """A question as phones may get it: its kind, the drafted token or the number of the Guide's question."""
+    """A question as phones may get it: its kind, the drafted token with p and q, or the Guide's question's number."""
     if not isinstance(question, dict) or question.get("kind") not in KINDS:
         raise ValueError(f"a question must be one of: {', '.join(KINDS)}")
     piece, choices = question.get("piece", ""), whole(question.get("choices"), 20)
@@ -250,7 +249,7 @@ def asked(question: Any) -> dict[str, Any]:
         "piece": piece,
         "number": whole(question.get("number", 0), 99),
         "choices": choices,
-    }
+    } | {name: number(question[name], 1.0) for name in ("p", "q") if name in question}
 
 
 class Classroom:

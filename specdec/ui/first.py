@@ -1,24 +1,31 @@
-"""The first screen is in the page's own HTML: it is read and plays before Gradio, a megabyte of scripts, has mounted.
+"""What the page's own HTML says before Gradio, a megabyte of scripts, has mounted: the first screen, and what others
+show of a link to it, a title, a sentence and a picture.
 
-What draws it is `assets/page/shared/first.js`; the player in it is the page's own, which then moves into Gradio's page.
+What draws the screen is `assets/page/shared/first.js`; the player in it is the page's own, which then moves into
+Gradio's page.
 """
 
 from __future__ import annotations
 
 import html
+import re
 from functools import cache
 
 from starlette.datastructures import MutableHeaders
+from starlette.responses import FileResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .language import LANGUAGE_AT
-from .text import PAGE, speaking, strings
+from .text import ASSETS, PAGE, speaking, strings, TAGS
 
 PLACE = b"<gradio-app"  # Gradio's own element, which this stands before
+PICTURE, PREVIEW = ASSETS / "preview.png", "/preview.png"
+GRADIOS = re.compile(rb"""\s*<meta\s+(?:property|name)="(?:og|twitter):[^>]*>|\s*<title>[^<]*</title>""")
+ROOT = re.compile(rb'"root":"(https?://[^"\\\s<>]+)"')  # the page's own address, as a proxy names it
 
 
 class First:
-    """Middleware that writes the first screen into the page. It belongs inside of the compression."""
+    """Middleware that writes both into the page, and serves the picture. It belongs inside of the compression."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -34,13 +41,44 @@ class First:
                 return
             body += message.get("body", b"")
             if not message.get("more_body"):
-                page = body.replace(PLACE, screen(LANGUAGE_AT[scope["path"]]) + PLACE, 1)
+                page = introduced(body, here := LANGUAGE_AT[scope["path"]]).replace(PLACE, screen(here) + PLACE, 1)
                 MutableHeaders(scope=start)["Content-Length"] = str(len(page))
                 await send(start)
                 await send({**message, "body": page})
 
+        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and scope["path"] == PREVIEW:
+            await FileResponse(PICTURE, headers={"Cache-Control": "max-age=86400"})(scope, receive, send)
+            return
         is_page = scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in LANGUAGE_AT
         await self.app(scope, receive, write if is_page else send)
+
+
+def introduced(page: bytes, language: str) -> bytes:
+    """The page with our title, description and preview in place of Gradio's."""
+    root = ROOT.search(page)
+    address = root[1].decode("latin-1").rstrip("/") if root else ""
+    with speaking(language):
+        words = strings("page")
+    said, about = html.escape(words["title"]), html.escape(f"{words['headline']} {words['lead']}")
+    names = {
+        "og:type": "website",
+        "og:site_name": html.escape(words["brand"]),
+        "og:title": said,
+        "og:description": about,
+        "og:image": html.escape(address + PREVIEW),
+        "og:image:width": "1200",
+        "og:image:height": "630",
+        "og:image:alt": html.escape(words["preview"]),
+        "og:locale": TAGS[language].replace("-", "_"),
+    }
+    tags = [
+        f"<title>{said}</title>",
+        f'<meta name="description" content="{about}">',
+        *(f'<meta property="{name}" content="{content}">' for name, content in names.items()),
+        '<meta name="twitter:card" content="summary_large_image">',
+    ]
+    head, end, rest = page.partition(b"</head>")
+    return GRADIOS.sub(b"", head) + "\n".join(tags).encode() + b"\n" + end + rest if end else page
 
 
 @cache

@@ -132,6 +132,8 @@ def recorded(name: str, drafter: str = "") -> str:
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
     path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
+    if not path.exists():
+        return ""
     try:
         return Trace.load(path).dumps()
     except (OSError, ValueError) as error:

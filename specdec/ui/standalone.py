@@ -6,27 +6,43 @@ places to fill, and nothing in data or words can be markup (`pack`): a token may
 
 from __future__ import annotations
 
+import base64
 import html
 import re
+from functools import cache
 from typing import Any
 
 from ..traces.file import Trace
 from .components.drawn import as_text, script
 from .components.player import pack, player_words
+from .preload import FRONTEND
 from .text import language, PAGE, strings, TAGS
 
 TITLE = 80  # characters of the prompt
+# The page's fonts, so that labels are as wide as there: family, weight, file. Gradio's semi-bold lacks most letters.
+FONTS = (
+    ("IBM Plex Sans", 400, "IBMPlexSans/IBMPlexSans-Regular"),
+    ("IBM Plex Sans", 600, "IBMPlexSans/IBMPlexSans-Bold"),
+    ("IBM Plex Mono", 400, "IBMPlexMono/IBMPlexMono-Regular"),
+)
+HOME = re.compile(r"https?://[^\s\"'<>]{1,500}")
 
 
-def standalone(trace: Trace) -> str:
+def standalone(trace: Trace, home: str = "") -> str:
+    """`home` is the address of the page that made it; what is none is left out."""
     data: dict[str, Any] = {
         "player": {"value": trace.dumps(), "words": as_text(player_words())},
         "step": {"words": as_text(strings("step"))},
     }
+    words = strings("page")
+    brand, begin = html.escape(words["brand"]), html.escape(" ".join(trace.header.prompt[:TITLE].split()))
     parts = {
         "language": TAGS[language()],
-        "title": html.escape(f"{trace.header.prompt[:TITLE]} · {strings('page')['brand']}"),
-        "style": read("shared/style.css") + read("step/step.css"),
+        "title": f"{begin} · {brand}",
+        "heading": begin,
+        "brand": f'<a href="{html.escape(home)}">{brand}</a>' if HOME.fullmatch(home) else brand,
+        "tagline": html.escape(words["tagline"]),
+        "style": fonts() + read("shared/style.css") + read("step/step.css"),
         "player": read("race/player.html"),
         "step": read("step/step.html"),
         "data": pack(as_text(data)),
@@ -34,6 +50,18 @@ def standalone(trace: Trace) -> str:
         "step_script": script("step/step"),
     }
     return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read("traces/standalone.html"))
+
+
+@cache
+def fonts() -> str:
+    """Rules with the files in them; of a file that is not there, the reader's own font stands in."""
+    folder = FRONTEND / "static" / "fonts"
+    return "".join(
+        f'@font-face {{ font-family: "{family}"; font-weight: {weight}; '
+        f"src: url(data:font/woff2;base64,{base64.b64encode(path.read_bytes()).decode()}) }}\n"
+        for family, weight, name in FONTS
+        if (path := folder / f"{name}.woff2").is_file()
+    )
 
 
 def read(name: str) -> str:

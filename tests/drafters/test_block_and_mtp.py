@@ -53,7 +53,7 @@ def test_a_block_says_what_the_naive_one_says() -> None:
 
 
 def test_a_block_is_as_long_as_it_was_trained_and_may_end_the_context() -> None:
-    assert len(Run(MAKERS["block"]).propose(30)) == SLOTS
+    assert len(Run(MAKERS["block"]).propose(30)) == Run(MAKERS["block"]).drafter.deepest == SLOTS
     end = [3] * (TARGET.context - 1)
     assert Run(MAKERS["block"], end).propose(1).tokens == Run(MAKERS["block"], end).propose(3).tokens[:1]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import nodejs
 import pytest
 
+from specdec.cli.render import BUSY, report
 from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.engine import generate, Task
-from specdec.events import Committed, Drafted, Finished, Position, Verified
+from specdec.events import Committed, Drafted, Finished, Position, Started, Verified
 from specdec.figures.stats import account, Comparison, interval, LaneStats, pooled_alpha, repetition
 from specdec.paths import ASSETS
 from specdec.proof.toys import TableModel
@@ -193,3 +197,35 @@ def test_the_interval_of_a_median_is_that_of_the_tables(n: int, rank: int) -> No
 
 def test_no_values_have_no_interval() -> None:
     assert interval([]) is None
+
+
+def retimed(trace: Trace, lane: str, when: Any) -> Trace:
+    """The run with `when` of each time of a lane."""
+
+    def move(event: Any) -> Any:
+        names = [name for name in ("start", "end", "at") if hasattr(event, name)]
+        return replace(event, **{name: when(getattr(event, name)) for name in names}) if event.lane == lane else event
+
+    return replace(trace, events=tuple(map(move, trace.events)))
+
+
+def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path: Path) -> None:
+    """One above τ, and one beside a baseline that stood still; a server and a calm run are believed."""
+    calm = Trace.load(ASSETS / "traces" / "story.jsonl")
+    middle = next(e.at for e in calm.events if isinstance(e, Committed) and e.lane == "plain" and e.cycle == 30)
+    impossible = retimed(calm, "speculative", lambda t: 0.3 * t)
+    stalled = retimed(calm, "plain", lambda t: t + (t >= middle))
+    figures = Comparison.of(impossible.events)
+    assert figures.measured_speedup and figures.speculative.tau and figures.measured_speedup > figures.speculative.tau
+    for trace, busy in ((calm, False), (impossible, True), (stalled, True)):
+        assert trace.summary()["machine_busy"] is Comparison.of(trace.events).machine_busy is busy
+        assert (BUSY in report(trace.events)) is busy
+    served = [replace(e, server="vLLM 1") if isinstance(e, Started) else e for e in impossible.events]
+    assert not Comparison.of(served).machine_busy
+    runs = {path: Trace.load(path) for path in (ASSETS / "traces").rglob("*.jsonl")}
+    expected = {}
+    for number, trace in enumerate([calm, impossible, stalled, *runs.values()]):
+        trace.save(tmp_path / f"{number}.jsonl")
+        expected[f"{number}.jsonl"] = trace.summary()["machine_busy"]
+    (tmp_path / "expected.json").write_text(json.dumps(expected), encoding="utf-8")
+    nodejs.check("busy.test.cjs", CASES=tmp_path, EXPECTED=tmp_path / "expected.json")

@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import gradio as gr
+import nodejs
 import pytest
 import uvicorn
 from starlette.responses import PlainTextResponse
@@ -27,7 +28,7 @@ RUN, OTHER = "0123456789abcdef", "fedcba9876543210"
 ME, YOU = "a" * 32, "b" * 32
 HERE, THERE = "192.168.1.7", "192.168.1.8"
 MOMENT = {"t": 12.5, "settle": 1, "slow": 100, "playing": True, "closed": False}
-KEEP = {"kind": "keep", "piece": " the", "choices": 2}
+KEEP = {"kind": "keep", "piece": " the", "choices": 4, "p": 0.25, "q": 0.5}
 PATIENCE = 60  # seconds; the machine may be busy
 
 
@@ -158,10 +159,10 @@ def test_one_vote_a_phone_until_the_answer():
     question = room.question["id"]
     for name, choice in ((ME, 0), (YOU, 1), (ME, 1)):
         assert room.vote(name, question, choice)
-    told, shown = heard(room, lambda: room.reveal({"right": 1, "p": 0.25, "q": 0.5}))
+    told, shown = heard(room, lambda: room.reveal({"right": 1, "more": 3}))
     assert told["state"]["vote"] == 1 and told["state"]["counts"] is None and told["state"]["answer"] is None
-    assert shown["state"]["counts"] == [0, 2] and shown["state"]["answer"] == {"right": 1, "p": 0.25, "q": 0.5}
-    assert told["state"]["question"] == {"id": question, "kind": "keep", "piece": " the", "number": 0, "choices": 2}
+    assert shown["state"]["counts"] == [0, 2, 0, 0] and shown["state"]["answer"] == {"right": 1}
+    assert told["state"]["question"] == {"id": question, "number": 0, **KEEP}  # p and q first
     for name, asked, choice in ((ME, question, 0), (YOU, question, 0)):
         with pytest.raises(ValueError, match="no such question"):
             room.vote(name, asked, choice)
@@ -181,7 +182,7 @@ def test_the_teacher_sees_votes_as_they_come():
 
 
 @pytest.mark.parametrize(
-    ("name", "choice"), [(YOU, 0), (None, 0), ([], 0), (ME, 2), (ME, -1), (ME, 0.5), (ME, "0"), (ME, True), (ME, None)]
+    ("name", "choice"), [(YOU, 0), (None, 0), ([], 0), (ME, 4), (ME, -1), (ME, 0.5), (ME, "0"), (ME, True), (ME, None)]
 )
 def test_a_vote_must_be_one(name, choice):
     room = taught()
@@ -206,6 +207,8 @@ def test_votes_come_one_at_a_time(monkeypatch):
     [
         [], {}, {"kind": "x", "choices": 2}, KEEP | {"choices": 1}, KEEP | {"choices": 21}, KEEP | {"choices": "2"},
         KEEP | {"piece": "x" * 201}, KEEP | {"piece": 5}, KEEP | {"number": -1}, KEEP | {"number": None},
+        KEEP | {"p": 2},
+        KEEP | {"q": None},
     ],
 )  # fmt: skip
 def test_a_question_must_be_one(wrong):
@@ -215,7 +218,7 @@ def test_a_question_must_be_one(wrong):
     assert room.question is None
 
 
-@pytest.mark.parametrize("wrong", [None, {}, {"right": 2}, {"right": 0, "p": 2}, {"right": 0, "q": None}])
+@pytest.mark.parametrize("wrong", [None, {}, {"right": 4}, {"right": -1}, {"right": None}])
 def test_an_answer_must_be_one(wrong):
     room = Room("here")
     with pytest.raises(ValueError, match="ask a question first"):
@@ -515,3 +518,7 @@ def test_a_phone_joins_drops_and_comes_back_where_the_class_is(room):
         with connected(port, f"phone={ME}&since={RUN}:0", **{"Last-Event-ID": f"{RUN}:1"}) as phone:
             told = phone()
             assert (told["part"], told["log"], told["state"]["cursor"]["t"]) == (1, "two\n", 40)
+
+
+def test_a_question_asks_for_a_chance():
+    nodejs.check("question.test.cjs")

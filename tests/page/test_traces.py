@@ -68,6 +68,16 @@ def test_links_and_frames_in_the_browsers_own_hands(tmp_path):
     nodejs.check("traces.test.cjs", TRACE=tmp_path / "toy.jsonl")
 
 
+def test_a_run_in_a_link_is_taken_as_a_file_is(tmp_path):
+    """Whatever of the recorded runs came out of a link is a trace that the audit finds no fault with."""
+    nodejs.check("share.test.cjs", RUNS=ASSETS / "traces", OUT=tmp_path)
+    runs = sorted(tmp_path.glob("*.jsonl"))
+    assert len(runs) == len(list((ASSETS / "traces").rglob("*.jsonl")))
+    for path in runs:
+        answer = traces.open_trace(path.read_text(encoding="utf-8"))
+        assert "log" in answer and not answer["wrong"], (path.name, answer)
+
+
 # ---- what Python answers ----
 
 
@@ -141,7 +151,19 @@ def test_a_standalone_page_holds_the_run_and_nothing_of_it_is_markup():
     assert page.count("</script") == 2 and "<!--" not in page and "<script>alert" not in page
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
     assert Trace.loads(data["player"]["value"]) == nasty
-    assert not re.search(r"(src|href)=|@import|url\(['\"]?[a-z]+:", page.partition('id="data"')[0])
+    assert not re.search(r"(src|href)=|@import|url\(['\"]?(?!data:)[a-z]+:", page.partition('id="data"')[0])
+
+
+def test_a_standalone_page_has_a_title_its_fonts_and_the_way_home():
+    home = "https://a.b/app?x=1&y=2"
+    page = traces.make_page([STORY.read_text(encoding="utf-8"), home])["page"]
+    assert "<h1>“The old lighthouse keeper climbed the stairs …”</h1>" in page
+    assert '<a href="https://a.b/app?x=1&amp;y=2">specdec</a>' in page
+    assert page.count("@font-face") == page.count("url(data:font/woff2;base64,") == 3 and "font-src data:" in page
+    for wrong in ("javascript:alert(1)", 'https://a.b/"><script>', "", 7, None):
+        assert (
+            "<a " not in traces.make_page([STORY.read_text(encoding="utf-8"), wrong])["page"].partition('id="data"')[0]
+        )
 
 
 def test_every_string_that_the_buttons_ask_for_exists():

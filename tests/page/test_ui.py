@@ -498,6 +498,14 @@ def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
     assert race.play_recorded("code", "medusa")[1]["wrong"]
 
 
+def test_an_example_without_a_recording_leaves_no_other_run_on_show(traces, caplog):
+    names, other = list(inspect.signature(request.check).parameters), text.prompts()["surprising"][0]
+    screen, line, *_ = race.show(names, "surprising", "Hi", "draft_model")
+    assert screen == "" and line["value"] == text.strings("page")["notice"]["not_recorded"]
+    assert race.show(names, "story", other, "draft_model")[0] == pack(toyrun.trace().dumps())
+    assert session.recorded("story", "auto") == "" and not caplog.records  # a run that nobody recorded is no fault
+
+
 def fields_of(updates):
     """The values that a press writes into the rail."""
     names = list(inspect.signature(request.check).parameters)
@@ -556,6 +564,14 @@ def test_a_live_run_streams_one_growing_text(engine):
     assert logs and all(later.startswith(earlier) for earlier, later in itertools.pairwise(logs))
     live = trace.Trace.loads(logs[-1])
     assert live.header.source == "live" and list(live.events) == toyrun.events()
+
+
+def test_the_recording_stays_until_the_live_run_has_something_to_show(engine, monkeypatch):
+    news = [session.News("notice", "Loading."), *[session.News("lines", "")] * 3, session.News("lines", "{}\n")]
+    monkeypatch.setattr(session, "run", lambda _: iter(news))
+    monkeypatch.setattr(race, "UPDATES_PER_SECOND", 1e9)
+    screens = [update[0] for update in race.start("Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, "")]
+    assert "" not in screens and screens[-1] == "{}\n"
 
 
 def test_a_refused_prompt_touches_nothing_but_the_notice(engine):

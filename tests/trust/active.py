@@ -238,6 +238,7 @@ def opened(browser: Browser, folder: Path) -> None:
             page.wait_for_selector(".sd-traces [data-part=parting]:not([hidden])")
             browser.look(page, "compared")
         page.locator(".sd-traces button", has_text="Embed").click()
+        page.wait_for_function("document.querySelector('.sd-traces [data-part=copy]').value !== ''")
         snippet = page.locator(".sd-traces [data-part=copy]").input_value()
         page.locator(".sd-traces button", has_text="Copy link").click()
         page.evaluate("text => document.body.insertAdjacentHTML('beforeend', text)", snippet)

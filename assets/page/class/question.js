@@ -1,16 +1,20 @@
 // @ts-check
 /* A question to the class, in words: its text, its choices, and what its answer says. */
 
+/* The chance with which a draft stays, and in which quarter from 0 to 1 it lies. */
+const stays = (p, q) => (q > p ? p / q : 1);
+const quarterOf = (p, q) => Math.min(3, Math.floor(4 * stays(p, q) + 1e-9)); // 0.3/0.4 is a little less than ¾
+
 /* kit: the player's; W: the words of `class.json`; quiz: the Guide's questions, which `number` counts. */
 function questions({ h, fill, words, shown, chance }, W, quiz) {
   const Q = W.question;
 
-  function worded({ kind, piece, number, choices }) {
+  function worded({ kind, piece, number, choices, p, q }) {
     const one = quiz.list[number];
     if (kind === "quiz" && one) return { text: [one.ask], choices: one.choices, why: ({ right }) => one.choices[right] + ": " + one.why };
     if (kind === "count") return { text: [Q.count], choices: Array.from({ length: choices }, (_, n) => String(n)), why: ({ right }) => words(Q.counted, { n: right }) };
-    const why = ({ right, p, q }) => (right ? Q.gone : Q.kept) + " " + words(Q.numbers, { p: chance(p), q: chance(q) });
-    return { text: fill(Q.keep, { piece: h("mark", { class: "sd-cl-piece" }, shown(piece)) }), choices: [Q.yes, Q.no], why };
+    const told = { piece: h("mark", { class: "sd-cl-piece" }, shown(piece)), p: chance(p), q: chance(q) };
+    return { text: fill(Q.keep, told), choices: Q.quarters, why: () => words(Q.numbers, { ...told, chance: chance(stays(p, q)) }) };
   }
 
   /* The share of each choice, as bars; `right` is marked once it is known. */
@@ -23,4 +27,4 @@ function questions({ h, fill, words, shown, chance }, W, quiz) {
   return { worded, bars };
 }
 
-module.exports = { questions };
+module.exports = { quarterOf, questions };

@@ -3,7 +3,7 @@
  *
  * The secret comes in the address and leaves it at once, for a projector shows that, too; it stays in this browser tab. */
 
-const { questions } = require("./question.js");
+const { quarterOf, questions } = require("./question.js");
 
 const GAP = 200, AGAIN = 1000, LONGEST = 400000; // ms between two posts, and after one that failed; characters of one
 const KEY = "specdec.teach";
@@ -81,7 +81,8 @@ function mount(element, props, player, secret) {
   /* The one that is rejected, or the last of those that are kept. */
   function askKeep() {
     const cycle = coming(), draft = cycle && (cycle.drafts.find((one) => one.state === "rej") || cycle.drafts.filter((one) => one.state === "acc").pop());
-    if (draft) ask({ kind: "keep", piece: draft.piece.slice(0, 200), choices: 2 }, { right: Number(draft.state === "rej"), p: Math.min(1, draft.p), q: Math.min(1, draft.q) }, cycle.at);
+    const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
+    if (draft) ask({ kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q }, { right: quarterOf(p, q) }, cycle.at);
   }
 
   function askCount() {

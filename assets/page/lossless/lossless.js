@@ -4,7 +4,7 @@
  * player's. Words are looked up; tokens enter by `append`: one may be `<script>`. */
 
 const KIT = require("../race/player.js");
-const { EXACT, FALSE_ALARM, NEAR, FIRST, sampleAt, isRed, isExact, checksOf, verdictOf, neededBy, count, roughly, figure } = require("./reading.js");
+const { EXACT, FALSE_ALARM, NEAR, FIRST, sampleAt, isRed, isExact, checksOf, verdictOf, neededBy, scoreOf, count, roughly, figure } = require("./reading.js");
 const { examination } = require("./server.js");
 
 const SERVER_DRAWS = 1; // the second number of draws: the others take a server many minutes
@@ -232,7 +232,8 @@ function mount(element, props, watch, trigger, server) {
       box.disabled = S.revealed;
     }
     part.reveal.textContent = S.revealed ? Q.again : Q.reveal;
-    part.score.textContent = S.revealed ? words(Q.score, { right: boxes.filter((box) => box.checked === truth(box.value)).length, of: boxes.length }) : "";
+    const right = scoreOf(boxes.map((box) => ({ ticked: box.checked, hidden: truth(box.value) })));
+    part.score.textContent = !S.revealed ? "" : right === null ? Q.unguessed : words(Q.score, { right, of: boxes.length });
   }
 
   function reveal() {

@@ -27,6 +27,11 @@ function neededBy(told) {
   return told.closed.needed || (told.sampled.find(([, found]) => found.some(isRed)) || [null])[0];
 }
 
+/* How many of the guesses are right; null where nothing was ticked, which is no guess. */
+function scoreOf(guesses) {
+  return guesses.some((one) => one.ticked) ? guesses.filter((one) => one.ticked === one.hidden).length : null;
+}
+
 const count = (n) => Math.round(n).toLocaleString("en");
 function roughly(n, language = "en") {
   if (n < 1e6) return count(Number(n.toPrecision(2)));
@@ -38,4 +43,4 @@ function figure(x) {
   return x >= 0.001 ? x.toFixed(3) : x.toExponential(0).replace("e-", "e−");
 }
 
-module.exports = { EXACT, FALSE_ALARM, NEAR, FIRST, sampleAt, isRed, isExact, checksOf, verdictOf, neededBy, count, roughly, figure };
+module.exports = { EXACT, FALSE_ALARM, NEAR, FIRST, sampleAt, isRed, isExact, checksOf, verdictOf, neededBy, scoreOf, count, roughly, figure };

@@ -1,8 +1,8 @@
 // @ts-check
 /* The timeline, the three charts and the table below them. Every chart takes its width from the page, so that its text stays 12 px. */
 
-const { EPS, speculative, isOver, atEnd, horizon, written, shownLanes, isServed, gapsOf } = require("./run.js");
-const { MARK, h, s, text, line, svg, bundle, hatch, clamp, fixed, duration, words, niceStep, tick, widthOf, write } = require("./kit.js");
+const { EPS, speculative, isOver, atEnd, horizon, written, shownLanes, isServed, isBusy, gapsOf } = require("./run.js");
+const { MARK, h, s, text, line, svg, bundle, hatch, clamp, fixed, duration, words, niceStep, marksOf, widthOf, write } = require("./kit.js");
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
 function charts(W, part, S, term) {
@@ -40,7 +40,10 @@ function charts(W, part, S, term) {
       }
     }
     const g = svg(wide, height, W.time.aria, s("desc", {}, ganttTold(A, B)), looks.paths((look) => ({ class: look, "stroke-width": 0.5 })));
-    if (!close && B && A.finished && A.end < B.end * 0.8) told(A.end, line(x(A.end) + 4, 31, x(B.end), 31, "sd-ax", { "stroke-dasharray": "2 3" }), text(x(A.end) + 12, 26, words(W.time.done, { time: duration(A.end) }), "sd-b"));
+    if (!close && B && A.finished && A.end < B.end * 0.8) {
+      const label = [words(W.time.done, { time: duration(A.end) }), duration(A.end), ""].find((one) => 14 + 1.12 * widthOf(one) < wide - x(A.end)); // it is bold
+      told(A.end, line(x(A.end) + 4, 31, x(B.end), 31, "sd-ax", { "stroke-dasharray": "2 3" }), text(x(A.end) + 12, 26, label || "", "sd-b"));
+    }
     g.append(...G.labels.map((one) => one.node), line(0, 110 + down, wide, 110 + down, "sd-ax"));
     axis(g, 0, wide / scale, x, wide, 127 + down, 110 + down, span);
     G.labels.sort((a, b) => a.at - b.at);
@@ -51,12 +54,11 @@ function charts(W, part, S, term) {
   const ganttTold = (A, B) => (B ? words(W.time.told, { ks: A.cycles.length, ts: duration(A.end), kp: B.cycles.length, tp: duration(B.end) }) : words(W.time.told_alone, { ks: A.cycles.length, ts: duration(A.end) }));
 
   function axis(g, from, span, x, width, y, top, window = span) {
-    const step = niceStep(window, S.room.gantt > 500 ? 9 : 5);
-    for (let i = Math.ceil(from / step - EPS); i * step <= from + span + EPS; i++) {
-      const v = i * step, last = (i + 1) * step > from + span + EPS, at = x(v);
-      if (top != null) g.append(line(at, top, at, top + 4, "sd-ax"));
-      g.append(text(at, y, tick(v, step) + (last || top != null ? " ms" : ""), "", at < 8 ? "start" : at > width - 26 ? "end" : "middle"));
-    }
+    marksOf(from, span, window, S.room.gantt > 500 ? 9 : 5).forEach(({ at, label }, i, all) => {
+      const here = x(at);
+      if (top != null) g.append(line(here, top, here, top + 4, "sd-ax"));
+      g.append(text(here, y, label + (i === all.length - 1 || top != null ? " ms" : ""), "", here < 8 ? "start" : here > width - 26 ? "end" : "middle"));
+    });
   }
 
   function draftBars(cycle, y, x, close, looks) {
@@ -191,7 +193,7 @@ function charts(W, part, S, term) {
   function finishLabel(g, F, A, B, x, y, width) {
     if (A.cycles.length && B.cycles.length && F.speedup) {
       const top = y(Math.max(F.a.written, F.b.written)), xa = x(A.end), xb = x(B.end);
-      const label = words(W.charts.against, { a: duration(B.end), b: duration(A.end) }) + (F.a.written === F.b.written ? " = " + fixed(F.speedup) + "×" : ""), room = label.length * 6.4;
+      const label = words(W.charts.against, { a: duration(B.end), b: duration(A.end) }) + (F.a.written === F.b.written && !isBusy(S.run) ? " = " + fixed(F.speedup) + "×" : ""), room = label.length * 6.4;
       if (F.a.written === F.b.written) g.append(line(xa, top, xb, top, "sd-mean"), line(xa, top - 4, xa, top + 4, "sd-mean"), line(xb, top - 4, xb, top + 4, "sd-mean"));
       g.append(text(clamp((xa + xb) / 2, room / 2 + 4, width - room / 2), top - 7, label, "sd-b", "middle"));
     }

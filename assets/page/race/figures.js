@@ -1,7 +1,7 @@
 // @ts-check
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
-const { speculative, plain, peerOf, isOver, wasStopped, atEnd, isServed, grammarOf } = require("./run.js");
+const { speculative, plain, peerOf, isOver, wasStopped, atEnd, isServed, isBusy, grammarOf } = require("./run.js");
 const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"), { counted, lines, nameOf } = require("./served.js");
 
 const LONGEST = 300; // characters of a grammar that a card shows
@@ -29,8 +29,11 @@ function figures(W, root, part, S) {
     part.swatches.hidden = isServed(S.run);
     write(part.sub1, "textContent", isServed(S.run) ? words(W.server.plain, { server: nameOf(models.plain_server || {}) }) : W.lane.plain_sub);
     if (isServed(S.run)) write(part.sub0, "textContent", lines(W, models.server || { kind: started.server, version: "", k: started.k }));
-    else write(part.sub0, "textContent", words(started.k === 0 ? W.lane.none : pick(W.drafter, started.drafter), { k: started.k }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""));
+    else write(part.sub0, "textContent", words(draftedBy(started), { k: started.k, who: W.names[started.drafter] || started.drafter }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""));
   }
+
+  /* Only a tree tries several guesses where one is asked for. */
+  const draftedBy = ({ k, drafter }) => (k === 0 ? W.lane.none : k === 1 && !/:tree$/.test(drafter) ? W.lane.one : pick(W.drafter, drafter));
 
   /* Under a grammar, a badge says so; touched, it shows the expression. */
   function bound(grammar) {
@@ -50,9 +53,10 @@ function figures(W, root, part, S) {
   }
 
   function paintFigures(F) {
-    const final = isOver(S.run) && atEnd(S) && !wasStopped(S.run), U = W.figures;
+    const final = isOver(S.run) && atEnd(S) && !wasStopped(S.run), U = W.figures, busy = final && isBusy(S.run);
+    root.toggleAttribute("data-busy", busy);
     const rows = [
-      ["speedup", final ? U.speedup : U.so_far, F.speedup ? fixed(F.speedup) + "×" : "–", plain(S.run) ? "" : isServed(S.run) ? W.server.no_plain : U.no_plain, "sd-hero"],
+      ["speedup", busy ? U.busy : final ? U.speedup : U.so_far, F.speedup ? fixed(F.speedup) + "×" : "–", plain(S.run) ? "" : isServed(S.run) ? W.server.no_plain : U.no_plain, "sd-hero"],
       ["speculative", U.speculative, F.a.rate ? fixed(F.a.rate, 0) : "–", U.rate_unit, "sd-rate"],
       ...(plain(S.run) ? [["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit, "sd-rate"]] : []),
       ...(F.peer ? [["peer", U.peer, F.peer.rate ? fixed(F.peer.rate, 0) : "–", F.against ? words(U.against, { times: fixed(F.against) }) : U.rate_unit, "sd-rate"]] : []),

@@ -1,8 +1,8 @@
 // @ts-check
 /* The end of a run: each lane as a bar of its time, a picture of both to share, and the text without chips. */
 
-const { speculative, plain, figuresAt, serverOf } = require("./run.js");
-const { h, words, duration, fixed, visible } = require("./kit.js");
+const { speculative, plain, figuresAt, serverOf, isBusy } = require("./run.js");
+const { h, words, duration, fixed, visible, answer, saved } = require("./kit.js");
 
 const WIDTH = 1200, HEIGHT = 630; // what pages show of a link
 
@@ -21,14 +21,19 @@ const textOf = (run) => {
   return run.header.prompt + [lane.first, ...lane.cycles].filter(Boolean).map((one) => one.pieces.join("")).join("");
 };
 
-function finish(box, W, { copied, link }) {
+function finish(box, W, { share }) {
+  function copied(button, text, word = W.finish.copied) {
+    const tell = (word) => answer(button, word);
+    navigator.clipboard ? navigator.clipboard.writeText(text).then(() => tell(word), () => tell(W.finish.refused)) : tell(W.finish.refused);
+  }
+
   function draw(run) {
     const { title, rows, longest } = result(W, run);
     const bars = rows.map((row) => h("div", { class: "sd-finrow" }, h("span", {}, row.name),
       h("div", { class: "sd-fintrack" }, h("i", { class: "sd-fin-" + row.kind, style: `width:${(100 * row.time) / longest}%` }), h("b", {}, row.label))));
     const button = (name, act) => { const node = h("button", { type: "button", class: "sd-link" }, W.finish[name]); node.onclick = () => act(node); return node; };
     box.replaceChildren(h("div", { class: "sd-finish" }, h("h2", {}, title), bars, h("p", { class: "sd-finacts" },
-      button("picture", () => picture(W, run)), link() ? button("link", (node) => copied(node, link())) : null, button("text", (node) => copied(node, textOf(run))))));
+      button("picture", () => picture(W, run)), share() ? button("link", async (node) => { const { link, whole } = await share()(); copied(node, link, whole ? W.finish.copied : W.finish.copied_settings); }) : null, button("text", (node) => copied(node, textOf(run))))));
   }
 
   return { draw };
@@ -58,13 +63,10 @@ function picture(W, run) {
     pen.fillText(row.label, WIDTH - 64, y);
     pen.textAlign = "left";
   });
-  if (speedup) write(words(W.finish.measured, { times: fixed(speedup) }), 64, 500, 34, 600, colour("ink"));
+  if (speedup) write(isBusy(run) ? W.say.busy : words(W.finish.measured, { times: fixed(speedup) }), 64, 500, 34, 600, colour("ink"));
   write("“" + visible(run.header.prompt).slice(0, 80) + "”", 64, 560, 26, 400, colour("ink-2"));
   canvas.toBlob((blob) => {
-    if (!blob) return;
-    const url = URL.createObjectURL(blob);
-    h("a", { href: url, download: "specdec-" + String(run.header.run).replace(/[^\w-]/g, "").slice(0, 40) + ".png" }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
+    if (blob) saved(blob, run, ".png");
   });
 }
 

@@ -3,8 +3,8 @@
  * all verdicts fall at once; what was rejected drops out, and the target's own token drops in.
  *
  * `flow(box, W).draw(cycle, progress)` draws a cycle of a run at a progress from 0 to 1: a pure function of both, so it
- * can be scrubbed. Until DRAFTED chips arrive, until PASSED the pass runs, after that the verdicts move. Only transform
- * and opacity change between two moments of one cycle. It tells nothing that the sentence does not, so it is hidden
+ * can be scrubbed. Until DRAFTED chips arrive, until PASSED the pass runs, after that the verdicts move. Only transform,
+ * opacity and one clip change between two moments of one cycle. It tells nothing that the sentence does not, so it is hidden
  * from screen readers. */
 
 const { tipOf } = require("./run.js");
@@ -40,8 +40,8 @@ function flow(box, W) {
     const chosen = cycle.drafts.length > MOST ? [...judged.slice(-MOST), ...rest].slice(0, MOST) : cycle.drafts, tip = tipOf(cycle);
     items = chosen.map((draft, i) => ({ draft, state: draft.state, node: chip(W, draft.piece, draft.state, "span"), i }));
     if (cycle.own) items.push({ state: cycle.own.state, node: chip(W, cycle.own.piece, cycle.own.state, "span"), own: true, i: chosen.length });
-    const n = cycle.drafts.length;
-    pass = h("div", { class: "sd-flowpass" }, (fill = h("i", {})), h("span", {}, words(n ? W.flow.pass : W.flow.alone, { n })));
+    const n = cycle.drafts.length, label = words(n > 1 ? W.flow.pass : n ? W.flow.pass_one : W.flow.alone, { n });
+    pass = h("div", { class: "sd-flowpass" }, h("span", {}, label), (fill = h("i", {}, label))); // each half in its own ink
     gain = h("div", { class: "sd-flowgain" }, words(cycle.gained === 1 ? W.flow.gain_one : W.flow.gain, { n: cycle.gained }));
     stage.replaceChildren(h("div", { class: "sd-flowdraft" }, h("i", {}), h("span", {}, W.flow.draft)), pass, gain, ...items.map((item) => item.node));
     if (box.firstChild !== stage) box.replaceChildren(stage);
@@ -74,8 +74,7 @@ function flow(box, W) {
       build(cycle);
     }
     const n = items.filter((item) => !item.own).length || 1, open = progress >= PASSED, flash = ease(progress, PASSED, FLASHED) - ease(progress, FLASHED, 0.84);
-    fill.style.transform = `scaleX(${ease(progress, DRAFTED, PASSED).toFixed(3)})`;
-    pass.classList.toggle("sd-full", progress > (DRAFTED + PASSED) / 2);
+    fill.style.clipPath = `inset(0 ${(100 * (1 - ease(progress, DRAFTED, PASSED))).toFixed(1)}% 0 0)`;
     pass.style.opacity = progress > DRAFTED - 0.05 ? "1" : "0.45";
     gain.style.opacity = ease(progress, 0.9, 1).toFixed(2);
     for (const item of items) {

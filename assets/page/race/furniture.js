@@ -3,6 +3,10 @@
 
 const { h, chip, freshId } = require("./kit.js");
 
+const AUTO = "auto"; // the speed that the page chooses from moment to moment
+
+const speedName = (slow) => (slow === 1 ? "1×" : "1/" + slow);
+
 function furniture(W, part, speeds) {
   const named = { name0: W.lane.speculative, name1: W.lane.plain, name2: W.lane.peer, time: W.time.title, own: W.own, how: W.how, door: W.door, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
   for (const [name, words] of Object.entries(named)) part[name].textContent = words;
@@ -19,7 +23,7 @@ function furniture(W, part, speeds) {
   part.legend.late = part.legend.children[2].lastChild;
   part.swatches.append(h("i", { class: "sd-sw-draft" }), W.time.draft + " ", h("i", { class: "sd-sw-target" }), W.time.target);
   part.zoom.append(...["close", "run"].map((zoom) => h("button", { type: "button", "data-zoom": zoom }, W.time[zoom])));
-  part.speed.append(...speeds.map(([slow, label]) => h("button", { type: "button", "data-slow": slow }, label)));
+  part.speed.append(h("button", { type: "button", class: "sd-auto", "data-slow": AUTO }), ...speeds.map((slow) => h("button", { type: "button", "data-slow": slow }, speedName(slow))));
 }
 
 function legendChip(W, state) {
@@ -29,4 +33,4 @@ function legendChip(W, state) {
   return node;
 }
 
-module.exports = { furniture };
+module.exports = { AUTO, speedName, furniture };

@@ -71,6 +71,13 @@ function niceStep(span, count) {
 }
 const tick = (v, step) => (step >= 1 ? String(Math.round(v)) : v.toFixed(Math.min(3, Math.ceil(-Math.log10(step)))));
 
+/* Where an axis from `from` on over `span` has its marks; `count` of them fit into `window`. Of no time there are none. */
+function marksOf(from, span, window, count) {
+  if (!(window > EPS)) return [];
+  const step = niceStep(window, count), first = Math.ceil(from / step - EPS), last = Math.floor((from + span) / step + EPS);
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => ({ at: (first + i) * step, label: tick((first + i) * step, step) }));
+}
+
 /* About how wide a label is at 12 px, before it is drawn: a Chinese character is square. */
 const widthOf = (label) => [...label].reduce((width, one) => width + (one > "\u2e80" ? 12 : 5.8), 0);
 
@@ -119,6 +126,12 @@ function body(piece) {
   return h("span", { class: "sd-x" }, trays, spaces > 3 ? "×" + spaces + (rest ? " " : "") : null, rest || (spaces ? null : "∅"));
 }
 
+/* The parts of a token on their lines: its break ends one, its indentation begins the next. */
+function atBreak(piece) {
+  const cut = piece.lastIndexOf("\n") + 1;
+  return cut && cut < piece.length ? [piece.slice(0, cut), piece.slice(cut)] : [piece];
+}
+
 function chip(W, piece, state, tag = "button", status = W.status[state]) {
   const unnamed = piece === "" && UNNAMEABLE.includes(state), name = unnamed ? W.server.unnamed : (/^ /.test(piece) ? W.space + " " : "") + (piece.trim() || (/\n/.test(piece) ? W.line_break : ""));
   const more = tag === "button" ? { type: "button", tabindex: -1 } : { title: unnamed ? W.server.unnamed_tip : null };
@@ -128,6 +141,21 @@ function chip(W, piece, state, tag = "button", status = W.status[state]) {
 }
 /* After the end of a block tokens are discarded, too, but their coins were tossed. */
 const statusOf = (W, state, { draft }) => (state === "dis" && draft.u != null ? W.status.late : W.status[state]);
+
+/* A button answers in its own place for two seconds. Pressed again meanwhile, it still goes back to its name. */
+function answer(button, word) {
+  button.label ??= button.textContent;
+  clearTimeout(button.timer);
+  button.textContent = word;
+  button.timer = setTimeout(() => { button.textContent = button.label; }, 2000);
+}
+
+/* A file for the visitor, named after the run. */
+function saved(blob, run, extension) {
+  const url = URL.createObjectURL(blob), name = String((run && run.header.run) || "run").replace(/[^\w-]/g, "").slice(0, 40);
+  h("a", { href: url, download: "specdec-" + name + extension }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
 
 const freshId = (name) => `sd-${name}-${hatches++}`;
 
@@ -140,6 +168,6 @@ function prompted(header, write) {
 }
 
 module.exports = {
-  MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, wrote, seams, pick, fill, words, sentences, niceStep, tick, widthOf,
-  dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, chip, statusOf, freshId, prompted,
+  MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, wrote, seams, pick, fill, words, sentences, niceStep, tick, marksOf, widthOf,
+  dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, atBreak, chip, statusOf, answer, saved, freshId, prompted,
 };

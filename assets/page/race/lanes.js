@@ -2,7 +2,7 @@
 /* The lanes of text: chips are built as their cycles arrive, and time only changes their classes. */
 
 const { EPS, tipOf, beginning, speculative, doneBy, shownLanes, depthOf } = require("./run.js");
-const { visible, wrote, words, dress, h, chip, statusOf, prompted } = require("./kit.js");
+const { visible, wrote, words, dress, h, atBreak, chip, statusOf, prompted } = require("./kit.js");
 
 const NEAR = 60; // px: two lines from its end a lane still follows
 
@@ -59,7 +59,17 @@ function lanes(W, part, S) {
     };
   }
 
-  function put(l, parent, piece, state, from, judged, about) {
+  /* Only what joins the text may break a line. */
+  function put(l, parent, piece, ...more) {
+    const [state] = more, inText = !["rej", "dis", "cut"].includes(state);
+    (inText ? atBreak(piece) : [piece]).forEach((end, i) => {
+      const node = putOne(l, parent, end, ...more);
+      if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // one mark a token
+      if (inText && /\n/.test(end)) parent.append(h("br"));
+    });
+  }
+
+  function putOne(l, parent, piece, state, from, judged, about) {
     const node = chip(W, piece, state, "button", statusOf(W, state, about) + levelOf(about));
     node.classList.add("sd-fut");
     node.classList.toggle("sd-seam", Boolean(about.draft && wrote(about.draft)));
@@ -67,8 +77,7 @@ function lanes(W, part, S) {
     node.item = item;
     chips.push(item);
     parent.append(node);
-    // Only what joins the text may break a line.
-    if (/\n/.test(piece) && !["rej", "dis", "cut"].includes(state)) parent.append(h("br"));
+    return node;
   }
 
   const levelOf = ({ cycle, draft }) => (draft && cycle.tree ? ", " + words(W.tree.level, { level: draft.level }) : "");

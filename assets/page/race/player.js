@@ -4,12 +4,12 @@
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
 const RUN = require("./run.js"), SHARED = require("./kit.js");
-const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js"), { ways } = require("./ways.js"), { furniture } = require("./furniture.js");
+const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js"), { ways } = require("./ways.js"), { AUTO, speedName, furniture } = require("./furniture.js");
 const { figures } = require("./figures.js"), { lanes } = require("./lanes.js"), { story } = require("./story.js"), { charts } = require("./charts.js"), { cards } = require("./card.js");
 const { EPS, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, figuresAt, firstRejection, newReader, read, shownLanes, atEnd, isServed } = RUN;
-const { h, clamp, duration, words, write, attribute } = SHARED;
+const { h, clamp, duration, words, write, attribute, saved } = SHARED;
 
-const SPEEDS = [[1, "1×"], [10, "1/10"], [100, "1/100"], [400, "1/400"]];
+const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
 const SETTLE = 1500, READ = 2600, HOLD = 5500; // ms: the verdicts of a first cycle move, its sentence is read, the first rejection stands
 const FRAME = 30, TEXT = 120; // ms at least between two drawings, and between two changes of a clock: the engine beside it needs the core
 
@@ -19,7 +19,7 @@ function mount(element, props, watch, trigger) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const S = { run: null, t: 0, room: { gantt: 0, bars: 0, alpha: 0, curve: 0 }, playing: false, slow: 100, zoom: "close", zoomChosen: false, hold: "armed", timer: 0, touched: false, last: 0, guided: true, settle: 1, seen: true, below: false };
   const reader = newReader();
-  const picture = flow(part.flow, W), ending = finish(part.flow, W, { copied, link: () => (root.linkOf ? root.linkOf() : "") });
+  const picture = flow(part.flow, W), ending = finish(part.flow, W, { share: () => root.share });
   const text = lanes(W, part, S), card = cards(W, root, part, S), about = figures(W, root, part, S), drawing = charts(W, part, S, about.term), told = story(W, S, numbersOf);
   let drawn = null;
 
@@ -47,23 +47,30 @@ function mount(element, props, watch, trigger) {
   }
 
   /* Another run in place of this one, by hand of the visitor: even one with the same first line begins anew. */
-  function load(log) {
+  function load(log, sent = false) {
     props.value = log;
     Object.assign(reader, newReader());
     S.run = null;
+    S.sent = sent; // by a link: it opens at its end
     pull();
+    S.sent = false;
     if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) }); // the rail tells of it, too
   }
 
   function empty() {
+    card.hide();
+    S.playing = false;
     part.say.textContent = W.empty;
+    part.meta.textContent = "";
     root.dataset.state = "empty";
+    root.dispatchEvent(new Event("sd-run"));
   }
 
   function begin(fresh) {
     clearTimeout(S.timer);
     card.hide();
-    const live = S.run.header.source === "live", again = fresh && live && isServed(S.run) && isOver(S.run); // the same run, as its server counted it
+    const live = S.run.header.source === "live", again = S.sent || (fresh && live && isServed(S.run) && isOver(S.run)); // or the same run, as its server counted it
+    S.sentRun = S.sent ? S.run : null;
     Object.assign(S, { t: again ? horizon(S.run) : 0, zoom: S.zoomChosen ? S.zoom : again ? "run" : "close", hold: live || S.touched ? "spent" : "armed", playing: false, settle: 1 });
     if (S.guided) S.slow = !live || again ? pace(S.run, 0) : isServed(S.run) ? 1 : 100;
     [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plain(S.run)];
@@ -73,7 +80,7 @@ function mount(element, props, watch, trigger) {
     drawn = null;
     about.heading();
     if (!calm && !again) S.timer = setTimeout(() => play(true), live ? 0 : 400);
-    else if (!live) whenCalm();
+    else if (!live && !again) whenCalm();
   }
 
   /* Reduced motion: no replay by itself; open where there is something to see. */
@@ -168,7 +175,8 @@ function mount(element, props, watch, trigger) {
       const span = part["clock" + l].lastChild;
       if (span) write(span, "textContent", " · " + duration(lane.finished || S.run.closed ? Math.min(S.t, lane.end) : S.t));
     });
-    for (const b of part.speed.children) attribute(b, "aria-pressed", String(+b.dataset.slow === S.slow));
+    write(part.speed.firstChild, "textContent", W.transport.auto + " " + speedName(S.slow));
+    for (const b of part.speed.children) attribute(b, "aria-pressed", String(b.dataset.slow === (S.guided ? AUTO : String(S.slow))));
     for (const b of part.zoom.children) attribute(b, "aria-pressed", String(b.dataset.zoom === S.zoom));
   }
 
@@ -298,7 +306,8 @@ function mount(element, props, watch, trigger) {
   const announce = () => { part.announce.textContent = part.say.textContent; };
 
   function setSpeed(slow) {
-    Object.assign(S, { slow, guided: false, told: 0 });
+    const guided = slow === AUTO;
+    Object.assign(S, { slow: guided ? (S.run && S.run.header.source !== "live" ? pace(S.run, S.t) : 100) : slow, guided, told: 0 });
     draw();
   }
 
@@ -310,7 +319,7 @@ function mount(element, props, watch, trigger) {
     else if (event.key === "ArrowLeft" && !onRange) step(-1);
     else if (event.key === "Home" && !onRange) jump(0);
     else if (event.key === "End" && !onRange) jump(Infinity);
-    else if (/^[1-4]$/.test(event.key)) setSpeed(SPEEDS[event.key - 1][0]);
+    else if (/^[1-4]$/.test(event.key)) setSpeed(SPEEDS[event.key - 1]);
     else return;
     event.preventDefault();
   }
@@ -321,29 +330,19 @@ function mount(element, props, watch, trigger) {
     if (!S.playing) announce();
   }
 
-  function copied(button, text) {
-    const before = button.textContent, tell = (word) => { button.textContent = word; setTimeout(() => { button.textContent = before; }, 2000); };
-    navigator.clipboard ? navigator.clipboard.writeText(text).then(() => tell(W.finish.copied), () => tell(W.finish.refused)) : tell(W.finish.refused);
-  }
-
-  function download() {
-    const url = URL.createObjectURL(new Blob([props.value || ""], { type: "application/x-ndjson" }));
-    h("a", { href: url, download: "specdec-" + String((S.run && S.run.header.run) || "run").replace(/[^\w-]/g, "").slice(0, 40) + ".jsonl" }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
-  }
-
   /* -- listening -- */
 
   function listen() {
     part.play.onclick = toggle;
     part.back.onclick = () => step(-1);
     part.next.onclick = () => step(1);
-    part.download.onclick = download;
+    part.download.onclick = () => saved(new Blob([props.value || ""], { type: "application/x-ndjson" }), S.run, ".jsonl");
     part.scrub.oninput = () => takeOver(+part.scrub.value);
     part.scrub.onchange = announce;
     part.speed.onclick = (event) => {
-      const slow = +event.target.dataset.slow, at = SPEEDS.findIndex(([one]) => one === slow), alone = event.currentTarget.clientWidth < 80; // on a phone one button stands for all
-      if (slow) setSpeed(alone ? SPEEDS[(at + 1) % SPEEDS.length][0] : slow);
+      const all = [AUTO, ...SPEEDS.map(String)], at = all.indexOf(event.target.dataset.slow), alone = event.currentTarget.clientWidth < 140; // on a phone one button stands for all
+      const chosen = all[alone ? (at + 1) % all.length : at];
+      if (at >= 0) setSpeed(chosen === AUTO ? AUTO : +chosen);
     };
     ways(part, Boolean(trigger), calm);
     part.zoom.onclick = (event) => {

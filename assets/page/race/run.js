@@ -151,8 +151,8 @@ const written = (lane, k) => (lane.first ? lane.first.pieces.length : 0) + (k ? 
 
 /* The times between arrivals, from the first token on, in ms: the median and the longest. */
 function gapsOf(lane, t) {
-  const ends = lane.cycles.slice(0, doneBy(lane.cycles, t)).map((cycle) => cycle.at), gaps = ends.map((at, i) => at - (i ? ends[i - 1] : 0)).filter((gap) => gap > EPS).sort((a, b) => a - b);
-  return gaps.length ? { median: (gaps[(gaps.length - 1) >> 1] + gaps[gaps.length >> 1]) / 2, longest: gaps[gaps.length - 1] } : null;
+  const ends = lane.cycles.slice(0, doneBy(lane.cycles, t)).map((cycle) => cycle.at), gaps = ends.map((at, i) => at - (i ? ends[i - 1] : 0)).filter((gap) => gap > EPS);
+  return gaps.length ? { median: middle(gaps), longest: Math.max(...gaps) } : null;
 }
 
 /* Everything the figures line needs at time t. Costs are in plain passes of the target; what a server does not tell is null. */
@@ -173,6 +173,21 @@ function figuresAt(run, t) {
     dar: told ? (a.drafted ? a.accepted / a.drafted : null) : sums ? sums.accepted / sums.drafted : null, perPass, cost: perPass(a.time, a.k),
     c: own ? perPass(a.drafting, a.drafted) : null, v: own ? perPass(a.checking, a.checks) : null, draftCost: own ? perPass(a.drafting, a.k) : null, passCost: own ? perPass(a.passing, a.k) : null,
   };
+}
+
+/* Whether the machine was busy, so that the speed-up is no fact: `Comparison.machine_busy` in Python has the same rule. */
+const SLACK = 1.05, SCATTER = 1.5, FEW = 8;
+function isBusy(run) {
+  const A = speculative(run), B = plain(run), F = figuresAt(run, Infinity);
+  if (!F.speedup || serverOf(A) || serverOf(B)) return false;
+  const passes = (lane, drafted) => lane.cycles.filter((cycle) => cycle.check && Boolean(cycle.drafts.length) === drafted).map((cycle) => cycle.check.end - cycle.check.start);
+  const scatters = (times) => times.length >= FEW && times.reduce((sum, one) => sum + one, 0) / times.length > SCATTER * middle(times);
+  return scatters(passes(A, true)) || scatters(passes(B, false)) || F.speedup > SLACK * F.tau;
+}
+
+function middle(values) {
+  const sorted = [...values].sort((a, b) => a - b), n = sorted.length;
+  return (sorted[(n - 1) >> 1] + sorted[n >> 1]) / 2;
 }
 
 const firstRejection = (run) => speculative(run).cycles.find((cycle) => cycle.own && cycle.own.state === "res") || null;
@@ -225,6 +240,6 @@ const grammarOf = ({ params } = /** @type {any} */ ({})) => (params && typeof pa
 const isBarred = (started, p) => p === 0 && Boolean(grammarOf(started || {})) && !started.params.top_k && started.params.top_p === 1;
 
 module.exports = {
-  EPS, UNNAMED, NOTHING, newRun, fold, apply, tipOf, beginning, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, written, figuresAt,
+  EPS, UNNAMED, NOTHING, newRun, fold, apply, tipOf, beginning, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, written, figuresAt, isBusy,
   firstRejection, partAt, serverOf, isServed, countedOf, isTold, gapsOf, newReader, read, atEnd, shownLanes, depthOf, isGreedy, grammarOf, isBarred,
 };

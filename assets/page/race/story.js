@@ -1,7 +1,7 @@
 // @ts-check
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
-const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf, isServed, grammarOf, isBarred } = require("./run.js");
+const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf, isServed, isBusy, grammarOf, isBarred } = require("./run.js");
 const { BLOCK, NOISE, h, fixed, chance, apart, duration, shown, pick, fill, words, sentences } = require("./kit.js"), { served } = require("./served.js");
 const COPIERS = ["prompt_lookup", "suffix"]; /* their drafts are copies of the text */
 
@@ -12,12 +12,17 @@ function story(W, S, numbersOf) {
   function sentence(F) {
     const Y = W.say, lane = speculative(S.run), fatal = [lane, plain(S.run)].filter(Boolean).map((one) => one.failures.find((f) => f.fatal)).find(Boolean);
     const drafter = lane.started ? lane.started.drafter : "", over = isOver(S.run);
-    if (over && atEnd(S)) return fatal ? [words(Y.failed, { reason: fatal.reason })] : lastWords(F, drafter);
+    if (over && atEnd(S)) return [...(S.sentRun === S.run ? [h("b", {}, Y.sent), " "] : []), ...(fatal ? [words(Y.failed, { reason: fatal.reason })] : lastWords(F, drafter))];
     if (lane.finished && F.a.k === lane.cycles.length && F.a.k) return [Y.spec_done];
     if (!lane.first) return [Y.waiting];
     if (!F.a.k && isServed(S.run)) return [W.server.begun];
-    if (!F.a.k) return [words(pick(Y.start, lane.started && lane.started.k === 0 ? "none" : drafter), { k: lane.started ? lane.started.k : "K" })];
+    if (!F.a.k) return [begin(lane.started, drafter)];
     return [...whoDrafted(F.a.last), ...cycleWords(F.a.last, lane.started)];
+  }
+
+  function begin(started, drafter) {
+    const { k } = started || { k: "K" };
+    return k === 1 && !/:tree$/.test(drafter) ? W.say.start_one : words(pick(W.say.start, k === 0 ? "none" : drafter), { k });
   }
 
   const whoDrafted = (cycle) => (cycle.who ? [words(W.say.who, { who: W.names[cycle.who] || cycle.who })] : []);
@@ -57,7 +62,7 @@ function story(W, S, numbersOf) {
     if (!F.a.drafted) return [sentences(words(COPIERS.includes(drafter) ? Y.inactive_lookup : Y.inactive, told), endings())];
     const rest = Math.max(0, F.cost - F.draftCost - F.passCost);
     Object.assign(told, { cost: fixed(F.cost), drafting: fixed(F.draftCost), checking: fixed(F.passCost), rest: fixed(rest) });
-    return [sentences(words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told), peerSays(F), endings())];
+    return [sentences(words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told), isBusy(S.run) && Y.busy, peerSays(F), endings())];
   }
 
   /* How the peer did; if it failed, its lane says so. */

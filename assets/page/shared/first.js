@@ -7,7 +7,7 @@
   const first = document.getElementById("first"), asked = new URLSearchParams(location.search), { components, css } = window.gradio_config;
   const stored = (name) => { try { return sessionStorage.getItem(name); } catch { return null; } };
   const elsewhere = (asked.get("tab") || "race") !== "race";
-  if (!components || elsewhere || stored("specdec.run")) return first.remove(); // it asks for a password, or will show the visitor's own run
+  if (!components || elsewhere || stored("specdec.run") || location.hash.startsWith("#run=")) return first.remove(); // it asks for a password, or will show another run
   try {
     draw();
   } catch (error) { // Gradio draws all of it a second later

@@ -14,7 +14,7 @@ function apart(a, b) {
   while (digits < 6 && a !== b && a.toFixed(digits) === b.toFixed(digits)) digits++;
   return [a.toFixed(digits), b.toFixed(digits)];
 }
-const figure = (x) => (x >= 0.1 || x === 0 ? x.toFixed(2) : x >= 0.001 ? x.toPrecision(2) : x.toExponential(0));
+const figure = (x) => (x >= 0.1 || x === 0 ? x.toFixed(2) : x >= 0.001 ? x.toPrecision(2) : x.toExponential(0).replace("-", "−")); // a line would break at a hyphen
 const key = (...items) => h("div", { class: "sd-key" }, items.map(([cls, label]) => h("span", {}, h("i", { class: cls }), label)));
 const note = (told) => h("p", { class: "sd-sub sd-gapped" }, told);
 const mark = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece));

@@ -1,5 +1,7 @@
 /* Keeps, passes on, opens and compares runs. The run itself is the player's; files are checked by Python, not here. */
 
+const { fragmentOf, carriesRun, logIn } = require("./share.js");
+
 /* ---- links --------------------------------------------------------------------------------------------------- */
 
 /* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones. */
@@ -25,10 +27,16 @@ const frame = (address, title) => `<iframe src="${escape(address)}" title="${esc
 function mount(element, props, server) {
   const W = JSON.parse(props.words), tabs = JSON.parse(props.tabs), rules = JSON.parse(props.rules), root = element.querySelector(".sd-traces"), part = {};
   for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
-  const player = document.querySelector(".sd-player"), { h, shown, visible, fill, sentences, isOver } = player.kit;
+  const player = document.querySelector(".sd-player"), { h, saved, shown, visible, fill, sentences, isOver } = player.kit;
   const base = location.origin + location.pathname;
-  player.linkOf = () => linkOf(player.run(), base, rules); // the end of a race offers it, too
-  let asked = 0, deed = null, about = player.run();
+  player.share = share; // the end of a race offers it, too
+  let asked = 0, deed = null, about = player.run(), arriving = false;
+
+  /* The link to the run; or, where that is too long for one or goes on still, to its settings alone. */
+  async function share() {
+    const run = player.run(), settings = linkOf(run, base, rules), fragment = isOver(run) ? await fragmentOf(player.log()) : "";
+    return { link: settings + (fragment && "#" + fragment), whole: Boolean(fragment) };
+  }
 
   /* -- what is told -- */
 
@@ -50,6 +58,7 @@ function mount(element, props, server) {
     about = player.run();
     asked++;
     tell({});
+    if (carriesRun(location.hash) && !arriving) history.replaceState(history.state, "", location.pathname + location.search); // that was of the other
   }
 
   /* Asks Python; only the last question's answer counts. */
@@ -67,24 +76,18 @@ function mount(element, props, server) {
   }
 
   const has = () => Boolean(player.run()) || (tell({ said: W.no_run, wrong: true }), false);
-  const file = (extension) => "specdec-" + (String(player.run().header.run).replace(/[^\w-]/g, "").slice(0, 40) || "run") + extension;
-
-  function save(text, type, name) {
-    const url = URL.createObjectURL(new Blob([text], { type }));
-    h("a", { href: url, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 10000);
-  }
+  const save = (text, type, extension) => saved(new Blob([text], { type }), player.run(), extension);
 
   /* -- this run -- */
 
   function download() {
     if (!has()) return;
-    save(player.log(), "application/x-ndjson", file(".jsonl"));
+    save(player.log(), "application/x-ndjson", ".jsonl");
     tell({ said: W.saved });
   }
 
   function page() {
-    if (has()) ask("make_page", player.log(), (answer) => answer.page && save(answer.page, "text/html", file(".html")));
+    if (has()) ask("make_page", [player.log(), base], (answer) => answer.page && save(answer.page, "text/html", ".html"));
   }
 
   /* Shown as well as copied: without https a page may not write to the clipboard. */
@@ -100,12 +103,13 @@ function mount(element, props, server) {
     }
   }
 
-  function link() {
+  async function link() {
     if (!has()) return;
     tell({});
+    const { link, whole } = await share();
     part.tabs.hidden = true;
     part.copy.setAttribute("aria-label", W.link_label);
-    offer(linkOf(player.run(), base, rules), W.link_copied, W.link_shown);
+    offer(link, whole ? W.link_copied : W.link_settings_copied, whole ? W.link_shown : W.link_settings_shown);
   }
 
   function embed() {
@@ -119,9 +123,10 @@ function mount(element, props, server) {
     snippet(Object.keys(tabs)[0]);
   }
 
-  function snippet(tab) {
+  async function snippet(tab) {
     for (const button of part.tabs.children) button.setAttribute("aria-pressed", String(button.dataset.tab === tab));
-    const address = tab === "race" ? linkOf(player.run(), base, rules) : base + "?" + new URLSearchParams({ tab });
+    const address = tab === "race" ? (await share()).link : base + "?" + new URLSearchParams({ tab });
+    if (part.tabs.querySelector("[aria-pressed=true]").dataset.tab !== tab) return; // another was chosen meanwhile
     offer(frame(address, "specdec: " + tabs[tab]), W.embed_copied, W.embed_shown);
   }
 
@@ -153,6 +158,22 @@ function mount(element, props, server) {
       player.load(answer.log);
       answer.said = sentences(fill(W.opened, { name }).join(""), answer.said);
     });
+  }
+
+  /* The run that the address brings. The engine checks it as it checks a file. */
+  async function receive() {
+    try {
+      const answer = await server.open_trace(await logIn(location.hash));
+      if (!answer.log) throw new Error(answer.said);
+      arriving = true;
+      player.load(answer.log, true);
+      arriving = false;
+      tell(answer);
+    } catch (error) {
+      const line = document.querySelector("#link-notice .sd-notice"); // above the tabs, where a link is answered
+      line.textContent = W.link.run;
+      line.classList.add("sd-wrong");
+    }
   }
 
   const compare = (text) => has() && ask("compare_traces", [player.log(), text]);
@@ -192,8 +213,11 @@ function mount(element, props, server) {
   part.tabs.onclick = (event) => event.target.dataset.tab && snippet(event.target.dataset.tab);
   part.copy.onfocus = () => part.copy.select();
   player.addEventListener("sd-run", another);
+  const arrive = () => carriesRun(location.hash) && receive();
+  window.addEventListener("hashchange", arrive);
+  arrive();
   for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, drag);
 }
 
-if (typeof module !== "undefined" && module.exports) module.exports = { linkOf, frame };
+if (typeof element === "undefined") module.exports = { linkOf, frame };
 else mount(element, props, server);

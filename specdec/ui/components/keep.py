@@ -18,6 +18,7 @@ KEPT = """() => {
   const prompt = kept("specdec.prompt"), run = kept("specdec.run");
   let left = 0, log = "";
   try { ({ left, log } = JSON.parse(run) || {}); sessionStorage.removeItem("specdec.run"); } catch { }
+  if (location.hash.startsWith("#run=")) log = ""; // the address brings another
   const here = ["reload", "back_forward"].includes((performance.getEntriesByType("navigation")[0] || {}).type);
   return [
     prompt === null ? nothing : prompt,

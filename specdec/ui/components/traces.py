@@ -81,8 +81,13 @@ def audit_trace(text: Any) -> dict[str, Any]:
 
 
 @answering
-def make_page(text: Any) -> dict[str, Any]:
-    return {"page": standalone(recorded(read(text))), "said": strings("traces")["saved_page"]}
+def make_page(sent: Any) -> dict[str, Any]:
+    """Of a run, or of a run and the address of the page that it was made on."""
+    text, home = sent if isinstance(sent, list) and len(sent) == 2 else (sent, "")
+    return {
+        "page": standalone(recorded(read(text)), home if isinstance(home, str) else ""),
+        "said": strings("traces")["saved_page"],
+    }
 
 
 @answering

@@ -220,12 +220,15 @@ def recordings(screen: gr.HTML, line: gr.HTML, pills: gr.Row, names: Sequence[st
 
 
 def show(names: Sequence[str], kind: str, prompt: str, drafter: str) -> list[Any]:
-    """The recording of this kind; where there is none, or its prompt stands there already, the next example."""
+    """The recording of this kind; where there is none, or its prompt stands there already, the next example.
+
+    No other run stays on show under its prompt.
+    """
     examples, words = prompts()[kind], strings("page")["notice"]
     if kind not in session.recorded_names() or prompt == examples[0]:
         chosen = examples[(examples.index(prompt) + 1) % len(examples) if prompt in examples else 0]
         own = with_its_target(kind, kind_of(prompt))
-        return [gr.skip(), tell(words["not_recorded"]), *filled_in(names, {"prompt": chosen} | own)]
+        return ["", tell(words["not_recorded"]), *filled_in(names, {"prompt": chosen} | own)]
     return played(names, kind, drafter)
 
 
@@ -330,7 +333,7 @@ def streamed(
     for news in batches(run(request)):
         if news.kind in ("lines", "whole"):
             log = pack(news.text) if news.kind == "whole" else log + pack(news.text)
-            yield log, gr.skip(), gr.skip(), gr.skip()
+            yield log or gr.skip(), gr.skip(), gr.skip(), gr.skip()  # what is on show stays until there is another run
         else:
             told = tell(news.text, news.kind == "error", stopped.get(news.kind, ""), news.share)
             yield gr.skip(), told, gr.skip(), gr.skip()

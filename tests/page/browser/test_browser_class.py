@@ -144,18 +144,19 @@ def test_votes_become_bars_and_the_answer_shows_on_every_phone(teacher, open_pho
     part(teacher, "stage").press("Home")
     teacher.get_by_role("button", name="Will it keep this token?").click()
     for phone in (right, wrong):
-        phone.get_by_text("Will the target keep").wait_for()
-        assert "p =" not in phone.locator("#class").text_content()
-    right.get_by_role("button", name="No").click()
-    right.get_by_role("button", name="Yes").click()
-    wrong.get_by_role("button", name="No").click()
+        expect(phone.locator("#class [data-part=text]")).to_contain_text(
+            "the target gives it p = 0."
+        )  # before the vote
+    right.get_by_role("button", name="below ¼").click()
+    right.get_by_role("button", name="¾ or more").click()
+    wrong.get_by_role("button", name="below ¼").click()
     bars = teacher.locator(".sd-class .sd-cl-bar b")
-    expect(bars).to_have_text(["1", "1"])
-    expect(right.get_by_role("button", name="Yes")).to_have_attribute("aria-pressed", "true")
+    expect(bars).to_have_text(["1", "0", "0", "1"])
+    expect(right.get_by_role("button", name="¾ or more")).to_have_attribute("aria-pressed", "true")
     teacher.locator(".sd-class").get_by_role("button", name="Reveal").click()
-    expect(right.locator("#class [data-part=why]")).to_contain_text("Right. It stays. The target gives it p =")
+    expect(right.locator("#class [data-part=why]")).to_contain_text("Right. min(1, p/q) = min(1, 0.")
     expect(wrong.locator("#class [data-part=why]")).to_contain_text("Not quite.")
-    expect(wrong.locator("#class .sd-cl-bar b")).to_have_text(["1", "1"])
+    expect(wrong.locator("#class .sd-cl-bar b")).to_have_text(["1", "0", "0", "1"])
     expect(says(wrong)).to_have_text(says(teacher).text_content())
     teacher.get_by_role("button", name="Close the question").click()
     expect(wrong.locator("#class [data-part=question]")).to_be_hidden()

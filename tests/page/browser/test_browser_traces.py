@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import toyrun
-from chrome import expect, part, PATIENCE, pytestmark, state, step, until, wait_for  # noqa: F401
+from chrome import expect, part, PATIENCE, pytestmark, says, state, step, until, wait_for  # noqa: F401
 from test_traces import FACTS, STORY, tampered
 
 from specdec.traces.file import MAX_BYTES, Trace
@@ -150,12 +150,12 @@ def test_a_file_that_is_too_large_is_not_even_sent(open_page, tmp_path):
 
 
 @pytest.mark.long
-def test_a_standalone_page_is_saved_from_the_page(open_page):
+def test_a_standalone_page_is_saved_from_the_page(open_page, address):
     page = open_page(reduced_motion="reduce")
     with page.expect_download() as saved:
         page.locator(".sd-traces button", has_text="Standalone page").click()
     assert saved.value.suggested_filename.endswith(".html")
-    assert Path(saved.value.path()).read_text(encoding="utf-8") == standalone(toyrun.trace())
+    assert Path(saved.value.path()).read_text(encoding="utf-8") == standalone(toyrun.trace(), address)
     until_said(page, "without a network")
 
 
@@ -226,3 +226,26 @@ def test_nothing_opens_over_a_live_run(open_page, monkeypatch):
     page.wait_for_selector("#run:enabled")
     choose(page, "Open a trace", STORY)
     until_said(page, "audit holds")
+
+
+def test_a_link_brings_the_run_and_another_run_leaves_it(open_page, address):
+    sender = open_page()
+    sender.evaluate("(log) => document.querySelector('.sd-player').load(log)", STORY.read_text(encoding="utf-8"))
+    link = sender.evaluate("document.querySelector('.sd-player').share()")
+    assert link["whole"] and "#run=" in link["link"]
+    page = open_page(query=link["link"].removeprefix(address))
+    expect(says(page)).to_contain_text("You were sent this run.")
+    assert page.get_attribute(".sd-player", "data-state") == "done" and page.locator(".sd-finish").is_visible()
+    texts = "() => ['lane0', 'lane1'].map((name) => document.querySelector(`[data-part=${name}]`).textContent)"
+    sender.press("[data-part=stage]", "End")
+    assert page.evaluate(texts) == sender.evaluate(texts)
+    assert "#run=" in page.url
+    page.get_by_role("button", name="Facts").click()
+    page.wait_for_function("() => !location.hash")
+    expect(says(page)).not_to_contain_text("You were sent")
+
+
+def test_a_link_whose_run_is_broken_says_so(open_page):
+    page = open_page(query="?prompt=Hi#run=eJwz")
+    expect(page.locator("#link-notice")).to_contain_text("The run in this link cannot be read")
+    expect(page.locator("#prompt textarea")).to_have_value("Hi")

@@ -68,3 +68,9 @@ test("a server's certificate tells its share of the work, and what it cannot sho
   assert.deepEqual(server.blind({ draws: 100, contexts }), [["b", 300], ["c", Infinity]]);
   assert.deepEqual(server.blind({ draws: 100, contexts: [{ done: 3 }] }), []);
 });
+
+test("a guess is scored, and nothing ticked is no guess", () => {
+  const guess = (ticked, hidden) => ({ ticked, hidden });
+  assert.equal(lossless.scoreOf([guess(true, true), guess(true, false), guess(false, false)]), 2);
+  assert.equal(lossless.scoreOf([guess(false, true), guess(false, false)]), null);
+});

@@ -234,3 +234,24 @@ test("a run says where it ran, and that a GPU was shared", () => {
   assert.equal(placeOf(W, { threads: 2, kernels: "native" }, { cores: 2 }), "2 cores, C++ on 2");
   assert.equal(placeOf(W, {}, {}), "");
 });
+
+test("a button that is pressed twice still goes back to its name", ({ mock }) => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const button = { textContent: "Copy link" };
+  player.answer(button, "Copied");
+  mock.timers.tick(1000);
+  player.answer(button, "Copied");
+  mock.timers.tick(1500);
+  assert.equal(button.textContent, "Copied", "two seconds from the last press");
+  mock.timers.tick(500);
+  assert.equal(button.textContent, "Copy link");
+});
+
+test("a line break ends its line, and the indentation begins the next", () => {
+  for (const [piece, ends] of [["\n    ", ["\n", "    "]], [" :\n\n  x", [" :\n\n", "  x"]], ["\n", ["\n"]], ["    ", ["    "]], ["", [""]]]) assert.deepEqual(player.atBreak(piece), ends);
+});
+
+test("an axis without time has no marks", () => {
+  assert.deepEqual(player.marksOf(0, player.EPS, player.EPS, 5), []);
+  assert.deepEqual(player.marksOf(0, 40, 40, 5).map(({ label }) => label), ["0", "10", "20", "30", "40"]);
+});

@@ -133,4 +133,5 @@ test("numbers that differ are shown so that they differ", () => {
   assert.deepEqual(apart(0.2941, 0.2912), ["0.294", "0.291"]);
   assert.deepEqual(apart(0.5, 0.5), ["0.50", "0.50"]);
   assert.deepEqual([0, 0.31, 0.0043].map(figure), ["0.00", "0.31", "0.0043"]);
+  assert.equal(figure(0.0008), "8e−4", "no hyphen, where a line would break");
 });

@@ -1,0 +1,41 @@
+// A run in a link: what goes in comes out, whatever else comes is refused. RUNS is a folder of runs, OUT one for what came back.
+const test = require("node:test");
+const assert = require("node:assert");
+const fs = require("node:fs");
+const path = require("node:path");
+const share = require(path.join(__dirname, "..", "..", "..", "assets", "page", "traces", "share.js"));
+
+const runs = fs.readdirSync(process.env.RUNS, { recursive: true }).filter((name) => name.endsWith(".jsonl"));
+const read = (name) => fs.readFileSync(path.join(process.env.RUNS, name), "utf8");
+const hashOf = async (text, kind = "deflate") => "#run=" + Buffer.from(await new Response(new Blob([text]).stream().pipeThrough(new CompressionStream(kind))).arrayBuffer()).toString("base64url");
+
+test("every run of the page fits into a link and comes out with its texts and verdicts", async () => {
+  assert.ok(runs.length > 3);
+  for (const name of runs) {
+    const fragment = await share.fragmentOf(read(name));
+    assert.ok(fragment.startsWith("run=") && fragment.length <= share.LONGEST && /^[\w=-]+$/.test(fragment), `${name}: ${fragment.length}`);
+    const back = await share.logIn("#" + fragment);
+    assert.ok(share.isSame(read(name), back), name);
+    fs.writeFileSync(path.join(process.env.OUT, name.replace(/[\\/]/g, ".")), back);
+  }
+});
+
+test("a number that decides keeps its digits", () => {
+  const position = { token: 1, piece: "a", status: "rejected", p: 0.30001, q: 1, u: 0.300015 };
+  const log = [{ event: "header" }, { event: "verified", lane: "x", positions: [position], start: 0, end: 1 }].map((one) => JSON.stringify(one)).join("\n");
+  const [, verified] = share.unpack(share.pack(log)).trim().split("\n").map((line) => JSON.parse(line)), { p, q, u } = verified.positions[0];
+  assert.equal(u * q < p, position.u * position.q < position.p);
+});
+
+test("a run that is too long has no link", async () => {
+  const noise = Array.from({ length: 9000 }, (_, i) => String.fromCodePoint(0x4e00 + ((i * 7919) % 20000))).join("");
+  assert.equal(await share.fragmentOf(JSON.stringify({ event: "header", prompt: noise }) + "\n"), "");
+});
+
+test("what a stranger puts there is bounded and refused", async () => {
+  const bomb = await hashOf("[" + "0,".repeat(share.INFLATED) + "0]");
+  assert.ok(bomb.length < share.LONGEST, "else it would be refused for its length");
+  const whole = "#" + (await share.fragmentOf(read(runs[0])));
+  const wrong = ["", "#", "#run=", "#run=%%%", "#run=" + "A".repeat(share.LONGEST), "#other=1", bomb, whole.slice(0, -40), whole.slice(0, 60) + "AAAA" + whole.slice(64), await hashOf("{}"), await hashOf("[1"), await hashOf("[null]"), await hashOf('[["v","x"]]'), await hashOf("[]", "gzip")];
+  for (const hash of wrong) await assert.rejects(share.logIn(hash), hash.slice(0, 40));
+});

@@ -1,0 +1,51 @@
+"""What others show of a link to the page: its title, its sentence and its picture, in the language of the page."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import httpx
+import pytest
+from PIL import Image
+
+from specdec.ui.first import introduced, PICTURE
+from specdec.ui.language import PATHS
+from specdec.ui.text import LANGUAGES, speaking, strings
+
+META = re.compile(r'<meta (?:name|property)="([^"]+)" content="([^"]*)"')
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_page_introduces_itself_and_not_gradio(address, language):
+    page = httpx.get(address.rstrip("/") + PATHS[language], headers={"Accept-Language": language}).text
+    head = page.partition("</head>")[0]
+    with speaking(language):
+        words = strings("page")
+    tags = META.findall(head)
+    told = {name: html.unescape(content) for name, content in tags}
+    assert re.findall("<title>(.*?)</title>", head) == [words["title"]] == [told["og:title"]]
+    assert told["description"] == told["og:description"] == f"{words['headline']} {words['lead']}"
+    assert told["twitter:card"] == "summary_large_image" and told["og:image:alt"] == words["preview"]
+    names = [name for name, _ in tags]
+    assert len(names) == len(set(names)) and not any("gradio" in content.lower() for _, content in tags)
+    picture = httpx.get(told["og:image"])
+    assert told["og:image"].startswith(address) and picture.headers["content-type"] == "image/png"
+    assert picture.content == PICTURE.read_bytes()
+
+
+def test_the_picture_is_as_large_as_it_says_and_light():
+    with Image.open(PICTURE) as picture:
+        assert picture.size == (1200, 630)
+    assert PICTURE.stat().st_size <= 200_000
+
+
+@pytest.mark.parametrize("root", ['"root":"javascript:x"', '"root":"https://a.b\\"><script>"', ""])
+def test_no_address_becomes_markup(root):
+    page = introduced(f"<head><script>{root}</script></head>".encode(), "en").decode()
+    assert 'content="/preview.png"' in page and page.count("<script") == root.count("<script") + 1
+
+
+def test_the_picture_has_the_address_that_a_proxy_names():
+    page = introduced(b'<head><script>{"root":"https://a.b/app"}</script></head>', "en").decode()
+    assert 'content="https://a.b/app/preview.png"' in page
