@@ -146,7 +146,7 @@ class Transcript:
                 ends = token in self._ends
                 readable += "" if ends else self._stream.push(token)
                 if self._guide:
-                    self._guide.take(token)
+                    self._guide.advance(token)
                     ends = ends or self._guide.done
                 if self._stream.stopped or ends or self.wanted == 0:
                     self.reason = "stop" if self._stream.stopped else "end" if ends else self._at_limit
@@ -232,7 +232,7 @@ def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwat
             logits = target.forward(block, cache, proposal.parents, len(proposal) + 1)
             check_logits(logits)
             verified = watch.now()
-            rows = probabilities(task.guide.judging(logits, proposal) if task.guide else logits, params)
+            rows = probabilities(task.guide.mask_target(logits, proposal) if task.guide else logits, params)
             verdict = task.rule.verify(proposal, rows, chooser)
             cache.keep(len(tokens), verdict.path)
         transcript.spend("verify", verified - start)

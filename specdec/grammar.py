@@ -1,154 +1,338 @@
 """Decoding under a grammar: at each place only tokens that some text of the grammar goes on with (guided decoding).
 
-The law to be met is plain decoding's under the same grammar: the target's row at each place without the tokens that the
-grammar forbids there, normalised. Speculative decoding meets it if that very law is judged: the mask is laid on p, at
-each place by the state of that place's own prefix, *before* the ratio and the residual; and q is the law that a draft
-was drawn from. So a drafter that draws from its masked law reports the masked one. One that is not masked and says so
-is as lossless: what the grammar forbids has p = 0 and is rejected, which only costs time.
+A grammar is a regular expression that the whole new text has to match, or a JSON schema, which begins with a brace.
+`llguidance` reads both, and says which tokens may come.
+
+The distribution to be met is plain decoding's under the same grammar: the target's row at each place without the tokens
+that the grammar forbids there, normalised. Speculative decoding meets it if that very distribution is judged: the mask
+is laid on p, at each place by the state of that place's own prefix, *before* the ratio and the residual; and q is the
+distribution that a draft was drawn from. So a drafter that draws from its masked one reports the masked one. One that
+is not masked and says so is as lossless: what the grammar forbids has p = 0 and is rejected, which only costs time.
 
 The mask comes before temperature, top-k and top-p, so that these choose among what is allowed.
 """
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TYPE_CHECKING
 
-import torch
-from torch import Tensor
+from .types import is_schema, Proposal, Said
 
-from .expression import Automaton, compiled, DEAD, START
-from .types import Proposal, Said
+if TYPE_CHECKING:  # the page audits texts, and loads neither
+    from llguidance import LLMatcher, LLTokenizer
+    from torch import Tensor
+
+LIMITS = {
+    "initial_lexer_fuel": 1_000_000,  # 20 ms of building
+    "step_lexer_fuel": 200_000,  # 14 ms of a mask
+    "step_max_items": 50_000,  # 3 ms of a mask
+    "max_items_in_row": 2_000,
+    "max_lexer_states": 50_000,  # of 1 to 2 kB each
+    "max_grammar_size": 100_000,
+    "precompute_large_lexemes": False,
+    "verbose_errors": False,
+}
+OPTIONS = '%llguidance {"no_forcing": true}'  # a forced text may be cut into any tokens, as the model likes
+WRITTEN = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}  # as `json.dumps` writes
+TEXT_BYTES = {*range(0x80), *range(0x80, 0xC0), *range(0xC2, 0xF5)}  # that UTF-8 uses
+CPU_SECONDS, PATIENCE = 1, 30  # of a child that tries a grammar: its own seconds, and those on the clock
+MAX_MASKS = 2**24  # bytes of masks that a grammar keeps
+FEW_TOKENS, MAX_LOOKAHEAD = 1_000, 1_000
+CHILD = f"""import sys
+sys.path[:] = [{str(Path(__file__).parents[1])!r}, *filter(None, sys.path)]  # not the folder that it is started in
+from specdec.grammar import answer
+answer()
+"""
+_turn = threading.Lock()  # of the children, each of which may take much memory
+
+
+class Words:
+    """The bytes of a tokenizer's tokens as llguidance reads them: a second for 256,000, so once for a tokenizer."""
+
+    def __init__(self, token_bytes: Callable[[int], bytes], vocabulary: int) -> None:
+        spelled = [token_bytes(token) for token in range(vocabulary)]
+        self.count = vocabulary
+        self.complete = {data[0] for data in spelled if len(data) == 1} >= TEXT_BYTES
+        # No text holds a byte 255, which marks control tokens there. One more token stands for the end of the text.
+        self.tokenizer = tokenizer([b"" if 255 in data else data for data in spelled])
 
 
 class Grammar:
-    """An expression's automaton, stepped by tokens: a state machine over token ids.
+    """Which tokens may come after which. Compiled once, for all lanes of a run.
 
     Tokens without bytes are forbidden, but for those that end the text: they are allowed where the text may end.
-    Every state that can be reached has a way to the end *in tokens*, so no text runs into a place where nothing is
-    allowed.
+
+    Where every byte is a token by itself, every text that is allowed can be completed. Other vocabularies, toys say,
+    know dead ends: bytes that would complete the text, but no tokens. Up to `FEW_TOKENS` tokens, these are looked for
+    and forbidden; a larger vocabulary that runs into one fails there.
     """
 
-    start = START
-
-    def __init__(self, automaton: Automaton, spelled: Sequence[bytes], end_tokens: Collection[int] = ()) -> None:
-        """`spelled` has the bytes of every token. ValueError where these tokens spell no text of the grammar."""
-        self._accepting, self._ends = automaton.accepting, torch.tensor(sorted(end_tokens), dtype=torch.long)
-        self._over = len(automaton.table)  # the state after an end token
-        self._table = torch.tensor([*automaton.table, [DEAD] * 256])  # [states, 256]
-        # Tokens from the longest to the shortest, column by column: a state's row is found in a few steps.
-        order = sorted((token for token, data in enumerate(spelled) if data), key=lambda token: -len(spelled[token]))
-        self._order, self._vocabulary = torch.tensor(order, dtype=torch.long), len(spelled)
-        deepest = len(spelled[order[0]]) if order else 0
-        columns = [[spelled[token][i] for token in order if len(spelled[token]) > i] for i in range(deepest)]
-        self._columns = [torch.tensor(column) for column in columns]
-        self._rows: dict[int, Tensor] = {}
-        self._done: dict[int, bool] = {}
-        self._alive: set[int] | None = None  # None: all of them
-        alone = {data[0] for data in spelled if len(data) == 1}
-        if not {byte for row in automaton.table for byte, after in enumerate(row) if after} <= alone:
-            self._alive = self._with_an_end()
-        if self._alive is not None and START not in self._alive:
-            raise ValueError(Said("the model's tokens spell no text of the grammar"))
+    def __init__(self, grammar: str, words: Words, end_tokens: Collection[int] = ()) -> None:
+        """ValueError, in one sentence, for what cannot be read or matches no text, or no text of these tokens."""
+        self.words, self.ends = words, sorted(end_tokens)
+        self.masks: dict[tuple[int, ...], Tensor | None] = {}
+        self._root = compiled(grammar, words.tokenizer)
+        self._searches = not words.complete and words.count <= FEW_TOKENS
+        if self._searches and not self._ends_after(self._root):
+            raise ValueError(Said("The model's tokens spell no text of the grammar."))
 
     @classmethod
     def of(
-        cls, expression: str, token_bytes: Callable[[int], bytes], vocabulary: int, end_tokens: Collection[int] = ()
+        cls, grammar: str, token_bytes: Callable[[int], bytes], vocabulary: int, end_tokens: Collection[int] = ()
     ) -> Grammar:
-        """From a regular expression (`expression.py`). ValueError, in one sentence, where it cannot be used."""
-        return cls(compiled(expression), [token_bytes(token) for token in range(vocabulary)], end_tokens)
+        """For a vocabulary that is used once."""
+        return cls(grammar, Words(token_bytes, vocabulary), end_tokens)
 
-    def allowed(self, state: int) -> Tensor:
-        """Which tokens may come next; none where the text is over.  # [V], bool"""
-        return self._row(state) != DEAD
+    def start(self) -> LLMatcher:
+        return self._root.deep_copy()
 
-    def next(self, state: int, token: int) -> int:
-        """The state after `token`; DEAD where it is forbidden."""
-        return int(self._row(state)[token])
+    def mask(self, matcher: LLMatcher) -> Tensor | None:
+        """Which tokens may come next; None where nothing but an end may.  # [V], bool"""
+        allowed, may_end = self._allowed(matcher)
+        if self._searches:
+            for token in allowed.nonzero().flatten().tolist():
+                after = matcher.deep_copy()
+                allowed[token] = after.consume_token(token) and self._ends_after(after)
+        if may_end and not allowed.any():
+            return None
+        allowed[self.ends] = may_end
+        return allowed
 
-    def is_done(self, state: int) -> bool:
-        """Nothing may follow but an end token: the text is complete."""
-        if state not in self._done:
-            row = self._row(state)
-            self._done[state] = not bool(((row != DEAD) & (row != self._over)).any())
-        return self._done[state]
+    def _allowed(self, matcher: LLMatcher) -> tuple[Tensor, bool]:
+        """Which tokens some text goes on with, in bytes; and whether it may end.  # [V], bool"""
+        import numpy
+        import torch
 
-    def _row(self, state: int) -> Tensor:
-        """The state after each token.  # [V]"""
-        if state not in self._rows:
-            self._rows[state] = self._computed(state)
-        return self._rows[state]
+        bias = torch.from_numpy(numpy.frombuffer(matcher.compute_logit_bias(), numpy.uint8) != 0)
+        allowed, may_end = bias[: self.words.count], bool(bias[self.words.count])
+        if matcher.is_error():
+            if not is_dead_end(matcher):
+                raise ValueError(Said("The grammar is too large: its next tokens cannot be found in time."))
+            allowed, may_end = torch.zeros_like(allowed), False
+        allowed[self.ends] = False
+        return allowed, may_end
 
-    def _computed(self, state: int) -> Tensor:
-        after = torch.full((len(self._order),), state)
-        for column in self._columns:
-            after[: len(column)] = self._table[after[: len(column)], column]
-        row = torch.full((self._vocabulary,), DEAD, dtype=torch.int16)
-        row[self._order] = after.short()
-        if self._alive is not None:
-            row[torch.isin(row, torch.tensor(sorted(self._alive), dtype=row.dtype), invert=True)] = DEAD
-        if state in self._accepting:
-            row[self._ends] = self._over
-        return row
+    def _ends_after(self, matcher: LLMatcher) -> bool:
+        """Whether tokens are found that lead to an end: first by going deep, then by going wide."""
+        for side in (-1, 0):
+            waiting = [matcher.deep_copy()]
+            for _ in range(MAX_LOOKAHEAD):
+                if not waiting:
+                    return False
+                here = waiting.pop(side)
+                allowed, may_end = self._allowed(here)
+                if may_end:
+                    return True
+                for token in allowed.nonzero().flatten().tolist():
+                    after = here.deep_copy()
+                    if after.consume_token(token):
+                        waiting.append(after)
+        return False
 
-    def _with_an_end(self) -> set[int]:
-        """The states from which tokens lead to an end, where not every byte is a token by itself."""
-        after = {state: {*self._computed(state).tolist()} for state in range(START, self._over)}
-        alive, before = {*self._accepting}, -1
-        while len(alive) > before:
-            before = len(alive)
-            alive |= {state for state, ways in after.items() if ways & alive}
-        return alive
+    def keep(self, tokens: tuple[int, ...], mask: Tensor | None) -> None:
+        """The oldest masks make room."""
+        while len(self.masks) >= max(64, MAX_MASKS // self.words.count):
+            del self.masks[next(iter(self.masks))]
+        self.masks[tokens] = mask
 
 
 class Guide:
     """Where the text of one run stands in its grammar. The loop and its drafter share it; only what is kept moves it.
 
-    A draft's states are found anew from the text's, so a rejection leaves nothing to roll back.
+    A draft's masks are found from the text's place, and the way back is gone at once: a rejection leaves nothing.
     """
 
-    def __init__(self, grammar: Grammar) -> None:
-        self.grammar, self.state = grammar, grammar.start
+    def __init__(self, grammar: Grammar, tokens: Sequence[int] = ()) -> None:
+        self.grammar = grammar
+        self.tokens: tuple[int, ...] = ()
+        self._matcher, self._read, self._left = grammar.start(), 0, False
+        for token in tokens:
+            self.advance(token)
 
     @property
     def done(self) -> bool:
-        return self.grammar.is_done(self.state)
+        """Nothing may follow but an end token: the text is complete."""
+        return self.allowed() is None
 
-    def take(self, token: int) -> None:
+    def advance(self, token: int) -> None:
         """A token joined the text."""
-        self.state = self.grammar.next(self.state, token)
+        self._left = not self._goes_on((), token)
+        self.tokens = (*self.tokens, token)
 
-    def drafting(self, logits: Tensor, drafted: Sequence[int]) -> Tensor | None:
+    def allowed(self, drafted: tuple[int, ...] = ()) -> Tensor | None:
+        """Which tokens may come after the text and `drafted`; None after an end or a forbidden token.  # [V], bool"""
+        tokens = self.tokens + drafted
+        if tokens not in self.grammar.masks:
+            self.grammar.keep(tokens, self._mask(drafted))
+        return self.grammar.masks[tokens]
+
+    def mask_draft(self, logits: Tensor, drafted: Sequence[int]) -> Tensor | None:
         """A drafter's logits after the text and `drafted`, -inf where forbidden; None where nothing is left.
 
         # [1, V]
         """
-        state = self.state
-        for token in drafted:
-            state = self.grammar.next(state, token)
-        if self.grammar.is_done(state):
+        allowed = self.allowed(tuple(drafted))
+        if allowed is None:
             return None
-        masked = self._masked(logits, state)
-        return masked if is_a_law(masked) else None
+        masked = logits.masked_fill(~allowed.to(logits.device), float("-inf"))
+        return masked if has_choices(masked) else None
 
-    def judging(self, logits: Tensor, proposal: Proposal) -> Tensor:
+    def mask_target(self, logits: Tensor, proposal: Proposal) -> Tensor:
         """The target's logits after the text and after each node of a draft, each masked by its own prefix.
 
         A row that no text reaches, after a forbidden token or the end, stays as it is.  # [n + 1, V]
         """
-        states = [self.state]
+        paths: list[tuple[int, ...]] = [()]
         for token, parent in zip(proposal.tokens, proposal.parents, strict=True):
-            states.append(self.grammar.next(states[parent + 1], token))
-        rows = torch.stack([self._masked(row, state) for row, state in zip(logits, states, strict=True)])
-        if not is_a_law(rows):
+            paths.append((*paths[parent + 1], token))
+        rows = logits.clone()
+        for row, path in zip(rows, paths, strict=True):
+            if (allowed := self.allowed(path)) is not None:
+                row.masked_fill_(~allowed.to(row.device), float("-inf"))
+        if not has_choices(rows):
             raise ValueError("the model gives no probability to anything that the grammar allows")
         return rows
 
-    def _masked(self, logits: Tensor, state: int) -> Tensor:
-        if self.grammar.is_done(state):
-            return logits
-        return logits.masked_fill(~self.grammar.allowed(state).to(logits.device), float("-inf"))
+    def _goes_on(self, drafted: tuple[int, ...], token: int) -> bool:
+        """Whether `token` may come after the text and `drafted`, and leaves the text open."""
+        before = self.allowed(drafted)
+        return before is not None and token not in self.grammar.ends and bool(before[token])
+
+    def _mask(self, drafted: tuple[int, ...]) -> Tensor | None:
+        if self._left or (drafted and not self._goes_on(drafted[:-1], drafted[-1])):
+            return None
+        self._matcher.consume_tokens([*self.tokens[self._read :], *drafted])
+        self._read = len(self.tokens)
+        mask = self.grammar.mask(self._matcher)
+        if drafted and not self._matcher.rollback(len(drafted)):  # after a dead end there is no way back
+            self._matcher, self._read = self.grammar.start(), 0
+        return mask
 
 
-def is_a_law(logits: Tensor) -> bool:
+def has_choices(logits: Tensor) -> bool:
     """Every row has a token that is not excluded.  # [n, V]"""
     return float(logits.amax(-1).min()) > float("-inf")
+
+
+# ---- reading ----
+
+
+def tokenizer(spelled: Sequence[bytes]) -> LLTokenizer:
+    """Of these tokens, and one more for the end."""
+    from llguidance import LLTokenizer, TokenizerWrapper
+
+    class Spelled:
+        tokens = (*spelled, b"")
+        eos_token_id, bos_token_id = len(spelled), None
+
+        def __call__(self, text: object) -> list[int]:
+            return []  # only forced tokens would need it
+
+    return LLTokenizer(TokenizerWrapper(Spelled()))
+
+
+def compiled(grammar: str, words: LLTokenizer) -> LLMatcher:
+    """ValueError, in one sentence, for what cannot be read, matches no text, or is too large."""
+    from llguidance import LLMatcher, LLParserLimits
+
+    matcher = LLMatcher(words, lark(grammar), log_level=0, limits=LLParserLimits(**LIMITS))  # type: ignore[arg-type]
+    if matcher.is_error():
+        raise ValueError(refusal(grammar, matcher.get_error()))
+    first = matcher.deep_copy()
+    first.compute_bitmask()
+    if is_dead_end(first):
+        raise ValueError(Said("The grammar matches no text."))
+    if first.is_error():
+        raise ValueError(Said("The grammar is too large: its next tokens cannot be found in time."))
+    return matcher
+
+
+def lark(grammar: str) -> str:
+    """As llguidance's own kind of grammar."""
+    from llguidance import regex_to_lark
+
+    if is_schema(grammar):
+        return f"{OPTIONS}\nstart: %json {json.dumps(json.loads(grammar) | {'x-guidance': WRITTEN})}"
+    return f"{OPTIONS}\nstart: /{regex_to_lark(grammar, 'dws')}/" if grammar else f'{OPTIONS}\nstart: ""'
+
+
+def is_dead_end(matcher: LLMatcher) -> bool:
+    return matcher.get_error().startswith("NoExtension")
+
+
+def refusal(grammar: str, error: str) -> Said:
+    """What llguidance says is wrong, on one line and without its copy of the grammar."""
+    found = re.search(r"error: (.+)", error) or re.search(r"(?:JSON schema|\(in regex\)): (.+)", error)
+    why = "".join(filter(str.isprintable, found[1] if found else error.partition("\n")[0]))[:200].rstrip(".")
+    if is_schema(grammar):
+        return Said("The schema cannot be used: {why}.", why=why)
+    return Said("The grammar cannot be read: {why}.", why=why)
+
+
+# ---- trying, in a process of its own ----
+
+
+def check(grammar: str) -> None:
+    """Compile it where it can do no harm: some schemas take llguidance minutes, and gigabytes, before it gives up.
+
+    ValueError, in one sentence, for a grammar that cannot be used.
+    """
+    tried(grammar)
+
+
+def fits(grammar: str, text: str, complete: bool) -> bool:
+    """Whether the text is one of the grammar or, if it is not `complete`, begins one. ValueError as `check` has it."""
+    return bool(tried(grammar, text, complete))
+
+
+def tried(grammar: str, text: str = "", complete: bool = False) -> bool:
+    told, refused = _tried(grammar, text, complete)
+    if refused:
+        raise ValueError(Said(refused[0], **refused[1]))
+    return told
+
+
+@lru_cache(64)
+def _tried(grammar: str, text: str, complete: bool) -> tuple[bool, Any]:
+    try:
+        with _turn:
+            child = subprocess.run(
+                [sys.executable, "-c", CHILD], input=json.dumps([grammar, text, complete]), capture_output=True,
+                text=True, timeout=PATIENCE, check=True,
+            )  # fmt: skip
+        told, refused = json.loads(child.stdout.splitlines()[-1])
+    except (subprocess.SubprocessError, ValueError, IndexError):
+        return False, ("The grammar is too large: reading it takes too long.", {})
+    return told, refused
+
+
+def answer() -> None:
+    """The child's work: one grammar and one text from its input."""
+    grammar, text, complete = json.load(sys.stdin)
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + CPU_SECONDS,) * 2)
+    except ImportError:  # Windows has the clock alone
+        pass
+    try:
+        print(json.dumps([is_fitting(grammar, text, complete), None]))
+    except ValueError as error:
+        said = error.args[0]
+        print(json.dumps([False, [said.template, said.values]]))
+
+
+def is_fitting(grammar: str, text: str, complete: bool) -> bool:
+    matcher = compiled(grammar, tokenizer([bytes([byte]) for byte in range(255)]))
+    data = list(text.encode())
+    return matcher.try_consume_tokens(data) == len(data) and (not complete or matcher.is_accepting())

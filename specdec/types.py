@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
 Status = Literal["accepted", "rejected", "discarded"]
 Kind = Literal["resampled", "bonus"]
 
-MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH, MAX_GRAMMAR = 4096, 4, 64, 2_000
+MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH, MAX_GRAMMAR = 4096, 4, 64, 20_000
+MAX_DEPTH = 50  # of a JSON schema
+MAX_WHOLE = 2**53  # of one, too
 MIN_SEED, MAX_SEED = -(2**63), 2**64 - 1  # what torch's generators take, and what a trace can hold
 TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
 
@@ -44,7 +48,8 @@ class SamplingParams:
 
     `top_k` 0 and `top_p` 1 switch those filters off. `stop` strings end the text where they begin.
     `ignore_end` keeps going after the end token, for measurements of equal length. `grammar` is a regular expression
-    (`expression.py`) that the new text has to match, or to begin where `max_tokens` or a stop string cut it.
+    that the new text has to match, or a JSON schema that it has to be a value of (`grammar.py`); a text that
+    `max_tokens` or a stop string cut begins one.
     """
 
     temperature: float = 0.0
@@ -69,8 +74,57 @@ class SamplingParams:
             raise ValueError("seed must lie between -2^63 and 2^64 - 1")
         if len(self.stop) > MAX_STOPS or not all(0 < len(s) <= MAX_STOP_LENGTH for s in self.stop):
             raise ValueError(f"at most {MAX_STOPS} stop strings of 1 to {MAX_STOP_LENGTH} characters")
-        if self.grammar is not None and (len(self.grammar) > MAX_GRAMMAR or has_half_characters(self.grammar)):
-            raise ValueError(f"grammar must be a regular expression of at most {MAX_GRAMMAR} characters")
+        if self.grammar is not None:
+            check_grammar(self.grammar)
+
+
+def is_schema(grammar: str) -> bool:
+    """Whether it is a JSON schema; an expression never begins with a brace."""
+    return grammar.lstrip().startswith("{")
+
+
+def check_grammar(grammar: str) -> None:
+    """What can be said at once; whether it can be used is known once it is compiled (`grammar.py`).
+
+    ValueError, in one sentence.
+    """
+    if len(grammar) > MAX_GRAMMAR:
+        raise ValueError(Said("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
+    if has_half_characters(grammar):
+        raise ValueError(Said("The grammar holds half of a character (a lone surrogate)."))
+    if is_schema(grammar):
+        check_schema(grammar)
+    elif (len(grammar) - len(grammar.rstrip("\\"))) % 2:
+        raise ValueError(Said("The grammar ends with a backslash that stands before nothing."))
+
+
+def check_schema(schema: str) -> None:
+    """ValueError, in one sentence, for what is no object in JSON, or too deep, or holds what JSON cannot say."""
+    try:
+        told = json.loads(schema, parse_constant=float)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise ValueError(Said("The schema is no JSON object."))
+    level: list[Any] = [told]
+    for _ in range(MAX_DEPTH):
+        if any(isinstance(one, str) and has_half_characters(one) for one in level):
+            raise ValueError(Said("The schema holds half of a character (a lone surrogate)."))
+        if any(isinstance(one, int | float) and not is_exact(one) for one in level):
+            raise ValueError(Said("The schema holds a number that is too large to be written."))
+        level = [inner for one in level for inner in inside(one)]
+    if level:
+        raise ValueError(Said("The schema is more than {limit} levels deep.", limit=MAX_DEPTH))
+
+
+def is_exact(number: float) -> bool:
+    """Every reader of JSON sees the same number."""
+    return abs(number) <= MAX_WHOLE if isinstance(number, int) else math.isfinite(number)
+
+
+def inside(one: Any) -> Sequence[Any]:
+    """A list's items, and an object's names and values."""
+    return one if isinstance(one, list) else [*one, *one.values()] if isinstance(one, dict) else ()
 
 
 def is_chain(parents: Sequence[int]) -> bool:

@@ -15,9 +15,7 @@ ALLOWED = {
     "paths": set(),
     "exposure": set(),
     "sampling": {"types"},
-    "expression": {"types"},
-    "json_schema": {"types"},
-    "grammar": {"types", "expression"},
+    "grammar": {"types"},
     "verify": {"types", "sampling"},
     "rules": {"types", "sampling", "verify"},
     "events": {"types"},
@@ -45,7 +43,7 @@ ALLOWED = {
     },
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "learning", "lanes"}
     - {"text"},
-    "traces": {"types", "expression", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
+    "traces": {"types", "grammar", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
     "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "servers"},
     "export": {"models", "families", "export", "cli"},
     "serve": {"export", "cli"},
@@ -83,8 +81,6 @@ PAGE = {
     "traces",
     "figures",
     "types",
-    "expression",
-    "json_schema",
     "ui",
 }
 WATCHING = {"watch.py", "examine.py", "engine.py"}  # what of the page knows servers of others

@@ -1,4 +1,4 @@
-"""Decoding under a grammar: the expression, the state machine over tokens, and the law of the text."""
+"""Decoding under a grammar: the expression, the masks over tokens, and the distribution of the text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -16,14 +17,16 @@ from toywords import Chunks
 from specdec.drafters import NoDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Failed, Finished, Verified
-from specdec.expression import compiled, DEAD, MAX_STATES
-from specdec.grammar import Grammar, Guide
+from specdec.grammar import check, compiled, fits, Grammar, Guide, tokenizer
 from specdec.proof.enumeration import output_law, paths, TooManyPaths, total_variation
 from specdec.proof.grammar_mistakes import GRAMMAR_MISTAKES
 from specdec.proof.toys import Case, largest_error, run_loop, TableModel
 from specdec.rules import RULES
 from specdec.sampling import Chooser
-from specdec.types import SamplingParams
+from specdec.types import check_grammar, MAX_GRAMMAR, Proposal, SamplingParams
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
 
 EXACT = 1e-12
 
@@ -35,70 +38,130 @@ EXPRESSIONS = (
     ".", "a.c", ".*b", "\\d+", "\\D", "[\\d\\s]+", "\\w+\\W", "\\S\\s", "\\n|\\t", "\\x61\\u00e9", "\\.\\*", "é|ß",
     "[é-ü]b",
     "[^é]", "[a-ÿ]{2}", "[α-ω]+", "[一-龥]", "[^\\u0000-\\uffff]", "(a|é|中|😀)+", "[ -\\uffff]", "\\{\\}",
-    "(?:a|b)c", "-?(0|[1-9][0-9]*)", "a(b(c|d)?)?", "[^\\x00-\\x7f]",
+    "(?:a|b)c", "-?(0|[1-9][0-9]*)", "a(b(c|d)?)?", "[^\\x00-\\x7f]", "^ab*$", "a*?b", "(?P<n>a|b)c", "(?i)ab",
+    "a/b|//", "a\nb", "(a?){9}", "(a|b)*a(a|b){3}", "a\\$b", "\\\\",
 )  # fmt: skip
 LETTERS = "abcdx019 -]{}.*\n\té\u00e8üß中😀αω\uffff\u0800\ud7ff\ue000\U0010ffff_"
+
+
+SHORT = ["".join(letters) for n in range(5) for letters in itertools.product("abc", repeat=n)]
+BYTES = tokenizer([bytes([byte]) for byte in range(255)])
 
 
 def texts(expression: str, count: int) -> list[str]:
     rng = random.Random(expression)
     likely = [c for c in expression if c in LETTERS] or ["a"]
-    short = ["", *LETTERS, *("".join(pair) for pair in itertools.product("abc", repeat=2))]
-    return short + [
+    return [*LETTERS, *SHORT, "a/b", "a\\b", "AB", "a$b"] + [
         "".join(rng.choice(likely if rng.random() < 0.7 else LETTERS) for _ in range(rng.randint(1, 6)))
         for _ in range(count)
     ]
 
 
+def is_matched(matcher: LLMatcher, text: str) -> bool:
+    """As it was, after."""
+    data = list(text.encode())
+    count = matcher.try_consume_tokens(data)
+    matched = count == len(data) and matcher.is_accepting()
+    assert matcher.rollback(count) and not matcher.is_error()
+    return matched
+
+
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_an_expression_matches_what_python_matches(expression: str) -> None:
-    automaton, reference = compiled(expression), re.compile(expression, re.ASCII)
+    matcher, reference = compiled(expression, BYTES), re.compile(expression, re.ASCII)
     for text in texts(expression, 150):
-        state = automaton.after(text.encode())
-        assert (state in automaton.accepting) == bool(reference.fullmatch(text)), text
+        assert is_matched(matcher, text) == bool(reference.fullmatch(text)), text
 
 
-def test_a_state_is_alive_while_some_text_goes_on_from_it() -> None:
-    automaton = compiled("ab(c[^\\x00-\U0010ffff]|d)")
-    assert automaton.after(b"ab") != DEAD
-    assert automaton.after(b"abc") == DEAD  # nothing matches the class after c
-    assert automaton.after(b"ab") not in automaton.accepting and automaton.after(b"abd") in automaton.accepting
+def drawn_expression(rng: random.Random, depth: int = 4) -> str:
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice(["a", "b", "c", "[ab]", "[^a]", ".", "\\w", "(|a)"])
+    one, other = drawn_expression(rng, depth - 1), drawn_expression(rng, depth - 1)
+    repeat = rng.choice(["*", "+", "?", "{2}", "{1,}", "{0,2}", "{1,3}"])
+    return rng.choice([one + other, f"({one}|{other})", f"({one}){repeat}", f"(?:{one}){repeat}{other}"])
+
+
+def test_drawn_expressions_match_what_python_matches() -> None:
+    rng, matched = random.Random(3), 0
+    for _ in range(200):
+        matcher, reference = compiled(expression := drawn_expression(rng), BYTES), None
+        reference = re.compile(expression, re.ASCII)
+        for text in SHORT:
+            matched += (fitting := bool(reference.fullmatch(text)))
+            assert is_matched(matcher, text) == fitting, (expression, text)
+    assert 2_000 < matched < 18_000
+
+
+def test_only_what_some_text_goes_on_from_is_allowed() -> None:
+    guide = Guide(Grammar.of("ab(c[^\\x00-\U0010ffff]|d)", lambda byte: bytes([byte]), 256), b"ab")
+    assert allowed(guide) == [ord("d")]  # nothing matches the class after c
+    guide.advance(ord("d"))
+    assert guide.done
 
 
 @pytest.mark.parametrize(
     ("expression", "said"),
     [
-        ("(a", "a bracket is not closed"), ("a)", "no bracket for it to close"), ("[a", "a bracket is not closed"),
-        ("*a", "nothing to repeat"), ("a|+", "nothing to repeat"), ("a**", "a repeat is not repeated"),
-        ("a*?", "a repeat is not repeated"), ("a{2", "a repeat is"), ("a{3,2}", "a repeat is"),
-        ("a{,2}", "a repeat is"), ("a{9999}", "a repeat is"), ("^a", "no anchors"),
-        ("a$", "no anchors"), ("(?=a)", "nothing looks around"),
-        ("(?P<n>a)", "nothing looks around"), ("\\1", "no such escape"), ("\\b", "no such escape"),
-        ("a\\", "before nothing"), ("\\xg0", "two or four digits"), ("\\u12", "two or four digits"),
-        ("[c-a]", "no range"), ("[\\d-z]", "no range"),
-        ("[^\\x00-\U0010ffff]", "matches no text"), ("(" * 60 + ")" * 60, "too deep"),
-        ("(a{999}){999}", "repeats too much"), ("(a|b)*a(a|b){12}", f"more than {MAX_STATES} states"),
-        ("(a?){999}", "repeats too much"), ("[a\ud800]", "half of a character"),
-        ("a" * 2001, "more than 2000 characters"),
+        ("(a", "unclosed group"), ("a)", "unopened group"), ("[a", "unclosed character class"),
+        ("*a", "missing expression"), ("a|+", "missing expression"), ("a{2", "unclosed counted repetition"),
+        ("a{3,2}", "invalid repetition count"), ("a{,2}", "expects a valid decimal"), ("b^a", "lookarounds"),
+        ("a$b", "lookarounds"), ("(?=a)", "look-ahead"), ("(?<!a)b", "look-behind"), ("\\1", "backreferences"),
+        ("\\b", "lookarounds"), ("\\xg0", "hexadecimal"), ("\\u12", "incomplete escape"),
+        ("\\q", "unrecognized escape"),
+        ("[c-a]", "invalid character class range"), ("(?-u:.)", "invalid UTF-8"),
+        ("[^\\x00-\U0010ffff]", "matches no text"), ("(" * 300 + ")" * 300, "nested parentheses"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_told_in_one_sentence(expression: str, said: str) -> None:
+    check_grammar(expression)
     with pytest.raises(ValueError, match=re.escape(said)) as error:
-        compiled(expression)
-    assert "\n" not in str(error.value)
+        compiled(expression, BYTES)
+    assert str(error.value).startswith("The grammar ") and str(error.value).isprintable()
+    assert len(str(error.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("a\\", "ends with a backslash"), ("\\\\\\", "ends with a backslash"), ("[a\ud800]", "half of a character"),
+        ("a" * (MAX_GRAMMAR + 1), f"more than {MAX_GRAMMAR} characters"),
+    ],
+)  # fmt: skip
+def test_what_can_be_seen_at_once_is_refused_before_it_is_compiled(expression: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        SamplingParams(grammar=expression)
+    SamplingParams(grammar="a\\\\")
+
+
+def test_a_grammar_is_tried_in_a_process_that_may_not_run_long() -> None:
+    """Ours would run for minutes, and take gigabytes."""
+    check("((" + "()" * 900 + "){999}){999}")
+    with pytest.raises(ValueError, match="takes too long"):
+        check('{"type": "integer", "multipleOf": 9999991}')
+    with pytest.raises(ValueError, match="unclosed group"):
+        check("(a")
+    assert fits("a{3}b", "aa", complete=False) and fits("a{3}b", "aaab", complete=True)
+    assert not fits("a{3}b", "ab", complete=False) and not fits("a{3}b", "aaa", complete=True)
 
 
 # Tokens.
 
 WORDS = Chunks(["", "a", "b", "c", "ab", "abc", "bc", "é", b"\xc3", b"\xa9", ""])
+BYTES_TOO = Chunks([*WORDS.chunks, *(bytes([byte]) for byte in range(256)), "a"])
 
 
 def machine(expression: str, words: Chunks = WORDS, ends: tuple[int, ...] = (0,)) -> Grammar:
     return Grammar.of(expression, words.bytes, len(words.chunks), ends)
 
 
+def allowed(guide: Guide, *drafted: int) -> list[int] | None:
+    mask = guide.allowed(drafted)
+    return None if mask is None else mask.nonzero().flatten().tolist()
+
+
+@pytest.mark.parametrize("words", [WORDS, BYTES_TOO], ids=["few bytes", "every byte"])
 @pytest.mark.parametrize("expression", ["a*b?c", "(ab|c)+", "é{2}", "[^a]*", "(abc|é)*", ""])
-def test_a_token_is_allowed_where_some_text_goes_on_after_it(expression: str) -> None:
+def test_a_token_is_allowed_where_some_text_goes_on_after_it(expression: str, words: Chunks) -> None:
     """Against Python's `re` on all texts of up to four characters, along random texts in tokens."""
     whole = [
         text.encode()
@@ -106,31 +169,62 @@ def test_a_token_is_allowed_where_some_text_goes_on_after_it(expression: str) ->
         for text in map("".join, itertools.product("abcé", repeat=n))
         if re.fullmatch(expression, text)
     ]
-    grammar, rng = machine(expression), random.Random(1)
+    grammar, rng, known = machine(expression, words), random.Random(1), set(b"abc\xc3\xa9")
     for _ in range(20):
-        state, said = grammar.start, b""
-        while not grammar.is_done(state) and len(said) < 4:
-            allowed = grammar.allowed(state).nonzero().flatten().tolist()
-            for token, data in enumerate(WORDS.chunks):
+        guide, said = Guide(grammar), b""
+        while (ways := allowed(guide)) is not None and len(said) < 4:
+            for token, data in enumerate(words.chunks):
                 possible = said in whole if token == 0 else bool(data) and any(w.startswith(said + data) for w in whole)
-                if len((said + data).decode(errors="ignore")) < 3:  # longer ones may go on beyond four characters
-                    assert (token in allowed) == possible, (said, data)
-                assert (grammar.next(state, token) != DEAD) == (token in allowed)
-            token = rng.choice(allowed)
-            state, said = grammar.next(state, token), said + WORDS.chunks[token]
+                if len((said + data).decode(errors="ignore")) < 3 and {*data} <= known:  # longer ones may go on
+                    assert (token in ways) == possible, (said, data)
+            token = rng.choice([token for token in ways if {*words.chunks[token]} <= known])
+            guide.advance(token)
+            said += words.chunks[token]
             if token == 0:
-                assert grammar.is_done(state) and not grammar.allowed(state).any()
+                assert guide.done
                 break
 
 
 def test_no_text_runs_into_a_place_where_nothing_is_allowed() -> None:
     """Nothing spells c alone: after a, only the token `bc` leads on; after ab nothing would."""
     words = Chunks(["a", "b", "bc", "d"])
-    grammar = machine("abc|d", words, ())
-    after = grammar.next(grammar.start, 0)
-    assert grammar.allowed(after).tolist() == [False, False, True, False]
+    assert allowed(Guide(machine("abc|d", words, ())), 0) == [2]
+    assert allowed(Guide(machine("(a|b){40}b*d", words, ()))) == [0, 1]  # its end is far
+    assert allowed(Guide(machine("d*a", words, ()))) == [0, 3]  # near, and some ways never end
     with pytest.raises(ValueError, match="spell no text"):
         machine("abcc", words, ())
+
+
+def test_a_large_vocabulary_without_some_bytes_fails_where_nothing_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specdec.grammar.FEW_TOKENS", 3)
+    guide, logits = Guide(machine("abcd", Chunks(["a", "b", "bc", "d"]), ())), torch.zeros(2, 4)
+    guide.advance(0)
+    assert allowed(guide) == [1, 2] and allowed(guide, 1) == []
+    with pytest.raises(ValueError, match="the grammar allows"):
+        guide.mask_target(logits, Proposal.chain([1]))
+    assert guide.mask_draft(logits[:1], [1]) is None
+    assert allowed(guide, 2) == [3]  # the dead end left nothing behind
+    guide.advance(2)
+    assert allowed(guide) == [3] and allowed(guide, 3) is None
+
+
+def test_a_draft_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the masks do not fit into memory: they are found again."""
+    monkeypatch.setattr("specdec.grammar.MAX_MASKS", 0)
+    words, rng = BYTES_TOO, random.Random(2)
+    grammar = machine("(ab|c[^a]{2,9}|é)*", words)
+    guide, text = Guide(grammar), list[int]()
+    for _ in range(40):
+        for _ in range(5):
+            draft, parents = [rng.randrange(len(words.chunks)) for _ in range(6)], [-1, 0, 0, 1, -1, 4]
+            guide.mask_target(torch.zeros(7, len(words.chunks)), Proposal(tuple(draft), tuple(parents)))
+        ways = allowed(guide)
+        assert ways and ways == allowed(Guide(grammar, text)) == allowed(
+            Guide(machine("(ab|c[^a]{2,9}|é)*", words), text)
+        )
+        guide.advance(token := rng.choice([way for way in ways if way]))
+        text.append(token)
+    assert len(grammar.masks) <= 64
 
 
 # The law of the text. Every random path of the shipped loop, against the target's own law under the grammar.
@@ -285,9 +379,7 @@ def test_the_laws_that_are_told_hold_nothing_forbidden() -> None:
     for event in generate(task):
         if isinstance(event, Verified) and event.law:
             shown = [position.target for position in event.positions[:1]] or [event.law]
-            state = functools.reduce(grammar.next, text, grammar.start)
-            assert {c.token for law in shown if law for c in law.top} <= {
-                *grammar.allowed(state).nonzero().flatten().tolist()
-            }
+            ways = allowed(Guide(grammar, text))
+            assert ways and {c.token for law in shown if law for c in law.top} <= {*ways}
         if isinstance(event, Committed):
             text += event.tokens

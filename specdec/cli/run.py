@@ -14,13 +14,12 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from ..events import Committed, Drafted, Event, Failed, Started, Verified
-from ..expression import compiled
 from ..figures.stats import Comparison, LaneStats
-from ..json_schema import expression_of
+from ..grammar import check
 from ..methods import EMBEDDED, EXIT, RULES
 from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
-from ..types import SamplingParams
+from ..types import check_schema, MAX_GRAMMAR, Said, SamplingParams
 from .commands import Precision
 
 DEFAULTS = SamplingParams()
@@ -53,7 +52,9 @@ def run(
     max_tokens: Annotated[int, Option()] = DEFAULTS.max_tokens,
     seed: Annotated[int, Option()] = DEFAULTS.seed,
     stop: Annotated[list[str], Option(help="a string that ends the text; may be repeated")] = [],  # noqa: B006
-    grammar: Annotated[str | None, Option(help="a regular expression that the whole new text has to match")] = None,
+    grammar: Annotated[
+        str | None, Option(help="a regular expression that the whole new text has to match, or a JSON schema")
+    ] = None,
     json_schema: Annotated[
         Path | None, Option(help="instead: a file with a JSON schema that the new text has to be a value of")
     ] = None,
@@ -95,10 +96,10 @@ def run(
     if json_schema is not None:
         if grammar is not None:
             raise ValueError("--grammar and --json-schema say the same thing twice; leave one of the two out")
-        grammar = expression_of(text_of(json_schema))
+        check_schema(grammar := text_of(json_schema))
     params = SamplingParams(temperature, top_k, top_p, max_tokens, seed, tuple(stop), grammar=grammar)
     if grammar is not None:
-        compiled(grammar)
+        check(grammar)
     if server is None and (plain is not None or key_env != KEY):
         raise ValueError("--plain and --key-env belong to a --server")
     if server is not None:
@@ -153,7 +154,11 @@ def check_place(path: Path) -> None:
 
 def text_of(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(4 * MAX_GRAMMAR + 1)  # a character has up to 4 bytes
+        if len(data) > 4 * MAX_GRAMMAR:
+            raise ValueError(Said("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
+        return data.decode()
     except OSError as error:
         raise ValueError(f"the schema cannot be read: {path}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -52,7 +52,7 @@ class Guided:
 
     def masked(self, logits: Tensor | None, drafted: Sequence[int]) -> Tensor | None:
         """Logits after the text and `drafted`; None where nothing can be drafted.  # [1, V]"""
-        return logits if logits is None or self.guide is None else self.guide.drafting(logits, drafted)
+        return logits if logits is None or self.guide is None else self.guide.mask_draft(logits, drafted)
 
 
 class ChainDrafter(Guided):

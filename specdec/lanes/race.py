@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import lru_cache
 
 from .. import rules
 from ..engine import check_prompt, PromptError, Task
 from ..events import Event
 from ..families.zoo import Family
 from ..gpu.lane import generate
-from ..grammar import Grammar, Guide
+from ..grammar import check, Grammar, Guide, Words
 from ..methods import adapted, AUTO, known
 from ..types import has_half_characters, Said, SamplingParams
 from ..verify import RejectionSampling, Rule
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
 from .probe import probe
 from .transformers import assisted
+
+words_of = lru_cache(4)(Words)  # of the last tokenizers
 
 
 def tasks(
@@ -62,8 +65,9 @@ def grammar_of(family: Family, params: SamplingParams) -> Grammar | None:
     """What `params.grammar` allows these tokens. ValueError where it cannot be used."""
     if params.grammar is None:
         return None
+    check(params.grammar)
     ends = () if params.ignore_end else family.end_tokens
-    return Grammar.of(params.grammar, family.pieces.bytes, family.target.vocabulary, ends)
+    return Grammar(params.grammar, words_of(family.pieces.bytes, family.target.vocabulary), ends)
 
 
 def race(

@@ -7,8 +7,7 @@ falls.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +26,7 @@ from .toys import Unmasked
 class DraftAlone(Guide):
     """The drafter proposes what is allowed; the target's rows are left as they are."""
 
-    def judging(self, logits: Tensor, proposal: Proposal) -> Tensor:
+    def mask_target(self, logits: Tensor, proposal: Proposal) -> Tensor:
         return logits
 
 
@@ -36,19 +35,22 @@ class NotRolledBack(Guide):
     token, it stays where it is.
     """
 
-    def __init__(self, grammar: Grammar) -> None:
-        super().__init__(grammar)
-        self._ahead = self.state
+    _ahead: tuple[int, ...] = ()
 
-    def judging(self, logits: Tensor, proposal: Proposal) -> Tensor:
-        self._ahead = functools.reduce(self._next, proposal.tokens, self.state)
-        return super().judging(logits, proposal)
+    def mask_target(self, logits: Tensor, proposal: Proposal) -> Tensor:
+        rows = super().mask_target(logits, proposal)
+        self._ahead = self._walked(self.tokens, proposal.tokens)
+        return rows
 
-    def take(self, token: int) -> None:
-        self.state = self._next(self._ahead, token)
+    def advance(self, token: int) -> None:
+        at = Guide(self.grammar, self._walked(self._ahead, (token,)))
+        self.tokens, self._matcher, self._read = at.tokens, at._matcher, at._read
 
-    def _next(self, state: int, token: int) -> int:
-        return self.grammar.next(state, token) or state
+    def _walked(self, text: tuple[int, ...], tokens: Sequence[int]) -> tuple[int, ...]:
+        for token in tokens:
+            allowed = Guide(self.grammar, text).allowed()
+            text = (*text, token) if allowed is not None and allowed[token] else text
+        return text
 
 
 class UnmaskedReport(DraftModelDrafter):

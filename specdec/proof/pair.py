@@ -109,8 +109,8 @@ class ModelPair:
         """What the grammar, if there is one, leaves of a row after these new tokens.  # [V]"""
         if self.grammar is None:
             return logits
-        state = functools.reduce(self.grammar.next, tokens, self.grammar.start)
-        return logits.masked_fill(~self.grammar.allowed(state), -math.inf)
+        allowed = Guide(self.grammar, tokens).allowed()
+        return logits if allowed is None else logits.masked_fill(~allowed, -math.inf)
 
     @functools.cached_property
     def exact(self) -> list[JointLaw]:

@@ -204,14 +204,14 @@ class Case:
         left = list(law.items())
         while left:
             tokens, chance = left.pop()
-            state = functools.reduce(grammar.next, tokens, grammar.start) if grammar else 0
-            over = (tokens and tokens[-1] in self.ends) or (grammar is not None and grammar.is_done(state))
+            allowed = Guide(grammar, tokens).allowed() if grammar else None
+            over = (tokens and tokens[-1] in self.ends) or (grammar is not None and allowed is None)
             if len(tokens) >= length or over:
                 full[tokens[:length]] = full.get(tokens[:length], 0.0) + chance
                 continue
             logits = target.logits((*PROMPT, *tokens))[None]
-            if grammar is not None:
-                logits = logits.masked_fill(~grammar.allowed(state), -math.inf)
+            if allowed is not None:
+                logits = logits.masked_fill(~allowed, -math.inf)
             row = probabilities(logits, self.params)[0].tolist()
             left += [((*tokens, token), chance * p) for token, p in enumerate(row) if p > 0.0]
         return full

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..events import Finished, Law, Started
-from ..expression import compiled, DEAD
+from ..grammar import fits
 from ..types import Said
 from .cycle import AuditedCycle
 from .laws import ROUNDING
@@ -65,10 +65,7 @@ def misended(started: Started, finished: Finished, total: int, text: str) -> Ite
 def ungrammatical(grammar: str, text: str, complete: bool) -> Iterator[Said]:
     """A text that ended by itself is one of the grammar; one that was cut begins one, perhaps with half a character."""
     try:
-        automaton = compiled(grammar)
+        if not fits(grammar, text if complete else text.removesuffix("\ufffd"), complete):
+            yield Said("the text does not follow its grammar")
     except ValueError:
         yield Said("the grammar of the settings cannot be read")
-        return
-    state = automaton.after((text if complete else text.removesuffix("\ufffd")).encode())
-    if state == DEAD or (complete and state not in automaton.accepting):
-        yield Said("the text does not follow its grammar")

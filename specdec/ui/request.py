@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..exposure import limits
-from ..expression import compiled
 from ..families import presets
-from ..json_schema import expression_of
 from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, known, ROUNDED, RULES, WRAPPERS
-from ..types import has_half_characters, MAX_GRAMMAR, MAX_STOP_LENGTH, MAX_STOPS, Said, SamplingParams
+from ..types import check_grammar, has_half_characters, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
 from .menu import drafters, families, has_peer, is_pair
 from .text import strings, teaching, translated
 
@@ -81,7 +79,7 @@ def sampling(
         max_tokens=whole("max_tokens", max_tokens, 1, MAX_NEW),
         seed=whole("seed", seed, 0, MAX_SEED),
         stop=stops(stop),
-        grammar=expression(grammar),
+        grammar=known_grammar(grammar),
     )
 
 
@@ -260,21 +258,17 @@ def stops(value: Any) -> tuple[str, ...]:
     return found
 
 
-def expression(grammar: Any) -> str | None:
-    """A regular expression, or a JSON schema if it begins with a brace; None where there is none."""
+def known_grammar(grammar: Any) -> str | None:
+    """None where there is none. The engine compiles it: what may take long is not done here."""
     if grammar is None or grammar == "":
         return None
     if not isinstance(grammar, str):
         raise InputError(say("grammar_text"))
     try:
-        if len(grammar) > MAX_GRAMMAR:
-            raise ValueError(Said("the grammar has more than {limit} characters", limit=MAX_GRAMMAR))
-        found = expression_of(grammar) if grammar.lstrip().startswith("{") else grammar
-        compiled(found)
+        check_grammar(grammar)
     except ValueError as error:
-        reason = translated(error.args[0])
-        raise InputError(say("grammar", reason=reason[:1].upper() + reason[1:])) from None
-    return found
+        raise InputError(translated(error.args[0])) from None
+    return grammar
 
 
 def say(error: str, **values: Any) -> str:
