@@ -6,7 +6,9 @@ places in the queue and in a class, and the size of a run.
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import socket
 from dataclasses import dataclass, replace
 
 SPACE = "SPACE_ID"  # set on every Hugging Face Space
@@ -32,13 +34,17 @@ class Exposure:
     runs_of_address: int = 10_000  # a minute
     any_server: bool = True  # may name any server of another engine; otherwise only those in SPECDEC_SERVERS
     any_pair: bool = True  # may name any pair of models, folders too; otherwise only those in SPECDEC_PAIRS
-    body: int = 20_000_000  # bytes of a request
+    body: int = 20_000_000  # bytes of a request that brings a trace
+    words: int = 256_000  # bytes of any other request
     phones_of_address: int = 200  # in a class
-    only_own_names: bool = True  # in Host and Origin: the names that the page listens on
+    only_own_names: bool = True  # in Host and Origin: this machine's, and those in SPECDEC_HOSTS
+    addresses: bool = (
+        True  # in Host: any address, which no foreign name can stand for; otherwise this machine's loopback
+    )
 
 
-OWN = Exposure()
-NETWORK = replace(OWN, any_server=False, any_pair=False, places_of_address=4)
+OWN = Exposure(addresses=False)
+NETWORK = replace(OWN, addresses=True, any_server=False, any_pair=False, places_of_address=4)
 CLASS = replace(NETWORK, phones_of_address=60)
 PUBLIC = replace(
     NETWORK,
@@ -61,6 +67,14 @@ def name() -> str:
         return "public"
     chosen = os.environ.get(EXPOSURE, "own")
     return chosen if chosen in TABLE else "public"
+
+
+def row_of(host: str, teaching: bool = False) -> str:
+    """The row for a page that listens at `host`. OSError or UnicodeError where that is no address."""
+    if teaching:
+        return "class"
+    found = {info[4][0] for info in socket.getaddrinfo(host.strip("[]"), None)}
+    return "own" if all(ipaddress.ip_address(str(one).partition("%")[0]).is_loopback for one in found) else "network"
 
 
 def limits() -> Exposure:

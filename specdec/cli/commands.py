@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 from pathlib import Path
 from typing import Annotated, Literal
 
 from typer import Argument, Option
 
+from .. import exposure
 from ..methods import EMBEDDED, ROUNDED, RULES, TUNED
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -31,12 +31,13 @@ def app(
     """The page: watch speculative decoding on a real model."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    if host is not None:
-        try:
-            socket.getaddrinfo(host, port)
-        except (OSError, UnicodeError) as error:
-            raise ValueError(f"--host {host} is no address of this machine") from error
+    host = host or ("0.0.0.0" if teach else os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1")
+    try:
+        row = exposure.row_of(host, teach)
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"--host {host} is no address of this machine") from error
     begin_with(pair, target, draft, universal)
+    os.environ[exposure.EXPOSURE] = row
     if public:
         os.environ["SPECDEC_PUBLIC"] = "1"
     if teach:  # a phone that opens the whole page has nothing downloaded
@@ -50,11 +51,10 @@ def app(
 
         resolved(device)
     session.device = device
-    host = host or ("0.0.0.0" if teach else None)
-    room = classroom.Room(classroom.reachable(host or "")) if teach else None
+    room = classroom.Room(classroom.reachable(host)) if teach else None
     page = build(teaching=teach)
     try:
-        page.launch(server_name=host, server_port=port, prevent_thread_lock=teach, **launch_settings(room))
+        page.launch(server_name=host, server_port=port, prevent_thread_lock=teach, **launch_settings(room, host))
     except OSError as error:
         raise ValueError(f"the page cannot be served there: {error}") from error
     if room:

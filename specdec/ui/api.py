@@ -10,8 +10,10 @@ import functools
 import importlib.util
 import inspect
 import json
+import logging
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -45,6 +47,31 @@ def only_tools(demo: gr.Blocks) -> None:
     for event in demo.fns.values():
         if event.fn and event.api_visibility == "public" and event.api_name not in TOOLS:
             event.fn._mcp_type = "endpoint"  # type: ignore[attr-defined]
+
+
+def answer_only_tools(app: Any) -> None:
+    """What the MCP server does not list it does not call either; and its log has no word of what it was sent."""
+    server = app.get_blocks().mcp_server_obj
+    if server:
+        tools = {f"/{name}" for name in TOOLS}
+        server.tool_to_endpoint = {name: at for name, at in server.tool_to_endpoint.items() if at in tools}
+        # A handler there comes before those of the root, and sees what is logged below; the filter what has no name.
+        logging.getLogger("mcp").addHandler(Wordless())
+        logging.getLogger().addFilter(Wordless().filter)
+
+
+class Wordless(logging.Handler):
+    """Leaves of a record where the MCP library made it, and not what it says: whole requests are written there."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.filter(record)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if "mcp" in Path(record.pathname).parts:
+            failed = record.exc_info and record.exc_info[0]
+            record.msg = f"MCP, {record.module}, line {record.lineno}: {failed.__name__ if failed else 'see there'}"
+            record.args, record.exc_info, record.exc_text = (), None, None
+        return True
 
 
 def has_mcp() -> bool:

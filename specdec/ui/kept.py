@@ -6,6 +6,8 @@ processor time, before the first token is drawn. From memory it is a few millise
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from starlette.datastructures import Headers, QueryParams
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,22 +15,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .language import PATHS
 
 FOLDERS = ("/assets/", "/static/")  # their files' names change with their content, or with Gradio's version
-MOST = 16_000_000  # bytes
-# What a page or its compression depends on. Gradio writes its own address into the page, as a proxy names it.
-ASKED = ("host", "x-forwarded-host", "x-forwarded-proto", "x-gradio-server", "accept-encoding")
+MOST, MOST_PAGES = 16_000_000, 8  # bytes of all, and pages; visitors can make up names of hosts, and so pages
+# Gradio writes its own address into a page, as a proxy names it.
+ASKED = ("host", "x-forwarded-host", "x-forwarded-proto")
 OWN = ("range", "if-none-match", "if-modified-since")  # a part of a file, or a file that may be unchanged
 
 
 class Kept:
-    """Middleware that answers again what it saw answered once. It belongs outside of the compression."""
+    """Middleware that answers again what it saw answered once. It belongs outside of the compression.
+
+    Of too much, what was asked for longest ago is forgotten.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.answers: dict[tuple[str | None, ...], list[Message]] = {}
-        self.size = 0
+        self.pages: OrderedDict[tuple[object, ...], list[Message]] = OrderedDict()
+        self.files: OrderedDict[tuple[object, ...], list[Message]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "HEAD" and scope["path"] in PATHS.values():
+        is_page = scope["type"] == "http" and scope["path"] in PATHS.values()
+        if is_page and scope["method"] == "HEAD":
             # So Gradio asks, as it starts, whether its page can be reached, and gives up after three seconds: on a busy
             # machine the page is not made by then.
             await Response(media_type="text/html")(scope, receive, send)
@@ -37,8 +43,11 @@ class Kept:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        key = (scope["path"], scope["scheme"], scope.get("root_path"), *map(headers.get, ASKED))
-        if key not in self.answers:
+        key: tuple[object, ...] = (scope["path"], "gzip" in headers.get("accept-encoding", ""))
+        if is_page:
+            key += (scope["scheme"], scope.get("root_path"), *map(headers.get, ASKED))
+        known = self.pages if is_page else self.files
+        if key not in known:
             told: list[Message] = []
 
             async def listen(message: Message) -> None:
@@ -46,13 +55,24 @@ class Kept:
                 await send(message)
 
             await self.app(scope, receive, listen)
-            size = sum(len(message.get("body", b"")) for message in told)
             whole = told[-1]["type"] == "http.response.body" and not told[-1].get("more_body")
-            if told[0].get("status") == 200 and whole and self.size + size <= MOST:
-                self.answers[key], self.size = told, self.size + size
+            if told[0].get("status") == 200 and whole:
+                known[key] = told
+                self.forget()
             return
-        for message in self.answers[key]:
+        known.move_to_end(key)
+        for message in known[key]:
             await send(copied(message))
+
+    def forget(self) -> None:
+        while len(self.pages) > MOST_PAGES:
+            self.pages.popitem(last=False)
+        while sum(map(size, self.files.values())) + sum(map(size, self.pages.values())) > MOST:
+            (self.files or self.pages).popitem(last=False)
+
+
+def size(told: list[Message]) -> int:
+    return sum(len(message.get("body", b"")) for message in told)
 
 
 def copied(message: Message) -> Message:

@@ -42,9 +42,13 @@ class Preload:
 def scripts() -> list[str]:
     """Names of files in Gradio's folder `assets`, the entry first."""
     assets = FRONTEND / "assets"
-    entry = ENTRY.search((FRONTEND / "index.html").read_text(encoding="utf-8"))
-    if entry is None:
+    try:
+        entry = ENTRY.search((FRONTEND / "index.html").read_text(encoding="utf-8"))
+        if entry is None:
+            return []
+        text = (assets / entry[1]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
         return []
-    imports = (assets / entry[1]).read_text(encoding="utf-8").partition("\n")[0].partition("])")[0]  # its first list
+    imports = text.partition("\n")[0].partition("])")[0]  # its first list
     later = [path.name for kind in ("Blocks", "HTML") for path in sorted(assets.glob(f"{kind}-*.js"))]
     return [entry[1], *IMPORTED.findall(imports), *later]

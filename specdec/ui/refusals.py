@@ -1,11 +1,16 @@
-"""What Gradio would answer with a 500, or write into the log with all that it holds, is refused with a quiet sentence.
+"""What is asked for wrongly is refused with a status of 4xx and a quiet sentence; what breaks here stays a 500.
 
-Nobody's prompt belongs into a log: not that of a call that lacks an argument, nor where one is of a wrong type.
+Nobody's prompt belongs into a log: not that of a call that lacks an argument, nor where one is of a wrong type, nor
+where our own code breaks over it.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import logging
+import os
+import traceback
 from typing import Any
 
 import gradio as gr
@@ -15,54 +20,137 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .bodies import again
 from .text import ENGLISH, LANGUAGES, speaking, strings
 
 log = logging.getLogger(__name__)
 UPLOAD = "/gradio_api/upload"
+NAMED = "/gradio_api/call/v2/"
 DIRECT = ("/gradio_api/run/", "/gradio_api/api/")  # calls beside the queue
+MARK = "specdec.refused"  # in the scope of a call that was refused
+
+
+class UnknownName(KeyError):
+    """A visitor asked for a function or a component that is not there."""
+
+
+class Known(dict[Any, Any]):
+    """What Gradio looks up by the numbers that visitors send."""
+
+    def __missing__(self, key: Any) -> Any:
+        raise UnknownName(key)
+
+
+class Refused(gr.Error):
+    """A call is not of the kind that its function takes."""
 
 
 class Blocks(gr.Blocks):
-    """A page whose log tells of a call that was refused, and not what was in it."""
+    """A page whose log tells what happened to a call, and not what was in it."""
+
+    def launch(self, *settings: Any, **named: Any) -> Any:
+        os.environ["FORWARDED_ALLOW_IPS"] = ""  # uvicorn would believe any program here; `doors.py` decides whom
+        self.default_config.fns = Known(self.default_config.fns)
+        self.default_config.blocks = Known(self.default_config.blocks)
+        return super().launch(*settings, **named)
+
+    @functools.cached_property
+    def named(self) -> dict[str, dict[str, bool]]:
+        """The arguments of each public function, and whether it has a value for one that is left out."""
+        told = self.get_api_info()["named_endpoints"]
+        return {
+            path[1:]: {one["parameter_name"]: bool(one["parameter_has_default"]) for one in about["parameters"]}
+            for path, about in told.items()
+        }
 
     async def preprocess_data(self, block_fn: Any, *asked: Any, **named: Any) -> Any:
         try:
             return await super().preprocess_data(block_fn, *asked, **named)
         except Exception as error:
             log.warning("a call was refused: %s", type(error).__name__)
-            with speaking(block_fn.page if block_fn.page in LANGUAGES else ENGLISH):
-                raise gr.Error(strings("page")["errors"]["arguments"], print_exception=False) from None
+            raise said(Refused, "arguments", block_fn) from None
+
+    async def process_api(self, block_fn: Any, inputs: list[Any], *more: Any, **named: Any) -> dict[str, Any]:
+        try:
+            return await super().process_api(block_fn, inputs, *more, **named)
+        except Refused:
+            scope = getattr(getattr(named.get("request"), "request", None), "scope", {})
+            scope.get(MARK, []).append(True)
+            raise
+        except gr.Error:
+            raise
+        except Exception as error:
+            log.error("a call broke: %s", without_words(error))
+            raise said(gr.Error, "broke", block_fn) from None
+
+
+def said(kind: type[gr.Error], sentence: str, block_fn: Any) -> gr.Error:
+    with speaking(block_fn.page if block_fn.page in LANGUAGES else ENGLISH):
+        return kind(strings("page")["errors"][sentence], print_exception=False)
+
+
+def without_words(error: BaseException) -> str:
+    """What broke and where, but not what the error says: that may be the visitor's own words."""
+    inner = "".join(map(without_words, getattr(error, "exceptions", ())))
+    return f"{type(error).__name__}\n{''.join(traceback.format_tb(error.__traceback__))}{inner}"
 
 
 class Refusals:
-    """Middleware: files are not taken, and what a call beside the queue refuses is no failure of ours.
+    """Middleware: files are not taken, and a call that is of no use is no failure of ours.
 
     The page reads files in the browser. Gradio keeps whatever is uploaded for half an hour, so anybody could fill the
-    disk.
+    disk. It breaks over names of functions and arguments that it does not know, and answers 500 whatever ends a call
+    beside the queue.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(UPLOAD):
-            await PlainTextResponse("Files are not taken here.", 404)(scope, receive, send)
+        path = scope["path"] if scope["type"] == "http" else ""
+        answer: ASGIApp = self.app
+        if path.startswith(UPLOAD):
+            answer = PlainTextResponse("Files are not taken here.", 404)
+        elif path.startswith(NAMED) and scope["method"] == "POST":
+            body = (await receive()).get("body", b"")  # in one piece, as `doors.py` gives it
+            receive = again(body, receive)
+            arguments = scope["app"].get_blocks().named.get(path.removeprefix(NAMED).rstrip("/"))
+            if arguments is None:
+                answer = UNKNOWN
+            elif not fits(body, arguments):
+                answer = UNREADABLE
+        elif path.startswith(DIRECT):
+            refused = scope[MARK] = list[bool]()
+
+            async def tell(message: Message) -> None:
+                wrong = refused and message["type"] == "http.response.start"
+                await send({**message, "status": 422} if wrong else message)
+
+            await self.app(scope, receive, tell)
             return
+        await answer(scope, receive, send)
 
-        async def tell(message: Message) -> None:
-            refused = message["type"] == "http.response.start" and message["status"] == 500
-            await send({**message, "status": 422} if refused else message)
 
-        direct = scope["type"] == "http" and scope["path"].startswith(DIRECT)
-        await self.app(scope, receive, tell if direct else send)
+def fits(body: bytes, arguments: dict[str, bool]) -> bool:
+    """Whether the call names arguments that there are, and all that it has to."""
+    try:
+        sent = json.loads(body)
+    except ValueError:
+        return False
+    needed = {name for name, has_default in arguments.items() if not has_default}
+    return isinstance(sent, dict) and needed <= sent.keys() <= {*arguments, "oauth_token"}
+
+
+UNREADABLE = JSONResponse({"detail": "The request cannot be read. See /?view=api for what is expected."}, 422)
+UNKNOWN = JSONResponse({"detail": "There is nothing of that name. See /?view=api for what there is."}, 404)
 
 
 async def unreadable(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"detail": "The request cannot be read. See /?view=api for what is expected."}, 422)
+    return UNREADABLE
 
 
 async def unknown(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"detail": "There is nothing of that name. See /?view=api for what there is."}, 404)
+    return UNKNOWN
 
 
-HANDLERS = {RequestValidationError: unreadable, FnIndexInferError: unknown, KeyError: unknown}
+HANDLERS = {RequestValidationError: unreadable, FnIndexInferError: unknown, UnknownName: unknown}

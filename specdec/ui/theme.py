@@ -10,6 +10,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from .api import has_mcp
 from .classroom import Classroom, Room
+from .doors import opened
 from .first import First
 from .kept import Kept
 from .language import Greeter
@@ -114,10 +115,10 @@ def theme() -> gr.themes.Base:
     )
 
 
-def launch_settings(room: Room | None = None) -> dict[str, Any]:
+def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
     """Nothing is kept of a visit, no file is served but the page's own, no request goes elsewhere.
 
-    With a `room`, a class is served beside the page.
+    With a `room`, a class is served beside the page. `host` is where it listens.
     """
     return {
         "theme": theme(),
@@ -136,6 +137,7 @@ def launch_settings(room: Room | None = None) -> dict[str, Any]:
         "max_threads": 64,  # more than can wait in `session`, or the page would not answer meanwhile
         "footer_links": ["api"],
         "app_kwargs": {
+            "lifespan": opened(host),
             "exception_handlers": HANDLERS,
             "middleware": [
                 Middleware(Refusals),

@@ -11,7 +11,7 @@ from gradio.context import LocalContext
 from starlette.datastructures import QueryParams
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..exposure import is_public, limits
+from ..exposure import limits
 
 PATIENCE = 10.0  # seconds that a run goes on while nobody takes its answers
 MINUTE = 60.0
@@ -106,7 +106,4 @@ def asking() -> tuple[str, str]:
     request = LocalContext.request.get(None)
     if request is None:
         return "", ""
-    here = request.client.host if request.client else ""
-    # The last entry is the proxy's own word.
-    proxied = request.headers.get("x-forwarded-for", "") if is_public() else ""
-    return request.session_hash or "", proxied.rpartition(",")[2].strip() or here
+    return request.session_hash or "", request.client.host if request.client else ""  # behind a proxy: see `doors.py`

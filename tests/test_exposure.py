@@ -1,0 +1,65 @@
+"""Who can reach the page: by where it listens, a row of one table."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from specdec import cli, exposure
+
+commands = sys.modules["specdec.cli.commands"]
+
+
+@pytest.mark.parametrize(
+    ("host", "row"),
+    [
+        ("127.0.0.1", "own"),
+        ("127.9.9.9", "own"),
+        ("localhost", "own"),
+        ("::1", "own"),
+        ("[::1]", "own"),
+        ("0.0.0.0", "network"),
+        ("::", "network"),
+        ("192.0.2.7", "network"),
+    ],
+)
+def test_where_the_page_listens_says_who_can_reach_it(host: str, row: str) -> None:
+    assert exposure.row_of(host) == row and exposure.row_of(host, teaching=True) == "class"
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "row"),
+    [
+        ([], {}, "own"),
+        ([], {"GRADIO_SERVER_NAME": "0.0.0.0"}, "network"),
+        (["--host", "127.0.0.1"], {"GRADIO_SERVER_NAME": "0.0.0.0"}, "own"),
+        (["--host", "0.0.0.0"], {}, "network"),
+        (["--class"], {}, "class"),
+        (["--host", "0.0.0.0", "--public"], {}, "public"),
+        (["--class"], {"SPACE_ID": "somebody/specdec"}, "public"),
+        ([], {exposure.EXPOSURE: "class"}, "own"),
+        (["--host", "0.0.0.0"], {exposure.EXPOSURE: "own"}, "network"),
+    ],
+)
+def test_the_command_line_says_it_before_the_page_is_built(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], said: dict[str, str], row: str
+) -> None:
+    class Built(Exception):
+        pass
+
+    def build(**_: object) -> None:
+        raise Built(exposure.name())
+
+    for name in ("SPECDEC_PUBLIC", "SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID", "GRADIO_SERVER_NAME"):
+        monkeypatch.setenv(name, "")  # what the command sets is taken back
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(exposure.EXPOSURE, "own")
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SPECDEC_DEBUG", "1")
+    monkeypatch.setattr("specdec.ui.build.build", build)
+    with pytest.raises(Built, match=f"^{row}$"):
+        cli.main(["app", *words])
+    assert os.environ[exposure.EXPOSURE] in exposure.TABLE
