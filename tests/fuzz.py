@@ -247,8 +247,9 @@ def leaves(value: Any) -> Iterator[str]:
 
 
 def peak() -> float:
-    """MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+    """MB, of this process or a child."""
+    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return most / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 def write(path: Path, told: Any) -> None:
