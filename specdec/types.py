@@ -79,7 +79,7 @@ class SamplingParams:
 
 
 def is_schema(grammar: str) -> bool:
-    """Whether it is a JSON schema; an expression never begins with a brace."""
+    """Whether it is a JSON schema; no regular expression begins with a brace."""
     return grammar.lstrip().startswith("{")
 
 

@@ -27,6 +27,7 @@ KINDS = {
     "greedy": "Greedy identity, float32",
     "faults": "Faults",
     "bad_input": "Bad input",
+    "grammars": "Hostile grammars",
     "privacy": "Privacy",
     "active": "Active content",
     "load": "Load",

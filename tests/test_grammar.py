@@ -7,6 +7,8 @@ import functools
 import itertools
 import random
 import re
+import statistics
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ from toywords import Chunks
 from specdec.drafters import NoDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Failed, Finished, Verified
-from specdec.grammar import check, compiled, fits, Grammar, Guide, tokenizer
+from specdec.grammar import check, compiled, fits, Grammar, Guide, tokenizer, Words
 from specdec.proof.enumeration import output_law, paths, TooManyPaths, total_variation
 from specdec.proof.grammar_mistakes import GRAMMAR_MISTAKES
 from specdec.proof.toys import Case, largest_error, run_loop, TableModel
@@ -225,6 +227,41 @@ def test_a_draft_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
         guide.advance(token := rng.choice([way for way in ways if way]))
         text.append(token)
     assert len(grammar.masks) <= 64
+
+
+SYLLABLES = ["".join(letters) for letters in itertools.product("bcdfghklmnprstvw", "aeiou", ["", "n", "r", "s"])]
+SCHEMA = '{"properties": {"name": {"type": "string", "maxLength": 200}, "age": {"type": "integer"}, "more": {}}}'
+
+
+def spelled(count: int) -> list[bytes]:
+    """A byte-level vocabulary of words, capitals, spaces, Chinese, digits and punctuation."""
+    rng, tokens = random.Random(0), dict.fromkeys(bytes([byte]) for byte in range(256))
+    while len(tokens) < count:
+        word = "".join(rng.choices(SYLLABLES, k=rng.randint(1, 4)))
+        signs, chinese = (
+            "".join(rng.choices('",:{}[] \n().=;', k=3)),
+            "".join(map(chr, rng.choices(range(0x4E00, 0x9FA5), k=2))),
+        )
+        one = rng.choice([word, word, word, word.upper(), word.capitalize(), str(rng.randrange(1_000)), signs, chinese])
+        tokens[(rng.choice(["", " "]) + one).encode()] = None
+    return [*tokens]
+
+
+@pytest.mark.parametrize("size", [49_152, pytest.param(256_000, marks=pytest.mark.long)])
+def test_a_mask_takes_a_few_milliseconds(size: int) -> None:
+    """Of the processor's time, in the middle and as a mean, along texts drawn at random."""
+    words, rng, took = Words(spelled(size).__getitem__, size), random.Random(4), []
+    for expression in (r"[A-Z][a-z]+( [a-z]+)*\.", "[^a]*b", "([a-z]{1,9} ){3,40}", ".{1,500}x", SCHEMA):
+        guide = Guide(Grammar(expression, words))
+        for _ in range(40):
+            began = time.thread_time()
+            mask = guide.allowed()
+            took.append(time.thread_time() - began)
+            if mask is None:
+                break
+            guide.advance(rng.choice(mask.nonzero().flatten().tolist()))
+    assert len(took) > 120
+    assert statistics.median(took) < 0.005 and statistics.mean(took) < 0.005
 
 
 # The law of the text. Every random path of the shipped loop, against the target's own law under the grammar.

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-ORDER = "exactness numbers greedy faults bad_input privacy active load supply lasting mutants".split()
+ORDER = "exactness numbers greedy faults bad_input grammars privacy active load supply lasting mutants".split()
 # What README tells, in this order: the kind, the figure's name, and the sentence.
 HEADLINE = (
     ("exactness", "joint laws enumerated", "{} exact laws of the shipped loop, every one the target's to 1e-12"),
@@ -15,6 +15,11 @@ HEADLINE = (
     ("numbers", "cases", "{} cases of extreme float32 laws without a broken invariant"),
     ("faults", "faults injected", "{} faults injected, no text lost"),
     ("bad_input", "inputs", "{} bad inputs, no 5xx, hang or death"),
+    (
+        "grammars",
+        "hostile grammars and schemas",
+        "{} hostile grammars, none above a second, none in the page's process",
+    ),
     ("active", "payload × sink", "{} payloads shown, none ran"),
     ("privacy", "words sent", "{} private words sent, none found in a log or file"),
     ("load", "requests", "{} requests of a crowd, none lost or mixed"),

@@ -40,7 +40,8 @@ GRAMMARS = {
     "date": r" [1-9][0-9]? (January|February|March|April|May|June|July|August|September|October|November|December) "
     r"1[0-9]{3}\.",
     "object": '{"type": "object", "properties": '
-    '{"name": {"type": "string", "maxLength": 16}, "age": {"type": "integer"}, "alive": {"type": "boolean"}}}',
+    '{"name": {"type": "string", "maxLength": 16}, "age": {"type": "integer"}, "alive": {"type": "boolean"}}, '
+    '"required": ["name", "age", "alive"], "additionalProperties": false}',
 }
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
