@@ -38,13 +38,11 @@ class Exposure:
     words: int = 256_000  # bytes of any other request
     phones_of_address: int = 200  # in a class
     only_own_names: bool = True  # in Host and Origin: this machine's, and those in SPECDEC_HOSTS
-    addresses: bool = (
-        True  # in Host: any address, which no foreign name can stand for; otherwise this machine's loopback
-    )
+    only_loopback: bool = True  # in Host: of addresses, this machine's to itself; no foreign name stands for another
 
 
-OWN = Exposure(addresses=False)
-NETWORK = replace(OWN, addresses=True, any_server=False, any_pair=False, places_of_address=4)
+OWN = Exposure()
+NETWORK = replace(OWN, only_loopback=False, any_server=False, any_pair=False, places_of_address=4)
 CLASS = replace(NETWORK, phones_of_address=60)
 PUBLIC = replace(
     NETWORK,

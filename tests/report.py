@@ -30,12 +30,14 @@ KINDS = {
     "grammars": "Hostile grammars",
     "privacy": "Privacy",
     "active": "Active content",
+    "bodies": "Bodies and names",
     "load": "Load",
     "supply": "Supply",
     "lasting": "Time",
+    "fuzz": "Fuzz led by coverage",
     "mutants": "Mutations of the reading path",
 }
-LONG_ONLY = {"mutants"}
+LONG_ONLY = {"fuzz", "mutants"}
 ROOMS = [
     "",
     "tests",

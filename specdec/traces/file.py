@@ -21,6 +21,7 @@ from ..types import has_half_characters, Said
 from .shape import Shape
 
 MAX_BYTES, MAX_LINES = 16_000_000, 50_000
+MAX_LINE = 1_000_000  # characters; a line of empty objects takes 24 times as much memory
 MAX_LANES = 3
 MAX_SAID = 120  # characters of what a line holds
 MAX_DEPTH = 16  # of JSON in JSON; events need eight
@@ -177,6 +178,8 @@ def dump(data: dict[str, Any]) -> str:
 
 
 def parse(content: str, number: int) -> dict[str, Any]:
+    if len(content) > MAX_LINE:
+        raise TraceError("line {number} is longer than {limit} characters", number=number, limit=f"{MAX_LINE:,}")
     try:
         data = json.loads(content, parse_constant=refuse)
     except TraceError as error:

@@ -8,6 +8,8 @@ anything holds them: a call waits in Gradio's queue with all that it brought.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import gc
 import re
 import time
@@ -25,6 +27,7 @@ PART = 4_000_000  # bytes
 MOST_MARKS, MOST_DEPTH = 20_000, 50  # brackets, commas and quotes of JSON, outside of its strings
 SLOWEST = 120.0  # seconds that a body may take to come
 TOGETHER = 3  # largest bodies at once; of one that is done Gradio's queue holds on to the last
+MMAP_THRESHOLD, LARGE = -3, 1_000_000  # of `mallopt`, in bytes
 STRUCTURE = b"[]{},"
 OTHERS = bytes(set(range(256)) - set(STRUCTURE))
 
@@ -81,6 +84,15 @@ class Weight:
 
     def __del__(self) -> None:
         type(self).all -= self.bytes
+
+
+def give_back() -> None:
+    """Have memory of large texts go back to the system as soon as they are done, where the C library is glibc.
+
+    It puts more and more of them on its heap otherwise, where what is small then holds the place of what was large.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
 
 
 def most(path: str) -> int:

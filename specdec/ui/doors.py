@@ -11,10 +11,10 @@ import contextlib
 import ipaddress
 import logging
 import os
+import re
 import socket
 from collections.abc import AsyncIterator, Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 HOSTS, PROXIES = "SPECDEC_HOSTS", "SPECDEC_PROXIES"
 BELIEVED = (b"x-forwarded-", b"forwarded", b"x-real-ip")  # beginnings of headers that a proxy writes
 NEVER = (b"x-gradio-server",)  # of Gradio's own proxy in Node, which is not used here
+NAME = re.compile(r"(?:[a-zA-Z][\w+.-]*://)?(\[[\da-fA-F:.]+\]|[\w.-]+)(?::\d*)?", re.ASCII)
 
 
 class Door:
@@ -73,7 +74,7 @@ class Door:
         if not limits().only_own_names:
             return
         host, *origin = map(str, names)
-        if not (self.is_own(host) or (limits().addresses and address_in(host))):
+        if not (self.is_own(host) or (address_in(host) and not limits().only_loopback)):
             raise bodies.Refused(421, f"This page has another name. Its owner can list this one in {HOSTS}.")
         if origin and origin[0] != host and not self.is_own(origin[0]):
             raise bodies.Refused(403, f"Another site's page may not ask here. The owner can list it in {HOSTS}.")
@@ -93,12 +94,8 @@ def own_names(listening: str) -> frozenset[str]:
 
 def name_in(header: str) -> str | None:
     """The name in a header Host or Origin, without its port; None where it cannot be read."""
-    try:
-        parts = urlsplit(header if "://" in header else f"//{header}")
-        _ = parts.port
-    except ValueError:
-        return None
-    return (parts.hostname or "").rstrip(".") or None
+    found = NAME.fullmatch(header)
+    return found[1].strip("[]").rstrip(".").lower() or None if found else None
 
 
 def address_in(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -147,6 +144,7 @@ def opened(listening: str) -> Callable[[Any], Any]:
         assert app.middleware_stack is not None
         app.middleware_stack = Door(app.middleware_stack, own_names(listening))
         answer_only_tools(app)
+        bodies.give_back()
         yield
 
     return lifespan

@@ -82,6 +82,14 @@ class Blocks(gr.Blocks):
         except Exception as error:
             log.error("a call broke: %s", without_words(error))
             raise said(gr.Error, "broke", block_fn) from None
+        finally:
+            forget(block_fn, named.get("state"))
+
+
+def forget(block_fn: Any, state: Any) -> None:
+    """What was sent and answered. Gradio keeps it in the session for links to a state, which this page has not."""
+    for block in (*block_fn.inputs, *block_fn.outputs) if state else ():
+        state.config_values.pop(block._id, None)
 
 
 def said(kind: type[gr.Error], sentence: str, block_fn: Any) -> gr.Error:

@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from specdec.cli import main
+from specdec.exposure import EXPOSURE
 from specdec.ui import classroom
 from specdec.ui.classroom import address, Classroom, invitation, reachable, Room
 from specdec.ui.theme import launch_settings
@@ -344,6 +345,9 @@ def test_without_a_class_there_is_none():
 )
 def test_the_terminal_says_where_the_class_is(options, host, joins, monkeypatch, capsys):
     asked = {}
+    for name in (EXPOSURE, "SPECDEC_PAIR", "SPECDEC_PAIRS"):  # what the command sets is taken back
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
 
     def launch(demo, **settings):
         asked.update(settings)

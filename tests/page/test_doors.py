@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import random
@@ -11,12 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
+from gradio.state_holder import SessionState
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from specdec.exposure import EXPOSURE
-from specdec.ui import api, bodies, doors, preload, visitors
+from specdec.ui import api, bodies, doors, preload, session, visitors
 
 WORD = "canaryword"
 
@@ -341,6 +343,15 @@ def test_a_key_that_is_missing_in_our_own_code_is_no_unknown_name(
     said = capfd.readouterr()
     log = caplog.text + said.out + said.err
     assert log.count("KeyError") >= 2 and "theory" in log and WORD not in log
+
+
+def test_nothing_of_a_call_stays_in_its_session(client: httpx.Client) -> None:
+    """Gradio keeps a session for an hour, and in it what was sent and answered."""
+    trace = session.first_recorded()
+    event = client.post("gradio_api/call/v2/summarise", json={"trace": trace + WORD}).json()["event_id"]
+    assert "is not JSON" in client.get(f"gradio_api/call/summarise/{event}").text
+    sessions = [one for one in gc.get_objects() if isinstance(one, SessionState)]
+    assert sessions and not any(WORD in repr(one.config_values) for one in sessions)
 
 
 # ---- models ----

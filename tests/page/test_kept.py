@@ -71,6 +71,25 @@ def test_memory_is_bounded(visit, monkeypatch):
     assert [visit().text[:2] for _ in range(2)] == ["1 ", "2 "]
 
 
+def test_odd_hosts_push_out_no_file_and_few_pages(visit):
+    """Anybody can make up a name of a host."""
+    assert visit("/assets/a.js").text.startswith("1 ") and visit().text.startswith("2 ")
+    for number in range(100):
+        visit(host=f"{number}.example")
+        assert visit().text.startswith("2 ")  # asked for all the time
+    assert visit("/assets/a.js", host="new.example").text.startswith("1 ")  # no file depends on the host
+    assert visit(host="99.example").text.startswith("102 ") and visit(host="0.example").text.startswith("103 ")
+
+
+def test_what_was_asked_for_longest_ago_is_forgotten(visit, monkeypatch):
+    monkeypatch.setattr(kept, "MOST", 130)  # a file is fifty bytes when compressed
+    first, second, again = visit("/assets/a.js"), visit("/assets/b.js"), visit("/assets/a.js")
+    assert first.text == again.text and len(second.content) > 130
+    visit("/assets/c.js")
+    visit("/assets/d.js")
+    assert visit("/assets/d.js").text.startswith("4 ") and visit("/assets/b.js").text.startswith("5 ")
+
+
 def test_half_an_answer_is_not_kept():
     """As when an app gives up in the middle of a file."""
     asked = []
@@ -93,6 +112,21 @@ def test_the_page_names_gradios_scripts_and_they_are_there(visit):
     links = visit().headers["link"].split(", ")
     assert links == [f"<assets/{name}>; rel=modulepreload" for name in names]
     assert "link" not in visit("/assets/a.js").headers
+
+
+@pytest.mark.parametrize("gone", ["index.html", "assets/index-a.js"])
+def test_a_file_of_gradios_that_is_not_there_costs_the_header_alone(visit, tmp_path, monkeypatch, gone):
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text("<script src='./assets/index-a.js'></script>")
+    (tmp_path / "assets" / "index-a.js").write_text('import "./core-b.js"')
+    monkeypatch.setattr(preload, "FRONTEND", tmp_path)
+    (tmp_path / gone).unlink()
+    preload.scripts.cache_clear()
+    try:
+        page = visit()
+        assert page.status_code == 200 and "link" not in page.headers
+    finally:
+        preload.scripts.cache_clear()
 
 
 def test_another_build_of_gradio_has_no_such_header_and_works(tmp_path, monkeypatch):

@@ -18,13 +18,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 import httpx
 import shallow
 import torch
 import toyrun
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from specdec import cli
 from specdec.families import zoo
@@ -36,7 +38,7 @@ from specdec.servers import lane
 from specdec.servers.base import ServerError
 from specdec.traces.audit import audit
 from specdec.traces.file import line, Trace, TraceError
-from specdec.ui import api, classroom, link, session
+from specdec.ui import api, classroom, link, refusals, session
 from specdec.ui.build import build
 from specdec.ui.components import engine, traces
 from specdec.ui.request import check, check_certificate, check_examination, InputError
@@ -311,14 +313,33 @@ def served() -> Iterator[tuple[str, str, list[str]]]:
         room = classroom.Room("127.0.0.1")
         logging.getLogger().addHandler(handler)
         demo = build(teaching=True)
+        settings = launch_settings(room)
+        settings["app_kwargs"]["middleware"].append(Middleware(Innermost))  # sees an answer before all else does
         with contextlib.redirect_stderr(stream):
-            _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings(room))
+            _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **settings)
             try:
                 yield url, room.secret, said
             finally:
                 demo.close()
                 logging.getLogger().removeHandler(handler)
                 said.append(stream.getvalue())
+
+
+class Innermost:
+    """Counts answers of 5xx as the server gave them, but for calls that our own code refused, and a full class."""
+
+    failed: ClassVar = list[str]()
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def tell(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] >= 500 and not scope.get(refusals.MARK):
+                self.failed.append(f"{message['status']} {scope['method']} {scope['path']}")
+            await send(message)
+
+        await self.app(scope, receive, tell)
 
 
 def certificate(request: Any) -> Iterator[dict[str, Any]]:
@@ -343,6 +364,7 @@ PATHS = (
 
 def requests(tally: Tally, count: int, rng: random.Random) -> None:
     """Of each kind in turn; streams are closed after their first lines. 5xx are ours, whoever wrote the route."""
+    Innermost.failed.clear()
     with served() as (url, secret, said), httpx.Client(timeout=60.0, base_url=url) as client:
         for number in range(count):
             method, path, sent = shaped(rng, secret, number)
@@ -355,6 +377,8 @@ def requests(tally: Tally, count: int, rng: random.Random) -> None:
                 alive(tally, client)
         octet_lines(tally, url, count // 20, rng)
         alive(tally, client)
+    for failed in Innermost.failed:
+        tally.bad("5xx", failed)
     text_of_log = "\n".join(said)
     for chunk in text_of_log.split("Traceback (most recent call last)")[1:]:
         frames = chunk.partition("\n\n")[0]
