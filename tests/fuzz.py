@@ -5,7 +5,8 @@ corpus; most inputs are one of the corpus with a change. `grammar` is the gramma
 what the engine's process compiles; `api` is every route and every function behind one.
 
 A process of its own sends them. What takes more than LIMIT seconds of its processor time ends it and is sent again
-without tracing, so neither a busy machine nor the tracing makes a hang. The exit code is 0 if nothing is wrong.
+without tracing, so neither a busy machine nor the tracing makes a hang. The exit code is 0 if nothing is wrong. For
+Linux and macOS.
 """
 
 from __future__ import annotations

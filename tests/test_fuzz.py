@@ -55,7 +55,7 @@ def test_coverage_leads_and_the_exit_code_tells(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fuzz, "DOORS", {"toy": "test_fuzz:door"})
-    assert fuzz.main(["--inputs", "5000", "--json"]) == 1
+    assert fuzz.main(["--inputs", "1500", "--json"]) == 1
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["toy"]["corpus"] >= 4
     assert fuzz.main(["--inputs", "1"]) == 0
 
