@@ -15,6 +15,7 @@ The mask comes before temperature, top-k and top-p, so that these choose among w
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -43,7 +44,7 @@ LIMITS = {
 }
 OPTIONS = '%llguidance {"no_forcing": true}'  # a forced text may be cut into any tokens, as the model likes
 WRITTEN = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}  # as `json.dumps` writes
-TEXT_BYTES = {*range(0x80), *range(0x80, 0xC0), *range(0xC2, 0xF5)}  # that UTF-8 uses
+TEXT_BYTES = {*range(0xC0), *range(0xC2, 0xF5)}  # that UTF-8 uses
 CPU_SECONDS, PATIENCE = 0.4, 30.0  # of a child that tries a grammar: the processor's, and the clock's
 MAX_MASKS = 2**24  # bytes of masks that a grammar keeps
 FEW_TOKENS, MAX_LOOKAHEAD = 1_000, 1_000
@@ -53,6 +54,8 @@ from specdec.grammar import answer
 answer()
 """
 _turn = threading.Lock()  # of the children, each of which may take much memory
+if hasattr(os, "register_at_fork"):  # a fork (`lanes/zero.py`) must not inherit it locked
+    os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release)
 
 
 class Words:
@@ -212,10 +215,11 @@ class Guide:
             return None
         self._matcher.consume_tokens([*self.tokens[self._read :], *drafted])
         self._read = len(self.tokens)
-        mask = self.grammar.mask(self._matcher)
-        if drafted and not self._matcher.rollback(len(drafted)):  # after a dead end there is no way back
-            self._matcher, self._read = self.grammar.start(), 0
-        return mask
+        try:
+            return self.grammar.mask(self._matcher)
+        finally:
+            if drafted and not self._matcher.rollback(len(drafted)):  # after a dead end there is no way back
+                self._matcher, self._read = self.grammar.start(), 0
 
 
 def has_choices(logits: Tensor) -> bool:
@@ -286,16 +290,12 @@ def check(grammar: str) -> None:
 
     ValueError, in one sentence, for a grammar that cannot be used.
     """
-    tried(grammar)
-
-
-def fits(grammar: str, text: str, complete: bool) -> bool:
-    """Whether the text is one of the grammar or, if it is not `complete`, begins one. ValueError as `check` has it."""
-    return tried(grammar, text, complete)
+    fits(grammar, "", complete=False)
 
 
 @lru_cache(64)
-def tried(grammar: str, text: str = "", complete: bool = False) -> bool:
+def fits(grammar: str, text: str, complete: bool) -> bool:
+    """Whether the text is one of the grammar or, if it is not `complete`, begins one. ValueError as `check` has it."""
     try:
         with _turn:
             child = subprocess.run(
