@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +65,36 @@ def test_the_command_line_says_it_before_the_page_is_built(
     with pytest.raises(Built, match=f"^{row}$"):
         cli.main(["app", *words])
     assert os.environ[exposure.EXPOSURE] in exposure.TABLE
+
+
+DOCUMENTED = {
+    "prompt, characters": "prompt",
+    "new tokens": "tokens",
+    "K": "k",
+    "seconds of a run": "seconds",
+    "seconds of a server's certificate": "examination",
+    "seconds of live learning": "learning",
+    "people in the queue": "waiting",
+    "of them from an address": "places_of_address",
+    "runs a minute, from a tab": "runs_of_tab",
+    "runs a minute, from an address": "runs_of_address",
+    "phones of a class, from an address": "phones_of_address",
+    "servers": "any_server",
+    "models": "any_pair",
+    "bytes of a request with a trace": "body",
+    "bytes of any other request": "words",
+}
+
+
+def test_the_documented_table_is_this_one() -> None:
+    docs = (Path(__file__).parents[1] / "docs" / "hosting.md").read_text(encoding="utf-8")
+    table = {
+        cells[0]: cells[1:] for cells in re.findall(r"^  \| (.+?) \| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$", docs, re.M)
+    }
+    table.pop("names it answers to")
+    assert table.keys() == DOCUMENTED.keys()
+    assert {*DOCUMENTED.values(), "only_own_names", "only_loopback"} == exposure.OWN.__dataclass_fields__.keys()
+    for label, field in DOCUMENTED.items():
+        for told, row in zip(table[label], exposure.TABLE.values(), strict=True):
+            value = getattr(row, field)
+            assert told == f"{int(value):,}" if not isinstance(value, bool) else (told == "any") is value, (label, told)

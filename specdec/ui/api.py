@@ -65,6 +65,8 @@ class Wordless(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.filter(record)
+        if logging.lastResort and not logging.getLogger().handlers:  # which Python takes where there is no other
+            logging.lastResort.handle(record)
 
     def filter(self, record: logging.LogRecord) -> bool:
         if "mcp" in Path(record.pathname).parts:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import gc
 import re
 import time
 
@@ -110,10 +109,9 @@ def brings(scope: Scope) -> bool:
 async def read(scope: Scope, receive: Receive) -> bytes:
     """The whole body. Refused where it is too much, Left where it does not come."""
     allowed, small = most(scope["path"]), limits().words
-    too_large = Refused(413, f"The request is too large: send at most {allowed:,} bytes here.")
     said = Headers(scope=scope).get("content-length", "")
     if said.isascii() and said.isdigit() and (len(said) > 12 or int(said) > allowed):
-        raise too_large
+        raise too_large(allowed)
     pieces, count, structure, weight = list[bytes](), 0, Structure(), Weight()
     ends = time.monotonic() + SLOWEST
     while True:
@@ -126,18 +124,20 @@ async def read(scope: Scope, receive: Receive) -> bytes:
         piece = message.get("body", b"")
         count += len(piece)
         if count > allowed:
-            raise too_large
+            raise too_large(allowed)
         structure.feed(piece)
         pieces.append(piece)
         if count > small:
             weight.add(count - weight.bytes)
             if Weight.all > TOGETHER * limits().body:
-                gc.collect()  # what is read and answered may hang on in a circle
-                if Weight.all > TOGETHER * limits().body:
-                    raise Refused(429, "Other large traces are being read. Send yours again in a few seconds.")
+                raise Refused(429, "Other large traces are being read. Send yours again in a few seconds.")
         if not message.get("more_body"):
             scope["specdec.weight"] = weight
             return b"".join(pieces)
+
+
+def too_large(allowed: int) -> Refused:
+    return Refused(413, f"The request is too large: send at most {allowed:,} bytes here.")
 
 
 def again(body: bytes, receive: Receive) -> Receive:

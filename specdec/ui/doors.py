@@ -28,6 +28,7 @@ from .refusals import without_words
 log = logging.getLogger(__name__)
 HOSTS, PROXIES = "SPECDEC_HOSTS", "SPECDEC_PROXIES"
 BELIEVED = (b"x-forwarded-", b"forwarded", b"x-real-ip")  # beginnings of headers that a proxy writes
+LOCAL = (b"x-gradio-user",)  # of Gradio's MCP server, which asks the page from this machine
 NEVER = (b"x-gradio-server",)  # of Gradio's own proxy in Node, which is not used here
 NAME = re.compile(r"(?:[a-zA-Z][\w+.-]*://)?(\[[\da-fA-F:.]+\]|[\w.-]+)(?::\d*)?", re.ASCII)
 
@@ -110,19 +111,24 @@ def introduced(scope: Scope) -> Scope:
     """The request with its visitor's own address, and without what nobody trustworthy says of it."""
     client = scope.get("client")
     peer = client[0] if client else ""
-    headers = [one for one in scope["headers"] if not one[0].startswith(NEVER)]
+    dropped: tuple[bytes, ...] = NEVER
     networks = proxies()
-    if not (SPACE in os.environ or within(peer, networks)):
-        return {**scope, "headers": [one for one in headers if not one[0].startswith(BELIEVED)]}
-    told = b",".join(value for name, value in headers if name == b"x-forwarded-for").decode("latin-1")
-    for one in reversed(told.split(",")):  # each proxy adds whom it heard at the end
-        address = address_in(one.strip()) or address_in(name_in(one.strip()) or "")
-        if address is None:
-            break
-        peer = str(address)
-        if not within(peer, networks):
-            break
-    return {**scope, "headers": headers, "client": (peer, 0)}
+    if SPACE in os.environ or within(peer, networks):
+        told = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for").decode("latin-1")
+        for one in reversed(told.split(",")):  # each proxy adds whom it heard at the end
+            address = address_in(one.strip()) or address_in(name_in(one.strip()) or "")
+            if address is None:
+                break
+            peer = str(address)
+            if not within(peer, networks):
+                break
+    else:
+        dropped += BELIEVED
+    here = address_in(peer)
+    if not (here and here.is_loopback):
+        dropped += LOCAL
+    headers = [one for one in scope["headers"] if not one[0].startswith(dropped)]
+    return {**scope, "headers": headers, "client": (peer, client[1]) if client else None}
 
 
 def proxies() -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:

@@ -16,7 +16,6 @@ from typing import Any
 import gradio as gr
 from fastapi.exceptions import RequestValidationError
 from gradio.route_utils import FnIndexInferError
-from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -72,6 +71,8 @@ class Blocks(gr.Blocks):
 
     async def process_api(self, block_fn: Any, inputs: list[Any], *more: Any, **named: Any) -> dict[str, Any]:
         try:
+            if not block_fn.fn:  # the browser does it alone
+                raise said(Refused, "arguments", block_fn)
             return await super().process_api(block_fn, inputs, *more, **named)
         except Refused:
             scope = getattr(getattr(named.get("request"), "request", None), "scope", {})
@@ -89,7 +90,7 @@ class Blocks(gr.Blocks):
 def forget(block_fn: Any, state: Any) -> None:
     """What was sent and answered. Gradio keeps it in the session for links to a state, which this page has not."""
     for block in (*block_fn.inputs, *block_fn.outputs) if state else ():
-        state.config_values.pop(block._id, None)
+        state.config_values.get(block._id, {}).get("props", {}).pop("value", None)
 
 
 def said(kind: type[gr.Error], sentence: str, block_fn: Any) -> gr.Error:
@@ -124,9 +125,9 @@ class Refusals:
             receive = again(body, receive)
             arguments = scope["app"].get_blocks().named.get(path.removeprefix(NAMED).rstrip("/"))
             if arguments is None:
-                answer = UNKNOWN
+                answer = unknown()
             elif not fits(body, arguments):
-                answer = UNREADABLE
+                answer = unreadable()
         elif path.startswith(DIRECT):
             refused = scope[MARK] = list[bool]()
 
@@ -149,16 +150,12 @@ def fits(body: bytes, arguments: dict[str, bool]) -> bool:
     return isinstance(sent, dict) and needed <= sent.keys() <= {*arguments, "oauth_token"}
 
 
-UNREADABLE = JSONResponse({"detail": "The request cannot be read. See /?view=api for what is expected."}, 422)
-UNKNOWN = JSONResponse({"detail": "There is nothing of that name. See /?view=api for what there is."}, 404)
+def unreadable(*_: Any) -> JSONResponse:
+    return JSONResponse({"detail": "The request cannot be read. See /?view=api for what is expected."}, 422)
 
 
-async def unreadable(request: Request, error: Exception) -> JSONResponse:
-    return UNREADABLE
-
-
-async def unknown(request: Request, error: Exception) -> JSONResponse:
-    return UNKNOWN
+def unknown(*_: Any) -> JSONResponse:
+    return JSONResponse({"detail": "There is nothing of that name. See /?view=api for what there is."}, 404)
 
 
 HANDLERS = {RequestValidationError: unreadable, FnIndexInferError: unknown, UnknownName: unknown}

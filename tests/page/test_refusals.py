@@ -22,6 +22,12 @@ WORD = "canaryword"
         ("call/theory", {"json": {"data": WORD}}, 422),
         ("cancel", {"content": b"\xff\xfe"}, 422),
         ("run/predict", {"json": {"data": [WORD]}}, 404),
+        ("run/predict", {"json": {"data": [WORD], "fn_index": 0}}, 422),  # the browser does it alone
+        ("run/predict", {"json": {"data": [WORD], "fn_index": 3}}, 422),
+        ("call/v2/nothing", {"json": {"prompt": WORD}}, 404),
+        ("call/v2/theory", {"json": {WORD: WORD}}, 422),
+        ("call/v2/compare", {"json": {"k": 4}}, 422),
+        ("component_server", {"json": {"session_hash": "a", "component_id": 9999, "fn_name": WORD, "data": WORD}}, 404),
         ("upload", {"files": {"files": (WORD, b"x")}}, 404),
     ],
 )

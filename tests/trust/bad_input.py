@@ -326,7 +326,7 @@ def served() -> Iterator[tuple[str, str, list[str]]]:
 
 
 class Innermost:
-    """Counts answers of 5xx as the server gave them, but for calls that our own code refused, and a full class."""
+    """Counts answers of 5xx as the server gave them, but for calls that our own code refused."""
 
     failed: ClassVar = list[str]()
 

@@ -75,6 +75,11 @@ def wrong_and_right(canaries: Canaries) -> Iterator[tuple[str, str, dict[str, An
             place,
             {"json": {"phone": canaries.word(), "log": canaries.word()}, "headers": {"x-teach": canaries.word()}},
         )
+    for params in ({"arguments": canaries.word()}, {"arguments": {canaries.word(): canaries.word()}}, canaries.word()):
+        called = params if isinstance(params, str) else {"name": "theory", **params}
+        sent = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}
+        headers = {"Accept": "application/json, text/event-stream"}
+        yield "POST", "gradio_api/mcp/", {"json": sent, "headers": headers}
     yield "POST", "gradio_api/upload", {"files": {"files": (canaries.word(), canaries.word().encode())}}
 
 
