@@ -235,7 +235,7 @@ class Sender:
         return re.sub(r"\d+|'[^']*'|\"[^\"]*\"", "#", said)[:80], took
 
     def wrong(self, kind: str, what: str, sent: Any) -> str:
-        write(self.folder / "found", {"kind": kind, "what": what[-3_000:], "sent": sent})
+        note(self.folder, kind, what, sent)
         return f"{kind} {place_of(what)}"
 
 
@@ -256,6 +256,11 @@ def peak() -> float:
 def write(path: Path, told: Any) -> None:
     with path.open("a") as file:
         file.write(json.dumps(told) + "\n")
+
+
+def note(folder: Path, kind: str, what: str, sent: Any) -> None:
+    where = f"{kind} {place_of(what)}"
+    write(folder / "found", {"kind": kind, "where": where, "what": what[-3_000:], "sent": sent})
 
 
 def read(path: Path) -> str:
@@ -279,7 +284,7 @@ def inside(door: str, folder: str, seconds: str, most: str, seed: str, limit: st
 def place_of(what: str) -> str:
     """Where it happened: the last of our lines that are told of."""
     ours = re.findall(r'File "[^"]*?((?:specdec|tests)/[^"]*\.py)", line (\d+)', what)
-    errors = re.findall(r"^[\w.]*(?:Error|Exception)\b[^\n]{,60}", what, re.M) or [what.strip()[:80]]
+    errors = re.findall(r"^[\w.]*(?:Error|Exception)\b[^\n]{,60}", what, re.M) or [what.strip().partition("\n")[0][:80]]
     place = ":".join(ours[0 if "Current thread" in what else -1]) if ours else ""
     return re.sub(r"'\w*\d\w*'", "…", f"{place} {errors[-1]}".strip())
 
@@ -303,14 +308,14 @@ def fuzz(door: str, seconds: float, most: int, seed: str = "0", limit: float = L
             (folder / "again").unlink(missing_ok=True)
             kind = "hangs" if done.returncode == -signal.SIGPROF else "deaths"
             what = read(folder / "trace") or f"exit code {done.returncode}: {done.stderr}"
-            write(folder / "found", {"kind": kind, "what": what[-3_000:], "sent": now.get("sent")})
+            note(folder, kind, what, now.get("sent"))
             if not now["n"]:  # it did not come so far as to send anything
                 break
         arcs = [one for line in read(folder / "corpus").splitlines() for one in json.loads(line)["new"] if one[2]]
         found: dict[str, dict[str, Any]] = {}
         for line in read(folder / "found").splitlines():
             one = json.loads(line)
-            kept = found.setdefault(f"{one['kind']} {place_of(one['what'])}", one | {"times": 0})
+            kept = found.setdefault(one["where"], one | {"times": 0})
             kept["times"] += 1
         took = time.monotonic() - began
         return {
