@@ -38,9 +38,10 @@ KINDS = {
     "libraries": "Compiled layers",
     "folders": "Where it is started",
     "lasting": "Time",
+    "fuzz": "Fuzz led by coverage",
     "mutants": "Mutations of the reading path",
 }
-LONG_ONLY = {"mutants"}
+LONG_ONLY = {"fuzz", "mutants"}
 ROOMS = [
     "",
     "tests",

@@ -15,6 +15,7 @@ from .components.engine import Engine
 from .components.guide import tour
 from .components.keep import keep
 from .components.notice import notice, tell
+from .queue import queue
 from .refusals import Blocks
 from .tabs import labels, race, TABS
 from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
@@ -53,7 +54,7 @@ def build(teaching: bool = False) -> gr.Blocks:
                 if event.fn and event.page == demo.current_page:
                     event.fn = bound(event.fn)
     api.only_tools(demo)
-    demo.queue(max_size=64, default_concurrency_limit=1, api_open=False)
+    queue(demo, max_size=64, default_concurrency_limit=1, api_open=False)
     return demo
 
 

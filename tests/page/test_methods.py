@@ -8,6 +8,7 @@ import re
 import xml.etree.ElementTree as xml
 from itertools import pairwise
 
+import gradio as gr
 import nodejs
 import pandas
 import pytest
@@ -347,3 +348,11 @@ def test_every_string_is_a_string():
 def test_nothing_is_fetched_from_outside():
     for path in (text.PAGE / "methods/methods.css", *cards.PICTURES.glob("*.svg")):
         assert not re.search(r"https?:|@import|url\(['\"]?//", path.read_text(encoding="utf-8")), path
+
+
+@pytest.mark.parametrize("place", [(None, None), (None, 0.8), ("story", None)])
+def test_a_choice_of_nothing_changes_nothing(place):
+    """Gradio lets null pass where one of a list is chosen."""
+    rows = toyreport.report()["rows"]
+    assert methods.of_figure(rows, None) == (gr.skip(), gr.skip())
+    assert methods.of_place(rows, *place) == (gr.skip(),) * 6

@@ -148,6 +148,23 @@ def test_a_grammar_is_an_expression_or_a_schema():
         request.check("Hi", grammar="a\\")
 
 
+@pytest.mark.parametrize("place", ["header", "models", "params", "seed", "stop", "k", "depth"])
+def test_settings_that_cannot_be_read_fill_in_nothing(place):
+    header, started = map(json.loads, toyrun.trace().dumps().split("\n")[:2])
+    told = {"header": [[], started], "models": [header | {"models": []}, started]}
+    told["params"] = [header, started | {"params": {}}]
+    told["seed"] = [header, started | {"params": {n: v for n, v in started["params"].items() if n != "seed"}}]
+    told["stop"] = [header, started | {"params": started["params"] | {"stop": [1]}}]
+    told["k"] = [header, {name: value for name, value in started.items() if name != "k"}]
+    log = "\n".join(map(json.dumps, told[place])) if place in told else "[" * 100_000 + "\n{}"
+    assert race.settings_of(log) == {}
+
+
+@pytest.mark.parametrize("sent", [None, "head", 5, [], {"head": 5}, {"head": "[]\n[]"}])
+def test_an_event_without_a_head_fills_in_nothing(sent):
+    assert race.head_of(gr.EventData(None, sent)) == (str(sent["head"]) if isinstance(sent, dict) else "")
+
+
 def test_the_settings_of_a_run_tell_its_grammar():
     run = toyrun.trace()
     params = replace(toyrun.PARAMS, grammar="[^a]*")

@@ -492,8 +492,6 @@ def count(long: bool) -> list[Figure]:
     tally = Tally()
     for send, how_many in (WHOLE if long else SHORT).items():
         send(tally, how_many, random.Random(f"{send.__name__} {long}"))
-    if long:
-        guided(tally)
     sent = sum(tally.sent.values())
     doors = ", ".join(f"{place} {n:,}" for place, n in tally.sent.items())
     figures = [at_least("inputs", sent, 20_000 if long else 2_500)]
@@ -506,21 +504,3 @@ def count(long: bool) -> list[Figure]:
         Figure("by door", doors, "", True),
         *(Figure(said, "", "", False) for said in tally.said[:5]),
     ]
-
-
-def guided(tally: Tally) -> None:
-    """Inputs that coverage leads to, where atheris is installed."""
-    import subprocess
-    import sys
-
-    try:
-        import atheris  # noqa: F401
-    except ImportError:
-        return
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.trust.guided"], capture_output=True, text=True, cwd=Path(__file__).parents[2]
-    )
-    ran = [said for said in done.stderr.splitlines() if said.startswith("Done ")]
-    tally.sent["guided by coverage"] += int(ran[-1].split()[1]) if ran else 0
-    if done.returncode or not ran:
-        tally.bad("uncaught", f"guided: {done.stderr[-600:]}")

@@ -100,8 +100,10 @@ def figures_table(caption: str, columns: dict[str, str], rows: Cells, **more: An
     return table(caption, list(columns.values()), [results.DIGITS.get(name, 2) for name in columns], rows, **more)
 
 
-def of_figure(rows: Rows, name: str) -> tuple[Any, Any]:
+def of_figure(rows: Rows, name: str | None) -> tuple[Any, Any]:
     """The heat map of one figure: a line a method, a column a text and temperature."""
+    if name is None:
+        return gr.skip(), gr.skip()
     drafters, places, cells = results.drafters(rows), results.places(rows), results.by_place(rows)
     found = [[cells.get((drafter, *place)) for place in places] for drafter in drafters]
     chart = charts.heat_map(
@@ -145,8 +147,10 @@ def breakdown(rows: Rows) -> tuple[list[gr.Radio], list[Any]]:
     return [domain, temperature], shown
 
 
-def of_place(rows: Rows, domain: str, temperature: float) -> tuple[Any, ...]:
+def of_place(rows: Rows, domain: str | None, temperature: float | None) -> tuple[Any, ...]:
     """Of one text and temperature: by place and by kind each a chart, a sentence, and the figures in words."""
+    if domain is None or temperature is None:
+        return (gr.skip(),) * 6
     words = strings("methods")["where"]
     here = [row for row in rows if row["domain"] == domain and row["temperature"] == temperature]
     best = results.fastest(here, (domain, temperature))

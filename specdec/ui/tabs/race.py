@@ -207,7 +207,7 @@ def recordings(screen: gr.HTML, line: gr.HTML, pills: gr.Row, names: Sequence[st
             )  # fmt: skip
 
     def opened(event: gr.EventData) -> list[Any]:
-        return filled_in(names, choosable(settings_of(str(getattr(event, "head", "")))))
+        return filled_in(names, choosable(settings_of(head_of(event))))
 
     drafter.input(
         lambda prompt, drafter, family: show_drafter(names, prompt, drafter, family),
@@ -217,6 +217,11 @@ def recordings(screen: gr.HTML, line: gr.HTML, pills: gr.Row, names: Sequence[st
         **PRIVATE,
     )
     screen.opened(opened, None, fields, queue=False, **PRIVATE)
+
+
+def head_of(event: gr.EventData) -> str:
+    """The first lines of the run that the page opened. Anybody can send anything in their place."""
+    return str(event._data.get("head", "")) if isinstance(event._data, dict) else ""
 
 
 def show(names: Sequence[str], kind: str, prompt: str, drafter: str) -> list[Any]:
@@ -262,26 +267,26 @@ def played(names: Sequence[str], kind: str, drafter: str) -> list[Any]:
 
 
 def settings_of(log: str) -> dict[str, Any]:
-    """What the rail says of a run: its header and its first lane's settings."""
+    """What the rail says of a run: its header and its first lane's settings; nothing where they cannot be read."""
     try:
         header, started = (json.loads(text) for text in log.split("\n", 2)[:2])
         params, server = started["params"], started.get("server")
-    except (ValueError, KeyError, TypeError):
+        ours = {
+            "family": header.get("models", {}).get("family", EMBEDDED),
+            "drafter": started["drafter"],
+            "k": started["k"],
+            "rule": next((key for key, name in menu.RULE_NAMES.items() if name == started["rule"]), RULES[0]),
+            "peer": len(header["lanes"]) > 2,
+        }
+        return {
+            "prompt": header["prompt"],
+            **({} if server else ours),  # a server decides these by itself
+            **{name: params[name] for name in ("temperature", "top_p", "top_k", "max_tokens", "seed")},
+            "stop": "\n".join(params["stop"]),
+            "grammar": params.get("grammar") or "",
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
-    ours = {
-        "family": header.get("models", {}).get("family", EMBEDDED),
-        "drafter": started["drafter"],
-        "k": started["k"],
-        "rule": next((key for key, name in menu.RULE_NAMES.items() if name == started["rule"]), RULES[0]),
-        "peer": len(header["lanes"]) > 2,
-    }
-    return {
-        "prompt": header["prompt"],
-        **({} if server else ours),  # a server decides these by itself
-        **{name: params[name] for name in ("temperature", "top_p", "top_k", "max_tokens", "seed")},
-        "stop": "\n".join(params["stop"]),
-        "grammar": params.get("grammar") or "",
-    }
 
 
 def play_recorded(name: str, drafter: str) -> tuple[Any, Any]:
