@@ -12,7 +12,9 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from ..models import gguf
 from ..models.checkpoint import brief, read_json
+from . import gguf_tokenizer
 
 FILE, TABLE = "chat_template.jinja", "tokenizer_config.json"
 MESSAGE = "speculative-decoding"  # stands for a prompt while the template is rendered
@@ -54,13 +56,16 @@ def read(folder: Path) -> Chat | None:
 
     ValueError where the template cannot be rendered, or leaves the prompt out.
     """
-    said = read_json(folder / TABLE) if (folder / TABLE).exists() else {}
-    template = template_of(folder, said)
+    if gguf.is_file(folder):
+        header = gguf.read(folder)
+        template, controls = header.value("tokenizer.chat_template", str, "") or None, gguf_tokenizer.controls(header)
+    else:
+        said = read_json(folder / TABLE) if (folder / TABLE).exists() else {}
+        template = template_of(folder, said)
+        controls = {name: text_of(value) for name, value in said.items() if name.endswith("_token") and text_of(value)}
     if template is None:
         return None
     from transformers.utils.chat_template_utils import render_jinja_template
-
-    controls = {name: text_of(value) for name, value in said.items() if name.endswith("_token") and text_of(value)}
 
     def rendered(message: str) -> str:
         try:
