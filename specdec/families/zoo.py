@@ -275,8 +275,8 @@ def load_pair(
 
     Folders, GGUF files, or names on the Hub. `exit_layer` offers early exit there: LayerSkip's files do not say where
     their models were trained to exit. `universal` lets draft models keep tokenizers of their own
-    (`drafters/universal.py`). `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter of a kind is suffixed
-    with its folder's name. ValueError, with one reason, for what cannot be loaded.
+    (`drafters/universal.py`). `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second
+    drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
     """
     device = resolved(device)
     folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)

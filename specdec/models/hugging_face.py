@@ -93,7 +93,7 @@ class HuggingFaceModel:
 
     @classmethod
     def load(cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> HuggingFaceModel:
-        """Read a checkpoint folder in the Hub's layout (config.json, safetensors), or a GGUF file. ValueError with the reason."""
+        """Read a folder in the Hub's layout (config.json, safetensors), or a GGUF file. ValueError with the reason."""
         folder = Path(folder)
         with naming(folder):
             config, dtype = config_of(read_config(folder)), dtype or torch.float32
