@@ -42,9 +42,7 @@ def run(
         str,
         Option(help="'embedded', 'tuned' (its target tuned on edits), or a folder with target/ and tokenizer/"),
     ] = EMBEDDED,
-    target: Annotated[
-        str | None, Option(help="instead of a family: a folder, a GGUF file, a name on the Hub")
-    ] = None,
+    target: Annotated[str | None, Option(help="instead of a family: a folder, a GGUF file, a name on the Hub")] = None,
     draft: Annotated[
         list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")
     ] = [],  # noqa: B006

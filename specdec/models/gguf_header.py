@@ -20,7 +20,7 @@ SUFFIX, MAGIC = ".gguf", b"GGUF"
 INSTALL = "GGUF files are read with the package gguf, which is not here; install it: pip install 'gguf>=0.17,<1'"
 ARCHITECTURES = ("llama", "qwen2", "qwen3", "gemma3")
 # Far above any model here; a header that says more is damaged, or was made to cost memory.
-HEADER, FIELDS, TENSORS, ENTRIES, STRING, NAME = 2**25, 4_096, 2**15, 2**21, 2**20, 256
+HEADER, FIELDS, TENSORS, ENTRIES, STRING, NAME = 2**25, 4_096, 2**15, 3 * 2**19, 2**20, 256
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRINGS, ARRAYS = 8, 9
 KEPT = ("tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.scores", "tokenizer.ggml.token_type")
@@ -94,7 +94,7 @@ def _read(path: Path, size: int, changed: int) -> Header:
     tensors, fields = cursor.count(TENSORS, "tensors"), cursor.count(FIELDS, "fields")
     header = Header(path)
     for _ in range(fields):
-        name = cursor.text(NAME)
+        name = cursor.name()
         if name in header.fields:
             raise ValueError(f"its header holds {name} twice; download it again")
         header.fields[name] = cursor.value(cursor.scalar("I"), name in KEPT)
@@ -134,7 +134,7 @@ def block_sizes() -> dict[int, tuple[int, int]]:
 
 def tensor(cursor: Cursor, sizes: Mapping[int, tuple[int, int]]) -> tuple[str, Entry, int]:
     """Name, kind and shape of one tensor, and where its bytes begin after the header."""
-    name = cursor.text(NAME)
+    name = cursor.name()
     shape = tuple(cursor.scalar("Q") for _ in range(cursor.count(4, f"dimensions of {name}", "I")))[::-1]
     kind, offset = cursor.scalar("I"), cursor.scalar("Q")
     if not 0 < len(shape) <= 2 or not all(0 < count <= 2**24 for count in shape):
@@ -178,6 +178,13 @@ class Cursor:
             return self.take(self.count(most, "bytes of one string")).decode()
         except UnicodeDecodeError as error:
             raise ValueError("its header holds a text that is no UTF-8; download it again") from error
+
+    def name(self) -> str:
+        """Of a field or a tensor; sentences repeat it."""
+        text = self.text(NAME)
+        if not text.isprintable():
+            raise ValueError("its header holds a name that cannot be printed; download it again")
+        return text
 
     def value(self, kind: int, kept: bool) -> Any:
         if kind == STRINGS:

@@ -332,6 +332,7 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "past the end": (lambda data: with_tensor(data, NAME, put(24, u64(2**62))), "lies outside"),
     "between places": (lambda data: with_tensor(data, NAME, put(24, u64(33))), "lies outside"),
     "two at one place": (lambda data: with_tensor(data, NAME, put(24, u64(0))), "overlaps"),
+    "a name of two lines": (lambda data: replaced(data, b"blk.1.ffn_up", b"blk.1\nffn_up"), "cannot be printed"),
     "a name twice": (lambda data: replaced(data, b"blk.1.ffn_up", b"blk.0.ffn_up"), "twice"),
     "a foreign tensor": (lambda data: replaced(data, b"blk.1.ffn_up", b"blk.1.ffn_ux"), "ffn_ux.weight, which none"),
     "a layer too far": (lambda data: replaced(data, b"blk.1.ffn_up", b"blk.7.ffn_up"), "lacks model.layers.1.mlp.up"),
@@ -394,13 +395,16 @@ def test_damaged_headers_cost_a_sentence_each(whole: bytes, tmp_path: Path) -> N
     assert refused > 200
 
 
-def test_a_header_of_millions_of_strings_is_refused_in_time(whole: bytes, tmp_path: Path) -> None:
-    """The most that a header can hold: empty strings up to the bound, and one more."""
+@pytest.mark.parametrize("name", [b"tokenizer.ggml.tokens", b"general.languages"])
+def test_a_header_of_a_million_strings_is_refused_in_time(name: bytes, whole: bytes, tmp_path: Path) -> None:
+    """As many as a header may hold, and one more; those of a tokenizer are kept, others only passed."""
     path = tmp_path / "model.gguf"
-    fields = b"".join(
-        u64(5) + name + struct.pack("<IIQ", 9, 8, 2**20) + bytes(8 * 2**20) for name in (b"abcde", b"fghij", b"klmno")
-    )
+    many = 3 * 2**19
+    strings = b"".join(u64(7) + b"%07d" % number for number in range(many))
+    lists = [(name, many, strings), (b"another", 1, u64(0))]
+    fields = b"".join(u64(len(key)) + key + struct.pack("<IIQ", 9, 8, count) + data for key, count, data in lists)
     path.write_bytes(whole[:16] + u64(3) + fields + whole[24:])
+    gguf_header.block_sizes()
     began = time.thread_time()
     with pytest.raises(ValueError, match="entries of lists"):
         gguf_header.read(path)
