@@ -31,7 +31,7 @@ def listed(key: str) -> list[str]:
 
 
 def test_the_project_and_the_lists_for_pip_agree() -> None:
-    page = dict.fromkeys([*listed("dependencies"), *listed("app"), *listed("bench")])
+    page = dict.fromkeys([*listed("dependencies"), *listed("app"), *listed("bench"), *listed("gguf")])
     assert list(page) == [line.replace(",<=2.13.0", "") for line in declared("requirements.txt")]
     assert listed("dev") == declared("requirements-dev.txt")
     assert len(listed("dependencies")) <= 9
@@ -62,7 +62,7 @@ def test_every_import_is_declared_where_it_belongs() -> None:
             modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
             for module in {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - {"specdec"}:
                 brought = {home.lower().replace("-", "_") for home in homes.get(module, [module])}
-                optional = room == "export" and module == "gguf"  # the export says how to get it
+                optional = room in ("export", "models") and module in ("gguf", "numpy")  # they say how to get it
                 optional |= room == "gpu" and module == "triton"  # comes with torch for a GPU
                 optional |= module == "spaces"  # comes with a Space
                 assert optional or brought & names, f"{path} imports {module}"

@@ -23,7 +23,7 @@ def app(
     pair: Annotated[
         str | None, Option(help="to begin with: a preset's name, or 'TARGET + DRAFT' [default: the embedded one]")
     ] = None,
-    target: Annotated[str | None, Option(help="instead of --pair: a folder, or a name on the Hub")] = None,
+    target: Annotated[str | None, Option(help="instead of --pair: a folder, a GGUF file, or a name on the Hub")] = None,
     draft: Annotated[list[str], Option(help="a drafter for --target; may be repeated")] = [],  # noqa: B006
     universal: Annotated[bool, Option("--universal", help="--draft may have a tokenizer of its own")] = False,
     public: Annotated[bool, Option("--public", help="for strangers: smaller runs, and not too many a minute")] = False,
@@ -84,7 +84,7 @@ def begin_with(pair: str | None, target: str | None, draft: list[str], universal
     if chosen not in (EMBEDDED, TUNED, *ROUNDED) and presets.named(chosen) is None:
         raise ValueError(
             f"{chosen} is no pair; name one of {', '.join(presets.PRESETS)}, or write 'TARGET + DRAFT' with "
-            "names on the Hub (OWNER/MODEL) or folders"
+            "names on the Hub (OWNER/MODEL), folders or GGUF files"
         )
     os.environ["SPECDEC_PAIR"] = chosen
 

@@ -43,7 +43,7 @@ def run(
         str,
         Option(help="'embedded', 'tuned' (its target tuned on edits), or a folder with target/ and tokenizer/"),
     ] = EMBEDDED,
-    target: Annotated[str | None, Option(help="instead of a family: a folder, or a name on the Hub")] = None,
+    target: Annotated[str | None, Option(help="instead of a family: a folder, a GGUF file, a name on the Hub")] = None,
     draft: Annotated[
         list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")
     ] = [],  # noqa: B006
@@ -67,7 +67,7 @@ def run(
 ) -> int:
     """One race in the terminal: speculative and plain decoding of a prompt, as coloured text and figures."""
     if target is not None and not target.strip():
-        raise ValueError("--target is empty; name a folder or a model on the Hub, or leave it out")
+        raise ValueError("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
     if target is None and (draft or exit_layer):
         raise ValueError("--draft and --exit-layer belong to a --target")
     if universal and not draft:

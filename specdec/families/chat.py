@@ -11,8 +11,10 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from ..models import gguf
 from ..models.checkpoint import read_json
 from ..text import ids_of
+from . import gguf_tokenizer
 from .template import around
 
 FILE, TABLE = "chat_template.jinja", "tokenizer_config.json"
@@ -54,11 +56,17 @@ def read(folder: Path) -> Chat | None:
 
     ValueError where the template cannot be rendered, or leaves the prompt out.
     """
-    said = read_json(folder / TABLE) if (folder / TABLE).exists() else {}
-    template = template_of(folder, said)
+    if gguf.is_file(folder):
+        header = gguf.read(folder)
+        template, controls = header.value("tokenizer.chat_template", str, "") or None, gguf_tokenizer.controls(header)
+    else:
+        said = read_json(folder / TABLE) if (folder / TABLE).exists() else {}
+        template = template_of(folder, said)
+        controls = {name: text_of(value) for name, value in said.items() if name.endswith("_token") and text_of(value)}
     if template is None:
         return None
-    controls = {name: text_of(value) for name, value in said.items() if name.endswith("_token") and text_of(value)}
+    if len(template) > LARGEST:
+        raise ValueError(f"the chat template is longer than {LARGEST:,} characters")
     return Chat(*around(template, controls))
 
 
@@ -66,10 +74,7 @@ def template_of(folder: Path, said: dict[str, Any]) -> str | None:
     """From its own file, or the tokenizer's settings, where it may be the one named "default" in a list."""
     if (folder / FILE).is_file():
         with (folder / FILE).open(encoding="utf-8", errors="replace") as file:
-            template = file.read(LARGEST + 1)
-        if len(template) > LARGEST:
-            raise ValueError(f"{FILE} is longer than {LARGEST:,} characters")
-        return template
+            return file.read(LARGEST + 1)
     found = said.get("chat_template")
     if isinstance(found, list):
         defaults = (one for one in found if isinstance(one, dict) and one.get("name") == "default")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import children
+from ..models import gguf_header
 from ..types import Said
 
 PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
@@ -45,8 +46,9 @@ def patterns(pickles: bool = False) -> dict[str, Any]:
 
 
 def find(name: str | Path, pickles: bool = False) -> Path:
-    """A folder as it is; else the checkpoint of that name, from the cache or the Hub. ValueError says what to do."""
-    if Path(name).is_dir():
+    """A folder or a GGUF file as it is; else the checkpoint of that name, from the cache or the Hub. ValueError says
+    what to do."""
+    if is_on_disk(name):
         return Path(name)
     from huggingface_hub import snapshot_download
 
@@ -54,6 +56,13 @@ def find(name: str | Path, pickles: bool = False) -> Path:
         return cached(str(name), pickles) or Path(snapshot_download(str(name), **patterns(pickles)))
     except Exception as error:  # no such name, no network, no permission: each has its own class
         raise ValueError(reason(str(name), error)) from error
+
+
+def is_on_disk(name: str | Path) -> bool:
+    """Whether it is a folder, or a GGUF file. ValueError for a GGUF file that is not there."""
+    if gguf_header.is_named(name) and not Path(name).exists():
+        raise ValueError(Said("There is no GGUF file {name} on this machine. Check the path.", name=str(name)))
+    return Path(name).is_dir() or gguf_header.is_file(name)
 
 
 def cached(name: str, pickles: bool = False) -> Path | None:
@@ -70,7 +79,7 @@ def cached(name: str, pickles: bool = False) -> Path | None:
 
 def is_here(name: str) -> bool:
     """Whether nothing has to be fetched; ValueError where the name is none."""
-    if Path(name).is_dir():
+    if is_on_disk(name):
         return True
     try:
         return cached(name) is not None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ..exposure import limits
 from ..methods import DEFAULT, EMBEDDED, ROUNDED, TUNED, WRAPPERS
+from ..models.gguf_header import is_named
 from .hub import MORE
 
 BESIDE, OTHERWISE = " + ", "~"
@@ -96,8 +97,8 @@ def named(spec: str) -> Pair | None:
 
 
 def is_model(name: str) -> bool:
-    """Whether it may be a checkpoint: OWNER/MODEL, or a folder with a config.json."""
-    return bool(ON_THE_HUB.fullmatch(name)) or os.path.isfile(os.path.join(name, "config.json"))
+    """Whether it may be a checkpoint: OWNER/MODEL, a folder with a config.json, or a GGUF file."""
+    return bool(ON_THE_HUB.fullmatch(name)) or is_named(name) or os.path.isfile(os.path.join(name, "config.json"))
 
 
 def written(target: str, drafts: Sequence[str] = (), universal: bool = False) -> str:

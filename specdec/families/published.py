@@ -20,6 +20,7 @@ from torch import Tensor
 from ..drafters import Eagle3Head, ForeignModel, MedusaHeads
 from ..drafters.eagle3 import checked_taps, default_taps, layer_config
 from ..drafters.medusa import chosen_tree
+from ..models import gguf
 from ..models.base import Target
 from ..models.checkpoint import (
     brief,
@@ -28,6 +29,8 @@ from ..models.checkpoint import (
     check_quantisation,
     check_tensors,
     naming,
+    open_weights,
+    read_config,
     read_json,
     read_weights,
     section,
@@ -38,6 +41,7 @@ from ..models.hugging_face import HuggingFaceModel
 from ..models.pretrained import config_of, is_ours
 from ..models.transformer import tensors_of, Transformer
 from ..text import ids_of, is_panic, Pieces
+from . import gguf_tokenizer
 from .hub import PICKLES
 
 EAGLE3_NAME = re.compile(r"midlayer\.|(fc|fc_norm\.\d+|norm|lm_head|embed_tokens)\.weight$|d2t$|t2d$")
@@ -57,7 +61,7 @@ Drafting = Eagle3Head | MedusaHeads | Model | ForeignModel
 def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Model:
     """By our own decoder where it has the model's family, which then says what is wrong; else by transformers."""
     with naming(folder):
-        if is_ours(read_json(folder / "config.json")):
+        if is_ours(read_config(folder)):
             return Transformer.load(folder, dtype, device, stored)
         if stored == torch.int8:
             raise ValueError("transformers runs this model, in float32 or bfloat16; 8 bits are for our own decoder")
@@ -73,6 +77,8 @@ def load_drafter(
     alone: for files that people keep themselves, not for what a stranger names on a page.
     """
     with naming(folder):
+        if gguf.is_file(folder):
+            return draft_model(folder, open_weights(folder), read_config(folder), target, tokenizer, universal)
         path = folder / "config.json"
         config = read_json(path) if path.exists() else {}
         check_quantisation(config)
@@ -202,7 +208,12 @@ def medusa(weights: Weights, config: Mapping[str, Any], target: Target) -> Medus
 
 
 def draft_model(
-    folder: Path, weights: Weights, config: Mapping[str, Any], target: Target, tokenizer: Tokenizer, universal: bool
+    folder: Path,
+    weights: Mapping[str, Tensor],
+    config: Mapping[str, Any],
+    target: Target,
+    tokenizer: Tokenizer,
+    universal: bool,
 ) -> Model | ForeignModel:
     """A smaller model: its vocabulary cut to the target's, or with its own tokenizer."""
     own = read_tokenizer(folder)
@@ -214,7 +225,7 @@ def draft_model(
         check_tensors(weights, tensors_of(shape, weights))
         draft = Transformer(shape, weights, target.dtype, target.device, target.stored)
     else:
-        draft = HuggingFaceModel(config_of(config), weights, target.dtype, target.device)
+        draft = HuggingFaceModel(config_of(config), dict(weights), target.dtype, target.device)
     draft.source = folder
     cut_vocabulary(draft, shared_vocabulary(draft, own) if universal else target.vocabulary)
     if not universal:
@@ -233,6 +244,8 @@ def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
 
 def end_tokens(folder: Path) -> frozenset[int]:
     """The tokens that end a text."""
+    if gguf.is_file(folder):
+        return gguf_tokenizer.end_tokens(gguf.read(folder))
     ends: Any = None
     for name in ("config.json", "generation_config.json"):  # the second has more, where there is one
         if (folder / name).exists():
@@ -244,7 +257,12 @@ def end_tokens(folder: Path) -> frozenset[int]:
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """The folder's tokenizer.json. Its settings for cutting and padding texts are for batches in training: left out."""
+    """The folder's tokenizer.json, or the one in a GGUF file.
+
+    Its settings for cutting and padding texts are for batches in training: left out.
+    """
+    if gguf.is_file(folder):
+        return gguf_tokenizer.tokenizer(gguf.read(folder))
     path = folder / "tokenizer.json"
     if not path.exists():
         raise ValueError("there is no tokenizer.json")

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
 from ..figures import machine
 from ..methods import adapted, AUTO, COPIES, DEFAULT, EXIT, Method, METHODS, MODEL, MODELS, of_part, ROUNDED
-from ..models import native
+from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
 from ..models.config import FAMILIES
@@ -273,10 +273,10 @@ def load_pair(
 ) -> Family:  # fmt: skip
     """A target in the Hub's layout and any number of drafters for it, each recognised by its tensors.
 
-    Folders, or names on the Hub. `exit_layer` offers early exit there: LayerSkip's files do not say where their models
-    were trained to exit. `universal` lets draft models keep tokenizers of their own (`drafters/universal.py`).
-    `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter of a kind is suffixed
-    with its folder's name. ValueError, with one reason, for what cannot be loaded.
+    Folders, GGUF files, or names on the Hub. `exit_layer` offers early exit there: LayerSkip's files do not say where
+    their models were trained to exit. `universal` lets draft models keep tokenizers of their own
+    (`drafters/universal.py`). `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second
+    drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
     """
     device = resolved(device)
     folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
@@ -325,11 +325,19 @@ def called(names: dict[Path, str]) -> Iterator[None]:
 def check_room(name: str, folders: Sequence[Path], dtype: torch.dtype, device: str) -> None:
     """ValueError where the weights do not fit into free memory."""
     free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
-    stored = sum(file.stat().st_size for folder in folders for file in folder.glob("*.safetensors"))
+    stored = sum(stored_bytes(folder) for folder in folders)
     wide = torch.bfloat16.itemsize  # as published weights are; in 8 bits, the embeddings are kept in 32
     needed = hub.MORE * stored * max(dtype.itemsize, wide) / wide
     if free is not None and needed > free:
         raise hub.too_large(name, needed, free)
+
+
+def stored_bytes(place: Path) -> int:
+    """What the weights take as they are published: in 16 bits, if a GGUF file has quantised them."""
+    if gguf_header.is_file(place):
+        with naming(place):
+            return torch.bfloat16.itemsize * gguf_header.read(place).numbers
+    return sum(file.stat().st_size for file in place.glob("*.safetensors"))
 
 
 def leaving(exit_layer: int) -> dict[str, Fitted]:
@@ -354,9 +362,12 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
     times a float32 one (27 against 6 µs at 192 × 576 where this was measured), on a GPU it takes more kernels. And in
     float32 greedy text is plain decoding's, without near-ties.
     """
-    with naming(folder):
-        files = weight_files(folder) if any(folder.glob("*.safetensors")) else {}
-    stored = sum((folder / file).stat().st_size for file in files if (folder / file).is_file())
+    if gguf_header.is_file(folder):
+        stored = stored_bytes(folder)
+    else:
+        with naming(folder):
+            files = weight_files(folder) if any(folder.glob("*.safetensors")) else {}
+        stored = sum((folder / file).stat().st_size for file in files if (folder / file).is_file())
     return torch.bfloat16 if stored > SMALL and multiplies_bfloat16(device) else torch.float32
 
 

@@ -27,7 +27,8 @@ from .. import describe
 from ..drafters import DraftModelDrafter, PromptLookupDrafter
 from ..engine import Stopwatch, Task, Transcript
 from ..events import Drafted, Event, Started, Verified
-from ..models.checkpoint import read_json, read_weights
+from ..models.checkpoint import open_weights, read_config
+from ..models.gguf_header import is_file
 from ..models.hugging_face import HuggingFaceModel
 from ..models.packed import is_packed
 from ..models.pretrained import as_library, quiet
@@ -79,10 +80,10 @@ def read(folder: Path, dtype: torch.dtype, device: str) -> Any:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    config = as_library(read_json(folder / "config.json"))
-    if is_packed(folder):
+    config = as_library(read_config(folder))
+    if is_packed(folder) or is_file(folder):
         model = AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
-        model.load_state_dict(read_weights(folder), strict=not config.tie_word_embeddings)
+        model.load_state_dict(open_weights(folder), strict=not config.tie_word_embeddings)
     else:
         model = AutoModelForCausalLM.from_pretrained(
             folder, config=config, dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import packed
+from . import gguf, packed
 
 Weights = dict[str, Tensor]
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -66,6 +66,11 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def read_config(place: Path) -> dict[str, Any]:
+    """The config.json of a folder, or what a GGUF file says in its place."""
+    return gguf.config(gguf.read(place)) if gguf.is_file(place) else read_json(place / "config.json")
+
+
 def section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The object at that place in a config.json, {} if there is none."""
     content = data.get(name) or {}
@@ -87,6 +92,16 @@ def read_weights(folder: Path) -> Weights:
             weights |= {name: tensors[name] for name in names or tensors}
     check_plain(weights)
     return weights
+
+
+def open_weights(place: Path) -> Mapping[str, Tensor]:
+    """All tensors of a folder, or those of a GGUF file, each read where it is asked for."""
+    return gguf.Stored(gguf.read(place)) if gguf.is_file(place) else read_weights(place)
+
+
+def described(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """The same tensors for their names and shapes alone: those of a GGUF file are not read."""
+    return weights.described if isinstance(weights, gguf.Stored) else weights
 
 
 def read_packed(folder: Path) -> Weights:
@@ -195,6 +210,7 @@ def refuse_quantised(sign: str) -> None:
 
 def check_tensors(weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
     """ValueError unless `weights` are the tensors of `shapes`, no more and no less."""
+    weights = described(weights)
     if lacking := [name for name in shapes if name not in weights]:
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise ValueError(f"the checkpoint lacks {lacking[0]}{more}")

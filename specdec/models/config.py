@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .checkpoint import brief, check_quantisation, read_json
+from .checkpoint import brief, check_quantisation, read_config
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "seed_oss", "smollm3")
 NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")  # no default would be right
@@ -56,7 +56,7 @@ class Config:
 
     @classmethod
     def load(cls, folder: Path) -> Config:
-        return cls.read(read_json(folder / "config.json"))
+        return cls.read(read_config(folder))
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Config:

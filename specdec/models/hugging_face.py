@@ -19,8 +19,9 @@ from torch import nn, Tensor
 
 from ..types import is_chain
 from .base import tree_depths
-from .checkpoint import brief, naming, read_json, read_weights, Weights
+from .checkpoint import brief, naming, open_weights, read_config, Weights
 from .device import settle
+from .gguf_header import is_file
 from .pretrained import built, config_of, context_of, unfit
 
 # Whose trees are tested against their paths, windows included. A model may hide tokens in a place of its own, as
@@ -92,11 +93,14 @@ class HuggingFaceModel:
 
     @classmethod
     def load(cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> HuggingFaceModel:
-        """Read a checkpoint folder in the Hub's layout (config.json, safetensors). ValueError with the reason."""
+        """Read a folder in the Hub's layout (config.json, safetensors), or a GGUF file. ValueError with the reason."""
         folder = Path(folder)
         with naming(folder):
-            config = config_of(read_json(folder / "config.json"))
-            model = cls(config, read_weights(folder), dtype or torch.float32, device)
+            config, dtype = config_of(read_config(folder)), dtype or torch.float32
+            weights = open_weights(folder)
+            if is_file(folder):
+                weights = {name: weights[name].to(dtype) for name in weights}
+            model = cls(config, dict(weights), dtype, device)
         model.source = folder
         return model
 

@@ -8,7 +8,7 @@ train or generate. Its logits are tested against transformers for every family.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from torch.nn.functional import silu
 from ..types import is_chain
 from .base import common_prefix, tree_depths
 from .cache import StaticCache
-from .checkpoint import check_tensors, naming, read_weights, Weights
+from .checkpoint import check_tensors, described, naming, open_weights
 from .config import Config
 from .device import settle
 from .matrix import kept, linear, Matrix
@@ -55,7 +55,7 @@ class Transformer:
     takes_trees = True
 
     def __init__(
-        self, config: Config, weights: Weights, dtype: torch.dtype, device: str = "cpu",
+        self, config: Config, weights: Mapping[str, Tensor], dtype: torch.dtype, device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         """`stored` is what matrices are rounded to, where states are of a finer `dtype`. torch.int8, 8 bits, is for
@@ -81,10 +81,11 @@ class Transformer:
                 raise ValueError(f"the checkpoint lacks {name}")
             return weights[name].to(device=device, dtype=torch.float32)
 
-        self.parameters = sum(w.numel() for name, w in weights.items() if not name.endswith("inv_freq"))
+        self.parameters = sum(w.numel() for name, w in described(weights).items() if not name.endswith("inv_freq"))
         embedding, width = take("model.embed_tokens.weight"), config.hidden_size
         # A file may hold the tied matrix twice. Where it holds another one, its config.json is wrong to tie them.
-        tied, other = config.tie_word_embeddings, weights.get("lm_head.weight")
+        tied = config.tie_word_embeddings
+        other = weights.get("lm_head.weight") if tied else None
         if tied and other is not None:
             tied = torch.equal(other, weights["model.embed_tokens.weight"])
             self.parameters -= tied * other.numel()
@@ -130,7 +131,7 @@ class Transformer:
         pairs: Tensor = x.unflatten(0, (-1, 2, self.head_dim // 2))
         return pairs.transpose(1, 2).reshape(x.shape)
 
-    def _layer(self, i: int, weights: Weights, take: Callable[[str], Tensor]) -> Layer:
+    def _layer(self, i: int, weights: Mapping[str, Tensor], take: Callable[[str], Tensor]) -> Layer:
         name, width, scale = f"model.layers.{i}.", self.config.hidden_size, self.head_dim**-0.5
 
         def bias(part: str) -> Tensor | None:
@@ -186,10 +187,10 @@ class Transformer:
         cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu",
         stored: torch.dtype | None = None,
     ) -> Transformer:  # fmt: skip
-        """Read a checkpoint folder in the Hub's layout (config.json, safetensors). ValueError with the reason."""
+        """Read a folder in the Hub's layout (config.json, safetensors), or a GGUF file. ValueError with the reason."""
         folder = Path(folder)
         with naming(folder):
-            config, weights = Config.load(folder), read_weights(folder)
+            config, weights = Config.load(folder), open_weights(folder)
             check_tensors(weights, tensors_of(config, weights))
             model = cls(config, weights, dtype or torch.float32, device, stored)
         model.source = folder
@@ -373,7 +374,7 @@ class Transformer:
         return mask[None]
 
 
-def tensors_of(config: Config, weights: Weights) -> dict[str, tuple[int, ...]]:
+def tensors_of(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
     """The names and shapes that a checkpoint of that configuration has. A tied output matrix may be stored, or not."""
     width = config.hidden_size
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, width)}

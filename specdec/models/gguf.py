@@ -1,0 +1,189 @@
+"""A GGUF file as a checkpoint: what config.json would say of it, and its weights, dequantised one by one.
+
+Names, fields and the order of queries and keys are those of llama.cpp's `convert_hf_to_gguf.py`; the package `gguf`
+dequantises.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .gguf_header import ARCHITECTURES, Header, is_file, read
+
+__all__ = ["Header", "Stored", "config", "is_file", "read"]
+
+CHUNK = 2**20  # numbers that are dequantised at once
+PARTS = {
+    "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
+    "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+}  # fmt: skip
+GEMMA3 = PARTS | {
+    "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
+    "post_ffw_norm": "post_feedforward_layernorm",
+}  # fmt: skip
+AROUND = {
+    "token_embd.weight": "model.embed_tokens.weight",
+    "output_norm.weight": "model.norm.weight",
+    "output.weight": "lm_head.weight",
+}
+FACTORS = "rope_freqs.weight"  # what Llama 3 divides its rotary frequencies by
+LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8_192}
+
+
+def config(header: Header) -> dict[str, Any]:
+    """What a config.json would say."""
+    model, head_count = header.of_model, header.of_model("attention.head_count", int)
+    if not 0 < head_count <= 2**16:
+        raise ValueError(f"its header names {head_count} heads of attention")
+    width = header.of_model("embedding_length", int)
+    head_dim = model("attention.key_length", int, model("rope.dimension_count", int, width // head_count))
+    for name in ("attention.value_length", "rope.dimension_count"):
+        if model(name, int, head_dim) != head_dim:
+            raise ValueError(f"its heads have {head_dim} numbers, its {name} is {model(name, int)}: not supported")
+    embedding, words = header.entries.get("token_embd.weight"), len(header.value("tokenizer.ggml.tokens", list))
+    if embedding is None or embedding.shape[0] < words:
+        raise ValueError(f"it lacks token_embd.weight for {words} tokens; download it again")
+    said = {
+        "model_type": header.fields["general.architecture"],
+        "vocab_size": embedding.shape[0],
+        "hidden_size": width,
+        "intermediate_size": model("feed_forward_length", int),
+        "num_hidden_layers": model("block_count", int),
+        "num_attention_heads": head_count,
+        "num_key_value_heads": model("attention.head_count_kv", int, head_count),
+        "head_dim": head_dim,
+        "hidden_act": "silu",
+        "rms_norm_eps": model("attention.layer_norm_rms_epsilon", float),
+        "max_position_embeddings": model("context_length", int),
+        "tie_word_embeddings": "output.weight" not in header.entries,
+        "attention_bias": "blk.0.attn_q.bias" in header.entries,
+        "mlp_bias": False,
+        "rope_parameters": rotary(header, head_dim),
+    }  # fmt: skip
+    for name in ("bos", "eos"):
+        if (token := header.fields.get(f"tokenizer.ggml.{name}_token_id")) is not None:
+            said[f"{name}_token_id"] = token
+    return gemma3(header, said) if said["model_type"] == "gemma3" else said
+
+
+def gemma3(header: Header, said: dict[str, Any]) -> dict[str, Any]:
+    """What its files leave to the architecture: every sixth layer sees all, and alone turns slowly."""
+    layers, heads = said["num_hidden_layers"], said["num_attention_heads"]
+    if not 0 < layers <= 2**12:
+        raise ValueError(f"its header names {layers} layers")
+    near = {"rope_type": "default", "rope_theta": header.of_model("rope.freq_base_swa", float, 10_000.0)}
+    return said | {
+        "model_type": "gemma3_text",
+        "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": said["hidden_size"] // heads if layers == 62 else said["head_dim"],  # 62: the 27B
+        "sliding_window": header.of_model("attention.sliding_window", int),
+        "layer_types": ["sliding_attention" if (i + 1) % 6 else "full_attention" for i in range(layers)],
+        "rope_parameters": {"full_attention": said["rope_parameters"], "sliding_attention": near},
+    }
+
+
+def rotary(header: Header, head_dim: int) -> dict[str, Any]:
+    """How positions turn queries and keys. ValueError for a way that would be computed otherwise here."""
+    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": header.of_model("rope.freq_base", float, 10_000.0)}
+    kind = header.of_model("rope.scaling.type", str, "none")
+    factor = header.of_model("rope.scaling.factor", float, header.of_model("rope.scale_linear", float, 1.0))
+    if FACTORS in header.entries:
+        return rope | llama3(header, head_dim, rope["rope_theta"])
+    if kind in ("none", "linear"):
+        return rope if factor == 1.0 else rope | {"rope_type": "linear", "factor": factor}
+    if kind != "yarn" or header.of_model("rope.scaling.attn_factor", float, 1.0) != 1.0:
+        raise ValueError(f"rotary scaling {kind[:40]!r} is not among none, linear and plain yarn")
+    original = header.of_model("rope.scaling.original_context_length", int)
+    return rope | {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original}
+
+
+def llama3(header: Header, head_dim: int, theta: float) -> dict[str, Any]:
+    """Llama 3's scaling, of which a file holds only what each frequency is divided by: that tells the factor."""
+    if header.entries[FACTORS].shape != (head_dim // 2,):
+        raise ValueError(f"{FACTORS} does not have one factor for each of {head_dim // 2} frequencies")
+    found = dequantised(header, FACTORS)
+    low, high, original = LLAMA3.values()
+    factor = float(found.max())
+    turns = original / (2 * math.pi * theta ** (torch.arange(0, head_dim, 2) / head_dim))
+    smooth = ((turns - low) / (high - low)).clamp(0, 1)
+    if not torch.allclose(found, 1 / ((1 - smooth) / factor + smooth), rtol=1e-3):
+        raise ValueError(f"{FACTORS} holds other factors than Llama 3's, which are not supported")
+    return {"rope_type": "llama3", "factor": factor} | LLAMA3
+
+
+class Stored(Mapping[str, Tensor]):
+    """The weights by the Hub's names. Each is dequantised into float32 whenever it is asked for, and not kept.
+
+    `described` are the same tensors without their numbers.
+    """
+
+    def __init__(self, header: Header) -> None:
+        self.header = header
+        self.kind = header.fields["general.architecture"]
+        parts = GEMMA3 if self.kind == "gemma3" else PARTS
+        self.names = {hub_name(name, parts): name for name in header.entries if name != FACTORS}
+        self.described = {
+            ours: torch.empty(header.entries[theirs].shape, device="meta") for ours, theirs in self.names.items()
+        }
+
+    def __getitem__(self, name: str) -> Tensor:
+        numbers = dequantised(self.header, self.names[name])
+        if self.kind == "gemma3" and name.endswith("norm.weight"):
+            return numbers - 1  # the Hub's are added to 1
+        part = re.search(r"self_attn\.([qk])_proj\.", name)
+        if part is None or self.kind != "llama":
+            return numbers
+        # Rotary positions turn neighbours in GGUF's Llama, halves in the Hub's.
+        count = self.header.of_model("attention.head_count", int)
+        if part[1] == "k":
+            count = self.header.of_model("attention.head_count_kv", int, count)
+        turned: Tensor = numbers.unflatten(0, (count, -1, 2)).transpose(1, 2)
+        return turned.reshape(numbers.shape)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def hub_name(name: str, parts: Mapping[str, str]) -> str:
+    """ValueError for a tensor of no model here."""
+    if name in AROUND:
+        return AROUND[name]
+    block = re.fullmatch(r"blk\.(\d{1,5})\.(\w+)\.(weight|bias)", name)
+    if block is None or block[2] not in parts:
+        raise ValueError(f"it holds {name}, which none of {', '.join(ARCHITECTURES)} has")
+    return f"model.layers.{block[1]}.{parts[block[2]]}.{block[3]}"
+
+
+def dequantised(header: Header, name: str) -> Tensor:
+    """The numbers of one tensor in float32. ValueError where one of them is none."""
+    import numpy as np
+    from gguf import GGMLQuantizationType, quants
+
+    entry = header.entries[name]
+    rows, columns = math.prod(entry.shape[:-1]), entry.shape[-1]
+    width, kind = entry.size // rows, GGMLQuantizationType(entry.kind)
+    whole = torch.empty(rows, columns)
+    at_once = max(1, CHUNK // columns)
+    with header.path.open("rb") as file, np.errstate(all="ignore"):
+        file.seek(entry.start)
+        for first in range(0, rows, at_once):
+            count = min(at_once, rows - first)
+            data = np.fromfile(file, np.uint8, count * width)
+            if data.size < count * width:
+                raise ValueError(f"{name} ends too early; download it again")
+            whole[first : first + count] = torch.from_numpy(quants.dequantize(data.reshape(count, width), kind).copy())
+    least, most = torch.aminmax(whole)  # either is NaN if any entry is
+    if not bool(least.isfinite() & most.isfinite()):
+        raise ValueError(f"{name} holds NaN or infinity; download it again, or use another file")
+    return whole.view(entry.shape)
