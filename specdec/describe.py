@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from .events import Candidate, Law, Position
-from .sampling import block_chance, Chooser, entropy, overlap, residual
+from .sampling import block_chance, entropy, overlap, residual, Sampler
 from .types import Proposal, Status, Verdict
 
 TOP = 8  # of each law; the page shows five of them, an auditor wants more
@@ -23,7 +23,7 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 
 
 def verification(
-    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Chooser | None
+    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> dict[str, Any]:
     """The fields of `Verified` except its times; the laws only if there is noise to draw examples with."""
     told: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
@@ -38,7 +38,7 @@ def verification(
 
 
 def positions(
-    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Chooser | None
+    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> tuple[Position, ...]:
     """One entry a drafted token. Without noise, only what the walk itself looked at."""
     trials = {trial.node: trial for trial in verdict.trials}
@@ -115,7 +115,7 @@ def law(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> La
     return Law(top, round(max(0.0, 1.0 - sum(c.prob for c in top)), 7), round(max(0.0, entropy(probs)), 5))
 
 
-def drawn(law: Law, probs: Tensor, piece: Callable[[int], str], noise: Chooser, level: int) -> Law:
+def drawn(law: Law, probs: Tensor, piece: Callable[[int], str], noise: Sampler, level: int) -> Law:
     """The same, with what the noise draws from `probs` after `level` drafted tokens."""
     token = noise.categorical(probs, ("own", level - 1))
     return replace(law, sample=Candidate(token, piece(token), round(float(probs[token]), 7)))

@@ -27,7 +27,7 @@ from .drafters.base import Drafter, Guided, NoDrafter
 from .events import Committed, Drafted, Event, Failed, Finished, FinishReason, Started, Verified
 from .grammar import Guide
 from .models.base import LanguageModel
-from .sampling import Chooser, probabilities, SharedNoiseChooser
+from .sampling import probabilities, Sampler, SharedNoiseSampler
 from .text import TextStream
 from .types import MAX_NODES, PromptError, Proposal, Said, SamplingParams, Verdict
 from .verify import RejectionSampling, Rule
@@ -80,13 +80,13 @@ class Stopwatch:
         return self.elapsed + (time.perf_counter() - self._since if self._since is not None else 0.0)
 
 
-def generate(task: Task, chooser: Chooser | None = None) -> Generator[Event, None, None]:
+def generate(task: Task, sampler: Sampler | None = None) -> Generator[Event, None, None]:
     """Run `task`; yield events as they happen, `Finished` last whatever breaks. Closing the iterator ends the run.
 
     PromptError for a prompt that is empty or does not fit the context.
     """
     check_prompt(task)
-    return _run(task, chooser or task.rule.chooser(task.params.seed))
+    return _run(task, sampler or task.rule.sampler(task.params.seed))
 
 
 def check_prompt(task: Task) -> None:
@@ -183,18 +183,18 @@ class Transcript:
         )  # fmt: skip
 
 
-def _run(task: Task, chooser: Chooser) -> Generator[Event, None, None]:
+def _run(task: Task, sampler: Sampler) -> Generator[Event, None, None]:
     transcript, watch = Transcript(task), Stopwatch()
     try:
-        yield from _cycles(task, chooser, transcript, watch)
+        yield from _cycles(task, sampler, transcript, watch)
     except Exception as error:
         yield transcript.fail(error, watch.elapsed)
     yield transcript.finished(watch.elapsed)
 
 
-def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
+def _cycles(task: Task, sampler: Sampler, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
     target, params, lane, drafter = task.target, task.params, task.lane, task.drafter
-    tokens, noise, failures = transcript.tokens, SharedNoiseChooser(params.seed), 0
+    tokens, noise, failures = transcript.tokens, SharedNoiseSampler(params.seed), 0
     if task.guide:
         guide_drafter(drafter, task.guide)
     costs = getattr(drafter, "costs", None)
@@ -203,13 +203,13 @@ def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwat
     cache = target.new_cache(transcript.limit + MAX_NODES)
     while transcript.reason is None:
         cycle = transcript.cycle
-        chooser.at(len(tokens))
+        sampler.at(len(tokens))
         noise.at(len(tokens))
         # Draft: at most what is still wanted, minus the token that the target adds.
         k = min(task.k, transcript.wanted - 1) if cycle else 0
         with watch, torch.inference_mode():
             start = watch.now()
-            proposal, failure = draft(drafter, tokens, k, task, chooser) if k or not cycle else (Proposal(), None)
+            proposal, failure = draft(drafter, tokens, k, task, sampler) if k or not cycle else (Proposal(), None)
             drafted = watch.now()
         transcript.spend("draft", drafted - start)
         if failure:
@@ -233,7 +233,7 @@ def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwat
             check_logits(logits)
             verified = watch.now()
             rows = probabilities(task.guide.mask_target(logits, proposal) if task.guide else logits, params)
-            verdict = task.rule.verify(proposal, rows, chooser)
+            verdict = task.rule.verify(proposal, rows, sampler)
             cache.keep(len(tokens), verdict.path)
         transcript.spend("verify", verified - start)
         # Describe first, off the clock: if that fails, nothing joins the text.
@@ -246,10 +246,10 @@ def _cycles(task: Task, chooser: Chooser, transcript: Transcript, watch: Stopwat
         yield transcript.committed(committed, pieces, readable, verdict, watch.elapsed)
 
 
-def draft(drafter: Drafter, tokens: Sequence[int], k: int, task: Task, chooser: Chooser) -> tuple[Proposal, str | None]:
+def draft(drafter: Drafter, tokens: Sequence[int], k: int, task: Task, sampler: Sampler) -> tuple[Proposal, str | None]:
     """A sound proposal, or none and the reason: a broken drafter costs its cycle, never the text."""
     try:
-        proposal = drafter.propose(tokens, k, task.params, chooser)
+        proposal = drafter.propose(tokens, k, task.params, sampler)
         check_proposal(proposal, k, task.target.vocabulary)
     except Exception as error:
         return Proposal(), f"{type(error).__name__}: {error}"

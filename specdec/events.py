@@ -37,7 +37,7 @@ class Candidate:
 class Law:
     """The head of a distribution: its most probable tokens, what is left, and its entropy in nats.
 
-    `sample` is what the noise of this place draws from it (`SharedNoiseChooser`), whatever the run itself drew with.
+    `sample` is what the noise of this place draws from it (`SharedNoiseSampler`), whatever the run itself drew with.
     """
 
     top: tuple[Candidate, ...]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, TYPE_CHECKING
 
-from .types import has_half_characters, MAX_NODES, PromptError, Said
+from .types import has_lone_surrogate, MAX_NODES, PromptError, Said
 
 if TYPE_CHECKING:
     from .drafters.base import Drafter
@@ -215,7 +215,7 @@ def check_asked(prompt: str, drafter: str, k: int, rule: str) -> None:
     """
     if not prompt.strip():
         raise PromptError(Said("The prompt is empty. Type a few words to start from."))
-    if has_half_characters(prompt):
+    if has_lone_surrogate(prompt):
         raise PromptError(Said("The prompt holds half of a character (a lone surrogate). Delete it and type it again."))
     if not 0 <= k <= MAX_NODES:
         raise ValueError(f"k must lie between 0 and {MAX_NODES}, not {k}")

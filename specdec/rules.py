@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from .sampling import block_chance, Chooser, entropy, residual, SharedNoiseChooser
+from .sampling import block_chance, entropy, residual, Sampler, SharedNoiseSampler
 from .types import Kind, Proposal, Trial, TYPICAL_DELTA, TYPICAL_EPSILON, Verdict
 from .verify import RejectionSampling, Rule
 
@@ -27,10 +27,10 @@ class SampleAndMatch(Rule):
     lossless = True
     description = "Draw from the target at every place; keep a token while it is the target's own sample. Needs no q."
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         node, path = -1, list[int]()
         while True:
-            token = chooser.categorical(rows[node + 1], ("own", len(path) - 1))
+            token = sampler.categorical(rows[node + 1], ("own", len(path) - 1))
             same = [child for child in proposal.children(node) if proposal.tokens[child] == token]
             if not same:
                 return without_coins(proposal, rows, path, token)
@@ -39,7 +39,7 @@ class SampleAndMatch(Rule):
 
 
 class SharedNoise(SampleAndMatch):
-    """Sample and match, where drafter and target draw with the same Gumbel noise (`SharedNoiseChooser`).
+    """Sample and match, where drafter and target draw with the same Gumbel noise (`SharedNoiseSampler`).
 
     On a chain a token is kept with probability Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV):
     Daliri, Musco and Suresh 2024 (arXiv 2408.07978). The text is token for token that of plain decoding with this
@@ -49,8 +49,8 @@ class SharedNoise(SampleAndMatch):
     name = "shared noise"
     description = "Draw from both models with the same noise; keep a token while it is the target's own sample."
 
-    def chooser(self, seed: int) -> Chooser:
-        return SharedNoiseChooser(seed)
+    def sampler(self, seed: int) -> Sampler:
+        return SharedNoiseSampler(seed)
 
 
 class BlockVerification(Rule):
@@ -66,7 +66,7 @@ class BlockVerification(Rule):
     trees = False
     description = "Judge the draft as one block: a likely token makes up for an unlikely one. Chains only."
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         n, tokens = len(proposal), proposal.tokens
         if not proposal.is_chain:
             raise ValueError("Block verification judges chains only, and this draft is a tree. Choose another rule.")
@@ -80,14 +80,14 @@ class BlockVerification(Rule):
         # The longest that passes its coin is kept, so coins are tossed from the end until one succeeds.
         kept, coins = n, dict[int, float]()
         while kept > 0:
-            passed, coins[kept - 1] = chooser.accept(h[kept - 1], 1.0, ("accept", kept - 1))
+            passed, coins[kept - 1] = sampler.accept(h[kept - 1], 1.0, ("accept", kept - 1))
             if passed:
                 break
             kept -= 1
         law = rows[n] if kept == n else self.residual(weights[kept], rows[kept], laws[kept], tokens[kept])
         kind: Kind = "bonus" if kept == n else "resampled"
         trials = (Trial(i, tokens[i], p[i], q[i], coins.get(i), i < kept, h[i]) for i in range(n))
-        token = chooser.categorical(law, ("own", kept - 1))
+        token = sampler.categorical(law, ("own", kept - 1))
         return Verdict(tuple(range(kept)), token, kind, tuple(trials), law=law)
 
     def weight(self, before: float, p: float, q: float) -> float:
@@ -111,7 +111,7 @@ class TypicalAcceptance(Rule):
     description = "Keep a token that the target finds plausible enough. Lossy: the text no longer follows the target."
     epsilon, delta = TYPICAL_EPSILON, TYPICAL_DELTA
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         plausible = [-1]
         for node, parent in enumerate(proposal.parents):
             p = rows[parent + 1]
@@ -120,7 +120,7 @@ class TypicalAcceptance(Rule):
                 plausible.append(node)
         last = max(plausible, key=proposal.depth)
         path = proposal.tree.path(last)
-        return without_coins(proposal, rows, path, chooser.categorical(rows[last + 1], ("own", len(path) - 1)))
+        return without_coins(proposal, rows, path, sampler.categorical(rows[last + 1], ("own", len(path) - 1)))
 
 
 def without_coins(proposal: Proposal, rows: Tensor, path: Sequence[int], token: int) -> Verdict:

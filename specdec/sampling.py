@@ -1,4 +1,4 @@
-"""Logits to probabilities to tokens. Pure: every random number comes from the chooser that is passed in.
+"""Logits to probabilities to tokens. Pure: every random number comes from the sampler that is passed in.
 
 Greedy decoding is not a second code path: at temperature 0 the law is one-hot, and nothing else changes.
 """
@@ -13,11 +13,11 @@ from torch import Tensor
 
 from .types import SamplingParams
 
-COLDEST = 1e-30  # float32 still divides by it; from here on the law is one-hot except for exact ties
+MIN_TEMPERATURE = 1e-30  # float32 still divides by it; from here on the law is one-hot except for exact ties
 
 
-class Chooser(Protocol):
-    """Where randomness enters. `key` says what is decided, for choosers that tie noise to a place.
+class Sampler(Protocol):
+    """Where randomness enters. `key` says what is decided, for samplers that tie noise to a place.
 
     The number of a draw is its level: ("draft", 0) is drafted right after the text, ("own", 0) is the target's own
     after that, ("own", -1) the target's own right after the text. That of a trial is the node that is tried, since
@@ -37,7 +37,7 @@ class Chooser(Protocol):
         ...
 
 
-class RandomChooser(Chooser):
+class RandomSampler(Sampler):
     """The real one. Each run has its own generator, so runs do not disturb each other or the process."""
 
     def __init__(self, seed: int) -> None:
@@ -56,7 +56,7 @@ class RandomChooser(Chooser):
         return u * q < p, u
 
 
-class SharedNoiseChooser(Chooser):
+class SharedNoiseSampler(Sampler):
     """Gumbel-max: argmax of log p + g, whose noise g depends on the seed and the place in the text alone.
 
     Draft and target draw at a place with the same noise, so laws that are alike give the same token more often
@@ -76,7 +76,7 @@ class SharedNoiseChooser(Chooser):
         place = self._length + level + (kind == "own")
         if place not in self._noise:
             self._noise[place] = self.noise(place, len(probs)).to(probs.device)
-        return int(favourites((probs.double().log() + self._noise[place])[None]))
+        return int(argmax((probs.double().log() + self._noise[place])[None]))
 
     def noise(self, place: int, size: int) -> Tensor:
         """Standard Gumbel noise for the token at `place`, counted from the start of the prompt.  # [size]"""
@@ -95,13 +95,13 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
     Computed in float32, or in the logits' own dtype where that is finer.
     """
     if params.temperature == 0.0:
-        best = favourites(logits).unsqueeze(-1)
+        best = argmax(logits).unsqueeze(-1)
         dtype = logits.dtype if logits.dtype == torch.float64 else torch.float32
         return torch.zeros(logits.shape, dtype=dtype, device=logits.device).scatter_(-1, best, 1.0)
     logits = logits if logits.dtype == torch.float64 else logits.float()
     if params.temperature != 1.0:
         # From the highest: divided by a small temperature, large logits would overflow.
-        logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, COLDEST)
+        logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, MIN_TEMPERATURE)
     if not 0 < params.top_k < logits.shape[-1]:
         return within(logits.softmax(dim=-1), params.top_p)
     # An exact count: equal logits at the border must not let an extra token in. Top-p then looks at these alone; in the
@@ -121,7 +121,7 @@ def within(probs: Tensor, top_p: float) -> Tensor:
     return probs / probs.sum(dim=-1, keepdim=True)
 
 
-def favourites(logits: Tensor) -> Tensor:
+def argmax(logits: Tensor) -> Tensor:
     """The first of the highest in every row.  # [n, V] -> [n]
 
     On a CPU NumPy finds it ten times faster than torch.

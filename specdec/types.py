@@ -23,7 +23,7 @@ MIN_SEED, MAX_SEED = -(2**63), 2**64 - 1  # what torch's generators take, and wh
 TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
 
 
-def has_half_characters(text: str) -> bool:
+def has_lone_surrogate(text: str) -> bool:
     """Whether it holds a lone surrogate, which no tokenizer reads and no file can store."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
@@ -95,7 +95,7 @@ def check_grammar(grammar: str) -> None:
     """
     if len(grammar) > MAX_GRAMMAR:
         raise ValueError(Said("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
-    if has_half_characters(grammar):
+    if has_lone_surrogate(grammar):
         raise ValueError(Said("The grammar holds half of a character (a lone surrogate)."))
     if is_schema(grammar):
         check_schema(grammar)
@@ -113,7 +113,7 @@ def check_schema(schema: str) -> None:
         raise ValueError(Said("The schema is no JSON object."))
     level: list[Any] = [told]
     for _ in range(MAX_DEPTH):
-        if any(isinstance(one, str) and has_half_characters(one) for one in level):
+        if any(isinstance(one, str) and has_lone_surrogate(one) for one in level):
             raise ValueError(Said("The schema holds half of a character (a lone surrogate)."))
         if any(isinstance(one, int | float) and not is_exact(one) for one in level):
             raise ValueError(Said("The schema holds a number that is too large to be written."))

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from .sampling import Chooser, RandomChooser, residual
+from .sampling import RandomSampler, residual, Sampler
 from .types import Kind, Proposal, Trial, Verdict
 
 
@@ -26,11 +26,11 @@ class Rule(Protocol):
     trees: bool = True  # whether it judges siblings, too
     description: str = ""
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict: ...
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict: ...
 
-    def chooser(self, seed: int) -> Chooser:
+    def sampler(self, seed: int) -> Sampler:
         """The randomness of a run under this rule."""
-        return RandomChooser(seed)
+        return RandomSampler(seed)
 
 
 class RejectionSampling(Rule):
@@ -40,7 +40,7 @@ class RejectionSampling(Rule):
     lossless = True
     description = "Keep each token with probability min(1, p/q); after a rejection draw from max(0, p − q)."
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         node, path, trials = -1, [], []
         while True:
             p = self.row(rows, node)
@@ -49,7 +49,7 @@ class RejectionSampling(Rule):
                 token = proposal.tokens[child]
                 q = None if proposal.probs is None else proposal.probs[child]
                 p_x, q_x = float(p[token]), 1.0 if q is None else float(q[token])
-                accepted, u = self.accept(p_x, q_x, chooser, child)
+                accepted, u = self.accept(p_x, q_x, sampler, child)
                 trials.append(Trial(child, token, p_x, q_x, u, accepted))
                 if accepted:
                     path.append(child)
@@ -57,18 +57,18 @@ class RejectionSampling(Rule):
                     break
                 p = self.residual(p, q, token)
             else:
-                token = self.own_token(p, proposal, node, chooser)
+                token = self.own_token(p, proposal, node, sampler)
                 kind: Kind = "resampled" if children else "bonus"
                 return Verdict(tuple(path), token, kind, tuple(trials), law=p)
 
     def row(self, rows: Tensor, node: int) -> Tensor:
         return rows[node + 1]
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
-        return chooser.accept(p, q, ("accept", node))
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        return sampler.accept(p, q, ("accept", node))
 
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
         return residual(p, q, token)
 
-    def own_token(self, p: Tensor, proposal: Proposal, node: int, chooser: Chooser) -> int:
-        return chooser.categorical(p, ("own", proposal.depth(node) - 1))
+    def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
+        return sampler.categorical(p, ("own", proposal.depth(node) - 1))

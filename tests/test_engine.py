@@ -16,7 +16,7 @@ from specdec.engine import generate, PromptError, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
 from specdec.grammar import Grammar, Guide
 from specdec.proof.toys import TableModel
-from specdec.sampling import Chooser, probabilities, RandomChooser, SharedNoiseChooser
+from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseSampler
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import Rule
 
@@ -31,7 +31,7 @@ class Oracle:
 
     name = "oracle"
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         text = list(tokens)
         for _ in range(k):
             text.append(int(TARGET.logits(tuple(text)).argmax()))
@@ -43,7 +43,7 @@ class Adversary:
 
     name = "adversary"
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         return Proposal.chain([int(TARGET.logits(tuple(tokens)).argmin())] * k)
 
 
@@ -184,7 +184,7 @@ class Broken:
     def __init__(self, how: str, recovers: bool = False) -> None:
         self.how, self.recovers, self.calls = how, recovers, 0
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         self.calls += 1
         good = torch.full((k, 12), 1 / 12)
         if k == 0 or self.calls == 2 or (self.recovers and self.calls % 3 == 0):
@@ -302,7 +302,7 @@ class Bushy:
 
     name = "bushy"
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         nodes, parents, node = [], [], -1
         for level in range(k):
             first = len(nodes)
@@ -332,7 +332,7 @@ def test_a_tree_runs_on_the_real_decoder_to_the_last_token() -> None:
 class BrokenRule(Rule):
     name, lossless = "broken", True
 
-    def verify(self, proposal: Proposal, rows: torch.Tensor, chooser: Chooser) -> None:
+    def verify(self, proposal: Proposal, rows: torch.Tensor, sampler: Sampler) -> None:
         raise RuntimeError("no verdict")
 
 
@@ -347,7 +347,7 @@ class BrokenCache(TableModel):
         raise MemoryError("no room for a cache")
 
 
-class BrokenChooser(RandomChooser):
+class BrokenSampler(RandomSampler):
     """Loses its source of noise in mid-text."""
 
     def at(self, length: int) -> None:
@@ -366,17 +366,17 @@ def from_the_tenth_call(function: Callable[..., object]) -> Callable[..., object
 
 
 @pytest.mark.parametrize("details", [True, False])
-@pytest.mark.parametrize("what", ["cache", "chooser", "piece", "bytes", "describe"])
+@pytest.mark.parametrize("what", ["cache", "sampler", "piece", "bytes", "describe"])
 def test_every_run_ends_with_finished_whatever_breaks(
     what: str, details: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = task(Oracle(), k=3, details=details, piece=" {}".format)
-    chooser: Chooser | None = None
+    sampler: Sampler | None = None
     match what:
         case "cache":
             one = replace(one, target=BrokenCache(12, seed=1))
-        case "chooser":
-            chooser = BrokenChooser(0)
+        case "sampler":
+            sampler = BrokenSampler(0)
         case "piece":
             one = replace(one, piece=from_the_tenth_call(one.piece))  # type: ignore[arg-type]
         case "bytes":
@@ -384,7 +384,7 @@ def test_every_run_ends_with_finished_whatever_breaks(
         case "describe":
             broken = from_the_tenth_call(engine.describe.verification)
             monkeypatch.setattr(engine.describe, "verification", broken)
-    events = list(generate(one, chooser))
+    events = list(generate(one, sampler))
     assert isinstance(events[0], Started)
     failed = [event for event in events if isinstance(event, Failed)]
     assert len(failed) == 1 and failed[0].fatal and events[-2] == failed[0]
@@ -441,7 +441,7 @@ def test_limits_of_a_draft() -> None:
 
 def test_a_drafter_that_breaks_at_once_is_asked_three_times() -> None:
     class Never(Oracle):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
             if k:
                 raise RuntimeError("out of order")
             return Proposal()
@@ -462,8 +462,8 @@ def test_what_a_broken_run_held_back_is_shown() -> None:
 
 def test_what_a_draft_says_of_itself_is_told() -> None:
     class Telling(Oracle):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-            plain = super().propose(tokens, k, params, chooser)
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+            plain = super().propose(tokens, k, params, sampler)
             own = tuple((f"<{token}>",) for token in plain.tokens)
             return replace(plain, seconds=(0.25,) * k, own=own, drafter="somebody")
 
@@ -475,7 +475,7 @@ def test_what_a_draft_says_of_itself_is_told() -> None:
 
 
 def test_an_example_is_drawn_with_the_noise_of_its_place() -> None:
-    noise, text = SharedNoiseChooser(WARM.seed), [0, 5]
+    noise, text = SharedNoiseSampler(WARM.seed), [0, 5]
     for event in run(task(Oracle(), params=WARM, k=3)):
         if isinstance(event, Verified):
             noise.at(len(text))

@@ -24,7 +24,7 @@ from specdec.proof.enumeration import output_law, paths, TooManyPaths, total_var
 from specdec.proof.grammar_mistakes import GRAMMAR_MISTAKES
 from specdec.proof.toys import Case, largest_error, run_loop, TableModel
 from specdec.rules import RULES
-from specdec.sampling import Chooser
+from specdec.sampling import Sampler
 from specdec.types import check_grammar, MAX_GRAMMAR, Proposal, SamplingParams
 
 if TYPE_CHECKING:
@@ -343,8 +343,8 @@ def test_to_mask_the_target_alone_is_no_mistake() -> None:
     assert kept["unmasked"] < kept["model"] - 0.1
 
 
-def accepted_in(task_of: Callable[[], Task], chooser: Chooser) -> int:
-    return sum(event.accepted for event in generate(task_of(), chooser) if isinstance(event, Committed))
+def accepted_in(task_of: Callable[[], Task], sampler: Sampler) -> int:
+    return sum(event.accepted for event in generate(task_of(), sampler) if isinstance(event, Committed))
 
 
 def test_shared_noise_writes_plain_decodings_text_under_a_grammar() -> None:

@@ -26,7 +26,7 @@ from specdec.proof.goodness_of_fit import g_test, GTest
 from specdec.proof.mistakes import TokenResidualAfterBlock
 from specdec.proof.toys import Case, cases, run_loop, shipped_error
 from specdec.rules import BlockVerification, named, RULES, SharedNoise
-from specdec.sampling import Chooser, probabilities, SharedNoiseChooser
+from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
 from specdec.types import Kind, Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling, Rule
 
@@ -99,10 +99,10 @@ def test_what_each_rule_keeps_of_a_draft_on_average() -> None:
     chosen = int(q.argmax())
 
     def kept(rule: str, drawn: bool) -> float:
-        def run(chooser: Chooser) -> tuple[int, ...]:
-            token = chooser.categorical(q, ("draft", 0)) if drawn else chosen
+        def run(sampler: Sampler) -> tuple[int, ...]:
+            token = sampler.categorical(q, ("draft", 0)) if drawn else chosen
             proposal = Proposal.chain([token], q[None] if drawn else None)
-            return (len(named(rule).verify(proposal, torch.stack([p, p]), chooser).path),)
+            return (len(named(rule).verify(proposal, torch.stack([p, p]), sampler).path),)
 
         return output_law(run)[0][(1,)]
 
@@ -132,22 +132,22 @@ class NoRemainder(BlockVerification):
 class ShortestFirst(BlockVerification):
     """Judges token by token, with the chances meant for blocks."""
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
-        verdict = super().verify(proposal, rows, enumeration.EnumeratingChooser())
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
+        verdict = super().verify(proposal, rows, enumeration.EnumeratingSampler())
         kept = 0
-        while kept < len(proposal) and chooser.accept(verdict.trials[kept].h or 0.0, 1.0, ("accept", kept))[0]:
+        while kept < len(proposal) and sampler.accept(verdict.trials[kept].h or 0.0, 1.0, ("accept", kept))[0]:
             kept += 1
         kind: Kind = "bonus" if kept == len(proposal) else "resampled"
-        return Verdict(tuple(range(kept)), chooser.categorical(rows[kept], ("own", kept - 1)), kind, ())
+        return Verdict(tuple(range(kept)), sampler.categorical(rows[kept], ("own", kept - 1)), kind, ())
 
 
 class FreshSample(SharedNoise):
     """Tests the draft against one sample of the target and adds another."""
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
-        verdict = super().verify(proposal, rows, chooser)
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
+        verdict = super().verify(proposal, rows, sampler)
         last = verdict.path[-1] if verdict.path else -1
-        return replace(verdict, token=chooser.categorical(rows[last + 1], ("own", last)))
+        return replace(verdict, token=sampler.categorical(rows[last + 1], ("own", last)))
 
 
 BLOCK_MISTAKES = (TokenResidualAfterBlock, ForgetsTheBlock, WeightIsEnough, NoRemainder, ShortestFirst)
@@ -177,10 +177,10 @@ class Independent(toys.TableModel):
 def expected_accepted(target: toys.TableModel, draft: toys.TableModel, k: int, rule: Rule) -> float:
     """How many drafts one cycle keeps, exactly."""
 
-    def cycle(chooser: Chooser) -> tuple[int, ...]:
-        proposal = DraftModelDrafter(draft).propose([0], k, WARM, chooser)
+    def cycle(sampler: Sampler) -> tuple[int, ...]:
+        proposal = DraftModelDrafter(draft).propose([0], k, WARM, sampler)
         logits = target.forward([0, *proposal.tokens], target.new_cache(9), proposal.parents, k + 1)
-        return (len(rule.verify(proposal, probabilities(logits, WARM), chooser).path),)
+        return (len(rule.verify(proposal, probabilities(logits, WARM), sampler).path),)
 
     return sum(count * chance for (count,), chance in paths(cycle, 50_000))
 
@@ -257,27 +257,27 @@ def test_two_laws_agree_as_often_as_the_theory_says() -> None:
     expected = sum(1 / float(torch.maximum(p / p[x], q / q[x]).sum()) for x in range(4))
     distance = float((p - q).abs().sum()) / 2
     assert expected >= (1 - distance) / (1 + distance)
-    chooser, draws, same = SharedNoiseChooser(1), 20_000, 0
+    sampler, draws, same = SharedNoiseSampler(1), 20_000, 0
     for length in range(draws):
-        chooser.at(length)
-        same += chooser.categorical(q, ("draft", 0)) == chooser.categorical(p, ("own", -1))
+        sampler.at(length)
+        same += sampler.categorical(q, ("draft", 0)) == sampler.categorical(p, ("own", -1))
     assert abs(same / draws - expected) < 5 * (expected * (1 - expected) / draws) ** 0.5
 
 
-class SameNoiseEveryCycle(SharedNoiseChooser):
+class SameNoiseEveryCycle(SharedNoiseSampler):
     def at(self, length: int) -> None:
         return
 
 
-def joint_law_test(chooser: type[SharedNoiseChooser]) -> GTest:
+def joint_law_test(sampler: type[SharedNoiseSampler]) -> GTest:
     """Over seeds, the text must follow the target's joint law: noise at different places is independent."""
     case = Case(3, 2, 2, seed=3)
     run = run_loop(lambda: case.task(SharedNoise()))
-    return g_test(Counter(run(chooser(seed)) for seed in range(2500)), case.exact_law())
+    return g_test(Counter(run(sampler(seed)) for seed in range(2500)), case.exact_law())
 
 
 def test_over_seeds_the_text_follows_the_targets_law() -> None:
-    test = joint_law_test(SharedNoiseChooser)
+    test = joint_law_test(SharedNoiseSampler)
     assert test.degrees > 15
     assert not test.red
 
@@ -288,7 +288,7 @@ def test_noise_that_comes_again_is_found_out() -> None:
 
 def test_shared_noise_serves_no_rule_that_tosses_coins() -> None:
     for rule in (RejectionSampling(), BlockVerification()):
-        events = list(generate(Case(3, 2, 2).task(rule), SharedNoiseChooser(0)))
+        events = list(generate(Case(3, 2, 2).task(rule), SharedNoiseSampler(0)))
         assert any(isinstance(e, Failed) and e.fatal and "tosses no coins" in e.reason for e in events)
 
 
@@ -341,7 +341,7 @@ def test_of_a_tree_typical_acceptance_keeps_the_longest_plausible_path() -> None
     rows = torch.full((6, 4), 0.25)
     rows[0], rows[1], rows[2] = (torch.tensor(law) for law in ([0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0], [0.25] * 4))
     proposal = Proposal((0, 1, 0, 2, 3), (-1, -1, 0, 1, 3))
-    verdict = named("typical").verify(proposal, rows, enumeration.EnumeratingChooser())
+    verdict = named("typical").verify(proposal, rows, enumeration.EnumeratingSampler())
     assert verdict.path == (1, 3, 4)
     assert verdict.kind == "bonus"
     assert verdict.emitted(proposal)[:3] == [1, 2, 3]
@@ -407,10 +407,10 @@ def test_the_prover_takes_a_rule(
     assert "Every random path was walked" in told
 
 
-# One verdict, by a chooser that says what it was asked.
+# One verdict, by a sampler that says what it was asked.
 
 
-class Scripted(Chooser):
+class Scripted(Sampler):
     """Coins as given; the token 0 whenever one is drawn."""
 
     def __init__(self, *coins: bool) -> None:
@@ -436,10 +436,10 @@ class Scripted(Chooser):
 def test_a_block_is_judged_from_its_end(coins: list[bool], kind: str, asked: list[tuple[str, int]]) -> None:
     rows = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
     laws = torch.tensor([[0.2, 0.6, 0.2], [0.02, 0.58, 0.4]])
-    chooser = Scripted(*coins)
-    verdict = BlockVerification().verify(Proposal.chain([1, 2], laws), rows, chooser)
+    sampler = Scripted(*coins)
+    verdict = BlockVerification().verify(Proposal.chain([1, 2], laws), rows, sampler)
     kept = 2 - coins.count(False)
-    assert verdict.path == tuple(range(kept)) and verdict.kind == kind and chooser.asked == asked
+    assert verdict.path == tuple(range(kept)) and verdict.kind == kind and sampler.asked == asked
     assert [trial.accepted for trial in verdict.trials] == [True] * kept + [False] * (2 - kept)
     weights = [1.0, 0.5, 0.5 * 0.7 / 0.4]
     left = rows[2] if kept == 2 else (weights[kept] * rows[kept] - laws[kept]).clamp(min=0.0)
@@ -450,18 +450,18 @@ def test_typical_acceptance_asks_for_less_where_more_is_open() -> None:
     """min(ε, δ·exp(-H)): .05 of an open row is plausible, of a nearly closed one it is not."""
     rows = torch.full((3, 20), 0.05)
     rows[1] = torch.tensor([0.05, 0.78, 0.17] + [0.0] * 17)
-    chooser = Scripted()
-    verdict = named("typical").verify(Proposal.chain([3, 0]), rows, chooser)
-    assert verdict.path == (0,) and verdict.kind == "resampled" and chooser.asked == [("own", 0)]
+    sampler = Scripted()
+    verdict = named("typical").verify(Proposal.chain([3, 0]), rows, sampler)
+    assert verdict.path == (0,) and verdict.kind == "resampled" and sampler.asked == [("own", 0)]
     assert [trial.q for trial in verdict.trials] == [1.0, 1.0]  # a point mass on what was drafted
-    verdict = named("typical").verify(Proposal.chain([3, 2]), rows, chooser)
+    verdict = named("typical").verify(Proposal.chain([3, 2]), rows, sampler)
     assert [trial.p for trial in verdict.trials] == pytest.approx([0.05, 0.17])
-    assert verdict.path == (0, 1) and verdict.kind == "bonus" and chooser.asked[1:] == [("own", 1)]
+    assert verdict.path == (0, 1) and verdict.kind == "bonus" and sampler.asked[1:] == [("own", 1)]
     exactly = torch.tensor([[0.09, 0.91], [0.5, 0.5]], dtype=torch.float64)
     assert named("typical").verify(Proposal.chain([0]), exactly, Scripted()).path == (0,)
 
 
-class Listening(Chooser):
+class Listening(Sampler):
     """Draws the first token that can be drawn, keeps what the list says, and hears what is asked."""
 
     def __init__(self, kept: list[bool]) -> None:
@@ -480,10 +480,10 @@ class Listening(Chooser):
 def test_in_a_tree_a_draw_is_named_by_its_level_and_a_trial_by_its_node(rule: Rule, kept: list[bool]) -> None:
     """Two siblings after the text, and one token after the second."""
     tree = Proposal((0, 1, 1), (-1, -1, 1))
-    chooser = Listening(kept)
+    sampler = Listening(kept)
     rows = torch.full((4, 4), 0.25)
     if not kept:
         rows = torch.tensor([[0.0, 1.0, 0.0, 0.0]] * 4)
-    assert rule.verify(tree, rows, chooser).path == (1, 2)
-    assert [key for key in chooser.keys if key[0] == "own"][-1] == ("own", 1)
-    assert [key for key in chooser.keys if key[0] == "accept"] == [("accept", node) for node in range(len(kept))]
+    assert rule.verify(tree, rows, sampler).path == (1, 2)
+    assert [key for key in sampler.keys if key[0] == "own"][-1] == ("own", 1)
+    assert [key for key in sampler.keys if key[0] == "accept"] == [("accept", node) for node in range(len(kept))]

@@ -18,13 +18,13 @@ from specdec.proof.mistakes import MISTAKES
 from specdec.proof.toys import Case, run_loop
 from specdec.sampling import (
     block_chance,
-    Chooser,
     entropy,
     overlap,
     probabilities,
-    RandomChooser,
+    RandomSampler,
     residual,
-    SharedNoiseChooser,
+    Sampler,
+    SharedNoiseSampler,
     within,
 )
 from specdec.types import SamplingParams
@@ -163,14 +163,14 @@ def test_the_smallest_coin_keeps_nothing_impossible() -> None:
     assert with_coin(0.0).accept(1e-30, 0.5, ("accept", 0)) == (True, 0.0)
 
 
-def with_coin(u: float) -> RandomChooser:
-    chooser = RandomChooser(0)
-    chooser._random = SimpleNamespace(random=lambda: u)  # type: ignore[assignment]
-    return chooser
+def with_coin(u: float) -> RandomSampler:
+    sampler = RandomSampler(0)
+    sampler._random = SimpleNamespace(random=lambda: u)  # type: ignore[assignment]
+    return sampler
 
 
 def test_shared_noise_is_what_it_was_when_traces_were_written() -> None:
-    found = SharedNoiseChooser(7).noise(3, 3).tolist()
+    found = SharedNoiseSampler(7).noise(3, 3).tolist()
     assert found == pytest.approx([0.9628359676765175, 0.7499625733637267, -0.26002165220575507], abs=1e-12)
 
 
@@ -185,10 +185,10 @@ def test_entropy_is_in_nats_and_zero_for_a_point() -> None:
     assert entropy(torch.full((4,), 0.25)) == pytest.approx(1.3863, abs=1e-4)
 
 
-def test_the_chooser_never_draws_what_has_no_chance() -> None:
+def test_the_sampler_never_draws_what_has_no_chance() -> None:
     probs = torch.tensor([0.0, 0.3, 0.0, 0.7, 0.0])
-    chooser = RandomChooser(1)
-    drawn = [chooser.categorical(probs, ("", 0)) for _ in range(2000)]
+    sampler = RandomSampler(1)
+    drawn = [sampler.categorical(probs, ("", 0)) for _ in range(2000)]
     assert set(drawn) == {1, 3}
     assert sum(token == 3 for token in drawn) == pytest.approx(1400, abs=120)
 
@@ -205,29 +205,29 @@ class Grid(random.Random):
         return (self.asked - 0.5) / self.n
 
 
-def on_a_grid(n: int, kind: type[RandomChooser] = RandomChooser) -> RandomChooser:
-    chooser = kind(0)
-    chooser._random = Grid(n)
-    return chooser
+def on_a_grid(n: int, kind: type[RandomSampler] = RandomSampler) -> RandomSampler:
+    sampler = kind(0)
+    sampler._random = Grid(n)
+    return sampler
 
 
 LAW = torch.tensor([0.2996, 0.0, 0.0501, 0.0007, 0.3004, 0.2492, 0.1], dtype=torch.float64)  # no sums of few bits
 
 
-def grid_error(kind: type[RandomChooser], probs: torch.Tensor, n: int = 8_000) -> float:
-    """By how many draws of `n` the chooser is off where u takes every value of a grid: below 1 if it is exact."""
-    chooser = on_a_grid(n, kind)
-    counts = torch.bincount(torch.tensor([chooser.categorical(probs, ("", 0)) for _ in range(n)]), minlength=len(LAW))
+def grid_error(kind: type[RandomSampler], probs: torch.Tensor, n: int = 8_000) -> float:
+    """By how many draws of `n` the sampler is off where u takes every value of a grid: below 1 if it is exact."""
+    sampler = on_a_grid(n, kind)
+    counts = torch.bincount(torch.tensor([sampler.categorical(probs, ("", 0)) for _ in range(n)]), minlength=len(LAW))
     return float((counts - n * LAW).abs().max())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_every_u_draws_the_token_that_it_belongs_to(dtype: torch.dtype) -> None:
-    assert grid_error(RandomChooser, LAW.to(dtype)) < 1.001
-    assert grid_error(RandomChooser, (3.7 * LAW).to(dtype)) < 1.001  # weights need not sum to one
+    assert grid_error(RandomSampler, LAW.to(dtype)) < 1.001
+    assert grid_error(RandomSampler, (3.7 * LAW).to(dtype)) < 1.001  # weights need not sum to one
 
 
-class Rounded(RandomChooser):
+class Rounded(RandomSampler):
     def categorical(self, probs: torch.Tensor, key: tuple[str, int]) -> int:
         return super().categorical(probs.bfloat16(), key)
 
@@ -240,27 +240,27 @@ def test_the_grid_sees_probabilities_rounded_to_bfloat16() -> None:
     ("p", "q"), [(0.3, 0.4), (0.0, 0.5), (0.5, 0.5), (0.9, 0.1), (1e-3, 0.7), (0.00037, 0.98), (0.6, 0.61)]
 )
 def test_of_all_coins_the_share_p_over_q_accepts(p: float, q: float) -> None:
-    chooser, n = on_a_grid(5_000), 5_000
-    answers = [chooser.accept(p, q, ("", 0)) for _ in range(n)]
+    sampler, n = on_a_grid(5_000), 5_000
+    answers = [sampler.accept(p, q, ("", 0)) for _ in range(n)]
     assert sum(accepted for accepted, _ in answers) == pytest.approx(n * min(1.0, p / q), abs=0.501)
     assert [u for _, u in answers] == [(i + 0.5) / n for i in range(n)]  # and the very coin is told
     assert all(accepted == (u * q < p) for accepted, u in answers)
 
 
-def cycles(chooser: Chooser, count: int) -> list[tuple[int, ...]]:
+def cycles(sampler: Sampler, count: int) -> list[tuple[int, ...]]:
     """The answers of so many cycles of two drafts, their coins and the target's own token, each fair: 32 outcomes."""
     fair, found = torch.tensor([0.5, 0.5], dtype=torch.float64), []
     for cycle in range(count):
-        chooser.at(3 * cycle)
-        drafts = [chooser.categorical(fair, ("draft", i)) for i in range(2)]
-        coins = [int(chooser.accept(0.35, 0.7, ("accept", i))[0]) for i in range(2)]
-        found.append((*drafts, *coins, chooser.categorical(fair, ("own", 1))))
+        sampler.at(3 * cycle)
+        drafts = [sampler.categorical(fair, ("draft", i)) for i in range(2)]
+        coins = [int(sampler.accept(0.35, 0.7, ("accept", i))[0]) for i in range(2)]
+        found.append((*drafts, *coins, sampler.categorical(fair, ("own", 1))))
     return found
 
 
-def independent(chooser: Chooser) -> bool:
+def independent(sampler: Sampler) -> bool:
     """Whether all answers of a cycle, and those of a cycle and the next, look like independent fair coins."""
-    told = cycles(chooser, 3_000)
+    told = cycles(sampler, 3_000)
     within = Counter(told)
     across = Counter((*a[1:], *b[1:]) for a, b in zip(told[::2], told[1::2], strict=True))
     fair = {length: dict.fromkeys(product((0, 1), repeat=length), 0.5**length) for length in (5, 8)}
@@ -269,7 +269,7 @@ def independent(chooser: Chooser) -> bool:
     return not any(test.red for test in tests)
 
 
-class CoinUsedAgain(RandomChooser):
+class CoinUsedAgain(RandomSampler):
     """The accept coin serves for the draw that follows."""
 
     last: float | None = None
@@ -285,7 +285,7 @@ class CoinUsedAgain(RandomChooser):
         return index
 
 
-class CoinOfTheCycleBefore(RandomChooser):
+class CoinOfTheCycleBefore(RandomSampler):
     coins: tuple[float, ...] = ()
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
@@ -295,12 +295,12 @@ class CoinOfTheCycleBefore(RandomChooser):
         return u * q < p, u
 
 
-class SameNumbersEveryCycle(RandomChooser):
+class SameNumbersEveryCycle(RandomSampler):
     def at(self, length: int) -> None:
         self._random = random.Random(1)
 
 
-class NumbersOfThePlace(RandomChooser):
+class NumbersOfThePlace(RandomSampler):
     """Draft and target draw with the number of the place, which only shared noise may."""
 
     numbers: dict[int, float]
@@ -315,15 +315,15 @@ class NumbersOfThePlace(RandomChooser):
 
 
 def test_coins_and_draws_are_independent_within_a_cycle_and_across() -> None:
-    assert all(independent(RandomChooser(seed)) for seed in (0, 1))
+    assert all(independent(RandomSampler(seed)) for seed in (0, 1))
 
 
 @pytest.mark.parametrize("kind", [CoinUsedAgain, CoinOfTheCycleBefore, SameNumbersEveryCycle, NumbersOfThePlace])
-def test_randomness_that_is_used_twice_is_seen(kind: type[RandomChooser]) -> None:
+def test_randomness_that_is_used_twice_is_seen(kind: type[RandomSampler]) -> None:
     assert not independent(kind(0))
 
 
-def test_a_chooser_that_uses_the_coin_again_writes_the_law_of_that_mistake() -> None:
+def test_a_sampler_that_uses_the_coin_again_writes_the_law_of_that_mistake() -> None:
     """The catalogue states it as a law. Drawn with the real coin, the loop follows that law, and not the target's."""
     case = Case(3, 1, 2, SamplingParams(temperature=0.7), seed=1)
     law, _ = output_law(run_loop(lambda: MISTAKES["reused_coin"].apply(case.task(), case.models()[1])))
@@ -332,19 +332,19 @@ def test_a_chooser_that_uses_the_coin_again_writes_the_law_of_that_mistake() -> 
     assert g_test(counts, case.exact_law()).red
 
 
-def test_choosers_are_alone_with_their_seed() -> None:
+def test_samplers_are_alone_with_their_seed() -> None:
     state = torch.get_rng_state()
     probs = torch.full((50,), 0.02)
-    first, second = RandomChooser(7), RandomChooser(7)
+    first, second = RandomSampler(7), RandomSampler(7)
     a = [first.categorical(probs, ("", 0)) for _ in range(20)]
     random.random()
     assert a == [second.categorical(probs, ("", 0)) for _ in range(20)]
-    assert a != [RandomChooser(8).categorical(probs, ("", 0)) for _ in range(20)]
+    assert a != [RandomSampler(8).categorical(probs, ("", 0)) for _ in range(20)]
     assert torch.equal(state, torch.get_rng_state())
 
 
 def test_zero_coins_do_not_accept_the_impossible() -> None:
-    accepted, _ = RandomChooser(0).accept(0.0, 0.5, ("", 0))
+    accepted, _ = RandomSampler(0).accept(0.0, 0.5, ("", 0))
     assert not accepted
 
 

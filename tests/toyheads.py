@@ -18,7 +18,7 @@ from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.models.view import TargetView
 from specdec.proof.toys import TableModel
-from specdec.sampling import RandomChooser
+from specdec.sampling import RandomSampler
 from specdec.types import Costs, Proposal, SamplingParams
 
 LAYERS, WIDTH, HEADS = 6, 32, 2
@@ -223,12 +223,12 @@ class Run:
         self.view, self.text = view_of(target), list(text)
         self.drafter = make(self.view)
         self.cache = self.view.new_cache(160)
-        self.drafter.propose(self.text[:-1], 0, WARM, RandomChooser(0))  # the prefill's cycle
+        self.drafter.propose(self.text[:-1], 0, WARM, RandomSampler(0))  # the prefill's cycle
         self.view.forward(self.text[:-1], self.cache)
 
     def propose(self, k: int, seed: int = 0, params: SamplingParams = WARM) -> Proposal:
         with torch.inference_mode():
-            return self.drafter.propose(self.text, k, params, RandomChooser(seed))
+            return self.drafter.propose(self.text, k, params, RandomSampler(seed))
 
     def commit(self, proposal: Proposal, path: Sequence[int], token: int) -> None:
         """Verification's part: the draft passes the target, `path` is kept, `token` comes behind it."""

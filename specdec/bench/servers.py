@@ -78,7 +78,7 @@ def row(races: Sequence[Comparison], plain: Server | None, greedy: bool) -> dict
 
 def raced(server: Server, plain: Server | None, prompt: str, params: SamplingParams) -> Comparison:
     *_, last = lane.race(server, plain, prompt, params)
-    assert isinstance(last, lane.Recounted)
+    assert isinstance(last, lane.FinalTrace)
     return Comparison.of(sound(last.events))
 
 

@@ -133,7 +133,7 @@ def certify(
 
 
 def prove(
-    verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, chooser)")] = None,
+    verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
     rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = RULES[0],
     paths: Annotated[int, Option(min=1, help="leave out toys with more random paths than this")] = 500,
 ) -> int:

@@ -61,16 +61,16 @@ def as_text(prompt: str, events: Iterable[Event], precision: str = "") -> list[E
 def render(event: Event, before: Sequence[Event], colour: bool) -> str:
     """A cycle's tokens once it is committed: drafts in their order, then the target's own."""
     if isinstance(event, Failed):
-        return f"\n[{event.where}: {harmless(event.reason)}]\n"
+        return f"\n[{event.where}: {strip_control_characters(event.reason)}]\n"
     if not isinstance(event, Committed):
         return ""
     verified = next((e for e in reversed(before) if isinstance(e, Verified) and e.lane == event.lane), None)
     shown = AuditedCycle(None, verified, event).shown()
-    told = ((harmless(piece), status) for piece, status, _ in shown)
+    told = ((strip_control_characters(piece), status) for piece, status, _ in shown)
     return "".join(styled(piece, status, colour) if status else piece for piece, status in told)
 
 
-def harmless(text: str) -> str:
+def strip_control_characters(text: str) -> str:
     """What would steer a terminal, or turn a line round, is named instead: models write it, and servers of others."""
     return STEERING.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", text)
 

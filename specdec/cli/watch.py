@@ -18,7 +18,7 @@ from ..traces import file as trace
 from ..traces.file import Header
 from ..types import SamplingParams
 from .commands import KEY
-from .render import as_lines, harmless, render, STYLES
+from .render import as_lines, render, strip_control_characters, STYLES
 
 COUNTED = {
     "exact": "exact: the server's own count of each agrees with what arrived",
@@ -43,10 +43,10 @@ def watched(
     if not as_json:
         sys.stdout.write(prompt)
     for told in lane.race(server, plain, prompt, params):
-        if isinstance(told, lane.Recounted):
+        if isinstance(told, lane.FinalTrace):
             events = list(told.events)
         elif isinstance(told, Committed) and told.lane == "speculative" and not as_json:
-            sys.stdout.write(harmless(told.text))
+            sys.stdout.write(strip_control_characters(told.text))
             sys.stdout.flush()
     if as_json:
         return header, as_lines(header, events)

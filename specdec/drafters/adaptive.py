@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..sampling import Chooser
+from ..sampling import Sampler
 from ..types import Costs, Proposal, SamplingParams
 from .base import ChainDrafter, Drafter
 from .stop import Rate, Stop
@@ -34,11 +34,11 @@ class AdaptiveDrafter:
         if isinstance(inner, ChainDrafter):
             inner.enough = self.enough
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         self.costs = self.costs.at(params.temperature)
         depth = self.depth(tokens, k)
         # At rest it does not even read on. At the prefill, where k is 0, it reads the prompt.
-        proposal = self.inner.propose(tokens, depth, params, chooser) if depth or not k else Proposal()
+        proposal = self.inner.propose(tokens, depth, params, sampler) if depth or not k else Proposal()
         self.drafted(len(tokens), proposal)
         return proposal
 

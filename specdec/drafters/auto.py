@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..models.base import common_prefix
-from ..sampling import Chooser
+from ..sampling import Sampler
 from ..types import Costs, Proposal, SamplingParams
 from .base import ChainDrafter, Drafter
 from .stop import Rate, Share, Stop
@@ -95,17 +95,17 @@ class AutoDrafter:
         self._drafts: dict[Arm, Proposal] = {}  # the draft of then, and the copies beside it
         self._cost = 0.0  # of the cycle since
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if k == 0:  # whoever reads the prompt does so now
             for arm in self.arms:
                 arm.costs = arm.costs.at(params.temperature)
-                arm.drafter.propose(tokens, 0, params, chooser)
+                arm.drafter.propose(tokens, 0, params, sampler)
                 arm.read = len(tokens)
             return Proposal()
         before = self._length
         self._learn(tokens)
         self._cost = 1.0
-        self._drafts = {arm: arm.drafter.propose(tokens, k, params, chooser) for arm in self.arms if arm.copies}
+        self._drafts = {arm: arm.drafter.propose(tokens, k, params, sampler) for arm in self.arms if arm.copies}
         best, chosen, depth = 1.0, None, 0  # plain decoding's rate: its step is the unit
         for arm in self.arms:
             most = len(self._drafts[arm]) if arm.copies else k
@@ -119,16 +119,16 @@ class AutoDrafter:
         if chosen.copies:
             draft = Proposal.chain(list(self._drafts[chosen].tokens[:depth]))
         else:
-            draft = self._drafts[chosen] = self._asked(chosen, tokens, k if chosen.stop else depth, params, chooser)
+            draft = self._drafts[chosen] = self._asked(chosen, tokens, k if chosen.stop else depth, params, sampler)
         self._cost = chosen.costs.cycle(len(draft))
         return replace(draft, drafter=chosen.drafter.name)
 
-    def _asked(self, arm: Arm, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def _asked(self, arm: Arm, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         arm.read = len(tokens)
         if arm.stop is not None:
             arm.stop.begin(arm.costs.cycles(k))
         try:
-            return arm.drafter.propose(tokens, k, params, chooser)
+            return arm.drafter.propose(tokens, k, params, sampler)
         except Exception:
             self.arms.remove(arm)  # the loop tells what broke, and the others go on
             raise

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..grammar import Guide
 from ..models.cache import StaticCache
 from ..models.view import TargetView
-from ..sampling import Chooser, favourites, probabilities
+from ..sampling import argmax, probabilities, Sampler
 from ..types import Proposal, SamplingParams
 
 # Asked after each drafted token, with the draft's confidence in it and its place from 0: is that enough?
@@ -25,7 +25,7 @@ class Drafter(Protocol):
 
     name: str
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         """A draft of at most `k` tokens depth after `tokens`. Fewer, or none, is always allowed.
 
         With `k` 0, at the prefill, no draft is wanted: a drafter may read the prompt then.
@@ -41,7 +41,7 @@ class NoDrafter:
 
     name = "none"
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         return Proposal()
 
 
@@ -64,17 +64,17 @@ class ChainDrafter(Guided):
         """Read the tokens not read yet; logits after the last of them, None where nothing can be drafted.  # [1, V]"""
         raise NotImplementedError
 
-    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor | None]:
+    def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
         """A token, and the very law that it was drawn from: warped as the target's will be.  # [1, V] -> [V]
 
         Greedy decoding draws nothing: the token is a point mass, which needs no law.
         """
         if params.temperature == 0.0:
-            return int(favourites(logits)), None
+            return int(argmax(logits)), None
         law = probabilities(logits, params)[0]
-        return chooser.categorical(law, ("draft", index)), law
+        return sampler.categorical(law, ("draft", index)), law
 
-    def chain(self, pending: list[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def chain(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         """Up to `k` tokens. `enough` may end the draft, after a token that stays in it."""
         drafted: list[int] = []
         laws: list[Tensor] = []
@@ -84,7 +84,7 @@ class ChainDrafter(Guided):
             logits = self.masked(self.step(pending), drafted)
             if logits is None:
                 break
-            token, law = self.draw(logits, params, chooser, len(drafted))
+            token, law = self.draw(logits, params, sampler, len(drafted))
             drafted.append(token)
             if law is not None:
                 laws.append(law)
@@ -159,19 +159,19 @@ class Reader(Generic[H]):
 class ReadingChain(Reader[H], ChainDrafter):
     """A chain, drawn token by token from what a head reads."""
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
             return Proposal()
-        return self.chain(self.catch_up(tokens), k, params, chooser)
+        return self.chain(self.catch_up(tokens), k, params, sampler)
 
 
-def siblings(law: Tensor, count: int, chooser: Chooser, level: int) -> Iterator[tuple[int, Tensor]]:
+def siblings(law: Tensor, count: int, sampler: Sampler, level: int) -> Iterator[tuple[int, Tensor]]:
     """Up to `count` different tokens, each with the law that it was drawn from, without the earlier siblings.  # [V]
 
     So the walk keeps the first as often as it keeps a chain's token, and tries again (SpecInfer, arXiv 2305.09781).
     """
     for _ in range(count):
-        token = chooser.categorical(law, ("draft", level))
+        token = sampler.categorical(law, ("draft", level))
         yield token, law
         law = law.index_fill(0, torch.tensor([token], device=law.device), 0.0)
         if not (mass := float(law.sum())) > 0.0:

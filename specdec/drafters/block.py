@@ -24,7 +24,7 @@ from ..models.config import Config
 from ..models.matrix import kept, linear
 from ..models.transformer import layer_tensors, Transformer
 from ..models.view import TargetView
-from ..sampling import Chooser
+from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter, Reader
 
@@ -124,12 +124,12 @@ class BlockDrafter(Reader[BlockHead], ChainDrafter):
         self.deepest = head.slots
         self._slots: Iterator[Tensor] = iter(())
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
             return Proposal()
         k, pending = min(k, self.head.slots), self.catch_up(tokens)
         self._slots = self._one_by_one(pending, k)
-        return self.chain(pending[-1:], k, params, chooser)
+        return self.chain(pending[-1:], k, params, sampler)
 
     def step(self, pending: list[int]) -> Tensor:
         return self.head.corrected(next(self._slots), pending[-1])

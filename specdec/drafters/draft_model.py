@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from ..models.base import common_prefix, LanguageModel
-from ..sampling import Chooser
+from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter
 
@@ -25,13 +25,13 @@ class DraftModelDrafter(ChainDrafter):
         self._cached: list[int] = []  # the ids in the cache: text, then drafts that may have been rejected
         self._text = 0  # how many of them are text for certain
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if len(tokens) > self.capacity:
             raise ValueError(f"the text is longer than the {self.capacity} tokens that the draft model reads")
         pending = self._catch_up(tokens)
         if k == 0 and pending[:-1]:
             self.step(pending[:-1])
-        return self.chain(pending, min(k, self.capacity - len(tokens) + 1), params, chooser)
+        return self.chain(pending, min(k, self.capacity - len(tokens) + 1), params, sampler)
 
     def step(self, pending: list[int]) -> Tensor:
         logits = self.model.forward(pending, self._cache)

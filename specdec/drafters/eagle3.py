@@ -25,7 +25,7 @@ from ..models.checkpoint import brief, check_tensors, naming, read_json, read_we
 from ..models.config import Config, FULL, SLIDING, whole
 from ..models.matrix import linear
 from ..models.transformer import layer_tensors, Transformer
-from ..sampling import Chooser, probabilities
+from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import Guided, Reader, ReadingChain, siblings
 
@@ -265,13 +265,13 @@ class Eagle3TreeDrafter(Reader[Eagle3Head], Guided):
 
     name = "eagle3:tree"
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if k == 0 or self.view.cache.length == 0:
             return Proposal()
         pending = self.catch_up(tokens)
-        return self._likeliest(pending, k) if params.temperature == 0.0 else self._drawn(pending, k, params, chooser)
+        return self._likeliest(pending, k) if params.temperature == 0.0 else self._drawn(pending, k, params, sampler)
 
-    def _drawn(self, pending: list[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def _drawn(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         node, widths, path = -1, drawn_widths(k), list[int]()
         drafted, parents, laws, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
@@ -280,7 +280,7 @@ class Eagle3TreeDrafter(Reader[Eagle3Head], Guided):
             if logits is None:
                 break
             law, first = probabilities(logits, params)[0], len(drafted)
-            for token, q in siblings(law, width, chooser, level):
+            for token, q in siblings(law, width, sampler, level):
                 drafted.append(token)
                 parents.append(node)
                 laws.append(q)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from ..models.view import TargetView
-from ..sampling import Chooser
+from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter
 
@@ -24,8 +24,8 @@ class EarlyExitDrafter(ChainDrafter):
     def __init__(self, view: TargetView) -> None:
         self.view = view
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        return self.chain(list(tokens[self.view.cache.length :]), k, params, chooser)
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        return self.chain(list(tokens[self.view.cache.length :]), k, params, sampler)
 
     def step(self, pending: list[int]) -> Tensor:
         return self.view.begin(pending)

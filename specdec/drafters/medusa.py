@@ -21,7 +21,7 @@ from ..models.base import Target
 from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights
 from ..models.matrix import kept, linear
 from ..models.view import TargetView
-from ..sampling import Chooser, probabilities
+from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter, Guided, siblings
 
@@ -141,10 +141,10 @@ class MedusaDrafter(ChainDrafter):
         self.deepest = heads.count
         self._rows: Iterator[Tensor] = iter(())
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         k = min(k, self.heads.count) if self.view.cache.length else 0  # at the prefill there is no state yet
         self._rows = self._one_by_one(k)
-        return self.chain([], k, params, chooser)
+        return self.chain([], k, params, sampler)
 
     def step(self, pending: list[int]) -> Tensor:
         return next(self._rows)
@@ -165,7 +165,7 @@ class MedusaTreeDrafter(Guided):
         self.view, self.heads = view, heads
         self.deepest = max(map(len, heads.tree))
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         paths = [path for path in self.heads.tree if len(path) <= k]
         if not paths or not self.view.cache.length:
             return Proposal()
@@ -180,7 +180,7 @@ class MedusaTreeDrafter(Guided):
             choices = [[(token, None) for token in best] for best in logits.topk(width).indices.tolist()]
         else:
             rows = enumerate(probabilities(logits, params))
-            choices = [[*siblings(law, width, chooser, level)] for level, law in rows]
+            choices = [[*siblings(law, width, sampler, level)] for level, law in rows]
         # A law of few tokens leaves some ranks without one.
         paths = [path for path in paths if all(rank < len(choices[level]) for level, rank in enumerate(path))]
         place = {(): -1, **{path: node for node, path in enumerate(paths)}}

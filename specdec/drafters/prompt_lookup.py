@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..sampling import Chooser
+from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
 
 
@@ -26,7 +26,7 @@ class PromptLookupDrafter:
         self._indexed = 0
         self._ends: dict[tuple[int, ...], int] = {}  # n-gram -> where its latest occurrence ended
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         # The suffix itself is indexed one call later, so that it never finds itself.
         for end in range(max(1, self._indexed), len(tokens)):
             for n in range(self.shortest, min(self.longest, end) + 1):

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from ..models.base import common_prefix
-from ..sampling import Chooser
+from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
 from .replaced import replacement, Replacements, SPAN
 
@@ -47,7 +47,7 @@ class SuffixDrafter:
         self._copy: tuple[list[int], int, int] = ([], 0, 0)  # the last draft, its place, how many tokens agreed before
         self._break: tuple[int, int] | None = None  # in `_text` and in the text: where a long copy broke off
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         self._follow(tokens)
         best: list[int] = []
         place = agreed = 0

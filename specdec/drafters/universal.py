@@ -1,6 +1,6 @@
 """A draft model with another tokenizer: its words reach the target as text, or as the tokens that both have.
 
-Greedy: it writes its own favourites, and the target's tokenizer cuts their text (universal assisted generation in
+Greedy: it writes its own argmax tokens, and the target's tokenizer cuts their text (universal assisted generation in
 transformers; string-level exact match in Timor et al. 2025, arXiv 2502.05202). What comes out follows from the text
 alone, so each token is a point mass, and what is lost at a seam is speed only.
 
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from ..models.base import common_prefix, LanguageModel
-from ..sampling import Chooser, favourites
+from ..sampling import argmax, Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter, confidence
 
@@ -72,7 +72,7 @@ class UniversalDrafter(ChainDrafter):
         self._cached: list[int] = []  # its own ids: the text's, then drafts that may have been rejected
         self._unread: list[int] = []
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         length = self._catch_up(tokens, k)
         k = min(k, self.model.context - length + 1)
         if not self._unread:
@@ -83,7 +83,7 @@ class UniversalDrafter(ChainDrafter):
             return Proposal()
         if params.temperature == 0.0 or not self.part.own_of:
             return self._rewritten(tokens, k)
-        return self.chain([], k, params, chooser)
+        return self.chain([], k, params, sampler)
 
     def step(self, pending: list[int]) -> Tensor | None:
         """Logits of the shared tokens in the target's places; `pending` are tokens drawn from them.  # [1, V]"""
@@ -95,12 +95,12 @@ class UniversalDrafter(ChainDrafter):
         return None if float(rows.amax()) == float("-inf") else rows
 
     def _rewritten(self, tokens: Sequence[int], k: int) -> Proposal:
-        """The draft model's favourites, up to `k` or until their text is more than `k` tokens of the target."""
+        """The draft model's argmax tokens, up to `k` or until their text is more than `k` tokens of the target."""
         words, before = self.part.target, readable(b"".join(map(self.part.target.bytes, tokens[-ANEW:])))
         pending, own, said, ids = self._unread, list[int](), b"", list[int]()
         while len(own) < k and len(ids) <= k:
             logits = self._read(pending)
-            pending = [int(favourites(logits))]
+            pending = [int(argmax(logits))]
             data = self.part.own.bytes(pending[0])
             if not data:  # a control token: to the draft model, the text ends here
                 break

@@ -42,7 +42,7 @@ _lock = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Fitted:
+class LoadedMethod:
     """A way of drafting with what it drafts with: a model, heads, the layer to leave the target after, or nothing."""
 
     method: Method
@@ -76,8 +76,8 @@ class Family:
         self.end_tokens = frozenset(self.prefix)
         self.threads = torch.get_num_threads()
         self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them; `auto:NAME` among others
-        self.drafters = {m.name: Fitted(m) for m in reversed(METHODS.values()) if not m.part}
-        self.drafters |= {draft_name: Fitted(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
+        self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
+        self.drafters |= {draft_name: LoadedMethod(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
         if target.exit_layers:
             self.drafters |= leaving(target.exit_layers[0])
 
@@ -260,11 +260,11 @@ def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
     return {name: path for name, path in found.items() if path.is_dir()}
 
 
-def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str, Fitted]:
+def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str, LoadedMethod]:
     """The drafters that are small parts trained on the target's own states."""
     kinds = {m.folder: m.part_class for m in METHODS.values() if m.part_class and m.folder and m.part != MODEL}
     parts = (kind.load(folder / name, target, stored) for name, kind in kinds.items() if (folder / name).is_dir())
-    return {method.name: Fitted(method, part) for part in parts for method in of_part(part)}
+    return {method.name: LoadedMethod(method, part) for part in parts for method in of_part(part)}
 
 
 def load_pair(
@@ -303,7 +303,7 @@ def load_pair(
                 if method.tree and not model.takes_trees:
                     continue
                 name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
-                family.drafters[name] = Fitted(method, part)
+                family.drafters[name] = LoadedMethod(method, part)
                 draft = part.model if isinstance(part, ForeignModel) else part
                 if isinstance(draft, published.Model):
                     family.drafts[name] = draft
@@ -340,9 +340,9 @@ def stored_bytes(place: Path) -> int:
     return sum(file.stat().st_size for file in place.glob("*.safetensors"))
 
 
-def leaving(exit_layer: int) -> dict[str, Fitted]:
+def leaving(exit_layer: int) -> dict[str, LoadedMethod]:
     """The drafters that are the target's own layers below that one."""
-    return {m.name: Fitted(m, exit_layer) for m in METHODS.values() if m.part == EXIT}
+    return {m.name: LoadedMethod(m, exit_layer) for m in METHODS.values() if m.part == EXIT}
 
 
 def at_its_fastest(family: Family) -> Family:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..sampling import Chooser
+from ..sampling import Sampler
 from ..types import Proposal, Trial, Verdict
 
 Test = Callable[[Tensor, Tensor, Tensor], Tensor]  # p, q, u [K] -> which drafts pass, bool [K]
@@ -156,7 +156,7 @@ def numbers(seed: int, places: int, extent: Extent) -> Tensor:
     return torch.rand(places, extent.numbers, dtype=torch.float64, generator=generator)
 
 
-class TableChooser(Chooser):
+class TableSampler(Sampler):
     """The same numbers for the plain loop."""
 
     def __init__(self, seed: int, places: int, extent: Extent) -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..models.transformer import Transformer
-from ..sampling import favourites, probabilities
+from ..sampling import argmax, probabilities
 from ..types import SamplingParams
 from .accept import accept, draw, HEAD, numbers, packed, ratio, Record, Test
 from .drafting import Branching, Draft, extent_of, look_up, places_beyond, steps_of, target_for, Text, TreeSteps
@@ -176,7 +176,7 @@ class Cycle:
                 self.laws[i].copy_(law)
                 token = draw(law, uniform[i : i + 1])
             else:
-                token = favourites(logits)
+                token = argmax(logits)
             self.drafted[i : i + 1].copy_(token)
         self._check(torch.cat(highest))
 

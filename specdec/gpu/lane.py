@@ -23,7 +23,7 @@ from ..engine import check_prompt, MAX_DRAFTER_FAILURES, Stopwatch, Task, Transc
 from ..events import Drafted, Event, Failed, Finished, Position, Started, Verified
 from ..models.transformer import Transformer
 from ..models.view import TargetView
-from ..sampling import residual, SharedNoiseChooser
+from ..sampling import residual, SharedNoiseSampler
 from ..verify import RejectionSampling
 from .accept import Record
 from .cycle import Cycle, cycle_for
@@ -145,7 +145,7 @@ def _run(task: Task, lease: contextlib.AbstractContextManager[Cycle]) -> Generat
 
 def _cycles(task: Task, cycle: Cycle, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
     lane, params, failures = task.lane, task.params, 0
-    noise, tokens = SharedNoiseChooser(params.seed), transcript.tokens
+    noise, tokens = SharedNoiseSampler(params.seed), transcript.tokens
     adaptive = task.drafter if isinstance(task.drafter, AdaptiveDrafter) else None
     costs = adaptive.costs if adaptive else None
     yield Started(lane, task.drafter.name, task.depth, params, len(tokens), task.rule.name, task.rule.lossless, costs)
@@ -196,7 +196,7 @@ def _cycles(task: Task, cycle: Cycle, transcript: Transcript, watch: Stopwatch) 
         yield transcript.committed(committed, pieces, readable, verdict, watch.elapsed)
 
 
-def told(task: Task, cycle: Cycle, record: Record | TreeRecord, noise: SharedNoiseChooser) -> dict[str, Any]:
+def told(task: Task, cycle: Cycle, record: Record | TreeRecord, noise: SharedNoiseSampler) -> dict[str, Any]:
     """What `Verified` tells beside its times, as `describe` tells it of the plain loop."""
     if task.details:
         rows, laws = cycle.laws_told(record)

@@ -15,7 +15,7 @@ from ..families.zoo import Family
 from ..figures.stats import Comparison, LaneStats
 from ..gpu.lane import generate
 from ..methods import AUTO
-from ..sampling import Chooser
+from ..sampling import Sampler
 from ..types import Costs, Proposal, SamplingParams, Tree
 
 # Every usual depth: one row more may cost nothing, or a seventh of a pass. Long copies go deeper.
@@ -54,7 +54,7 @@ def probe(family: Family, name: str, among: bool = False) -> Costs:
                 passes[usual] = median(cycle.verify for cycle in cycles if cycle.depth == usual) / step
         if not drafts:
             raise ValueError(f"{name} drafted nothing while its costs were measured, so there is nothing to adapt")
-        level, start = straight(drafts)
+        level, start = fit_line(drafts)
         overhead = median(one.overhead or 0.0 for one in everything)
         found = interpolated(passes, max(DEPTHS))
         behind = median(cycle.draft for cycle in late) / step - drafts[min(drafts)] if late else 0.0
@@ -90,12 +90,12 @@ class Pausing:
     def __init__(self, inner: Drafter) -> None:
         self.inner, self.name, self.paused = inner, inner.name, 0
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if k and self.paused < PAUSE:
             self.paused += 1
             return Proposal()
         self.paused = 0
-        return self.inner.propose(tokens, k, params, chooser)
+        return self.inner.propose(tokens, k, params, sampler)
 
 
 def compare(family: Family, name: str, k: int, loop: Loop = generate) -> Runs:
@@ -123,7 +123,7 @@ def cycles_of(events: Sequence[Event]) -> list[Cycle]:
     ]
 
 
-def straight(drafts: dict[int, float]) -> tuple[float, float]:
+def fit_line(drafts: dict[int, float]) -> tuple[float, float]:
     """What a level of a draft costs and what any draft costs, from the cost by depth; neither is less than nothing.
 
     A draft model pays for each level, heads for the first alone.

@@ -34,7 +34,7 @@ from ..models.packed import is_packed
 from ..models.pretrained import as_library, quiet
 from ..models.transformer import Transformer
 from ..models.view import TargetView
-from ..sampling import COLDEST, probabilities, residual, SharedNoiseChooser
+from ..sampling import MIN_TEMPERATURE, probabilities, residual, SharedNoiseSampler
 from ..types import Kind, Proposal, Trial, Verdict
 
 Tell = Callable[[Event], None]
@@ -117,7 +117,7 @@ class Run:
         self.task, self.tell = task, tell
         self.transcript = Transcript(task)
         self.clock = Clock(task.params.seed, checkpoint(task.target)[0].device)
-        self.noise = SharedNoiseChooser(task.params.seed)  # for the examples that people see
+        self.noise = SharedNoiseSampler(task.params.seed)  # for the examples that people see
         self.start = self.drafted = 0.0
         self.candidates: tuple[Tensor, Tensor | None]
 
@@ -143,8 +143,12 @@ class Run:
         task, params = self.task, self.task.params
         target = own(task.target)
         # Transformers 5.23 divides the draft's logits by the temperature twice: `_get_logits_processor` appends its
-        # warpers to a list that has the target's already. So the square must not be below COLDEST.
-        sampling = {"temperature": max(params.temperature, COLDEST**0.5), "top_k": params.top_k, "top_p": params.top_p}
+        # warpers to a list that has the target's already. So the square must not be below MIN_TEMPERATURE.
+        sampling = {
+            "temperature": max(params.temperature, MIN_TEMPERATURE**0.5),
+            "top_k": params.top_k,
+            "top_p": params.top_p,
+        }
         ends = [] if params.ignore_end else sorted(task.end_tokens)
         settings = GenerationConfig(
             do_sample=params.temperature > 0,

@@ -26,7 +26,7 @@ from ..paths import ASSETS
 from ..proof.certify import certify, passed
 from ..proof.mistakes import Mistake
 from ..proof.pair import after
-from ..types import has_half_characters, SamplingParams
+from ..types import has_lone_surrogate, SamplingParams
 from .experience import Lesson, run
 from .student import Student
 
@@ -71,7 +71,7 @@ def of_kind(kind: str, own: Sequence[str] = (), **limits: Any) -> Lecture:
     ValueError for another kind, and for a prompt that cannot be run.
     """
     for prompt in own:
-        if not prompt.strip() or has_half_characters(prompt):
+        if not prompt.strip() or has_lone_surrogate(prompt):
             raise ValueError("a prompt is empty, or holds half of a character (a lone surrogate)")
     taught, asked = (json.loads((ASSETS / name).read_text(encoding="utf-8")) for name in FILES)
     if kind not in taught:

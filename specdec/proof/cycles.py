@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..drafters.base import siblings
-from ..sampling import Chooser
+from ..sampling import Sampler
 from ..types import Proposal
 from ..verify import Rule
 from .enumeration import JointLaw, output_law, paths
@@ -61,7 +61,7 @@ class Cycle:
         probs[list(row)] = torch.tensor(list(row.values()), dtype=torch.float64)
         return probs
 
-    def propose(self, chooser: Chooser) -> Proposal:
+    def propose(self, sampler: Sampler) -> Proposal:
         tokens: list[int] = []
         parents: list[int] = []
         laws: list[Tensor] = []
@@ -69,7 +69,7 @@ class Cycle:
         for depth in range(self.k):
             deeper = []
             for node, text in level:
-                for token, law in self.children(self.q(text), depth, chooser):
+                for token, law in self.children(self.q(text), depth, sampler):
                     deeper.append((len(tokens), (*text, token)))
                     tokens.append(token)
                     parents.append(node)
@@ -77,14 +77,14 @@ class Cycle:
             level = deeper
         return Proposal(tuple(tokens), tuple(parents), None if self.how == "top" else torch.stack(laws))
 
-    def children(self, row: Row, depth: int, chooser: Chooser) -> Iterator[tuple[int, Tensor]]:
+    def children(self, row: Row, depth: int, sampler: Sampler) -> Iterator[tuple[int, Tensor]]:
         law, width = self.dense(row), min(self.width, len(row))
         if self.how == "without replacement":
-            yield from siblings(law, width, chooser, depth)
+            yield from siblings(law, width, sampler, depth)
         elif self.how == "top":
             yield from ((token, law) for token in sorted(row, key=row.__getitem__, reverse=True)[:width])
         else:
-            yield from ((chooser.categorical(law, ("draft", depth)), law) for _ in range(width))
+            yield from ((sampler.categorical(law, ("draft", depth)), law) for _ in range(width))
 
     def rows(self, proposal: Proposal) -> Tensor:
         """The target's after the text and after every node.  # [n + 1, V]"""
@@ -139,8 +139,8 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
     for proposal, chance in paths(cycle.propose, LIMIT):
         rows = cycle.rows(proposal)
 
-        def judged(chooser: Chooser, proposal: Proposal = proposal, rows: Tensor = rows) -> Text:
-            return tuple(rule.verify(proposal, rows, chooser).emitted(proposal))
+        def judged(sampler: Sampler, proposal: Proposal = proposal, rows: Tensor = rows) -> Text:
+            return tuple(rule.verify(proposal, rows, sampler).emitted(proposal))
 
         given, ways = output_law(judged, LIMIT)
         count += ways

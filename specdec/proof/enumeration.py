@@ -1,7 +1,7 @@
 """The enumerator: every random path of a decoding loop, with its exact probability.
 
 Sampling cannot show that a loop is exact, only that it is not far off; some classic mistakes would take a hundred
-million samples to see. On a toy model with a handful of tokens all random paths can be walked. The chooser below
+million samples to see. On a toy model with a handful of tokens all random paths can be walked. The sampler below
 answers every random question in turn with each answer that has a chance, and multiplies the chances. The sum over
 all paths is the loop's exact output law.
 """
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from ..sampling import Chooser
+from ..sampling import Sampler
 
 JointLaw = dict[tuple[int, ...], float]  # the probability of each text
 Outcome = TypeVar("Outcome")
@@ -25,7 +25,7 @@ class TooManyPaths(RuntimeError):
     """The toy is too large to enumerate within the limit."""
 
 
-class EnumeratingChooser(Chooser):
+class EnumeratingSampler(Sampler):
     """Answers as the script says, then takes the first possible answer; remembers what else was possible."""
 
     def __init__(self, script: Sequence[int] = ()) -> None:
@@ -61,17 +61,17 @@ class EnumeratingChooser(Chooser):
 
 
 def paths(
-    run: Callable[[Chooser], Outcome], limit: int, walker: type[EnumeratingChooser] = EnumeratingChooser
+    run: Callable[[Sampler], Outcome], limit: int, walker: type[EnumeratingSampler] = EnumeratingSampler
 ) -> Iterator[tuple[Outcome, float]]:
     """Every random path of `run`, as (outcome, probability). Depth first; TooManyPaths beyond `limit`."""
     script: list[int] = []
     opened: list[list[int]] = []
     for _ in range(limit):
-        chooser = walker(script)
-        chooser.open = opened
-        outcome = run(chooser)
-        yield outcome, chooser.probability
-        script, opened = chooser.script, chooser.open
+        sampler = walker(script)
+        sampler.open = opened
+        outcome = run(sampler)
+        yield outcome, sampler.probability
+        script, opened = sampler.script, sampler.open
         while opened and not opened[-1]:
             opened.pop()
             script.pop()
@@ -81,7 +81,7 @@ def paths(
     raise TooManyPaths(f"more than {limit} paths")
 
 
-def output_law(run: Callable[[Chooser], tuple[int, ...]], limit: int = 100_000) -> tuple[JointLaw, int]:
+def output_law(run: Callable[[Sampler], tuple[int, ...]], limit: int = 100_000) -> tuple[JointLaw, int]:
     """The exact law of what `run` returns, and the number of paths."""
     law: JointLaw = {}
     count = 0

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..engine import generate
 from ..events import Committed
-from ..sampling import Chooser, overlap, probabilities
+from ..sampling import overlap, probabilities, Sampler
 from .enumeration import JointLaw, output_law, paths, total_variation
 from .goodness_of_fit import draws_needed
 from .mistakes import Mistake
@@ -41,8 +41,8 @@ def next_token_law(pair: ModelPair, mistake: Mistake | None) -> Tensor:
     From the shipped loop: over every draft, accepted or not, what it commits or draws from; nan where that is no law.
     """
 
-    def run(chooser: Chooser) -> Tensor:
-        watching = Watching(chooser, pair.text[-1])
+    def run(sampler: Sampler) -> Tensor:
+        watching = Watching(sampler, pair.text[-1])
         with contextlib.closing(generate(pair.task(mistake, 1, 2), watching)) as events:
             cycle = next((event for event in events if isinstance(event, Committed) and event.cycle == 1), None)
         if cycle is not None and cycle.accepted:

@@ -17,7 +17,7 @@ from ..drafters.draft_model import DraftModelDrafter
 from ..engine import Task
 from ..grammar import Grammar, Guide
 from ..models.base import LanguageModel
-from ..sampling import Chooser, probabilities
+from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .mistakes import Mistake
 from .toys import Unmasked
@@ -60,8 +60,8 @@ class UnmaskedReport(DraftModelDrafter):
         self._logits = super().step(pending)
         return self._logits
 
-    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor]:
-        token = chooser.categorical(probabilities(logits, params)[0], ("draft", index))
+    def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
+        token = sampler.categorical(probabilities(logits, params)[0], ("draft", index))
         return token, probabilities(self._logits, params)[0]
 
 

@@ -20,7 +20,7 @@ from ..drafters.draft_model import DraftModelDrafter
 from ..engine import Task
 from ..models.base import Cache, LanguageModel
 from ..rules import BlockVerification, TypicalAcceptance
-from ..sampling import Chooser, probabilities, residual
+from ..sampling import probabilities, residual, Sampler
 from ..types import Kind, Proposal, SamplingParams, Verdict
 from ..verify import RejectionSampling, Rule
 
@@ -81,36 +81,36 @@ class ResidualKeepsToken(RejectionSampling):
 class SwappedRatio(RejectionSampling):
     name = "ratio the wrong way round"
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
-        return chooser.accept(q, p, ("accept", node)) if p > 0.0 else (True, 0.0)
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        return sampler.accept(q, p, ("accept", node)) if p > 0.0 else (True, 0.0)
 
 
 class AcceptEverything(RejectionSampling):
     name = "accept everything"
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
         return True, 0.0
 
 
 class Lenient(RejectionSampling):
     name = "lenient acceptance"
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
-        return chooser.accept(1.1 * p, q, ("accept", node))
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        return sampler.accept(1.1 * p, q, ("accept", node))
 
 
 class RatioWithEpsilon(RejectionSampling):
     name = "epsilon in the ratio"
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
-        return chooser.accept(p + 1e-3 * q, q, ("accept", node))
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        return sampler.accept(p + 1e-3 * q, q, ("accept", node))
 
 
 class CoarseRatio(RejectionSampling):
     name = "ratio in bfloat16"
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
-        return chooser.accept(p, float(torch.tensor(q).bfloat16()), ("accept", node))
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        return sampler.accept(p, float(torch.tensor(q).bfloat16()), ("accept", node))
 
 
 class LooksAtU(RejectionSampling):
@@ -118,15 +118,15 @@ class LooksAtU(RejectionSampling):
 
     name = "a second look at u"
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
-        return chooser.accept(max(p, 0.9 * q), q, ("accept", node))
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        return sampler.accept(max(p, 0.9 * q), q, ("accept", node))
 
 
 class UnjudgedFromFourth(RejectionSampling):
     name = "the fourth token and later unjudged"
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
-        return super().accept(p, q, chooser, node) if node < 3 else (True, 0.0)
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        return super().accept(p, q, sampler, node) if node < 3 else (True, 0.0)
 
 
 class ReusedCoin(RejectionSampling):
@@ -138,22 +138,22 @@ class ReusedCoin(RejectionSampling):
 
     name = "accept coin used again"
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         self._coin = 0.0, 1.0
-        return super().verify(proposal, rows, chooser)
+        return super().verify(proposal, rows, sampler)
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
-        accepted, u = super().accept(p, q, chooser, node)
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        accepted, u = super().accept(p, q, sampler, node)
         ratio = min(1.0, p / q)
         self._coin = (0.0, ratio) if accepted else (ratio, 1.0)
         return accepted, u
 
-    def own_token(self, p: Tensor, proposal: Proposal, node: int, chooser: Chooser) -> int:
+    def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
         low, high = self._coin
         upper = p.cumsum(0) / p.sum()
         lower = torch.cat([upper.new_zeros(1), upper[:-1]])
         reached = (upper.clamp(max=high) - lower.clamp(min=low)).clamp(min=0.0)
-        return chooser.categorical(reached / reached.sum(), ("own", node))
+        return sampler.categorical(reached / reached.sum(), ("own", node))
 
 
 class TokenResidualAfterBlock(BlockVerification):
@@ -173,10 +173,10 @@ class OffByOneRow(RejectionSampling):
 class BonusFromDraft(RejectionSampling):
     name = "bonus from the draft"
 
-    def own_token(self, p: Tensor, proposal: Proposal, node: int, chooser: Chooser) -> int:
+    def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
         if proposal.probs is not None and len(proposal) > 0 and node == len(proposal) - 1:
             p = proposal.probs[node]
-        return chooser.categorical(p, ("own", node))
+        return sampler.categorical(p, ("own", node))
 
 
 class OneCoin(RejectionSampling):
@@ -184,14 +184,14 @@ class OneCoin(RejectionSampling):
 
     name = "one coin for the whole block"
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         self._passed = 1.0
-        return super().verify(proposal, rows, chooser)
+        return super().verify(proposal, rows, sampler)
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
         ratio = min(1.0, p / q)
         smallest = min(self._passed, ratio)
-        accepted, u = chooser.accept(smallest, self._passed, ("accept", node))
+        accepted, u = sampler.accept(smallest, self._passed, ("accept", node))
         self._passed = smallest
         return accepted, u
 
@@ -201,29 +201,29 @@ class BonusAfterRejection(RejectionSampling):
 
     name = "bonus after a rejected last token"
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
-        verdict = super().verify(proposal, rows, chooser)
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
+        verdict = super().verify(proposal, rows, sampler)
         if len(proposal) == 0 or verdict.kind == "bonus" or len(verdict.path) != len(proposal) - 1:
             return verdict
-        return replace(verdict, extra=(chooser.categorical(rows[-1], ("own", len(proposal))),))
+        return replace(verdict, extra=(sampler.categorical(rows[-1], ("own", len(proposal))),))
 
 
 class TopMatch(RejectionSampling):
     name = "accept the target's favourite"
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         best = rows.argmax(-1).tolist()
         path: list[int] = []
         while len(path) < len(proposal) and proposal.tokens[len(path)] == best[len(path)]:
             path.append(len(path))
         kind: Kind = "bonus" if len(path) == len(proposal) else "resampled"
-        return Verdict(tuple(path), chooser.categorical(rows[len(path)], ("own", len(path))), kind, ())
+        return Verdict(tuple(path), sampler.categorical(rows[len(path)], ("own", len(path))), kind, ())
 
 
 class ArgmaxDraft(DraftModelDrafter):
     """Takes the draft's favourite but reports the softmax it was not drawn from."""
 
-    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor]:
+    def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
         law = probabilities(logits, params)[0]
         return int(law.argmax()), law
 
@@ -231,25 +231,25 @@ class ArgmaxDraft(DraftModelDrafter):
 class TopKDraft(DraftModelDrafter):
     """Draws from the two most probable tokens, reports the whole law."""
 
-    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor]:
+    def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
         narrow = probabilities(logits, replace(params, top_k=2))[0]
-        return chooser.categorical(narrow, ("draft", index)), probabilities(logits, params)[0]
+        return sampler.categorical(narrow, ("draft", index)), probabilities(logits, params)[0]
 
 
 class OtherTemperature(DraftModelDrafter):
     """Draws at the temperature asked for, reports the law at another one."""
 
-    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor]:
+    def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
         law = probabilities(logits, params)[0]
         other = replace(params, temperature=0.8 * params.temperature)
-        return chooser.categorical(law, ("draft", index)), probabilities(logits, other)[0]
+        return sampler.categorical(law, ("draft", index)), probabilities(logits, other)[0]
 
 
 class DropsDoubtful(DraftModelDrafter):
     """Ends the draft at a token of low confidence, and drops that token."""
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        proposal = super().propose(tokens, k, params, chooser)
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        proposal = super().propose(tokens, k, params, sampler)
         if proposal.probs is None:
             return proposal
         confident = 0

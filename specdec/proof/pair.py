@@ -17,7 +17,7 @@ from ..families import zoo
 from ..grammar import Grammar, Guide
 from ..models.base import common_prefix, LanguageModel
 from ..models.transformer import Transformer
-from ..sampling import Chooser, favourites
+from ..sampling import argmax, Sampler
 from ..types import Said, SamplingParams
 from .enumeration import JointLaw
 from .mistakes import Mistake
@@ -53,8 +53,8 @@ class CachedRows(ByPrefix):
 class FavouriteDraft(DraftModelDrafter):
     """The draft model's favourite as a point mass, which is lossless under sampling, too."""
 
-    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor | None]:
-        return int(favourites(logits)), None
+    def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
+        return int(argmax(logits)), None
 
 
 class ModelPair:
@@ -183,10 +183,10 @@ def coarse() -> tuple[Transformer, Transformer]:
     return target, draft
 
 
-class Given(Chooser):
+class Given(Sampler):
     """Gives the first token; every later question goes to `inner`."""
 
-    def __init__(self, inner: Chooser, token: int) -> None:
+    def __init__(self, inner: Sampler, token: int) -> None:
         self.inner, self.token = inner, token
         self.begun = False
 
@@ -205,7 +205,7 @@ def brief(value: float | Tensor) -> float | None:
     return float(f"{float(value):.4g}") if math.isfinite(float(value)) else None
 
 
-def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Chooser], tuple[int, ...]]:
+def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Sampler], tuple[int, ...]]:
     """The shipped loop after the text, as a function of its randomness: the next three tokens, none if it failed."""
     run = run_loop(lambda: pair.task(mistake, pair.k, LENGTH))
-    return lambda chooser: run(Given(chooser, pair.text[-1]))[1:]
+    return lambda sampler: run(Given(sampler, pair.text[-1]))[1:]

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from ..engine import Task
-from ..sampling import Chooser, probabilities
+from ..sampling import probabilities, Sampler
 from ..types import SamplingParams
 from .after_first import limit_after_first
 from .cells import OTHER
-from .enumeration import EnumeratingChooser, JointLaw, paths
+from .enumeration import EnumeratingSampler, JointLaw, paths
 from .goodness_of_fit import divergence, limit, SMALLEST
 from .mistakes import CATALOGUE, Mistake
 from .pair import drafter_of
@@ -76,8 +76,8 @@ class Lumped(ByPrefix):
         return law
 
 
-class AsDrawn(EnumeratingChooser):
-    """What is no law (0 / 0) gives the last token, as the real chooser does."""
+class AsDrawn(EnumeratingSampler):
+    """What is no law (0 / 0) gives the last token, as the real sampler does."""
 
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
         return len(probs) - 1 if bool(probs.isnan().any()) else super().categorical(probs, key)
@@ -124,12 +124,12 @@ def cycles(
     """What one cycle after `text` can add, each random path with its chance."""
     target, draft = models
 
-    def cycle(chooser: Chooser) -> tuple[int, ...]:
+    def cycle(sampler: Sampler) -> tuple[int, ...]:
         task = mistake.apply(Task(target, text, params, drafter_of(mistake, draft), k, details=False), draft)
-        proposal = task.drafter.propose(text, k, params, chooser)
+        proposal = task.drafter.propose(text, k, params, sampler)
         block = (*text, *proposal.tokens)
         logits = task.target.forward(block, task.target.new_cache(len(block)), proposal.parents, len(proposal) + 1)
-        return tuple(task.rule.verify(proposal, probabilities(logits, params), chooser).emitted(proposal))
+        return tuple(task.rule.verify(proposal, probabilities(logits, params), sampler).emitted(proposal))
 
     return paths(cycle, 100_000, AsDrawn)
 

@@ -1,10 +1,10 @@
 """Prove that a rule is lossless on toy models, by walking every random path.
 
 `specdec prove` proves the shipped loop under any of its rules. `specdec prove my_verify.py` judges a file that defines
-`verify(tokens, p, q, chooser)`: `tokens` are the K drafted ids, `p` [K + 1, V] and `q` [K, V] the probabilities of
+`verify(tokens, p, q, sampler)`: `tokens` are the K drafted ids, `p` [K + 1, V] and `q` [K, V] the probabilities of
 the two models (float64 tensors); it returns the accepted tokens followed by exactly one more. All randomness comes
-from `chooser.categorical(probs, key)` and `chooser.accept(p, q, key) -> (accepted, u)`; any key will do. u cannot be
-looked at: the chooser has compared it already.
+from `sampler.categorical(probs, key)` and `sampler.accept(p, q, key) -> (accepted, u)`; any key will do. u cannot be
+looked at: the sampler has compared it already.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from torch import Tensor
 
 from ..rules import named, RULES
-from ..sampling import Chooser
+from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
 from ..verify import Rule
 from .cycles import Cycle, DENSE, distance, groups, SOME
@@ -41,7 +41,7 @@ class HiddenCoin:
     """The u of a coin in a proof. It has no value, because one path stands for all coins with the same answer."""
 
     def _refuse(self, *_: Any) -> NoReturn:
-        raise TypeError("u cannot be looked at: chooser.accept has compared it with p/q already, so use `accepted`")
+        raise TypeError("u cannot be looked at: sampler.accept has compared it with p/q already, so use `accepted`")
 
     __getattr__ = __bool__ = __float__ = __int__ = __index__ = __hash__ = __round__ = _refuse  # type: ignore[assignment]
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __neg__ = __abs__ = _refuse  # type: ignore[assignment]
@@ -49,10 +49,10 @@ class HiddenCoin:
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __str__ = __format__ = _refuse  # type: ignore[assignment]
 
 
-class HidesCoins(Chooser):
+class HidesCoins(Sampler):
     """Asks `inner`, and keeps the value of every coin to itself."""
 
-    def __init__(self, inner: Chooser) -> None:
+    def __init__(self, inner: Sampler) -> None:
         self._inner = inner
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
@@ -67,15 +67,15 @@ class UserRule(Rule):
 
     lossless = True
 
-    def __init__(self, verify: Callable[[list[int], Tensor, Tensor, Chooser], Sequence[int]], name: str) -> None:
+    def __init__(self, verify: Callable[[list[int], Tensor, Tensor, Sampler], Sequence[int]], name: str) -> None:
         self._verify, self.name = verify, name
         self.error: Exception | None = None
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         if not proposal.tokens:
-            return Verdict((), chooser.categorical(rows[0], ("own", -1)), "bonus", ())
+            return Verdict((), sampler.categorical(rows[0], ("own", -1)), "bonus", ())
         try:
-            out = [int(t) for t in self._verify(list(proposal.tokens), rows, proposal.laws(rows), HidesCoins(chooser))]
+            out = [int(t) for t in self._verify(list(proposal.tokens), rows, proposal.laws(rows), HidesCoins(sampler))]
             if not out:
                 raise ValueError("verify returned no token")
         except Exception as error:
@@ -147,11 +147,11 @@ def looked_at(loops: Sequence[Case], groups: dict[str, list[Cycle]]) -> str:
     )
 
 
-def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Chooser], Sequence[int]]:
+def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[int]]:
     """The function `verify` of a file; ValueError says why there is none."""
     spec = importlib.util.spec_from_file_location("verifier", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise ValueError(f"cannot read {path}: name a Python file that defines verify(tokens, p, q, chooser)")
+        raise ValueError(f"cannot read {path}: name a Python file that defines verify(tokens, p, q, sampler)")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -159,7 +159,7 @@ def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Chooser], Sequence[
         raise ValueError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     verify = getattr(module, "verify", None)
     if not callable(verify):
-        raise ValueError(f"{path} defines no function verify(tokens, p, q, chooser)")
+        raise ValueError(f"{path} defines no function verify(tokens, p, q, sampler)")
     return verify  # type: ignore[no-any-return]
 
 

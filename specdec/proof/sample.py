@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from ..sampling import Chooser
+from ..sampling import Sampler
 from .mistakes import Mistake
 from .pair import ModelPair, next_tokens
 
 
-class Crowd(Chooser):
-    """Many draws at once, each as `RandomChooser` draws. A question splits them by answer; the largest answer goes on.
+class Crowd(Sampler):
+    """Many draws at once, each as `RandomSampler` draws. A question splits them by answer; the largest answer goes on.
 
     `script` holds the answers of this group of `count` so far, `left` the groups that answered otherwise.
     """

@@ -18,7 +18,7 @@ from ..engine import generate, Task
 from ..events import Committed, Failed
 from ..grammar import Grammar, Guide
 from ..rules import RULES
-from ..sampling import Chooser, probabilities
+from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from ..verify import RejectionSampling, Rule
 from .enumeration import JointLaw, output_law
@@ -106,7 +106,7 @@ class TreeDrafter(Guided):
     def __init__(self, model: TableModel, width: int = 2, how: str = "sampled") -> None:
         self.model, self.width, self.how = model, width, how
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         drafted: list[int] = []
         parents: list[int] = []
         laws: list[Tensor] = []
@@ -118,11 +118,11 @@ class TreeDrafter(Guided):
             law = probabilities(logits, params)[0]
             width, first = min(self.width, int((law > 0).sum())), len(drafted)
             if self.how == "without replacement":
-                children = list(siblings(law, width, chooser, level))
+                children = list(siblings(law, width, sampler, level))
             elif self.how == "top":
                 children = [(token, law) for token in law.argsort(descending=True)[:width].tolist()]
             else:
-                children = [(chooser.categorical(law, ("draft", level)), law) for _ in range(width)]
+                children = [(sampler.categorical(law, ("draft", level)), law) for _ in range(width)]
             for token, q in children:
                 drafted.append(token)
                 parents.append(node)
@@ -137,7 +137,7 @@ class LookupToy:
 
     name = "point"
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         return Proposal.chain([tokens[-1]] * k)
 
 
@@ -231,12 +231,12 @@ class Case:
         return full
 
 
-def run_loop(task_of: Callable[[], Task]) -> Callable[[Chooser], tuple[int, ...]]:
+def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]]:
     """The shipped loop as a function of its randomness alone. Drafters are made again for every path."""
 
-    def run(chooser: Chooser) -> tuple[int, ...]:
+    def run(sampler: Sampler) -> tuple[int, ...]:
         tokens: list[int] = []
-        for event in generate(task_of(), chooser):
+        for event in generate(task_of(), sampler):
             if isinstance(event, Committed):
                 tokens += event.tokens
             elif isinstance(event, Failed):  # a drafter that crashes would prove nothing but plain decoding
@@ -256,12 +256,12 @@ def cycle_law(case: Case, rule: Rule, make_drafter: Callable[[], Drafter] | None
     """
     target, draft = case.models()
 
-    def cycle(chooser: Chooser) -> tuple[int, ...]:
+    def cycle(sampler: Sampler) -> tuple[int, ...]:
         drafter = make_drafter() if make_drafter else case.make_drafter(draft)
-        proposal = drafter.propose(PROMPT, case.k, case.params, chooser)
+        proposal = drafter.propose(PROMPT, case.k, case.params, sampler)
         block = (*PROMPT, *proposal.tokens)
         logits = target.forward(block, target.new_cache(len(block)), proposal.parents, len(proposal) + 1)
-        return tuple(rule.verify(proposal, probabilities(logits, case.params), chooser).emitted(proposal))
+        return tuple(rule.verify(proposal, probabilities(logits, case.params), sampler).emitted(proposal))
 
     law, count = output_law(cycle)
     return case.completed(law, case.k + 2), count

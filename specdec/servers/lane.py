@@ -28,14 +28,14 @@ from ..events import (
     Verified,
 )  # fmt: skip
 from ..lanes.interleave import interleave, PLAIN, SPECULATIVE
-from ..types import has_half_characters, SamplingParams
+from ..types import has_lone_surrogate, SamplingParams
 from . import fields
 from .base import Chunk, Ending, Server, ServerError, Token
 from .steps import counted, Step
 
 
 @dataclass(frozen=True, slots=True)
-class Recounted:
+class FinalTrace:
     """The whole run once more, all lanes in the order of their clocks: it takes the place of every event before it."""
 
     events: tuple[Event, ...]
@@ -43,8 +43,8 @@ class Recounted:
 
 def race(
     server: Server, plain: Server | None, prompt: str | Sequence[int], params: SamplingParams, top: int = 5
-) -> Generator[Event | Recounted, None, None]:
-    """The events of both lanes as they come, one lane after the other; last `Recounted`.
+) -> Generator[Event | FinalTrace, None, None]:
+    """The events of both lanes as they come, one lane after the other; last `FinalTrace`.
 
     `top` is how many alternatives are asked for at each place. ServerError, before anything runs, for a prompt that is
     empty or too long, and for a plain server that reads it differently or speculates, too. What a server does wrong
@@ -63,11 +63,11 @@ def race(
 
 def _race(
     lanes: dict[str, Server], prompt: Sequence[int], params: SamplingParams, top: int
-) -> Generator[Event | Recounted, None, None]:
+) -> Generator[Event | FinalTrace, None, None]:
     final = {}
     for lane, server in lanes.items():
         final[lane] = yield from watch(server, prompt, params, lane, top)
-    yield Recounted(tuple(interleave({lane: (event for event in events) for lane, events in final.items()})))
+    yield FinalTrace(tuple(interleave({lane: (event for event in events) for lane, events in final.items()})))
 
 
 def tokens(server: Server, prompt: str | Sequence[int]) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ def tokens(server: Server, prompt: str | Sequence[int]) -> tuple[int, ...]:
     if isinstance(prompt, str):
         if not prompt.strip():
             raise ServerError("The prompt is empty. Type a few words to start from.")
-        if has_half_characters(prompt):
+        if has_lone_surrogate(prompt):
             raise ServerError("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
         prompt = server.tokenize(prompt)
     if not prompt:

@@ -20,7 +20,7 @@ from .coins import Coins
 from .cycle import AuditedCycle, is_unnamed, MAX_SAID, misshapen, named, NOTHING
 from .laws import lists_what_was_chosen, masses, ROUNDING, the_sample, unsound_laws, wrong_chances, wrong_law
 from .rulings import BLOCK, JUDGES, NEVER, NOISE, REJECTION
-from .settings import miscalled, misended, overstepped, too_deep
+from .settings import check_limits, miscalled, misended, too_deep
 from .words import Pieces, Text
 
 CLOCK = 1e-9  # seconds
@@ -216,7 +216,7 @@ class LaneReader:
             self.told_by_server(cycle)
             return
         if self.started:
-            yield from overstepped(self.started, cycle)
+            yield from check_limits(self.started, cycle)
         yield from unsound_laws(cycle, self.lists)
         yield from wrong_chances(cycle)
         yield from self.wrong_decisions(cycle)

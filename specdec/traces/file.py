@@ -17,7 +17,7 @@ from typing import Any
 from ..events import Committed, Event, from_dict, LARGEST, SCHEMA, Started, to_dict
 from ..figures import machine
 from ..figures.stats import Comparison, summary
-from ..types import has_half_characters, Said
+from ..types import has_lone_surrogate, Said
 from .shape import Shape
 
 MAX_BYTES, MAX_LINES = 16_000_000, 50_000
@@ -209,7 +209,7 @@ def unsound(value: Any) -> str:
                 below += [*item.keys(), *item.values()]
             elif isinstance(item, list):
                 below += item
-            elif isinstance(item, str) and has_half_characters(item):
+            elif isinstance(item, str) and has_lone_surrogate(item):
                 return Said("half of a character (a lone surrogate)")
             elif isinstance(item, (int, float)) and not abs(item) < LARGEST:
                 return Said("a number that is too large")

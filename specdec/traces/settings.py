@@ -20,7 +20,7 @@ def miscalled(started: Started, rule: str) -> Iterator[Said]:
         yield Said("the rule is lossless, and the trace calls it lossy")
 
 
-def overstepped(started: Started, cycle: AuditedCycle) -> Iterator[Said]:
+def check_limits(started: Started, cycle: AuditedCycle) -> Iterator[Said]:
     """One cycle against the settings."""
     params = started.params
     yield from too_deep(started, cycle)

@@ -16,7 +16,7 @@ PATHS = {language: "/" if language == ENGLISH else f"/{language}" for language i
 LANGUAGE_AT = {path: language for language, path in PATHS.items()}
 
 
-class Greeter:
+class LanguageRedirect:
     """Middleware that shows visitors the way to their page."""
 
     def __init__(self, app: ASGIApp) -> None:

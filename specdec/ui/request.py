@@ -10,7 +10,7 @@ from typing import Any
 from ..exposure import limits
 from ..families import presets
 from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, known, ROUNDED, RULES, WRAPPERS
-from ..types import check_grammar, has_half_characters, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
+from ..types import check_grammar, has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
 from .menu import drafters, families, has_peer, is_pair
 from .text import strings, teaching, translated
 
@@ -212,7 +212,7 @@ def readable(prompt: Any) -> str:
         raise InputError(say("too_long", n=f"{len(prompt):,}", limit=f"{MAX_PROMPT:,}"))
     if "\0" in prompt:
         raise InputError(say("nul"))
-    if has_half_characters(prompt):
+    if has_lone_surrogate(prompt):
         raise InputError(say("surrogate"))
     if not prompt.strip():
         raise InputError(say("empty"))
@@ -253,7 +253,7 @@ def stops(value: Any) -> tuple[str, ...]:
     found = tuple(line.replace("\\n", "\n") for line in value.split("\n") if line)
     if len(found) > MAX_STOPS or any(len(item) > MAX_STOP_LENGTH for item in found):
         raise wrong
-    if "\0" in value or has_half_characters(value):
+    if "\0" in value or has_lone_surrogate(value):
         raise wrong
     return found
 

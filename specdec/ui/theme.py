@@ -14,7 +14,7 @@ from .components.drawn import lean
 from .doors import opened
 from .first import First
 from .kept import Kept
-from .language import Greeter
+from .language import LanguageRedirect
 from .preload import Preload
 from .refusals import HANDLERS, Refusals
 from .tabs import TABS
@@ -147,7 +147,7 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
             "middleware": [
                 Middleware(Refusals),
                 Middleware(Listeners),
-                Middleware(Greeter),
+                Middleware(LanguageRedirect),
                 Middleware(Kept),
                 Middleware(Preload),
                 Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6),

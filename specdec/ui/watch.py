@@ -26,8 +26,8 @@ from .text import kind_of, strings
 
 MODEL = 80  # characters of its name that are told
 THREAD = "watching a server"
-Race = Generator[Event | lane.Recounted, None, None]
-Told = Event | lane.Recounted | Exception | None
+Race = Generator[Event | lane.FinalTrace, None, None]
+Told = Event | lane.FinalTrace | Exception | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ def head(request: WatchRequest, server: Server, plain: Server | None) -> Header:
     return replace(header, lanes=lanes, machine={})
 
 
-def _live(header: Header, events: Iterator[Event | lane.Recounted | None]) -> Iterator[News]:
+def _live(header: Header, events: Iterator[Event | lane.FinalTrace | None]) -> Iterator[News]:
     started = time.monotonic()
     yield News("lines", header.line())
     for told in events:
-        if isinstance(told, lane.Recounted):
+        if isinstance(told, lane.FinalTrace):
             again = live_header(header.prompt, header.models, header.kind)  # another id: the page takes it anew
             yield News("whole", Trace(replace(header, run=again.run), told.events).dumps())
             continue
@@ -90,7 +90,7 @@ def _live(header: Header, events: Iterator[Event | lane.Recounted | None]) -> It
     yield News("done", notice("done"))
 
 
-def read(race: Race, left: threading.Event) -> Iterator[Event | lane.Recounted | None]:
+def read(race: Race, left: threading.Event) -> Iterator[Event | lane.FinalTrace | None]:
     """What comes, and None where nothing does for a while: a place where a visitor who left is noticed.
 
     A thread reads, because a server may be silent. It ends once `left` is set.

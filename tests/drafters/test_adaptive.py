@@ -17,7 +17,7 @@ from specdec.engine import Task
 from specdec.proof.enumeration import output_law
 from specdec.proof.toys import Case, run_loop
 from specdec.rules import RULES
-from specdec.sampling import Chooser, RandomChooser
+from specdec.sampling import RandomSampler, Sampler
 from specdec.types import Costs, Proposal, SamplingParams
 
 CHEAP = Costs(0.08, (1.0, 1.08, 1.13, 1.18, 1.22, 1.26, 1.3, 1.34, 1.4), 0.05)
@@ -35,7 +35,7 @@ class World(ChainDrafter):
         self.coins: list[bool] = []
         self.drafted = 0
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         draft: list[int] = []
         self.coins = []
         while len(draft) < k:
@@ -52,7 +52,7 @@ def rate(drafter: Drafter, world: World, k: int, tokens: int, costs: Costs) -> f
     """Tokens per plain step on the clock that `costs` gives."""
     text, spent = [0], 0.0
     while len(text) <= tokens:
-        proposal = drafter.propose(text, k, GREEDY, RandomChooser(0))
+        proposal = drafter.propose(text, k, GREEDY, RandomSampler(0))
         kept = next((i for i, coin in enumerate(world.coins[: len(proposal)]) if not coin), len(proposal))
         text += [*proposal.tokens[:kept], -len(text)]
         spent += costs.cycle(len(proposal))
@@ -95,7 +95,7 @@ def test_it_rests_where_drafting_loses_and_tries_again() -> None:
     drafter, depths = AdaptiveDrafter(world, DEAR), []
     text = [0]
     for _ in range(400):
-        depths.append(len(drafter.propose(text, 8, GREEDY, RandomChooser(0))))
+        depths.append(len(drafter.propose(text, 8, GREEDY, RandomSampler(0))))
         text.append(-len(text))
     assert depths.count(0) > 350
     assert any(depths[200:])
@@ -105,15 +105,15 @@ def test_at_rest_the_drafter_is_not_asked_but_at_the_prefill_it_is() -> None:
     asked = list[int]()
 
     class Asked(World):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
             asked.append(k)
-            return super().propose(tokens, k, params, chooser)
+            return super().propose(tokens, k, params, sampler)
 
     drafter, text = AdaptiveDrafter(Asked(0.02, 3), DEAR), [0]
-    drafter.propose(text, 0, GREEDY, RandomChooser(0))
+    drafter.propose(text, 0, GREEDY, RandomSampler(0))
     for _ in range(100):
         text.append(-len(text))
-        drafter.propose(text, 8, GREEDY, RandomChooser(0))
+        drafter.propose(text, 8, GREEDY, RandomSampler(0))
     assert asked[0] == 0 and 2 < len(asked) < 30 and all(asked[1:])
 
 
@@ -122,7 +122,7 @@ def test_the_same_costs_and_text_give_the_same_depths() -> None:
         world = World(0.7, 5)
         drafter, text, found = AdaptiveDrafter(world, CHEAP), [0], []
         for _ in range(60):
-            proposal = drafter.propose(text, 8, GREEDY, RandomChooser(0))
+            proposal = drafter.propose(text, 8, GREEDY, RandomSampler(0))
             found.append(len(proposal))
             kept = next((i for i, coin in enumerate(world.coins) if not coin), len(proposal))
             text += [*proposal.tokens[:kept], -len(text)]
@@ -136,7 +136,7 @@ def test_it_never_drops_the_token_that_ends_the_draft() -> None:
     """`enough` is asked behind a token; the token stays whatever the answer."""
     world = World(0.5, 7)
     world.enough = lambda confidence, place: place == 2
-    assert len(world.propose([0], 8, GREEDY, RandomChooser(0))) == 3
+    assert len(world.propose([0], 8, GREEDY, RandomSampler(0))) == 3
 
 
 def test_costs_go_on_as_they_grew() -> None:
@@ -154,8 +154,8 @@ def test_a_depth_that_depends_on_the_draft_leaves_the_law_as_it_is(rule: str, se
     _, draft = case.models()
 
     class Watched(AdaptiveDrafter):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-            proposal = super().propose(tokens, k, params, chooser)
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+            proposal = super().propose(tokens, k, params, sampler)
             if k == 2:  # the most that is wanted behind the first token
                 depths.add(len(proposal))
             return proposal

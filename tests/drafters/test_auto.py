@@ -21,7 +21,7 @@ from specdec.events import Committed, Drafted, Failed, from_dict, to_dict
 from specdec.proof.enumeration import output_law
 from specdec.proof.toys import Case, largest_error, LookupToy, run_loop, TableModel
 from specdec.rules import RULES
-from specdec.sampling import Chooser, RandomChooser
+from specdec.sampling import RandomSampler, Sampler
 from specdec.types import Costs, Proposal, SamplingParams
 
 GREEDY = SamplingParams()
@@ -42,7 +42,7 @@ class Guesser:
         rng = random.Random(f"{name} {seed}")
         self.coins = [rng.random() for _ in range(700)]
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         places = range(len(tokens), len(tokens) + min(k, int(self.reach(len(tokens)))))
         return Proposal.chain([place if self.coins[place] < self.alpha(place) else -place for place in places])
 
@@ -77,9 +77,9 @@ def methods(world: str, seed: int) -> list[Guesser]:
 def rate(drafter: Drafter, k: int, tokens: int, costs: dict[str, Costs] = COSTS) -> float:
     """Tokens a plain step, on the clock that `costs` gives. What catching up costs is paid at once, in full."""
     text, spent, before, read = [0], 0.0, 1, dict.fromkeys(costs, 1)
-    drafter.propose(text, 0, GREEDY, RandomChooser(0))
+    drafter.propose(text, 0, GREEDY, RandomSampler(0))
     while len(text) < tokens:
-        proposal, length = drafter.propose(text, k, GREEDY, RandomChooser(0)), len(text)
+        proposal, length = drafter.propose(text, k, GREEDY, RandomSampler(0)), len(text)
         kept = next((i for i, token in enumerate(proposal.tokens) if token != length + i), len(proposal))
         who = proposal.drafter or drafter.name
         spent += costs[who].cycle(len(proposal)) if proposal.tokens else 1.0
@@ -152,7 +152,7 @@ def test_without_the_cost_of_catching_up_the_bound_is_missed() -> None:
 
 
 def test_the_same_text_gives_the_same_choices_and_no_coin_is_touched() -> None:
-    class NoCoins(Chooser):
+    class NoCoins(Sampler):
         def categorical(self, probs: Any, key: tuple[str, int]) -> int:
             raise AssertionError("it draws nothing itself")
 
@@ -174,7 +174,7 @@ def test_what_a_copy_would_have_given_is_read_off_the_text() -> None:
     copy, model = Arm(SuffixDrafter(), COSTS["copy"], copies=True), Arm(NoDrafter(), COSTS["model"])
     drafter, text = AutoDrafter([copy, model]), [1, 2, 3, 4]
     for token in (1, 2, 3, 4) * 6:
-        drafter.propose(text, 4, GREEDY, RandomChooser(0))
+        drafter.propose(text, 4, GREEDY, RandomSampler(0))
         text.append(token)
     assert copy.share(4).value > 0.9
     assert model.share(4).seen <= auto.WEIGHT
@@ -198,7 +198,7 @@ def test_a_method_that_breaks_leaves_the_others() -> None:
     class Broken(NoDrafter):
         name = "broken"
 
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
             if k:
                 raise RuntimeError("out of order")
             return Proposal()
@@ -215,7 +215,7 @@ def test_a_models_draft_ends_where_it_is_unsure_and_the_token_stays() -> None:
     class Wavering(ChainDrafter):
         name = "wavering"
 
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
             sure = (len(tokens) // 7) % 8 + 1  # tokens
             for n in range(k):
                 if self.enough is not None and self.enough(0.99 if n < sure else 0.01, n):
@@ -224,7 +224,7 @@ def test_a_models_draft_ends_where_it_is_unsure_and_the_token_stays() -> None:
 
     drafter, text, lengths = AutoDrafter([Arm(Wavering(), COSTS["model"])]), [0], []
     for _ in range(60):
-        text = [*text, *drafter.propose(text, 8, GREEDY, RandomChooser(0)).tokens, 99]
+        text = [*text, *drafter.propose(text, 8, GREEDY, RandomSampler(0)).tokens, 99]
         lengths.append(len(drafter._drafts.get(drafter.arms[0], ())))
     assert len(set(lengths)) > 3 and min(lengths) >= 1
 
@@ -270,8 +270,8 @@ def test_a_choice_by_the_text_leaves_the_law_as_it_is(
     chosen = set[str]()
 
     class Watched(AutoDrafter):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-            proposal = super().propose(tokens, k, params, chooser)
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+            proposal = super().propose(tokens, k, params, sampler)
             chosen.add(proposal.drafter)
             return proposal
 
@@ -282,8 +282,8 @@ def test_a_choice_by_the_text_leaves_the_law_as_it_is(
 class Peeking(AutoDrafter):
     """Looks at a draft, and drops it if it does not please."""
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        proposal = super().propose(tokens, k, params, chooser)
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        proposal = super().propose(tokens, k, params, sampler)
         unpleasing = proposal.probs is not None and proposal.tokens[0] == 0
         return Proposal() if unpleasing else proposal
 
@@ -293,8 +293,8 @@ class Stale(AutoDrafter):
 
     _probs: Tensor | None = None
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        proposal, before = super().propose(tokens, k, params, chooser), self._probs
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        proposal, before = super().propose(tokens, k, params, sampler), self._probs
         if proposal.probs is None:
             return proposal
         self._probs = proposal.probs

@@ -20,7 +20,7 @@ from specdec.grammar import Grammar, Guide
 from specdec.methods import WRAPPERS
 from specdec.proof.toys import TableModel
 from specdec.proof.warp import warped
-from specdec.sampling import Chooser, probabilities, RandomChooser
+from specdec.sampling import probabilities, RandomSampler, Sampler
 from specdec.types import Costs, Proposal, SamplingParams
 
 MODEL = TableModel(9, seed=4, context=64)
@@ -40,7 +40,7 @@ def test_never_deeper_than_asked_and_the_text_stays_as_it_is(make: Make, k: int,
 
 @every_drafter
 def test_before_the_first_pass_of_the_target_nothing_is_drafted(make: Make) -> None:
-    assert len(make(view_of()).propose([1], 0, WARM, RandomChooser(0))) == 0
+    assert len(make(view_of()).propose([1], 0, WARM, RandomSampler(0))) == 0
 
 
 @every_drafter
@@ -107,8 +107,8 @@ class Faulty:
     def __init__(self, inner: object, how: str, for_good: bool = False) -> None:
         self.inner, self.how, self.name, self.calls, self.for_good = inner, how, "faulty", 0, for_good
 
-    def propose(self, tokens: list[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        proposal = self.inner.propose(tokens, k, params, chooser)  # type: ignore[attr-defined]
+    def propose(self, tokens: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        proposal = self.inner.propose(tokens, k, params, sampler)  # type: ignore[attr-defined]
         self.calls += k > 0
         if k and (self.calls == 2 or (self.for_good and self.calls > 2)):
             if self.how == "raises":
@@ -143,7 +143,7 @@ def test_three_faults_in_a_row_switch_it_off(make: Make, how: str) -> None:
 
 
 def test_draft_model_reports_the_law_it_drew_from() -> None:
-    proposal = DraftModelDrafter(MODEL).propose(TEXT, 4, WARM, RandomChooser(2))
+    proposal = DraftModelDrafter(MODEL).propose(TEXT, 4, WARM, RandomSampler(2))
     assert proposal.probs is not None
     prefix = list(TEXT)
     for token, law in zip(proposal.tokens, proposal.probs, strict=True):
@@ -157,29 +157,29 @@ def test_draft_model_feeds_every_kept_token_exactly_once() -> None:
     """After full acceptance two tokens are missing in its cache, after a rejection one; K may pause at 0."""
     drafter, text = DraftModelDrafter(MODEL), list(TEXT)
     for k, kept, own in ((3, 3, 7), (2, 0, 1), (0, 0, 2), (4, 1, 8), (1, 1, 0), (3, 2, 5)):
-        proposal = drafter.propose(text, k, WARM, RandomChooser(k))
+        proposal = drafter.propose(text, k, WARM, RandomSampler(k))
         text += [*proposal.tokens[:kept], own]
-        drafter.propose(text, 1, WARM, RandomChooser(0))
+        drafter.propose(text, 1, WARM, RandomSampler(0))
         assert drafter._cache.tokens[: len(text)] == text  # type: ignore[attr-defined]
 
 
 def test_draft_model_stops_at_its_own_context() -> None:
     drafter = DraftModelDrafter(TableModel(9, seed=4, context=12))
-    assert len(drafter.propose(TEXT, 8, WARM, RandomChooser(1))) == 4
+    assert len(drafter.propose(TEXT, 8, WARM, RandomSampler(1))) == 4
     with pytest.raises(ValueError, match="longer than the 5 tokens that the draft model reads"):
-        DraftModelDrafter(TableModel(9, seed=4, context=5)).propose(TEXT, 8, WARM, RandomChooser(1))
+        DraftModelDrafter(TableModel(9, seed=4, context=5)).propose(TEXT, 8, WARM, RandomSampler(1))
 
 
 def test_a_draft_model_serves_one_run() -> None:
     drafter = DraftModelDrafter(MODEL)
-    drafter.propose(TEXT, 2, WARM, RandomChooser(1))
-    drafter.propose([*TEXT, 1, 2, 3], 2, WARM, RandomChooser(1))
+    drafter.propose(TEXT, 2, WARM, RandomSampler(1))
+    drafter.propose([*TEXT, 1, 2, 3], 2, WARM, RandomSampler(1))
     with pytest.raises(ValueError, match="serves one run"):
-        drafter.propose(TEXT[:4], 2, WARM, RandomChooser(1))
+        drafter.propose(TEXT[:4], 2, WARM, RandomSampler(1))
 
 
 def lookup(text: list[int], k: int) -> tuple[int, ...]:
-    return PromptLookupDrafter().propose(text, k, WARM, RandomChooser(0)).tokens
+    return PromptLookupDrafter().propose(text, k, WARM, RandomSampler(0)).tokens
 
 
 def test_prompt_lookup_copies_what_followed_the_longest_match() -> None:
@@ -205,7 +205,7 @@ def test_prompt_lookup_keeps_up_with_a_growing_text() -> None:
     drafter, text = PromptLookupDrafter(), [1, 2, 3]
     for token in (1, 2, 3, 1, 9, 2, 3):
         text.append(token)
-        assert drafter.propose(text, 3, WARM, RandomChooser(0)).tokens == lookup(text, 3)
+        assert drafter.propose(text, 3, WARM, RandomSampler(0)).tokens == lookup(text, 3)
 
 
 # ---- under a grammar ----
@@ -283,9 +283,9 @@ def test_after_idle_cycles_a_draft_is_still_the_models_own(make: Callable[[Costs
     params, rng, idle, after_idle = SamplingParams(temperature=0.9, top_p=0.8), random.Random(4), False, 0
     for _ in range(8):
         drafter, text = make(Costs(0.05, (1.0, 1.8, 1.8, 1.8, 1.8))), [0, 1]
-        drafter.propose(text, 0, params, RandomChooser(0))
+        drafter.propose(text, 0, params, RandomSampler(0))
         for cycle in range(64):
-            proposal = drafter.propose(text, 4, params, RandomChooser(rng.randrange(99)))
+            proposal = drafter.propose(text, 4, params, RandomSampler(rng.randrange(99)))
             for node, token in enumerate(proposal.tokens if proposal.probs is not None else ()):
                 own = warped(READER.logits((*text, *proposal.tokens[:node])).tolist(), params)
                 assert proposal.probs[node].tolist() == pytest.approx(own, abs=1e-12) and own[token] > 0

@@ -10,17 +10,17 @@ from toyheads import WARM
 from specdec.drafters import SuffixDrafter
 from specdec.drafters.replaced import MOST, replacement, Replacements
 from specdec.models.base import common_prefix
-from specdec.sampling import RandomChooser
+from specdec.sampling import RandomSampler
 
 
 def after(text: list[int], k: int = 8, factor: int = 1, offset: int = 0) -> tuple[int, ...]:
-    return SuffixDrafter(factor, offset, replacing=False).propose(text, k, WARM, RandomChooser(0)).tokens
+    return SuffixDrafter(factor, offset, replacing=False).propose(text, k, WARM, RandomSampler(0)).tokens
 
 
 def test_a_suffix_is_continued_by_the_number_of_tokens_that_agree() -> None:
     text = [1, 2, *range(10, 30), 1, 2]
     assert after(text, 20, 1, 1) == (10, 11, 12)
-    assert len(SuffixDrafter().propose(text, 20, WARM, RandomChooser(0))) == 2 * 2 + 2
+    assert len(SuffixDrafter().propose(text, 20, WARM, RandomSampler(0))) == 2 * 2 + 2
     assert after([1, 2, 3, 9, 8, 7, 6, 1, 2, 3]) == (9, 8, 7)
     assert after([5, 2, 3, 9, 8, 7, 6, 1, 2, 3]) == (9, 8)
     assert after([1, 2, 3, 9, 8, 7, 6, 1, 2, 3], k=2) == (9, 8)
@@ -43,7 +43,7 @@ def test_a_shorter_suffix_wins_where_it_expects_more_kept_tokens() -> None:
 def test_a_continuation_ends_where_its_chance_falls_below_the_floor() -> None:
     text = [token for last in range(20) for token in (1, 2, 3, 50 + last)]
     assert after([*text, 1, 2, 3]) == ()  # each of 20 continuations has one chance in 20
-    assert SuffixDrafter(floor=0.0).propose([*text, 1, 2, 3], 8, WARM, RandomChooser(0)).tokens[0] == 69
+    assert SuffixDrafter(floor=0.0).propose([*text, 1, 2, 3], 8, WARM, RandomSampler(0)).tokens[0] == 69
 
 
 def test_a_suffix_continues_a_loop_as_a_loop_and_keeps_up_with_a_growing_text() -> None:
@@ -51,14 +51,14 @@ def test_a_suffix_continues_a_loop_as_a_loop_and_keeps_up_with_a_growing_text() 
     drafter, text = SuffixDrafter(1, 0, replacing=False), [1, 2, 3]
     for token in (1, 2, 3, 1, 4, 1, 2):
         text.append(token)
-        assert drafter.propose(text, 3, WARM, RandomChooser(0)).tokens == after(text, 3)
+        assert drafter.propose(text, 3, WARM, RandomSampler(0)).tokens == after(text, 3)
 
 
 def written(source: list[int], answer: list[int], k: int = 8, **settings: Any) -> list[tuple[int, ...]]:
     """The drafts of a run that writes `answer` after `source`, each checked as the target would."""
     drafter, text, drafts = SuffixDrafter(**settings), list(source), []
     while len(text) < len(source) + len(answer):
-        draft = drafter.propose(text, k, WARM, RandomChooser(0)).tokens
+        draft = drafter.propose(text, k, WARM, RandomSampler(0)).tokens
         rest = answer[len(text) - len(source) :]
         text += rest[: common_prefix(draft, rest) + 1]
         drafts.append(draft)

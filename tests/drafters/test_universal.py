@@ -25,7 +25,7 @@ from specdec.lanes.race import race
 from specdec.proof.enumeration import output_law
 from specdec.proof.toys import Case, cycle_law, largest_error, PARAMS, run_loop, TableModel
 from specdec.rules import RULES
-from specdec.sampling import Chooser, probabilities, RandomChooser
+from specdec.sampling import probabilities, RandomSampler, Sampler
 from specdec.text import Pieces
 from specdec.types import Proposal, SamplingParams
 
@@ -70,8 +70,8 @@ def test_half_characters_are_waited_for_and_drafted() -> None:
     target, own = Chunks([b"\xc3", b"\xa9", "a"]), Chunks(["a", "é", b"\xa9", b"\xc3"])
     part = ForeignModel(TableModel(4, seed=4), own, target, 3)
     drafter = UniversalDrafter(part)
-    assert not drafter.propose([2, 0], 2, WARM, RandomChooser(0)).tokens  # after half of é
-    assert drafter.propose([2, 0, 1], 2, WARM, RandomChooser(0)).tokens
+    assert not drafter.propose([2, 0], 2, WARM, RandomSampler(0)).tokens  # after half of é
+    assert drafter.propose([2, 0, 1], 2, WARM, RandomSampler(0)).tokens
     assert drafter._cached[:2] == [0, 1]  # "a", "é"
     for params in (WARM, SamplingParams()):
         case = drafted_by(part, params=params)
@@ -90,9 +90,9 @@ class Silent(TableModel):
 def test_where_no_shared_token_has_a_chance_the_draft_ends() -> None:
     part = foreign("a b", "a b ab")
     part.model = Silent(3, seed=4)
-    lengths = {len(UniversalDrafter(part).propose([0] * n, 3, WARM, RandomChooser(0))) for n in (1, 3)}
+    lengths = {len(UniversalDrafter(part).propose([0] * n, 3, WARM, RandomSampler(0))) for n in (1, 3)}
     assert lengths == {1}  # the text is read as one token or three, and one more makes it even
-    assert not UniversalDrafter(part).propose([0, 0], 3, WARM, RandomChooser(0)).tokens
+    assert not UniversalDrafter(part).propose([0, 0], 3, WARM, RandomSampler(0)).tokens
     case = drafted_by(part, length=4, k=3)
     law, _ = output_law(run_loop(lambda: case.task(drafter=UniversalDrafter(part))))
     assert largest_error(law, case.exact_law()) <= EXACT
@@ -108,8 +108,8 @@ class NotNormalised(UniversalDrafter):
         self.row = super()._read(pending)
         return self.row
 
-    def draw(self, logits: Tensor, params: SamplingParams, chooser: Chooser, index: int) -> tuple[int, Tensor | None]:
-        token, law = super().draw(logits, params, chooser, index)
+    def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
+        token, law = super().draw(logits, params, sampler, index)
         ours, theirs = self.part.shared
         assert law is not None
         return token, law.index_copy(0, ours, probabilities(self.row, params)[0, theirs])
@@ -119,7 +119,7 @@ def test_a_law_that_is_not_normalised_is_caught_twice() -> None:
     part = foreign("a b c", "b a ab")
     case = drafted_by(part, k=1, length=2)
     with pytest.raises(DraftError, match="do not sum to one"):
-        check_proposal(NotNormalised(part).propose([0], 1, WARM, RandomChooser(0)), 1, 3)
+        check_proposal(NotNormalised(part).propose([0], 1, WARM, RandomSampler(0)), 1, 3)
     law, _ = cycle_law(case, RULES["rejection"](), lambda: NotNormalised(part))
     assert largest_error(law, case.exact_law()) > 1e-3
 
@@ -129,7 +129,7 @@ def test_a_law_that_is_not_normalised_is_caught_twice() -> None:
 
 def test_the_law_is_the_draft_models_over_what_is_shared() -> None:
     part = foreign("- a b c ab", "c b a bc", prefix=(1,))
-    proposal = UniversalDrafter(part).propose([1, 4], 3, WARM, RandomChooser(1))
+    proposal = UniversalDrafter(part).propose([1, 4], 3, WARM, RandomSampler(1))
     assert proposal.probs is not None and part.own_of == {1: 2, 2: 1, 3: 0}
     prefix = [1, 2, 2, 1]  # its own beginning, then "a ab" in its letters
     for token, law in zip(proposal.tokens, proposal.probs, strict=True):
@@ -160,7 +160,7 @@ def scripted(target: str, own: str, text: str) -> ForeignModel:
 def greedy(target: str, own: str, text: str, k: int) -> Proposal:
     """What comes after "x" where the draft model writes `text`."""
     part = scripted(target, own, f"x{text}")
-    return UniversalDrafter(part).propose(part.target.encode("x"), k, SamplingParams(), RandomChooser(0))
+    return UniversalDrafter(part).propose(part.target.encode("x"), k, SamplingParams(), RandomSampler(0))
 
 
 def test_a_greedy_draft_is_cut_again_and_its_seams_are_told() -> None:
@@ -221,11 +221,11 @@ def test_pieces_lie_under_tokens_by_their_bytes() -> None:
 def test_it_stops_at_the_draft_models_own_context_and_serves_one_run() -> None:
     part = foreign("a b", "b a", context=8)
     drafter = UniversalDrafter(part)
-    assert len(drafter.propose([0] * 6, 8, WARM, RandomChooser(1))) == 3
+    assert len(drafter.propose([0] * 6, 8, WARM, RandomSampler(1))) == 3
     with pytest.raises(ValueError, match="longer than the 8 tokens that the draft model reads"):
-        drafter.propose([0] * 9, 2, WARM, RandomChooser(1))
+        drafter.propose([0] * 9, 2, WARM, RandomSampler(1))
     with pytest.raises(ValueError, match="serves one run"):
-        drafter.propose([0], 2, WARM, RandomChooser(1))
+        drafter.propose([0], 2, WARM, RandomSampler(1))
 
 
 def test_of_one_token_with_two_ids_the_later_is_meant() -> None:

@@ -14,7 +14,7 @@ from specdec.bench.host import HostRead, no_host_reads
 from specdec.gpu import accept as fused
 from specdec.gpu.accept import accept, draw, packed, ratio, Record, synthetic
 from specdec.proof.enumeration import total_variation
-from specdec.sampling import Chooser, probabilities, RandomChooser
+from specdec.sampling import probabilities, RandomSampler, Sampler
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
 
@@ -27,7 +27,7 @@ WARPS = (
 )
 
 
-class Given(Chooser):
+class Given(Sampler):
     """Random numbers from outside: one a coin, one for the target's own token."""
 
     def __init__(self, coins: Tensor, own: Tensor) -> None:
@@ -244,17 +244,17 @@ def test_the_output_law_is_the_targets(k: int, point: bool) -> None:
 
 def test_numbers_are_the_same_for_the_plain_loop() -> None:
     three = fused.Extent.chain(3)
-    chooser, table = fused.TableChooser(5, 7, three), fused.numbers(5, 7, three)
-    chooser.at(4)
-    assert chooser.accept(0.5, 1.0, ("accept", 2))[1] == table[4, 3]
+    sampler, table = fused.TableSampler(5, 7, three), fused.numbers(5, 7, three)
+    sampler.at(4)
+    assert sampler.accept(0.5, 1.0, ("accept", 2))[1] == table[4, 3]
     weights = torch.ones(1000)
-    assert chooser.categorical(weights, ("own", -1)) == int(table[4, 0] * 1000)
-    assert chooser.categorical(weights, ("draft", 1)) == int(table[4, 5] * 1000)
+    assert sampler.categorical(weights, ("own", -1)) == int(table[4, 0] * 1000)
+    assert sampler.categorical(weights, ("draft", 1)) == int(table[4, 5] * 1000)
     assert not torch.equal(table, fused.numbers(6, 7, three))
 
 
 def test_synthetic_acceptance_keeps_as_many_as_asked() -> None:
-    rng, kept, k = RandomChooser(1), 0, 4
+    rng, kept, k = RandomSampler(1), 0, 4
     rows, drafted = torch.full((k + 1, 8), 1 / 8), torch.zeros(k, dtype=torch.long)
     own, limit = torch.zeros(1, dtype=torch.float64), torch.tensor([k])
     for _ in range(2000):

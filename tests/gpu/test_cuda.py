@@ -39,7 +39,7 @@ from specdec.engine import Task
 from specdec.events import Committed, Event, Failed, Finished
 from specdec.families import zoo
 from specdec.gpu import graphs, lane
-from specdec.gpu.accept import TableChooser
+from specdec.gpu.accept import TableSampler
 from specdec.gpu.cycle import Cycle, cycle_for
 from specdec.gpu.drafting import Draft, extent_of
 from specdec.lanes.worker import Worker
@@ -133,7 +133,7 @@ def nothing_waits() -> Iterator[None]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingParams) -> None:
     task = task_of(kind, params)
-    table = TableChooser(params.seed, len(task.prompt) + params.max_tokens, extent_of(lane.draft_of(task), task.k))
+    table = TableSampler(params.seed, len(task.prompt) + params.max_tokens, extent_of(lane.draft_of(task), task.k))
     plain, device = ids(list(engine.generate(task, table))), ids(list(lane.generate(task_of(kind, params))))
     assert plain == device
 

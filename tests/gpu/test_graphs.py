@@ -20,7 +20,7 @@ from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Event, Verified
 from specdec.gpu import graphs
-from specdec.gpu.accept import Extent, numbers, Record, synthetic, TableChooser
+from specdec.gpu.accept import Extent, numbers, Record, synthetic, TableSampler
 from specdec.gpu.cycle import Cycle, cycle_for
 from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
 from specdec.models.config import Config
@@ -118,7 +118,7 @@ def prompt_of(kind: str, seed: int = 1) -> list[int]:
 
 def plain_run(kind: str, k: int, extent: Extent, params: SamplingParams, prompt: Sequence[int]) -> list[Event]:
     target, drafter = lane_of(kind)
-    table = TableChooser(params.seed, len(prompt) + params.max_tokens, extent)
+    table = TableSampler(params.seed, len(prompt) + params.max_tokens, extent)
     return list(generate(Task(target, prompt, params, drafter, k), table))
 
 

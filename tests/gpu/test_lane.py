@@ -23,7 +23,7 @@ from specdec.engine import PromptError, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Law, Started
 from specdec.families import zoo
 from specdec.gpu import drafting, lane
-from specdec.gpu.accept import TableChooser
+from specdec.gpu.accept import TableSampler
 from specdec.gpu.drafting import extent_of
 from specdec.grammar import Grammar, Guide
 from specdec.models.view import TargetView
@@ -38,10 +38,10 @@ def task(kind: str, k: int = 4, **changes: Any) -> Task:
     return replace(Task(target, prompt_of(kind, 3), WARM, drafter, k), **changes)
 
 
-def table(one: Task) -> TableChooser:
+def table(one: Task) -> TableSampler:
     """The device's random numbers."""
     places = min(len(one.prompt) + one.params.max_tokens, one.target.context) + 1
-    return TableChooser(one.params.seed, places, extent_of(lane.draft_of(one), one.k))
+    return TableSampler(one.params.seed, places, extent_of(lane.draft_of(one), one.k))
 
 
 def told(value: Any, figure: Callable[[float], Any] = float) -> Any:

@@ -15,7 +15,7 @@ from specdec.drafters import AdaptiveDrafter, NoDrafter
 from specdec.lanes import probe as lanes_probe
 from specdec.lanes.probe import probe
 from specdec.proof.toys import TokenList
-from specdec.sampling import Chooser, RandomChooser
+from specdec.sampling import RandomSampler, Sampler
 from specdec.types import Costs, Proposal, SamplingParams
 
 V = 64
@@ -70,7 +70,7 @@ class Guesser:
         self.draw = draw
         self.random = random.Random(seed)
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if k == 0:
             return Proposal()
         self.clock.now += self.fixed + (self.level + self.draw * (params.temperature > 0.0)) * k
@@ -138,7 +138,7 @@ def rate(drafter: Any, how: dict[str, Any], k: int, tokens: int = 1500) -> float
     """Tokens a second: a target that counts, and the time that such cycles take."""
     text, spent = [0], 0.0
     while len(text) < tokens:
-        proposal, node = drafter.propose(text, k, SamplingParams(), RandomChooser(0)), -1
+        proposal, node = drafter.propose(text, k, SamplingParams(), RandomSampler(0)), -1
         spent += seconds(how, proposal.levels)
         while node is not None:
             text.append((text[-1] + 1) % V)

@@ -20,7 +20,7 @@ from specdec import grammar, types
 from specdec.engine import PromptError
 from specdec.ui import menu, session, text
 from specdec.ui.components.traces import audit_trace, open_trace
-from specdec.ui.language import Greeter, PATHS, preferred
+from specdec.ui.language import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, InputError, RunRequest
 from specdec.ui.standalone import standalone
 from specdec.ui.text import bound, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
@@ -295,12 +295,12 @@ def test_the_browsers_preference(accepted: str, language: str) -> None:
     ],
 )
 def test_who_comes_is_shown_the_way(address: str, accepted: str, way: str) -> None:
-    client = TestClient(Greeter(PlainTextResponse("here")), follow_redirects=False)
+    client = TestClient(LanguageRedirect(PlainTextResponse("here")), follow_redirects=False)
     answer = client.get(address, headers={"Accept-Language": accepted})
     assert answer.headers.get("location", "") == way
     assert (answer.text == "here") is not bool(way)
 
 
 def test_only_pages_are_redirected() -> None:
-    client = TestClient(Greeter(PlainTextResponse("here")), follow_redirects=False)
+    client = TestClient(LanguageRedirect(PlainTextResponse("here")), follow_redirects=False)
     assert client.post("/?lang=zh").text == "here"

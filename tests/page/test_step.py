@@ -20,7 +20,7 @@ from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, from_dict, Started, to_dict, Verified
 from specdec.proof.toys import TableModel
 from specdec.rules import BlockVerification, RULES
-from specdec.sampling import SharedNoiseChooser
+from specdec.sampling import SharedNoiseSampler
 from specdec.traces.file import dump, Header, Trace
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
@@ -30,7 +30,7 @@ SEED = 5
 LENGTH = 9  # of the text before the cycle
 
 
-class Scripted(SharedNoiseChooser):
+class Scripted(SharedNoiseSampler):
     """Coins as written down, tokens by the noise of their place."""
 
     def __init__(self, coins: list[float]) -> None:

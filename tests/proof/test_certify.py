@@ -26,7 +26,7 @@ from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
 from specdec.proof.pair import CachedRows, guided_toy, ModelPair, next_tokens, toy
 from specdec.proof.sample import sample
 from specdec.proof.toys import TableModel
-from specdec.sampling import RandomChooser
+from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
 from specdec.ui import request, session
 from specdec.ui.text import ASSETS, prompts, strings
@@ -88,7 +88,7 @@ def test_a_crowd_draws_as_one_by_one() -> None:
     """Both samplers against the law of a broken loop, which is not the target's."""
     pair, mistake = tiny(), MISTAKES["from_target"]
     law, _ = output_law(next_tokens(pair, mistake))
-    run, dice = next_tokens(pair, mistake), RandomChooser(5)
+    run, dice = next_tokens(pair, mistake), RandomSampler(5)
     alone, together = Counter(run(dice) for _ in range(800)), Counter[tuple[int, ...]]()
     for text, n in sample(pair, mistake, 20_000, torch.Generator().manual_seed(5)):
         together[text] += n

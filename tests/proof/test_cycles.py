@@ -14,7 +14,7 @@ from specdec.proof.mistakes import MISTAKES
 from specdec.proof.prove import EXACT
 from specdec.proof.toys import DEEPEST
 from specdec.rules import RULES, SampleAndMatch, SharedNoise
-from specdec.sampling import Chooser, residual
+from specdec.sampling import residual, Sampler
 from specdec.types import Proposal, Verdict
 from specdec.verify import RejectionSampling, Rule
 
@@ -66,23 +66,23 @@ def test_shared_noise_judges_as_sample_and_match_does() -> None:
 class ThirdUnjudged(RejectionSampling):
     name = "the third sibling is kept"
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         self._proposal = proposal
-        return super().verify(proposal, rows, chooser)
+        return super().verify(proposal, rows, sampler)
 
     def sibling(self, node: int) -> int:
         return self._proposal.children(self._proposal.parents[node]).index(node)
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
-        return (True, 0.0) if self.sibling(node) == 2 else super().accept(p, q, chooser, node)
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        return (True, 0.0) if self.sibling(node) == 2 else super().accept(p, q, sampler, node)
 
 
 class ThirdDeepUnjudged(ThirdUnjudged):
     name = "the third sibling of the fourteenth level is kept"
 
-    def accept(self, p: float, q: float, chooser: Chooser, node: int) -> tuple[bool, float]:
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
         deep = self._proposal.depth(node) == 14
-        return super().accept(p, q, chooser, node) if deep else RejectionSampling.accept(self, p, q, chooser, node)
+        return super().accept(p, q, sampler, node) if deep else RejectionSampling.accept(self, p, q, sampler, node)
 
 
 class OneResidual(RejectionSampling):
@@ -90,9 +90,9 @@ class OneResidual(RejectionSampling):
 
     name = "one residual for all siblings"
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         self._rejected = 0
-        return super().verify(proposal, rows, chooser)
+        return super().verify(proposal, rows, sampler)
 
     def row(self, rows: Tensor, node: int) -> Tensor:
         self._rejected = 0
@@ -106,9 +106,9 @@ class OneResidual(RejectionSampling):
 class FirstChildsRow(RejectionSampling):
     name = "the row of the eldest sibling"
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         self._eldest = {node: proposal.children(parent)[0] for node, parent in enumerate(proposal.parents)}
-        return super().verify(proposal, rows, chooser)
+        return super().verify(proposal, rows, sampler)
 
     def row(self, rows: Tensor, node: int) -> Tensor:
         return rows[self._eldest.get(node, node) + 1]
@@ -117,9 +117,9 @@ class FirstChildsRow(RejectionSampling):
 class DepthAsNode(RejectionSampling):
     name = "the row by depth"
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         self._depths = proposal.tree.depths()
-        return super().verify(proposal, rows, chooser)
+        return super().verify(proposal, rows, sampler)
 
     def row(self, rows: Tensor, node: int) -> Tensor:
         return rows[self._depths[node] if node >= 0 else 0]
@@ -130,9 +130,9 @@ class BonusAmongSiblings(RejectionSampling):
 
     name = "from the target after four siblings"
 
-    def own_token(self, p: Tensor, proposal: Proposal, node: int, chooser: Chooser) -> int:
+    def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
         many = len(proposal.children(node)) == 4
-        return chooser.categorical(self._row if many else p, ("own", node))
+        return sampler.categorical(self._row if many else p, ("own", node))
 
     def row(self, rows: Tensor, node: int) -> Tensor:
         self._row = super().row(rows, node)
@@ -144,11 +144,11 @@ class LastMatch(SampleAndMatch):
 
     name = "the row before the match"
 
-    def verify(self, proposal: Proposal, rows: Tensor, chooser: Chooser) -> Verdict:
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         shifted = rows.clone()
         if len(proposal) > 12:
             shifted[13:] = rows[12:-1]
-        return super().verify(proposal, shifted, chooser)
+        return super().verify(proposal, shifted, sampler)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.proof.toys import Case, cycle_law, largest_error, TableModel
 from specdec.rules import RULES
-from specdec.sampling import Chooser, probabilities, RandomChooser
+from specdec.sampling import probabilities, RandomSampler, Sampler
 from specdec.types import Costs, Proposal, SamplingParams
 
 WARM = SamplingParams(temperature=1.0)
@@ -22,7 +22,7 @@ WARM = SamplingParams(temperature=1.0)
 @pytest.mark.parametrize("stop", [0, 1, 3])
 def test_a_chain_keeps_the_token_that_ends_it(stop: int) -> None:
     model = TableModel(9, seed=4)
-    whole = DraftModelDrafter(model).propose([1, 2], 6, WARM, RandomChooser(5))
+    whole = DraftModelDrafter(model).propose([1, 2], 6, WARM, RandomSampler(5))
     drafter, asked = DraftModelDrafter(model), list[float]()
 
     def enough(confidence: float, index: int) -> bool:
@@ -30,7 +30,7 @@ def test_a_chain_keeps_the_token_that_ends_it(stop: int) -> None:
         return index == stop
 
     drafter.enough = enough
-    ended = drafter.propose([1, 2], 6, WARM, RandomChooser(5))
+    ended = drafter.propose([1, 2], 6, WARM, RandomSampler(5))
     assert ended.tokens == whole.tokens[: stop + 1]
     assert ended.probs is not None and whole.probs is not None and torch.equal(ended.probs, whole.probs[: stop + 1])
     assert asked == pytest.approx([float(ended.probs[i, token]) for i, token in enumerate(ended.tokens)])
@@ -43,8 +43,8 @@ def test_an_adaptive_cycle_gives_the_targets_law(rule: str, seed: int) -> None:
     case, lengths = Case(3, 3, 4, seed=seed), set[int]()
 
     class Watched(AdaptiveDrafter):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-            proposal = super().propose(tokens, k, params, chooser)
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+            proposal = super().propose(tokens, k, params, sampler)
             lengths.add(len(proposal))
             return proposal
 
@@ -60,9 +60,9 @@ def test_the_draft_models_cache_forgets_what_was_rejected() -> None:
     """Whatever was accepted, rejected or not drafted before, the laws of a draft are the model's own after the text."""
     model, rng = TableModel(5, seed=8, context=256), random.Random(2)
     for _ in range(12):
-        drafter, text, chooser = DraftModelDrafter(model), [0, 1], RandomChooser(rng.randrange(99))
+        drafter, text, sampler = DraftModelDrafter(model), [0, 1], RandomSampler(rng.randrange(99))
         for _ in range(8):
-            proposal = drafter.propose(text, rng.choice((0, 1, 2, 4)), WARM, chooser)
+            proposal = drafter.propose(text, rng.choice((0, 1, 2, 4)), WARM, sampler)
             for i, token in enumerate(proposal.tokens):
                 own = probabilities(model.logits((*text, *proposal.tokens[:i]))[None], WARM)[0]
                 assert proposal.probs is not None and torch.equal(proposal.probs[i], own)

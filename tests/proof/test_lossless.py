@@ -16,7 +16,7 @@ from specdec.proof.goodness_of_fit import g_test
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.toys import Case, cases, cycle_law, deep_cases, largest_error, PARAMS, run_loop, shipped_error
 from specdec.rules import RULES
-from specdec.sampling import RandomChooser
+from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
 
 EXACT = 1e-12
@@ -125,7 +125,7 @@ def test_what_the_first_token_shows(key: str, vocabulary: int) -> None:
 def sampled_law(task_of: Callable[[], Task], draws: int, seed: int) -> dict[tuple[int, ...], int]:
     """A task, with its drafter, serves one run. A run that failed is the outcome (-1,), which no law holds."""
     run, seeds = run_loop(task_of), random.Random(seed)
-    return dict(Counter(run(RandomChooser(seeds.getrandbits(60))) for _ in range(draws)))
+    return dict(Counter(run(RandomSampler(seeds.getrandbits(60))) for _ in range(draws)))
 
 
 JOINT = Case(4, 2, 3, SamplingParams(temperature=1.0), seed=3)

@@ -12,15 +12,15 @@ from specdec.proof.mistakes import ResidualIsNothing
 from specdec.rules import RULES
 
 RIGHT = """
-def verify(tokens, p, q, chooser):
+def verify(tokens, p, q, sampler):
     out = []
     for i, token in enumerate(tokens):
-        accepted, u = chooser.accept(float(p[i, token]), float(q[i, token]), i)
+        accepted, u = sampler.accept(float(p[i, token]), float(q[i, token]), i)
         if not accepted:
             left = (p[i] - q[i]).clamp(min=0)
-            return out + [chooser.categorical(left / left.sum(), i)]
+            return out + [sampler.categorical(left / left.sum(), i)]
         out.append(token)
-    return out + [chooser.categorical(p[len(tokens)], "bonus")]
+    return out + [sampler.categorical(p[len(tokens)], "bonus")]
 """
 
 
@@ -39,7 +39,7 @@ def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prove, "LOOPS", [])
-    source = "def verify(tokens, p, q, chooser):\n    return [chooser.categorical(p[0], 0) for _ in range(40)]"
+    source = "def verify(tokens, p, q, sampler):\n    return [sampler.categorical(p[0], 0) for _ in range(40)]"
     monkeypatch.setattr(prove, "output_law", lambda run: enumeration.output_law(run, 100))
     with pytest.raises(ValueError, match="asks for too many random numbers"):
         judge(tmp_path, source)
@@ -63,8 +63,8 @@ def test_a_wrong_verifier_is_not(
     ("source", "advice"),
     [
         ("x = 1", "defines no function verify"),
-        ("def verify(tokens, p, q, chooser):\n    return 1 / 0", "ZeroDivisionError"),
-        ("def verify(tokens, p, q, chooser)\n    return tokens", "cannot be run: SyntaxError"),
+        ("def verify(tokens, p, q, sampler):\n    return 1 / 0", "ZeroDivisionError"),
+        ("def verify(tokens, p, q, sampler)\n    return tokens", "cannot be run: SyntaxError"),
         ("import nothing_of_this_name", "cannot be run: ModuleNotFoundError"),
         ("verify = 3", "defines no function"),
     ],

@@ -54,17 +54,17 @@ WRONG: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 COINS_FIRST = """
-def verify(tokens, p, q, chooser):
-    coins = [chooser.accept(float(p[i, t]), float(q[i, t]), i)[0] for i, t in enumerate(tokens)]
+def verify(tokens, p, q, sampler):
+    coins = [sampler.accept(float(p[i, t]), float(q[i, t]), i)[0] for i, t in enumerate(tokens)]
     n = coins.index(False) if False in coins else len(tokens)
     left = (p[n] - q[n]).clamp(min=0) if n < len(tokens) else p[n]
-    return [*tokens[:n], chooser.categorical(left / left.sum(), n)]
+    return [*tokens[:n], sampler.categorical(left / left.sum(), n)]
 """
 MATCHES = """
-def verify(tokens, p, q, chooser):
+def verify(tokens, p, q, sampler):
     out = []
     for i, row in enumerate(p):
-        out.append(chooser.categorical(row, i))
+        out.append(sampler.categorical(row, i))
         if i == len(tokens) or out[-1] != tokens[i]:
             return out
 """

@@ -20,7 +20,7 @@ from specdec.proof.mistakes import Mistake
 from specdec.proof.pair import CachedRows, drafter_of, ModelPair
 from specdec.proof.sample import Crowd
 from specdec.proof.toys import run_loop
-from specdec.sampling import probabilities, RandomChooser
+from specdec.sampling import probabilities, RandomSampler
 from specdec.types import SamplingParams
 
 MakeTask = Callable[[Sequence[int], SamplingParams], Task]
@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
         self.head("text/event-stream")
         drafted = 0
         steps: list[tuple[int, int]] = []
-        for event in generate(self.server.task(prompt, params), RandomChooser(params.seed)):
+        for event in generate(self.server.task(prompt, params), RandomSampler(params.seed)):
             if isinstance(event, Drafted):
                 drafted = len(event.tokens)
             elif isinstance(event, Committed):

@@ -61,7 +61,7 @@ def test_a_server_is_asked_nothing_under_a_grammar() -> None:
 def run(server: Server) -> tuple[str, list[Any]]:
     """The sentence of the failure, and the run; it must end like any other."""
     *_, last = lane.race(server, None, [1, 2], PARAMS)
-    assert isinstance(last, lane.Recounted)
+    assert isinstance(last, lane.FinalTrace)
     assert isinstance(last.events[-1], Finished) and last.events[-1].reason == "failed"
     (failed,) = (e for e in last.events if isinstance(e, Failed))
     assert failed.fatal
@@ -191,7 +191,7 @@ def test_the_key_goes_into_one_header_alone() -> None:
         *_, last = lane.race(server, None, "Once", PARAMS)
         assert {asked.headers["authorization"] for asked in stub.asked} == {f"Bearer {KEY}"}
         assert all(KEY not in asked.path + json.dumps(asked.body) for asked in stub.asked)
-    assert isinstance(last, lane.Recounted)
+    assert isinstance(last, lane.FinalTrace)
     assert KEY not in repr(last) + repr(lane.about(server)) + repr(server.facts)
 
 

@@ -20,7 +20,7 @@ from specdec.methods import EMBEDDED, METHODS, WRAPPERS
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
-from specdec.sampling import RandomChooser
+from specdec.sampling import RandomSampler
 from specdec.servers import vllm
 from specdec.servers.base import Facts, ServerError
 from specdec.servers.certificate import certify, Weights
@@ -109,7 +109,7 @@ def test_greedy_text_alone_shows_what_it_can() -> None:
 class NeverKept(RejectionSampling):
     """Lossless, and in vain."""
 
-    def accept(self, p: float, q: float, chooser: Any, node: int) -> tuple[bool, float]:
+    def accept(self, p: float, q: float, sampler: Any, node: int) -> tuple[bool, float]:
         return False, 1.0
 
     def residual(self, p: Any, q: Any, token: int) -> Any:
@@ -208,7 +208,7 @@ def test_an_engine_in_this_process_is_certified_too() -> None:
     made = of_pair(toy())
 
     def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
-        events = generate(made(prompt, params), RandomChooser(params.seed))
+        events = generate(made(prompt, params), RandomSampler(params.seed))
         return [token for event in events if isinstance(event, Committed) for token in event.tokens]
 
     engine = InProcess(Facts("ours", "1", "toy"), lambda _: (0, 1), write)

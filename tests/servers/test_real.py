@@ -31,7 +31,7 @@ def asked(name: str) -> Server:
 
 def raced(server: Server, plain: Server | None, ids: tuple[int, ...]) -> list[Event]:
     *_, last = lane.race(server, plain, ids, GREEDY)
-    assert isinstance(last, lane.Recounted)
+    assert isinstance(last, lane.FinalTrace)
     return list(last.events)
 
 

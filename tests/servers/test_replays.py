@@ -38,8 +38,8 @@ def watched(name: str, kind: str, how: str) -> tuple[list[Event], list[Event]]:
     """The events as they came, and as they were told again."""
     with replay(name) as stub:
         *live, last = lane.race(connect(stub.address), None, PROMPTS[kind], SETTINGS[how], TOP)
-    assert isinstance(last, lane.Recounted)
-    return [event for event in live if not isinstance(event, lane.Recounted)], list(last.events)
+    assert isinstance(last, lane.FinalTrace)
+    return [event for event in live if not isinstance(event, lane.FinalTrace)], list(last.events)
 
 
 def told_steps(name: str, kind: str, how: str) -> dict[str, list[int]]:
@@ -244,8 +244,8 @@ def test_who_it_is_and_what_it_serves_is_asked() -> None:
 def test_a_race_merges_two_lanes_by_their_clocks() -> None:
     with replay(SPECULATIVE) as fast, replay(PLAIN) as slow:
         *live, last = lane.race(connect(fast.address), connect(slow.address), PROMPTS["story"], SETTINGS["greedy"], TOP)
-    assert isinstance(last, lane.Recounted)
-    lanes = [event.lane for event in live if not isinstance(event, lane.Recounted)]
+    assert isinstance(last, lane.FinalTrace)
+    lanes = [event.lane for event in live if not isinstance(event, lane.FinalTrace)]
     assert lanes == sorted(lanes, reverse=True)  # one after the other
     assert {event.lane for event in last.events[:8]} == {"speculative", "plain"}
     texts = {event.lane: event.text for event in last.events if isinstance(event, Finished)}

@@ -63,7 +63,7 @@ def served(whole: bool = True, speculates: bool = True, end: dict[str, Any] | No
 
 def last_of(stub: Stub, params: SamplingParams) -> tuple[Any, ...]:
     *_, last = lane.race(connect(stub.address), None, "Once", params)
-    assert isinstance(last, lane.Recounted)
+    assert isinstance(last, lane.FinalTrace)
     return last.events
 
 

@@ -264,9 +264,9 @@ def otherwise(event: Any) -> Any:
 
 
 def choose(page: Any, button: str, path: Path) -> None:
-    with page.expect_file_chooser() as chooser:
+    with page.expect_file_sampler() as sampler:
         page.locator(".sd-traces button", has_text=button).click()
-    chooser.value.set_files(path)
+    sampler.value.set_files(path)
 
 
 def live(browser: Browser) -> None:

@@ -29,7 +29,7 @@ from specdec.engine import generate, Task
 from specdec.events import Committed, Event, Failed, Finished
 from specdec.lanes.interleave import interleave
 from specdec.lanes.worker import Worker, WorkerDied
-from specdec.sampling import Chooser, RandomChooser
+from specdec.sampling import RandomSampler, Sampler
 from specdec.traces.file import line, Trace
 from specdec.types import Proposal, SamplingParams
 from specdec.ui import session
@@ -170,8 +170,8 @@ class Faulty:
     def __init__(self, inner: Any, bad: Callable[[int], Any], at: int, for_good: bool) -> None:
         self.inner, self.bad, self.at, self.for_good, self.name, self.calls = inner, bad, at, for_good, "faulty", 0
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, chooser: Chooser) -> Proposal:
-        good: Proposal = self.inner.propose(tokens, k, params, chooser)
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        good: Proposal = self.inner.propose(tokens, k, params, sampler)
         self.calls += k > 0
         wanted = self.calls >= self.at if self.for_good else self.calls == self.at
         return self.bad(k) if k and wanted else good
@@ -255,23 +255,23 @@ def handed(tally: Tally, long: bool) -> None:
             view = view_of()
             task = Task(BadTarget(view, bad, at), TEXT, GREEDY, make(view), K)  # type: ignore[arg-type]
             judge(tally, name, list(generate(task)), whole=False)
-    for what, at in itertools.product(("piece", "token_bytes", "rule", "chooser", "cache", "describe"), (1, 2, 5, 9)):
+    for what, at in itertools.product(("piece", "token_bytes", "rule", "sampler", "cache", "describe"), (1, 2, 5, 9)):
         name = f"{what}, call {at}"
         with tally.one(name), contextlib.ExitStack() as stack:
             view = view_of()
-            task, chooser = Task(view, TEXT, GREEDY, MAKERS["draft_model"](view), K), RandomChooser(0)
+            task, sampler = Task(view, TEXT, GREEDY, MAKERS["draft_model"](view), K), RandomSampler(0)
             if what in ("piece", "token_bytes"):
                 task = replace(task, **{what: from_call(at, getattr(task, what))})
             elif what == "rule":
                 task = replace(task, rule=Rule(at))
-            elif what == "chooser":
-                chooser.at = from_call(at, chooser.at)  # type: ignore[method-assign]
+            elif what == "sampler":
+                sampler.at = from_call(at, sampler.at)  # type: ignore[method-assign]
             elif what == "cache":
                 stack.enter_context(mock.patch.object(TARGET, "new_cache", from_call(1, TARGET.new_cache)))
             else:
                 broken = from_call(at, describe.verification)
                 stack.enter_context(mock.patch.object(describe, "verification", broken))
-            judge(tally, name, list(generate(task, chooser)), whole=False)
+            judge(tally, name, list(generate(task, sampler)), whole=False)
     with tally.one("the run after all of these"):
         view = view_of()
         if ids(list(generate(Task(view, TEXT, GREEDY, MAKERS["draft_model"](view), K)))) != plain():

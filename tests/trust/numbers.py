@@ -15,7 +15,7 @@ from torch import Tensor
 
 from specdec.describe import verification
 from specdec.rules import RULES
-from specdec.sampling import Chooser, entropy, overlap, probabilities, RandomChooser, residual
+from specdec.sampling import entropy, overlap, probabilities, RandomSampler, residual, Sampler
 from specdec.types import Proposal, SamplingParams, Verdict
 
 from .figures import at_least, Figure, none
@@ -29,7 +29,7 @@ class Broken(AssertionError):
     """An invariant does not hold; its name."""
 
 
-class Extremes(RandomChooser):
+class Extremes(RandomSampler):
     """Its uniform numbers are mostly the ends of their range, where rounding decides."""
 
     def __init__(self, seed: int) -> None:
@@ -170,15 +170,15 @@ def judging(rng: random.Random) -> None:
     rows = torch.stack([rng.choice(LAWS)(size, rng) for _ in range(n + 1)])
     chain = rng.random() < 0.5
     parents = tuple(range(-1, n - 1)) if chain else tuple(rng.randrange(-1, node) for node in range(n))
-    chooser = Extremes(rng.getrandbits(32))
+    sampler = Extremes(rng.getrandbits(32))
     laws = [near(rows[parent + 1], rng) if rng.random() < 0.3 else rng.choice(LAWS)(size, rng) for parent in parents]
-    tokens = tuple(chooser.categorical(law, ("draft", level)) for level, law in enumerate(laws))
+    tokens = tuple(sampler.categorical(law, ("draft", level)) for level, law in enumerate(laws))
     must(all(float(law[token]) > 0.0 for law, token in zip(laws, tokens, strict=True)), "no impossible token is drawn")
     proposal = Proposal(tokens, parents, torch.stack(laws) if rng.random() < 0.7 else None)
     for key, kind in RULES.items():
         if key == "shared_noise" or not (kind.trees or chain):
             continue
-        rule: Chooser = Extremes(rng.getrandbits(32))
+        rule: Sampler = Extremes(rng.getrandbits(32))
         verdict = kind().verify(proposal, rows, rule)
         sound(verdict, proposal, rows, key)
         verification(proposal, rows, verdict, str, None)
