@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import Tensor
 
-from .events import Candidate, Law, Position
+from .events import Candidate, Distribution, Position
 from .sampling import block_chance, entropy, overlap, residual, Sampler
 from .types import Proposal, Status, Verdict
 
-TOP = 8  # of each law; the page shows five of them, an auditor wants more
+TOP = 8  # of each distribution; the page shows five of them, an auditor wants more
 
 
 def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
@@ -25,15 +25,17 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 def verification(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
 ) -> dict[str, Any]:
-    """The fields of `Verified` except its times; the laws only if there is noise to draw examples with."""
+    """The fields of `Verified` except its times; the distributions only if there is noise to draw examples with."""
     told: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
     if noise is not None:
         last = verdict.path[-1] if verdict.path else -1
-        written = rows[last + 1] if verdict.law is None else verdict.law
-        told["law"] = law(written, piece, {*likeliest(written), verdict.token})
+        written = rows[last + 1] if verdict.distribution is None else verdict.distribution
+        told["distribution"] = distribution(written, piece, {*likeliest(written), verdict.token})
         told["p"] = float(rows[last + 1][verdict.token])
         if len(proposal) and proposal.is_chain:
-            told["bonus"] = drawn(law(rows[-1], piece, {*likeliest(rows[-1])}), rows[-1], piece, noise, len(proposal))
+            told["bonus"] = drawn(
+                distribution(rows[-1], piece, {*likeliest(rows[-1])}), rows[-1], piece, noise, len(proposal)
+            )
     return told
 
 
@@ -43,7 +45,7 @@ def positions(
     """One entry a drafted token. Without noise, only what the walk itself looked at."""
     trials = {trial.node: trial for trial in verdict.trials}
     tossed = {trial.node for trial in verdict.trials if trial.u is not None}  # no coin, no residual
-    described, weight, laws = [], 1.0, proposal.laws(rows)
+    described, weight, distributions = [], 1.0, proposal.distributions(rows)
     chances = block_chances(proposal, rows) if noise is not None else iter(())
     for node, status in enumerate(statuses(proposal, verdict)):
         token, trial = proposal.tokens[node], trials.get(node)
@@ -51,18 +53,20 @@ def positions(
         if trial is not None:
             told |= {"p": trial.p, "q": trial.q, "u": trial.u, "h": trial.h}
         if noise is not None or trial is None:
-            p, q = row_under_test(proposal, rows, node, tossed), laws[node]
+            p, q = row_under_test(proposal, rows, node, tossed), distributions[node]
             told = {"p": float(p[token]), "q": float(q[token]), "u": None} | told
             if noise is not None:
                 level, shown = proposal.depth(node) - 1, {*likeliest(p), *likeliest(q), token}
                 own = {verdict.token} if status == "rejected" else set()
                 told |= around_siblings(proposal, rows, node, told["p"])
                 told |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
-                told["target"] = drawn(law(p, piece, shown | own), p, piece, noise, level)
-                told["draft"] = law(q, piece, shown | own)
+                told["target"] = drawn(distribution(p, piece, shown | own), p, piece, noise, level)
+                told["draft"] = distribution(q, piece, shown | own)
                 if tossed and weight > 0.0:  # after a block that cannot be kept, nothing is drawn
                     left = residual(weight * p, q, token)
-                    told["residual"] = drawn(law(left, piece, {*likeliest(left)} | own), left, piece, noise, level)
+                    told["residual"] = drawn(
+                        distribution(left, piece, {*likeliest(left)} | own), left, piece, noise, level
+                    )
         if trial is not None and trial.h is not None:
             weight, told["block"] = min(1.0, weight * trial.p / trial.q), None
         described.append(Position(**told))
@@ -73,14 +77,16 @@ def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
     """Block verification's h at each token of a chain."""
     if not proposal.is_chain:
         return
-    weight, last, laws = 1.0, len(proposal) - 1, proposal.laws(rows)
+    weight, last, distributions = 1.0, len(proposal) - 1, proposal.distributions(rows)
     for node, token in enumerate(proposal.tokens):
-        weight = min(1.0, weight * float(rows[node][token]) / float(laws[node][token]))
-        yield weight if node == last else block_chance(weight, rows[node + 1], laws[node + 1])
+        weight = min(1.0, weight * float(rows[node][token]) / float(distributions[node][token]))
+        yield weight if node == last else block_chance(weight, rows[node + 1], distributions[node + 1])
 
 
 def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]) -> Tensor:
-    """The target's law as it stood when `node` was tried: without the earlier siblings that were judged before it."""
+    """The target's distribution as it stood when `node` was tried: without the earlier siblings that were judged before
+    it.
+    """
     p = rows[proposal.parents[node] + 1]
     for sibling in proposal.children(proposal.parents[node]):
         if sibling >= node:
@@ -98,7 +104,7 @@ def around_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> di
     if not earlier or proposal.probs is None:
         return {}
     both = {"row": rows[parent + 1], "behind": row_under_test(proposal, rows, node, earlier)}
-    return {name: float(law[token]) for name, law in both.items() if float(law[token]) != p}
+    return {name: float(distribution[token]) for name, distribution in both.items() if float(distribution[token]) != p}
 
 
 def likeliest(probs: Tensor) -> list[int]:
@@ -107,15 +113,17 @@ def likeliest(probs: Tensor) -> list[int]:
     return tokens[values > 0.0].tolist()
 
 
-def law(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> Law:
+def distribution(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> Distribution:
     """The probability of each of `tokens`, the likeliest first, and of all others together."""
     shown = list(tokens)
     pairs = sorted(zip((-probs[shown]).tolist(), shown, strict=True))
     top = tuple(Candidate(token, piece(token), round(-value, 7)) for value, token in pairs if value < 0.0)
-    return Law(top, round(max(0.0, 1.0 - sum(c.prob for c in top)), 7), round(max(0.0, entropy(probs)), 5))
+    return Distribution(top, round(max(0.0, 1.0 - sum(c.prob for c in top)), 7), round(max(0.0, entropy(probs)), 5))
 
 
-def drawn(law: Law, probs: Tensor, piece: Callable[[int], str], noise: Sampler, level: int) -> Law:
+def drawn(
+    distribution: Distribution, probs: Tensor, piece: Callable[[int], str], noise: Sampler, level: int
+) -> Distribution:
     """The same, with what the noise draws from `probs` after `level` drafted tokens."""
     token = noise.categorical(probs, ("own", level - 1))
-    return replace(law, sample=Candidate(token, piece(token), round(float(probs[token]), 7)))
+    return replace(distribution, sample=Candidate(token, piece(token), round(float(probs[token]), 7)))

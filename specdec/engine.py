@@ -54,7 +54,7 @@ class Task:
     piece: Callable[[int], str] = lambda token: f" {token}"
     lane: str = "speculative"
     guide: Guide | None = None  # by the grammar that the text has to follow
-    details: bool = True  # the laws at every position, for people; False is the light form for measurements
+    details: bool = True  # the distributions at every position, for people; False is the light form for measurements
 
     @property
     def depth(self) -> int:
@@ -291,7 +291,7 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
         if not float((proposal.probs.sum(-1) - 1.0).abs().max()) < 1e-3:
             raise DraftError("the draft's probabilities do not sum to one")
         if not all(float(proposal.probs[i, token]) > 0.0 for i, token in enumerate(proposal.tokens)):
-            raise DraftError("the draft holds a token that its own law excludes")
+            raise DraftError("the draft holds a token that its own distribution excludes")
 
 
 def check_logits(logits: Tensor) -> None:

@@ -13,7 +13,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
@@ -34,7 +34,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class Distribution:
     """The head of a distribution: its most probable tokens, what is left, and its entropy in nats.
 
     `sample` is what the noise of this place draws from it (`SharedNoiseSampler`), whatever the run itself drew with.
@@ -64,9 +64,9 @@ class Position:
     q: float | None
     u: float | None
     overlap: float | None = None  # sum of min(p, q)
-    target: Law | None = None
-    draft: Law | None = None
-    residual: Law | None = None
+    target: Distribution | None = None
+    draft: Distribution | None = None
+    residual: Distribution | None = None
     h: float | None = None
     block: float | None = None  # what h would be, where another rule judged a chain
     row: float | None = None  # of a drawn sibling: the target's p of it before earlier siblings were tried, if not p
@@ -109,9 +109,10 @@ class Verified:
     positions: tuple[Position, ...]
     start: float
     end: float
-    law: Law | None = None  # what the target's own token was drawn from
+    # What the target's own token was drawn from. Traces call it "law", as they did from the first.
+    distribution: Distribution | None = field(default=None, metadata={"key": "law"})
     p: float | None = None  # the target's own token under the target, before any rejection
-    bonus: Law | None = None  # the target's row after the whole chain, whether or not it was reached
+    bonus: Distribution | None = None  # the target's row after the whole chain, whether or not it was reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +194,23 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if names := _names(type(value)):
-        return {name: _plain(item) for name in names if (item := getattr(value, name)) is not None}
+        return {key: _plain(item) for key, name in names if (item := getattr(value, name)) is not None}
     return value
 
 
-def _names(kind: type) -> tuple[str, ...]:
-    """Names of a dataclass' fields, cached: `fields()` is slow."""
+def _names(kind: type) -> tuple[tuple[str, str], ...]:
+    """Of a dataclass' fields the key in a trace and the name, cached: `fields()` is slow."""
     if kind not in _NAMES:
-        _NAMES[kind] = tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+        found = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+        _NAMES[kind] = tuple((_key(one), one.name) for one in found)
     return _NAMES[kind]
 
 
-_NAMES: dict[type, tuple[str, ...]] = {}
+def _key(one: dataclasses.Field[Any]) -> str:
+    return str(one.metadata.get("key", one.name))
+
+
+_NAMES: dict[type, tuple[tuple[str, str], ...]] = {}
 
 
 Reader = Callable[[Any, str], Any]  # a value of a file and its name; ValueError where it is not what it should be
@@ -248,20 +254,20 @@ def _one_of(choices: tuple[str, ...]) -> Reader:
 def _object(kind: Any) -> Reader:
     hints = typing.get_type_hints(kind)
     fields = [
-        (field, f"{kind.__name__}.{field.name}", _reader(hints[field.name])) for field in dataclasses.fields(kind)
+        (one, _key(one), f"{kind.__name__}.{_key(one)}", _reader(hints[one.name])) for one in dataclasses.fields(kind)
     ]
 
     def instance(value: Any, name: str) -> Any:
         if not isinstance(value, dict):
             raise ValueError(Said("{name} must be an object", name=kind.__name__))
         arguments = {}
-        for field, path, read in fields:
-            if field.name in value:
-                arguments[field.name] = read(value[field.name], path)
-            elif field.default is dataclasses.MISSING:
-                if type(None) not in typing.get_args(hints[field.name]):
-                    raise ValueError(Said("{name} lacks {field!r}", name=kind.__name__, field=field.name))
-                arguments[field.name] = None
+        for one, key, path, read in fields:
+            if key in value:
+                arguments[one.name] = read(value[key], path)
+            elif one.default is dataclasses.MISSING:
+                if type(None) not in typing.get_args(hints[one.name]):
+                    raise ValueError(Said("{name} lacks {field!r}", name=kind.__name__, field=key))
+                arguments[one.name] = None
         return kind(**arguments)
 
     return instance

@@ -56,7 +56,7 @@ class Method:
 
     @property
     def lossless_with(self) -> tuple[str, ...]:
-        """Rules that judge its drafts and keep the target's law."""
+        """Rules that judge its drafts and keep the target's distribution."""
         return tuple(rule for rule in RULES if rule not in LOSSY and not (self.tree and rule in CHAINS_ONLY))
 
     @property

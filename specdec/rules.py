@@ -70,13 +70,13 @@ class BlockVerification(Rule):
         n, tokens = len(proposal), proposal.tokens
         if not proposal.is_chain:
             raise ValueError("Block verification judges chains only, and this draft is a tree. Choose another rule.")
-        laws = proposal.laws(rows)
+        distributions = proposal.distributions(rows)
         p = [float(rows[i, token]) for i, token in enumerate(tokens)]
-        q = [float(laws[i, token]) for i, token in enumerate(tokens)]
+        q = [float(distributions[i, token]) for i, token in enumerate(tokens)]
         weights = [1.0]
         for p_x, q_x in zip(p, q, strict=True):
             weights.append(self.weight(weights[-1], p_x, q_x))
-        h = [self.enough(weights[i], rows[i], laws[i]) for i in range(1, n)] + weights[n:]
+        h = [self.enough(weights[i], rows[i], distributions[i]) for i in range(1, n)] + weights[n:]
         # The longest that passes its coin is kept, so coins are tossed from the end until one succeeds.
         kept, coins = n, dict[int, float]()
         while kept > 0:
@@ -84,11 +84,13 @@ class BlockVerification(Rule):
             if passed:
                 break
             kept -= 1
-        law = rows[n] if kept == n else self.residual(weights[kept], rows[kept], laws[kept], tokens[kept])
+        distribution = (
+            rows[n] if kept == n else self.residual(weights[kept], rows[kept], distributions[kept], tokens[kept])
+        )
         kind: Kind = "bonus" if kept == n else "resampled"
         trials = (Trial(i, tokens[i], p[i], q[i], coins.get(i), i < kept, h[i]) for i in range(n))
-        token = sampler.categorical(law, ("own", kept - 1))
-        return Verdict(tuple(range(kept)), token, kind, tuple(trials), law=law)
+        token = sampler.categorical(distribution, ("own", kept - 1))
+        return Verdict(tuple(range(kept)), token, kind, tuple(trials), distribution=distribution)
 
     def weight(self, before: float, p: float, q: float) -> float:
         return min(1.0, before * p / q)
@@ -103,7 +105,7 @@ class BlockVerification(Rule):
 class TypicalAcceptance(Rule):
     """Keeps what the target finds plausible: p(x) ≥ min(ε, δ·exp(-H(p))); of a tree the longest such path.
 
-    Medusa, Cai et al. 2024 (arXiv 2401.10774). Lossy: the text no longer follows the target's law.
+    Medusa, Cai et al. 2024 (arXiv 2401.10774). Lossy: the text no longer follows the target's distribution.
     """
 
     name = "typical acceptance"

@@ -1,6 +1,6 @@
 """Logits to probabilities to tokens. Pure: every random number comes from the sampler that is passed in.
 
-Greedy decoding is not a second code path: at temperature 0 the law is one-hot, and nothing else changes.
+Greedy decoding is not a second code path: at temperature 0 the distribution is one-hot, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .types import SamplingParams
 
-MIN_TEMPERATURE = 1e-30  # float32 still divides by it; from here on the law is one-hot except for exact ties
+MIN_TEMPERATURE = 1e-30  # float32 still divides by it; from here on the distribution is one-hot except for exact ties
 
 
 class Sampler(Protocol):
@@ -59,7 +59,7 @@ class RandomSampler(Sampler):
 class SharedNoiseSampler(Sampler):
     """Gumbel-max: argmax of log p + g, whose noise g depends on the seed and the place in the text alone.
 
-    Draft and target draw at a place with the same noise, so laws that are alike give the same token more often
+    Draft and target draw at a place with the same noise, so distributions that are alike give the same token more often
     than not (Daliri, Musco, Suresh 2024, arXiv 2408.07978).
     """
 
@@ -90,7 +90,7 @@ class SharedNoiseSampler(Sampler):
 
 
 def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
-    """The law that tokens are drawn from: temperature, then top-k, then top-p.  # [n, V] -> [n, V]
+    """The distribution that tokens are drawn from: temperature, then top-k, then top-p.  # [n, V] -> [n, V]
 
     Computed in float32, or in the logits' own dtype where that is finer.
     """
@@ -107,8 +107,8 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
     # An exact count: equal logits at the border must not let an extra token in. Top-p then looks at these alone; in the
     # vocabulary's order, in which equals are dropped from the end.
     keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
-    law = within(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
-    return torch.zeros_like(logits).scatter_(-1, keep, law)
+    distribution = within(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
+    return torch.zeros_like(logits).scatter_(-1, keep, distribution)
 
 
 def within(probs: Tensor, top_p: float) -> Tensor:

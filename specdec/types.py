@@ -206,13 +206,13 @@ class Proposal:
     def is_chain(self) -> bool:
         return is_chain(self.parents)
 
-    def laws(self, rows: Tensor) -> Tensor:
+    def distributions(self, rows: Tensor) -> Tensor:
         """What each token was drawn from, point masses as one-hot rows of the kind of `rows`.  # [n, V]"""
         if self.probs is not None:
             return self.probs
-        laws = rows.new_zeros((len(self), rows.shape[1]))
-        laws[range(len(self)), self.tokens] = 1.0
-        return laws
+        distributions = rows.new_zeros((len(self), rows.shape[1]))
+        distributions[range(len(self)), self.tokens] = 1.0
+        return distributions
 
     @property
     def tree(self) -> Tree:
@@ -292,7 +292,7 @@ class Trial:
 class Verdict:
     """The accepted path from the root, and the one token that the target always adds.
 
-    `law` is what that token was drawn from, where it is not the target's row after the path. `extra` is what
+    `distribution` is what that token was drawn from, where it is not the target's row after the path. `extra` is what
     a wrong rule adds after it (`mistakes.py`); a right one never does.
     """
 
@@ -301,7 +301,7 @@ class Verdict:
     kind: Kind
     trials: tuple[Trial, ...]
     extra: tuple[int, ...] = ()
-    law: Tensor | None = field(default=None, compare=False)  # [V]
+    distribution: Tensor | None = field(default=None, compare=False)  # [V]
 
     def emitted(self, proposal: Proposal) -> list[int]:
         """The tokens that this cycle adds to the text."""

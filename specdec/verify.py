@@ -5,7 +5,7 @@ row. Each child in turn is kept with probability min(1, p/q); after a rejection 
 next sibling is tried. When no child is kept, the target's own token is drawn from what p has become.
 
 Chains: Leviathan et al. 2022 (arXiv 2211.17192), Chen et al. 2023 (2302.01318). Siblings: SpecInfer
-(2305.09781). Lossless when each `probs[i]` is the law that token i was drawn from given its elder siblings.
+(2305.09781). Lossless when each `probs[i]` is the distribution that token i was drawn from given its elder siblings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from .types import Kind, Proposal, Trial, Verdict
 
 
 class Rule(Protocol):
-    """Decides a cycle. Row i + 1 of `rows` [n + 1, V] is the target's law after node i, row 0 after the text."""
+    """Decides a cycle. Row i + 1 of `rows` [n + 1, V] is the target's distribution after node i, row 0 after the
+    text.
+    """
 
     name: str
     lossless: bool
@@ -59,7 +61,7 @@ class RejectionSampling(Rule):
             else:
                 token = self.own_token(p, proposal, node, sampler)
                 kind: Kind = "resampled" if children else "bonus"
-                return Verdict(tuple(path), token, kind, tuple(trials), law=p)
+                return Verdict(tuple(path), token, kind, tuple(trials), distribution=p)
 
     def row(self, rows: Tensor, node: int) -> Tensor:
         return rows[node + 1]

@@ -165,7 +165,7 @@ def test_events_tell_a_consistent_story() -> None:
     assert spent.prefill + spent.draft + spent.verify + spent.other == pytest.approx(spent.at, abs=1e-6)
 
 
-def test_the_light_form_leaves_out_the_laws_and_nothing_else() -> None:
+def test_the_light_form_leaves_out_the_distributions_and_nothing_else() -> None:
     full, light = run(task(params=WARM)), run(task(params=WARM, details=False))
     assert ids(full) == ids(light)
     for a, b in zip(full, light, strict=True):
@@ -189,8 +189,8 @@ class Broken:
         good = torch.full((k, 12), 1 / 12)
         if k == 0 or self.calls == 2 or (self.recovers and self.calls % 3 == 0):
             return Proposal()
-        bad_law = good.clone()
-        bad_law[0, 0] = float("nan")
+        bad_distribution = good.clone()
+        bad_distribution[0, 0] = float("nan")
         match self.how:
             case "raises":
                 raise RuntimeError("out of memory")
@@ -201,7 +201,7 @@ class Broken:
             case "too deep":
                 return Proposal.chain([1] * (k + 1))
             case "nan":
-                return Proposal.chain([1] * k, bad_law)
+                return Proposal.chain([1] * k, bad_distribution)
             case "shape":
                 return Proposal.chain([1] * k, good[:, :5])
             case "unnormalised":
@@ -434,9 +434,9 @@ def test_limits_of_a_draft() -> None:
     ):
         with pytest.raises(engine.DraftError, match=told):
             engine.check_proposal(Proposal(tokens, parents), 4, 12)
-    law = torch.zeros(1, 12).index_fill(1, torch.tensor([3]), 1.0)
-    with pytest.raises(engine.DraftError, match="its own law excludes"):
-        engine.check_proposal(Proposal.chain([1], law), 4, 12)
+    distribution = torch.zeros(1, 12).index_fill(1, torch.tensor([3]), 1.0)
+    with pytest.raises(engine.DraftError, match="its own distribution excludes"):
+        engine.check_proposal(Proposal.chain([1], distribution), 4, 12)
 
 
 def test_a_drafter_that_breaks_at_once_is_asked_three_times() -> None:
@@ -481,8 +481,8 @@ def test_an_example_is_drawn_with_the_noise_of_its_place() -> None:
             noise.at(len(text))
             for level, position in enumerate(event.positions):
                 drafted = [one.token for one in event.positions[:level]]
-                law = probabilities(TARGET.logits((*text, *drafted))[None], WARM)[0]
+                distribution = probabilities(TARGET.logits((*text, *drafted))[None], WARM)[0]
                 assert position.target is not None and position.target.sample is not None
-                assert position.target.sample.token == noise.categorical(law, ("own", level - 1))
+                assert position.target.sample.token == noise.categorical(distribution, ("own", level - 1))
         if isinstance(event, Committed):
             text += event.tokens

@@ -20,7 +20,7 @@ from specdec.drafters import NoDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Failed, Finished, Verified
 from specdec.grammar import check, compiled, fits, Grammar, Guide, tokenizer, Words
-from specdec.proof.enumeration import output_law, paths, TooManyPaths, total_variation
+from specdec.proof.enumeration import output_distribution, paths, TooManyPaths, total_variation
 from specdec.proof.grammar_mistakes import GRAMMAR_MISTAKES
 from specdec.proof.toys import Case, largest_error, run_loop, TableModel
 from specdec.rules import RULES
@@ -267,7 +267,8 @@ def test_a_mask_takes_a_few_milliseconds(size: int) -> None:
     assert statistics.median(took) < 0.005 and statistics.mean(took) < 0.005
 
 
-# The law of the text. Every random path of the shipped loop, against the target's own law under the grammar.
+# The distribution of the text. Every random path of the shipped loop, against the target's own distribution under the
+# grammar.
 
 GRAMMARS = ("(a|bc?)*", "(ab|ba)*c?", "a{2}b|b[ac]*", "[ab]*c[ab]*")
 PARAMS = (SamplingParams(temperature=0.9), SamplingParams(temperature=1.3, top_k=2, top_p=0.9), SamplingParams())
@@ -276,12 +277,12 @@ DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
 
 
 def error_of(case: Case, rule: str = "rejection", paths: int = 20_000) -> float:
-    law, _ = output_law(run_loop(lambda: case.task(RULES[rule]())), paths)
-    return largest_error(law, case.exact_law())
+    distribution, _ = output_distribution(run_loop(lambda: case.task(RULES[rule]())), paths)
+    return largest_error(distribution, case.exact_distribution())
 
 
 @pytest.mark.parametrize("drafter", DRAFTERS)
-def test_under_a_grammar_every_path_gives_the_targets_law(drafter: str) -> None:
+def test_under_a_grammar_every_path_gives_the_targets_distribution(drafter: str) -> None:
     for seed, (expression, end) in enumerate(itertools.product(GRAMMARS, (False, True))):
         for params in PARAMS:
             assert error_of(Case(4 if end else 3, 2, 2, params, drafter, seed, end, expression)) <= EXACT, expression
@@ -289,7 +290,7 @@ def test_under_a_grammar_every_path_gives_the_targets_law(drafter: str) -> None:
 
 @pytest.mark.parametrize("rule", ["block", "match"])
 @pytest.mark.parametrize("drafter", CHAINS)
-def test_under_a_grammar_every_rule_gives_the_targets_law(rule: str, drafter: str) -> None:
+def test_under_a_grammar_every_rule_gives_the_targets_distribution(rule: str, drafter: str) -> None:
     for seed, expression in enumerate(GRAMMARS[:2]):
         assert error_of(Case(3, 2, 2, PARAMS[0], drafter, seed, grammar=expression), rule) <= EXACT
 
@@ -303,7 +304,7 @@ def test_under_a_grammar_every_rule_gives_the_targets_law(rule: str, drafter: st
         if RULES[rule].trees or drafter in CHAINS
     ],
 )
-def test_under_a_grammar_longer_texts_have_the_targets_law(rule: str, drafter: str) -> None:
+def test_under_a_grammar_longer_texts_have_the_targets_distribution(rule: str, drafter: str) -> None:
     """Those toys of the grid that have few enough paths; most have."""
     proved = tried = 0
     shapes = ((1, 2), (2, 2), (2, 3), (3, 3))
@@ -317,22 +318,22 @@ def test_under_a_grammar_longer_texts_have_the_targets_law(rule: str, drafter: s
     assert proved >= tried
 
 
-def test_the_grammar_changes_the_law_that_was_proved() -> None:
+def test_the_grammar_changes_the_distribution_that_was_proved() -> None:
     free, bound = Case(3, 2, 3), Case(3, 2, 3, grammar=GRAMMARS[0])
-    assert largest_error(free.exact_law(), bound.exact_law()) > 0.01
-    assert {*bound.exact_law()} < {*free.exact_law()}
+    assert largest_error(free.exact_distribution(), bound.exact_distribution()) > 0.01
+    assert {*bound.exact_distribution()} < {*free.exact_distribution()}
 
 
 @pytest.mark.parametrize("key", GRAMMAR_MISTAKES)
 def test_enumeration_catches_the_mistake(key: str) -> None:
     mistake = GRAMMAR_MISTAKES[key]
     case = Case(3, 2, 2, SamplingParams(temperature=0.7), seed=1, grammar="(ab?c)*")
-    law, _ = output_law(run_loop(lambda: mistake.apply(case.task(), case.models()[1])), 20_000)
-    assert total_variation(law, case.exact_law()) > 1e-3
+    distribution, _ = output_distribution(run_loop(lambda: mistake.apply(case.task(), case.models()[1])), 20_000)
+    assert total_variation(distribution, case.exact_distribution()) > 1e-3
 
 
 def test_to_mask_the_target_alone_is_no_mistake() -> None:
-    """The law is the same; what the grammar forbids is drafted and rejected, so fewer tokens are kept."""
+    """The distribution is the same; what the grammar forbids is drafted and rejected, so fewer tokens are kept."""
     kept = {}
     for drafter in ("model", "unmasked"):
         case = Case(3, 1, 2, SamplingParams(temperature=1.0), drafter, 1, grammar="(ab?c)*")
@@ -409,7 +410,7 @@ def test_a_model_without_any_allowed_token_fails_with_a_sentence() -> None:
     assert any(isinstance(e, Failed) and e.fatal and "the grammar allows" in e.reason for e in events)
 
 
-def test_the_laws_that_are_told_hold_nothing_forbidden() -> None:
+def test_the_distributions_that_are_told_hold_nothing_forbidden() -> None:
     case = Case(4, 3, 12, SamplingParams(1.0, seed=5), "model", 3, grammar="(ab|ba)*")
     task = case.task()
     task.details = True
@@ -417,9 +418,9 @@ def test_the_laws_that_are_told_hold_nothing_forbidden() -> None:
     grammar = case.machine()
     assert grammar is not None
     for event in generate(task):
-        if isinstance(event, Verified) and event.law:
-            shown = [position.target for position in event.positions[:1]] or [event.law]
+        if isinstance(event, Verified) and event.distribution:
+            shown = [position.target for position in event.positions[:1]] or [event.distribution]
             ways = allowed(Guide(grammar, text))
-            assert ways and {c.token for law in shown if law for c in law.top} <= {*ways}
+            assert ways and {c.token for distribution in shown if distribution for c in distribution.top} <= {*ways}
         if isinstance(event, Committed):
             text += event.tokens

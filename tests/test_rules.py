@@ -21,7 +21,7 @@ from specdec.families import zoo
 from specdec.families.zoo import Family
 from specdec.lanes.race import race, tasks
 from specdec.proof import enumeration, prove, toys
-from specdec.proof.enumeration import output_law, paths, TooManyPaths, total_variation
+from specdec.proof.enumeration import output_distribution, paths, TooManyPaths, total_variation
 from specdec.proof.goodness_of_fit import g_test, GTest
 from specdec.proof.mistakes import TokenResidualAfterBlock
 from specdec.proof.toys import Case, cases, run_loop, shipped_error
@@ -37,12 +37,12 @@ def ids(events: list[Event], lane: str = "speculative") -> list[int]:
     return [t for e in events if isinstance(e, Committed) and e.lane == lane for t in e.tokens]
 
 
-# Lossless: every random path against the exact law.
+# Lossless: every random path against the exact distribution.
 
 
 @pytest.mark.parametrize("paths", [64, pytest.param(130, marks=pytest.mark.long)])
 @pytest.mark.parametrize("key", ["match", "block", "shared_noise"])
-def test_every_random_path_gives_the_targets_law(key: str, paths: int) -> None:
+def test_every_random_path_gives_the_targets_distribution(key: str, paths: int) -> None:
     proved: list[Case] = []
     few = [case for case in cases(key) if case.k > 0 and case.vocabulary ** (case.length + 1) <= paths]
     for case in random.Random(2).sample(few, 100):
@@ -79,8 +79,8 @@ def test_three_drafts_deep(key: str, drafter: str) -> None:
 @pytest.mark.parametrize("drafter", toys.DRAFTERS)
 def test_typical_acceptance_is_not_lossless_but_greedy_text_survives(drafter: str) -> None:
     case = Case(3, 2, 2, SamplingParams(0.7), drafter, seed=1)
-    law, _ = output_law(run_loop(lambda: case.task(named("typical"))))
-    assert total_variation(law, case.exact_law()) > 1e-3
+    distribution, _ = output_distribution(run_loop(lambda: case.task(named("typical"))))
+    assert total_variation(distribution, case.exact_distribution()) > 1e-3
     assert shipped_error(replace(case, params=SamplingParams()), rule="typical")[0] <= EXACT
 
 
@@ -104,7 +104,7 @@ def test_what_each_rule_keeps_of_a_draft_on_average() -> None:
             proposal = Proposal.chain([token], q[None] if drawn else None)
             return (len(named(rule).verify(proposal, torch.stack([p, p]), sampler).path),)
 
-        return output_law(run)[0][(1,)]
+        return output_distribution(run)[0][(1,)]
 
     assert kept("rejection", True) == pytest.approx(float(torch.minimum(p, q).sum()), abs=EXACT)
     assert kept("match", True) == pytest.approx(float(p @ q), abs=EXACT)
@@ -156,22 +156,22 @@ BLOCK_MISTAKES = (TokenResidualAfterBlock, ForgetsTheBlock, WeightIsEnough, NoRe
 @pytest.mark.parametrize(("rule", "length"), [*((rule, 3) for rule in BLOCK_MISTAKES), (FreshSample, 2)])
 def test_enumeration_catches_the_mistake(rule: type[Rule], length: int) -> None:
     case = Case(3, 2, length, SamplingParams(0.7), seed=1)
-    law, _ = output_law(run_loop(lambda: case.task(rule())))
-    assert total_variation(law, case.exact_law()) > 1e-4
+    distribution, _ = output_distribution(run_loop(lambda: case.task(rule())))
+    assert total_variation(distribution, case.exact_distribution()) > 1e-4
 
 
 # Block verification keeps more.
 
 
 class Independent(toys.TableModel):
-    """The same law behind every text."""
+    """The same distribution behind every text."""
 
-    def __init__(self, law: list[float]) -> None:
-        super().__init__(len(law), 0)
-        self.law = torch.tensor(law, dtype=torch.float64).log()
+    def __init__(self, distribution: list[float]) -> None:
+        super().__init__(len(distribution), 0)
+        self.distribution = torch.tensor(distribution, dtype=torch.float64).log()
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
-        return self.law
+        return self.distribution
 
 
 def expected_accepted(target: toys.TableModel, draft: toys.TableModel, k: int, rule: Rule) -> float:
@@ -243,7 +243,7 @@ def test_texts_of_other_seeds_differ() -> None:
     assert len(texts) == 20
 
 
-def test_the_same_law_gives_the_same_token() -> None:
+def test_the_same_distribution_gives_the_same_token() -> None:
     """A draft model that is the target is always right: both read the same noise at the same place."""
     target = toys.TableModel(6, 4)
     params = SamplingParams(1.0, max_tokens=21, seed=3)
@@ -251,9 +251,12 @@ def test_the_same_law_gives_the_same_token() -> None:
     assert [len(e.tokens) for e in events if isinstance(e, Committed)] == [1, 5, 5, 5, 5]
 
 
-def test_two_laws_agree_as_often_as_the_theory_says() -> None:
+def test_two_distributions_agree_as_often_as_the_theory_says() -> None:
     """Gumbel coupling: Σ_x 1 / Σ_y max(p_y/p_x, q_y/q_x), at least (1 - TV) / (1 + TV)."""
-    p, q = (torch.tensor(law, dtype=torch.float64) for law in ([0.5, 0.3, 0.15, 0.05], [0.2, 0.4, 0.1, 0.3]))
+    p, q = (
+        torch.tensor(distribution, dtype=torch.float64)
+        for distribution in ([0.5, 0.3, 0.15, 0.05], [0.2, 0.4, 0.1, 0.3])
+    )
     expected = sum(1 / float(torch.maximum(p / p[x], q / q[x]).sum()) for x in range(4))
     distance = float((p - q).abs().sum()) / 2
     assert expected >= (1 - distance) / (1 + distance)
@@ -269,21 +272,21 @@ class SameNoiseEveryCycle(SharedNoiseSampler):
         return
 
 
-def joint_law_test(sampler: type[SharedNoiseSampler]) -> GTest:
-    """Over seeds, the text must follow the target's joint law: noise at different places is independent."""
+def joint_distribution_test(sampler: type[SharedNoiseSampler]) -> GTest:
+    """Over seeds, the text must follow the target's joint distribution: noise at different places is independent."""
     case = Case(3, 2, 2, seed=3)
     run = run_loop(lambda: case.task(SharedNoise()))
-    return g_test(Counter(run(sampler(seed)) for seed in range(2500)), case.exact_law())
+    return g_test(Counter(run(sampler(seed)) for seed in range(2500)), case.exact_distribution())
 
 
-def test_over_seeds_the_text_follows_the_targets_law() -> None:
-    test = joint_law_test(SharedNoiseSampler)
+def test_over_seeds_the_text_follows_the_targets_distribution() -> None:
+    test = joint_distribution_test(SharedNoiseSampler)
     assert test.degrees > 15
     assert not test.red
 
 
 def test_noise_that_comes_again_is_found_out() -> None:
-    assert joint_law_test(SameNoiseEveryCycle).red
+    assert joint_distribution_test(SameNoiseEveryCycle).red
 
 
 def test_shared_noise_serves_no_rule_that_tosses_coins() -> None:
@@ -316,7 +319,7 @@ def test_a_block_can_be_judged_again_from_its_events() -> None:
         wanted = ["accepted"] * kept + ["rejected"] + ["discarded"] * len(event.positions)
         assert [position.status for position in event.positions] == wanted[: len(event.positions)]
         if kept < len(event.positions):
-            assert event.law == replace(event.positions[kept].residual, sample=None)  # type: ignore[type-var]
+            assert event.distribution == replace(event.positions[kept].residual, sample=None)  # type: ignore[type-var]
         seen[kept] += 1
         assert tuple(from_dict(to_dict(event)).positions) == event.positions  # type: ignore[union-attr]
     assert set(seen) == {0, 1, 2, 3}
@@ -331,15 +334,19 @@ def test_a_rule_without_coins_tells_of_none(key: str, drafter: str) -> None:
             assert position.u is None and position.h is None and position.residual is None
         for position in event.positions:
             if position.status == "rejected":
-                assert position.target is not None and event.law is not None
-                assert set(event.law.top) <= set(position.target.top)  # the target's own row: nothing was taken off
+                assert position.target is not None and event.distribution is not None
+                assert set(event.distribution.top) <= set(
+                    position.target.top
+                )  # the target's own row: nothing was taken off
                 rejected += 1
     assert rejected > 10
 
 
 def test_of_a_tree_typical_acceptance_keeps_the_longest_plausible_path() -> None:
     rows = torch.full((6, 4), 0.25)
-    rows[0], rows[1], rows[2] = (torch.tensor(law) for law in ([0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0], [0.25] * 4))
+    rows[0], rows[1], rows[2] = (
+        torch.tensor(distribution) for distribution in ([0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0], [0.25] * 4)
+    )
     proposal = Proposal((0, 1, 0, 2, 3), (-1, -1, 0, 1, 3))
     verdict = named("typical").verify(proposal, rows, enumeration.EnumeratingSampler())
     assert verdict.path == (1, 3, 4)
@@ -435,15 +442,15 @@ class Scripted(Sampler):
 )
 def test_a_block_is_judged_from_its_end(coins: list[bool], kind: str, asked: list[tuple[str, int]]) -> None:
     rows = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
-    laws = torch.tensor([[0.2, 0.6, 0.2], [0.02, 0.58, 0.4]])
+    distributions = torch.tensor([[0.2, 0.6, 0.2], [0.02, 0.58, 0.4]])
     sampler = Scripted(*coins)
-    verdict = BlockVerification().verify(Proposal.chain([1, 2], laws), rows, sampler)
+    verdict = BlockVerification().verify(Proposal.chain([1, 2], distributions), rows, sampler)
     kept = 2 - coins.count(False)
     assert verdict.path == tuple(range(kept)) and verdict.kind == kind and sampler.asked == asked
     assert [trial.accepted for trial in verdict.trials] == [True] * kept + [False] * (2 - kept)
     weights = [1.0, 0.5, 0.5 * 0.7 / 0.4]
-    left = rows[2] if kept == 2 else (weights[kept] * rows[kept] - laws[kept]).clamp(min=0.0)
-    assert verdict.law is not None and torch.allclose(verdict.law, left / left.sum())
+    left = rows[2] if kept == 2 else (weights[kept] * rows[kept] - distributions[kept]).clamp(min=0.0)
+    assert verdict.distribution is not None and torch.allclose(verdict.distribution, left / left.sum())
 
 
 def test_typical_acceptance_asks_for_less_where_more_is_open() -> None:

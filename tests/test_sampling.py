@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from specdec.proof.enumeration import output_law
+from specdec.proof.enumeration import output_distribution
 from specdec.proof.goodness_of_fit import g_test
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.toys import Case, run_loop
@@ -32,27 +32,27 @@ from specdec.types import SamplingParams
 LOGITS = torch.tensor([[1.0, 3.0, 3.0, -2.0, 0.5]], dtype=torch.float64)
 
 
-def law(**params: float) -> list[float]:
+def distribution(**params: float) -> list[float]:
     return probabilities(LOGITS, SamplingParams(**params))[0].tolist()
 
 
 def test_temperature_zero_is_one_hot_on_the_first_of_equals() -> None:
-    assert law(temperature=0.0) == [0.0, 1.0, 0.0, 0.0, 0.0]
+    assert distribution(temperature=0.0) == [0.0, 1.0, 0.0, 0.0, 0.0]
 
 
 def test_top_k_keeps_exactly_k_even_among_equals() -> None:
-    assert sum(chance > 0 for chance in law(temperature=1.0, top_k=1)) == 1
-    assert sum(chance > 0 for chance in law(temperature=1.0, top_k=3)) == 3
+    assert sum(chance > 0 for chance in distribution(temperature=1.0, top_k=1)) == 1
+    assert sum(chance > 0 for chance in distribution(temperature=1.0, top_k=3)) == 3
 
 
 def test_top_p_keeps_the_smallest_set_that_reaches_p() -> None:
-    kept = law(temperature=1.0, top_p=0.6)
+    kept = distribution(temperature=1.0, top_p=0.6)
     assert [chance > 0 for chance in kept] == [False, True, True, False, False]
     assert sum(kept) == pytest.approx(1.0, abs=1e-15)
 
 
 def test_top_p_counts_what_top_k_left() -> None:
-    assert sum(chance > 0 for chance in law(temperature=1.0, top_k=2, top_p=0.4)) == 1
+    assert sum(chance > 0 for chance in distribution(temperature=1.0, top_k=2, top_p=0.4)) == 1
 
 
 def over_the_vocabulary(logits: torch.Tensor, k: int, p: float) -> torch.Tensor:
@@ -105,7 +105,7 @@ def test_logits_are_divided_by_the_temperature(temperature: float, dtype: torch.
     if temperature:
         assert torch.allclose(found.double(), (LOGITS / temperature).softmax(-1), atol=1e-6)
     else:
-        assert found.tolist() == [law(temperature=0.0)]
+        assert found.tolist() == [distribution(temperature=0.0)]
 
 
 def test_top_p_ends_where_the_sum_is_reached_exactly() -> None:
@@ -113,18 +113,18 @@ def test_top_p_ends_where_the_sum_is_reached_exactly() -> None:
     assert torch.allclose(within(probs, 0.75), torch.tensor([[0.0, 2 / 3, 0.0, 1 / 3]]))
 
 
-def test_top_p_of_one_leaves_the_law_alone() -> None:
+def test_top_p_of_one_leaves_the_distribution_alone() -> None:
     """Though the likeliest tokens' rounded sum reaches 1 before the last."""
     probs = torch.full((1, 3001), 1e-9)
     probs[0, :3] = 1 / 3
     assert float(probs[0, :3].sum()) >= 1.0 and torch.equal(within(probs, 1.0), probs)
 
 
-laws = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6).filter(lambda values: sum(values) > 1e-3)
+distributions = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6).filter(lambda values: sum(values) > 1e-3)
 
 
 @settings(derandomize=True, max_examples=200, deadline=None)
-@given(laws, st.randoms(use_true_random=False))
+@given(distributions, st.randoms(use_true_random=False))
 def test_kept_plus_residual_is_the_target(values: list[float], rng: random.Random) -> None:
     """q·accept + (1 - β)·residual = p: the identity behind the whole method."""
     p = torch.tensor(values, dtype=torch.float64)
@@ -135,12 +135,12 @@ def test_kept_plus_residual_is_the_target(values: list[float], rng: random.Rando
     assert torch.allclose(rebuilt, p, atol=1e-12)
 
 
-def test_residual_of_equal_laws_is_the_target() -> None:
+def test_residual_of_equal_distributions_is_the_target() -> None:
     p = torch.tensor([0.25, 0.75])
     assert torch.equal(residual(p, p.clone(), 0), p)
 
 
-def test_residual_is_a_law_where_a_weighed_target_leaves_nothing() -> None:
+def test_residual_is_a_distribution_where_a_weighed_target_leaves_nothing() -> None:
     p = torch.tensor([0.25, 0.75], dtype=torch.float64)
     assert torch.equal(residual(0.5 * p, p, 0), p)
 
@@ -323,13 +323,17 @@ def test_randomness_that_is_used_twice_is_seen(kind: type[RandomSampler]) -> Non
     assert not independent(kind(0))
 
 
-def test_a_sampler_that_uses_the_coin_again_writes_the_law_of_that_mistake() -> None:
-    """The catalogue states it as a law. Drawn with the real coin, the loop follows that law, and not the target's."""
+def test_a_sampler_that_uses_the_coin_again_writes_the_distribution_of_that_mistake() -> None:
+    """The catalogue states it as a distribution. Drawn with the real coin, the loop follows that distribution, and not
+    the target's.
+    """
     case = Case(3, 1, 2, SamplingParams(temperature=0.7), seed=1)
-    law, _ = output_law(run_loop(lambda: MISTAKES["reused_coin"].apply(case.task(), case.models()[1])))
+    distribution, _ = output_distribution(
+        run_loop(lambda: MISTAKES["reused_coin"].apply(case.task(), case.models()[1]))
+    )
     counts = Counter(run_loop(case.task)(CoinUsedAgain(seed)) for seed in range(1_200))
-    assert not g_test(counts, law).red
-    assert g_test(counts, case.exact_law()).red
+    assert not g_test(counts, distribution).red
+    assert g_test(counts, case.exact_distribution()).red
 
 
 def test_samplers_are_alone_with_their_seed() -> None:
@@ -367,13 +371,13 @@ def test_bad_parameters_are_refused_with_a_sentence(bad: dict[str, float]) -> No
 @pytest.mark.parametrize("temperature", [5e-324, 1e-40, 1e-38, 1e-31])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_coldest_temperatures_are_greedy(temperature: float, dtype: torch.dtype) -> None:
-    """Logits over a denormal temperature overflow, and a law of NaNs is drawn from as garbage."""
+    """Logits over a denormal temperature overflow, and a distribution of NaNs is drawn from as garbage."""
     logits = torch.tensor([[-300.0, 2.0, 300.0, 299.9]], dtype=dtype)
-    law = probabilities(logits, SamplingParams(temperature=temperature))
-    assert law.tolist() == [[0.0, 0.0, 1.0, 0.0]]
+    distribution = probabilities(logits, SamplingParams(temperature=temperature))
+    assert distribution.tolist() == [[0.0, 0.0, 1.0, 0.0]]
 
 
 @pytest.mark.parametrize("temperature", [1e-6, 1e-30, 1e-45])
 def test_large_logits_at_a_small_temperature_do_not_overflow(temperature: float) -> None:
-    law = probabilities(torch.tensor([[1e36, -1e36, 0.9e36], [5e9, 5e9, -5e9]]), SamplingParams(temperature))
-    assert law.tolist() == [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]
+    distribution = probabilities(torch.tensor([[1e36, -1e36, 0.9e36], [5e9, 5e9, -5e9]]), SamplingParams(temperature))
+    assert distribution.tolist() == [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]

@@ -9,10 +9,10 @@ from specdec.events import (
     Candidate,
     Committed,
     Counted,
+    Distribution,
     Drafted,
     Event,
     Finished,
-    Law,
     Position,
     Started,
     UNNAMED,
@@ -30,9 +30,9 @@ def header(source: str = "recorded") -> Header:
     return Header(f"toy-{source}", source, "The old keeper <b>&", ("speculative", "plain"), kind="story")
 
 
-def law(*pieces: str) -> Law:
+def distribution(*pieces: str) -> Distribution:
     share = 1 / (len(pieces) + 1)
-    return Law(tuple(Candidate(i, piece, share) for i, piece in enumerate(pieces)), share, 1.0)
+    return Distribution(tuple(Candidate(i, piece, share) for i, piece in enumerate(pieces)), share, 1.0)
 
 
 def speculative(cycles: int = 6, k: int = 3, params: SamplingParams = PARAMS) -> Iterator[Event]:
@@ -48,7 +48,7 @@ def speculative(cycles: int = 6, k: int = 3, params: SamplingParams = PARAMS) ->
             ends = tuple(t + DRAFT * (i + 1) for i in range(k))
             yield Drafted(lane, cycle, tuple(range(k)), pieces, tuple(range(-1, k - 1)), t, drafted, ends)
         positions = tuple(position(i, piece, accepted) for i, piece in enumerate(pieces))
-        yield Verified(lane, cycle, positions, drafted, drafted + PASS, law(" own"), 0.4)
+        yield Verified(lane, cycle, positions, drafted, drafted + PASS, distribution(" own"), 0.4)
         t, total = drafted + PASS, total + accepted + 1
         own, kind = f" own{cycle}", "bonus" if accepted == len(pieces) else "resampled"
         yield committed(lane, cycle, (*pieces[:accepted], own), accepted, kind, total, t)
@@ -75,7 +75,7 @@ def tree(rule: str = "rejection sampling", lossless: bool = True) -> Iterator[Ev
         yield Drafted(lane, cycle, tuple(range(7)), pieces, PARENTS, t, drafted, (drafted,) * 7)
         rows = zip(pieces, statuses, strict=True)
         judged = tuple(node_at(i, piece, status) for i, (piece, status) in enumerate(rows))
-        yield Verified(lane, cycle, judged, drafted, drafted + PASS, law(" own"), 0.4)
+        yield Verified(lane, cycle, judged, drafted, drafted + PASS, distribution(" own"), 0.4)
         t, total = drafted + PASS, total + len(path) + 1
         kind = "bonus" if path and path[-1] not in PARENTS else "resampled"
         yield committed(lane, cycle, (*(pieces[i] for i in path), f" own{cycle}"), len(path), kind, total, t)
@@ -105,7 +105,7 @@ def peer(cycles: int = 4) -> Iterator[Event]:
         pieces, accepted = (f" d{cycle}", " <b>"), 0 if cycle == cycles - 1 else 2 - cycle % 2
         yield Drafted(lane, cycle, (0, 1), pieces, (-1, 0), t, t + DRAFT)
         judged = tuple(replace(position(i, piece, accepted), u=None) for i, piece in enumerate(pieces))
-        yield Verified(lane, cycle, judged, t + DRAFT, t + DRAFT + 2 * PASS, law(" own"), 0.4)
+        yield Verified(lane, cycle, judged, t + DRAFT, t + DRAFT + 2 * PASS, distribution(" own"), 0.4)
         t, total = t + DRAFT + 2 * PASS, total + accepted + 1
         kind = "bonus" if accepted == 2 else "resampled"
         yield committed(lane, cycle, (*pieces[:accepted], f" t{cycle}"), accepted, kind, total, t)
@@ -125,19 +125,20 @@ def server(counted: Counted | None = "exact", cycles: int = 4, lane: str = "spec
     t, total, text, sums = PREFILL, 1, " and", [0, 0]
     fates: tuple[Status, ...] = ("rejected", "discarded")
     yield Started(lane, "", 2, PARAMS, 5, server="vLLM 0.32.0")
-    yield Verified(lane, 0, (), 0.0, t, law(" and"), 0.5)
+    yield Verified(lane, 0, (), 0.0, t, distribution(" and"), 0.5)
     yield Committed(lane, 0, (1,), (text,), 0, "bonus", text, total, t)
     for cycle in range(1, cycles + 1):
         accepted = (2, 0, 1)[(cycle - 1) % 3] if lane == "speculative" else 0
         drafts = [
-            Position(i, 10 + i, f" a{i}", "accepted", 0.5, None, None, target=law(" and")) for i in range(accepted)
+            Position(i, 10 + i, f" a{i}", "accepted", 0.5, None, None, target=distribution(" and"))
+            for i in range(accepted)
         ]
         if lane == "speculative" and counted in ("exact", "merged"):
             drafts += [Position(i, UNNAMED, "", fates[i - accepted], None, None, None) for i in range(accepted, 2)]
         if drafts:
             tokens, pieces = zip(*((x.token, x.piece) for x in drafts), strict=True)
             yield Drafted(lane, cycle, tokens, pieces, tuple(range(-1, len(drafts) - 1)), t, t)
-        yield Verified(lane, cycle, tuple(drafts), t, t + PASS, law(" and"), 0.4)
+        yield Verified(lane, cycle, tuple(drafts), t, t + PASS, distribution(" and"), 0.4)
         t, total, sums = t + PASS, total + accepted + 1, [sums[0] + 2, sums[1] + accepted]
         tokens, pieces = (
             (*range(10, 10 + accepted), 100 + cycle),
@@ -162,12 +163,23 @@ def server_trace(counted: Counted | None = "exact", beside: bool = False, source
 def position(i: int, piece: str, accepted: int) -> Position:
     status: Status = "accepted" if i < accepted else "rejected" if i == accepted else "discarded"
     p, q = (0.6, 0.5) if i < accepted else (0.1, 0.5)
-    laws = {"target": law(piece, " x"), "draft": law(piece, " y")}
-    return Position(i, i, piece, status, p, q, 0.3 if i <= accepted else None, 0.7, **laws)
+    distributions = {"target": distribution(piece, " x"), "draft": distribution(piece, " y")}
+    return Position(i, i, piece, status, p, q, 0.3 if i <= accepted else None, 0.7, **distributions)
 
 
 def node_at(i: int, piece: str, status: Status) -> Position:
-    return Position(i, i, piece, status, 0.2, 1.0, None if status == "discarded" else 0.3, 0.2, law(piece), law(piece))
+    return Position(
+        i,
+        i,
+        piece,
+        status,
+        0.2,
+        1.0,
+        None if status == "discarded" else 0.3,
+        0.2,
+        distribution(piece),
+        distribution(piece),
+    )
 
 
 def committed(

@@ -1,8 +1,9 @@
 """Quantise or draft? Plain and speculative decoding in 32, 16 and 8 bits, ours and llama.cpp's, in the same minutes.
 
-Each precision is a target of its own, with its own law: `law_moved` says how far it lies from float32's. Drafting moves
-no law. A lane is an engine, a precision and a way to draft, at the K that was best in rounds of their own. The lanes of
-a precision stand between two plain runs of ours in float32, and the mean of these is what their speed is a ratio to.
+Each precision is a target of its own, with its own distribution: `distribution_moved` says how far it lies from
+float32's. Drafting moves no distribution. A lane is an engine, a precision and a way to draft, at the K that was best
+in rounds of their own. The lanes of a precision stand between two plain runs of ours in float32, and the mean of these
+is what their speed is a ratio to.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def report(options: Options, journal: Journal) -> dict[str, Any]:
                 found = side_by_side(write, lanes, domain, temperature, options)
                 rows += journal.measured(f"{domain}, T = {temperature}", found)
         version = servers.lane("f32").facts.version if executable else None
-    moved = {name: law_moved(exact, family) for name, family in families.items() if family is not exact}
+    moved = {name: distribution_moved(exact, family) for name, family in families.items() if family is not exact}
     if rows:
         print(pandas.DataFrame(rows).to_string(index=False))
     return {
@@ -202,8 +203,10 @@ def texts(runs: Sequence[Measured]) -> dict[int, tuple[int, ...]]:
 
 
 @torch.inference_mode()
-def law_moved(exact: Family, other: Family) -> float:
-    """The mean total variation between both targets' laws of the next token, over all prompts, at temperature 1."""
+def distribution_moved(exact: Family, other: Family) -> float:
+    """The mean total variation between both targets' distributions of the next token, over all prompts, at temperature
+    1.
+    """
     distances = []
     for prompt in (prompt for prompts in PROMPTS.values() for prompt in prompts):
         ids = exact.encode(prompt)

@@ -102,7 +102,7 @@ def trace(
 def certify(
     text: Annotated[str, Option(help="certify the embedded models after this text, too")] = "",
     dtype: Annotated[
-        Precision | None, Option(help="of --text: against the law of the target in that precision")
+        Precision | None, Option(help="of --text: against the distribution of the target in that precision")
     ] = None,
     record: Annotated[bool, Option("--record", help="write what the page shows before anybody samples")] = False,
     server: Annotated[str, Option(help="instead: is the server at this address lossless?")] = "",
@@ -137,7 +137,7 @@ def prove(
     rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = RULES[0],
     paths: Annotated[int, Option(min=1, help="leave out toys with more random paths than this")] = 500,
 ) -> int:
-    """Every random path of the shipped loop, or of a verifier of your own, against the exact law."""
+    """Every random path of the shipped loop, or of a verifier of your own, against the exact distribution."""
     if rule not in RULES:
         raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
     from ..proof.prove import judge, prove_rule
@@ -174,7 +174,7 @@ def bench(
     server: Annotated[str | None, Option(help="of --suite server: its address")] = None,
     plain: Annotated[str | None, Option(help="of --suite server: the same model without speculation")] = None,
     dtype: Annotated[
-        Precision | None, Option(help="of embedded, methods, hub: the target's, another law in each")
+        Precision | None, Option(help="of embedded, methods, hub: the target's, another distribution in each")
     ] = None,
     minutes: Annotated[float | None, Option(help="of long suites: then begin nothing more; go on with --json")] = None,
 ) -> int:

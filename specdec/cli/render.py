@@ -110,7 +110,7 @@ def report(events: Sequence[Event], precision: str = "") -> str:
     ]
     started = next((e for e in events if isinstance(e, Started) and e.lane == "speculative"), None)
     if started is not None:
-        kept = "lossless" if started.lossless else "LOSSY: the text no longer follows the target's law"
+        kept = "lossless" if started.lossless else "LOSSY: the text no longer follows the target's distribution"
         lines.insert(0, f"{'verification':<28}{started.rule}, {kept}")
     if precision:
         lines.insert(0, f"{'target in':<28}{ABOUT.get(precision, precision)}")

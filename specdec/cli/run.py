@@ -50,7 +50,8 @@ def run(
     universal: Annotated[bool, Option("--universal", help="draft models may have a tokenizer of their own")] = False,
     exit_layer: Annotated[int, Option(help="offer early_exit of --target at this layer (Llama, Qwen, …)")] = 0,
     dtype: Annotated[
-        Precision | None, Option(help="of the target, another law in each; int8: its matrices [default: by its size]")
+        Precision | None,
+        Option(help="of the target, another distribution in each; int8: its matrices [default: by its size]"),
     ] = None,
     device: Annotated[Literal["auto", "cpu", "cuda"], Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
     peer: Annotated[Literal["transformers"] | None, Option(help="one more lane: its own assisted generation")] = None,

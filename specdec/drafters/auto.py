@@ -6,9 +6,9 @@ have such arms, too. Acceptance is learned from the text, and fades: of a method
 known, and the benefit of the doubt makes it tried again (discounted UCB; Garivier and Moulines, arXiv 0805.3415). A
 chosen model drafts until it is unsure (`stop.py`).
 
-It chooses by the committed text alone, draws nothing, and never drops a token that was drawn, so the output law is
-untouched. Copies are no draws: those of all copying methods are looked at in every cycle, and the text tells what each
-would have been worth, chosen or not.
+It chooses by the committed text alone, draws nothing, and never drops a token that was drawn, so the output
+distribution is untouched. Copies are no draws: those of all copying methods are looked at in every cycle, and the text
+tells what each would have been worth, chosen or not.
 """
 
 from __future__ import annotations

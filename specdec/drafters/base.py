@@ -31,7 +31,7 @@ class Drafter(Protocol):
         With `k` 0, at the prefill, no draft is wanted: a drafter may read the prompt then.
 
         The length of a draft may depend on tokens that stay in it. A token that ends a draft is never
-        dropped: that would change the law of what is left.
+        dropped: that would change the distribution of what is left.
         """
         ...
 
@@ -46,7 +46,7 @@ class NoDrafter:
 
 
 class Guided:
-    """A drafter that masks its law where the text follows a grammar. Others propose what may be forbidden."""
+    """A drafter that masks its distribution where the text follows a grammar. Others propose what may be forbidden."""
 
     guide: Guide | None = None
 
@@ -65,45 +65,45 @@ class ChainDrafter(Guided):
         raise NotImplementedError
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
-        """A token, and the very law that it was drawn from: warped as the target's will be.  # [1, V] -> [V]
+        """A token, and the very distribution that it was drawn from: warped as the target's will be.  # [1, V] -> [V]
 
-        Greedy decoding draws nothing: the token is a point mass, which needs no law.
+        Greedy decoding draws nothing: the token is a point mass, which needs no distribution.
         """
         if params.temperature == 0.0:
             return int(argmax(logits)), None
-        law = probabilities(logits, params)[0]
-        return sampler.categorical(law, ("draft", index)), law
+        distribution = probabilities(logits, params)[0]
+        return sampler.categorical(distribution, ("draft", index)), distribution
 
     def chain(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         """Up to `k` tokens. `enough` may end the draft, after a token that stays in it."""
         drafted: list[int] = []
-        laws: list[Tensor] = []
+        distributions: list[Tensor] = []
         seconds: list[float] = []
         started = time.perf_counter()
         while len(drafted) < k:
             logits = self.masked(self.step(pending), drafted)
             if logits is None:
                 break
-            token, law = self.draw(logits, params, sampler, len(drafted))
+            token, distribution = self.draw(logits, params, sampler, len(drafted))
             drafted.append(token)
-            if law is not None:
-                laws.append(law)
+            if distribution is not None:
+                distributions.append(distribution)
             pending = [token]
             now = time.perf_counter()
             seconds.append(now - started)
             started = now
-            if self.enough is not None and self.enough(confidence(logits, token, law), len(drafted) - 1):
+            if self.enough is not None and self.enough(confidence(logits, token, distribution), len(drafted) - 1):
                 break
-        return Proposal.chain(drafted, torch.stack(laws) if laws else None, tuple(seconds))
+        return Proposal.chain(drafted, torch.stack(distributions) if distributions else None, tuple(seconds))
 
 
-def confidence(logits: Tensor, token: int, law: Tensor | None) -> float:
+def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float:
     """How sure a draft is of a token: its chance. A favourite's, where nothing is drawn: against the runner-up alone.
 
     A favourite of many may have a small chance, and be the target's favourite all the same.  # [1, V], [V]
     """
-    if law is not None:
-        return float(law[token])
+    if distribution is not None:
+        return float(distribution[token])
     others = logits.float().cpu().numpy()[0].copy()
     first, others[token] = others.item(token), -math.inf
     return 1.0 / (1.0 + math.exp(others.item(others.argmax()) - first))
@@ -165,15 +165,16 @@ class ReadingChain(Reader[H], ChainDrafter):
         return self.chain(self.catch_up(tokens), k, params, sampler)
 
 
-def siblings(law: Tensor, count: int, sampler: Sampler, level: int) -> Iterator[tuple[int, Tensor]]:
-    """Up to `count` different tokens, each with the law that it was drawn from, without the earlier siblings.  # [V]
+def siblings(distribution: Tensor, count: int, sampler: Sampler, level: int) -> Iterator[tuple[int, Tensor]]:
+    """Up to `count` different tokens, each with the distribution that it was drawn from, without the earlier siblings.
+    # [V]
 
     So the walk keeps the first as often as it keeps a chain's token, and tries again (SpecInfer, arXiv 2305.09781).
     """
     for _ in range(count):
-        token = sampler.categorical(law, ("draft", level))
-        yield token, law
-        law = law.index_fill(0, torch.tensor([token], device=law.device), 0.0)
-        if not (mass := float(law.sum())) > 0.0:
+        token = sampler.categorical(distribution, ("draft", level))
+        yield token, distribution
+        distribution = distribution.index_fill(0, torch.tensor([token], device=distribution.device), 0.0)
+        if not (mass := float(distribution.sum())) > 0.0:
             return
-        law = law / mass
+        distribution = distribution / mass

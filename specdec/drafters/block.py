@@ -5,7 +5,7 @@ and values of the text are projections of the target's own states, denoise all s
 however long it is. But its slots do not know each other's tokens. What they miss most is the token before: a table of
 pairs, of low rank, adds what that one says to a slot's logits, as in DSpark
 (arXiv 2607.05147). Slots are drawn in order, each from the
-law after its correction; that very law is what is reported.
+distribution after its correction; that very distribution is what is reported.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from .base import ChainDrafter
 
 
 class DraftModelDrafter(ChainDrafter):
-    """Draws each token from the draft model's law, warped exactly as the target's will be."""
+    """Draws each token from the draft model's distribution, warped exactly as the target's will be."""
 
     name = "draft_model"
 

@@ -259,8 +259,8 @@ def path_to(nodes: Sequence[Node], node: int) -> list[int]:
 class Eagle3TreeDrafter(Reader[Eagle3Head], Guided):
     """Greedy: the tree of EAGLE-2 (arXiv 2406.16858), which holds the likeliest nodes of all.
 
-    Where tokens are drawn, a choice by what was drawn would change its law: then the shape is fixed, a chain whose
-    tokens have siblings.
+    Where tokens are drawn, a choice by what was drawn would change its distribution: then the shape is fixed, a chain
+    whose tokens have siblings.
     """
 
     name = "eagle3:tree"
@@ -273,23 +273,25 @@ class Eagle3TreeDrafter(Reader[Eagle3Head], Guided):
 
     def _drawn(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         node, widths, path = -1, drawn_widths(k), list[int]()
-        drafted, parents, laws, seconds = list[int](), list[int](), list[Tensor](), list[float]()
+        drafted, parents, distributions, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
         for level, width in enumerate(widths):
             logits = self.masked(self.head.logits(self.read_on(pending)), path)
             if logits is None:
                 break
-            law, first = probabilities(logits, params)[0], len(drafted)
-            for token, q in siblings(law, width, sampler, level):
+            distribution, first = probabilities(logits, params)[0], len(drafted)
+            for token, q in siblings(distribution, width, sampler, level):
                 drafted.append(token)
                 parents.append(node)
-                laws.append(q)
+                distributions.append(q)
                 now = time.perf_counter()
                 seconds.append(now - started)
                 started = now
             node, pending = first, [drafted[first]]
             path += pending
-        return Proposal(tuple(drafted), tuple(parents), torch.stack(laws) if laws else None, tuple(seconds))
+        return Proposal(
+            tuple(drafted), tuple(parents), torch.stack(distributions) if distributions else None, tuple(seconds)
+        )
 
     def _likeliest(self, pending: list[int], k: int) -> Proposal:
         """Open the most probable nodes of each level, keep the best of all by joint probability: point masses."""

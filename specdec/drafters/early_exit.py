@@ -17,7 +17,9 @@ from .base import ChainDrafter
 
 
 class EarlyExitDrafter(ChainDrafter):
-    """Draws each token from the law that the layers below `view.exit_layer` and the target's output matrix give."""
+    """Draws each token from the distribution that the layers below `view.exit_layer` and the target's output matrix
+    give.
+    """
 
     name = "early_exit"
 

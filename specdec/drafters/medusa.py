@@ -132,7 +132,7 @@ def last_state(view: TargetView) -> Tensor:
 
 
 class MedusaDrafter(ChainDrafter):
-    """Token i is drawn from the law of head i, whatever the tokens before it were."""
+    """Token i is drawn from the distribution of head i, whatever the tokens before it were."""
 
     name = "medusa"
 
@@ -156,7 +156,8 @@ class MedusaDrafter(ChainDrafter):
 class MedusaTreeDrafter(Guided):
     """A tree of fixed shape. Greedy, its tokens are the heads' best choices; else siblings are drawn.
 
-    All tokens of a level have one law, whatever stands before them, so a grammar can mask that of the first alone.
+    All tokens of a level have one distribution, whatever stands before them, so a grammar can mask that of the first
+    alone.
     """
 
     name = "medusa:tree"
@@ -180,12 +181,14 @@ class MedusaTreeDrafter(Guided):
             choices = [[(token, None) for token in best] for best in logits.topk(width).indices.tolist()]
         else:
             rows = enumerate(probabilities(logits, params))
-            choices = [[*siblings(law, width, sampler, level)] for level, law in rows]
-        # A law of few tokens leaves some ranks without one.
+            choices = [[*siblings(distribution, width, sampler, level)] for level, distribution in rows]
+        # A distribution of few tokens leaves some ranks without one.
         paths = [path for path in paths if all(rank < len(choices[level]) for level, rank in enumerate(path))]
         place = {(): -1, **{path: node for node, path in enumerate(paths)}}
         chosen = [choices[len(path) - 1][path[-1]] for path in paths]
-        laws = [law for _, law in chosen if law is not None]
+        distributions = [distribution for _, distribution in chosen if distribution is not None]
         parents = tuple(place[path[:-1]] for path in paths)
         seconds = (time.perf_counter() - started, *[0.0] * (len(paths) - 1))  # one product gives them all
-        return Proposal(tuple(token for token, _ in chosen), parents, torch.stack(laws) if laws else None, seconds)
+        return Proposal(
+            tuple(token for token, _ in chosen), parents, torch.stack(distributions) if distributions else None, seconds
+        )

@@ -95,7 +95,7 @@ class Rate:
 
 class Stop:
     """Asked after each drafted token: is that enough? It learns how often tokens were kept that the draft was so sure
-    of. The token that ends a draft stays in it, so the output law is untouched.
+    of. The token that ends a draft stays in it, so the output distribution is untouched.
 
     With `patience` below 1, tokens are enough that give that share of the rate.
     """

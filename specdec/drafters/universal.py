@@ -4,9 +4,9 @@ Greedy: it writes its own argmax tokens, and the target's tokenizer cuts their t
 transformers; string-level exact match in Timor et al. 2025, arXiv 2502.05202). What comes out follows from the text
 alone, so each token is a point mass, and what is lost at a seam is speed only.
 
-Sampling: it draws from its law over the tokens that have the same bytes in both vocabularies, warped and normalised
-there (token-level intersection, the same paper). The walk is told that very law. Point masses would be lossless at any
-temperature, but are kept with chance p(x) alone: they serve where the vocabularies share nothing.
+Sampling: it draws from its distribution over the tokens that have the same bytes in both vocabularies, warped and
+normalised there (token-level intersection, the same paper). The walk is told that very distribution. Point masses would
+be lossless at any temperature, but are kept with chance p(x) alone: they serve where the vocabularies share nothing.
 """
 
 from __future__ import annotations

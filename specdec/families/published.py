@@ -297,10 +297,10 @@ def shared_vocabulary(target: Target, tokenizer: Tokenizer) -> int:
 
 
 def cut_vocabulary(model: Target, count: int) -> None:
-    """Take the ids from `count` on out of the output matrix, so that no law of the model names them.
+    """Take the ids from `count` on out of the output matrix, so that no distribution of the model names them.
 
     Target and drafter are both cut to the ids that have a token: an id that only pads is neither drafted nor sampled,
-    by plain decoding no more than by speculation, and all laws have one length.
+    by plain decoding no more than by speculation, and all distributions have one length.
     """
     if model.vocabulary < count:
         raise ValueError(f"the model knows {model.vocabulary} tokens; it would have to know all {count} of the target")

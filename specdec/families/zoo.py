@@ -140,7 +140,9 @@ class Family:
 
     @property
     def precision(self) -> str:
-        """What the target's matrices hold: float32, bfloat16, int8. Each is a target of its own, with its own law."""
+        """What the target's matrices hold: float32, bfloat16, int8. Each is a target of its own, with its own
+        distribution.
+        """
         return called_in(self.target.stored)
 
     def describe(self) -> dict[str, Any]:
@@ -181,8 +183,9 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
 
     `device` is "cpu", "cuda" or "auto" (`resolved`); `dtype` None picks what is fastest there without rounding a small
     model. One pair is kept: the next takes its place in memory. torch.int8 keeps the target's matrices in 8 bits; like
-    bfloat16 it makes another target, with another law. ValueError where it cannot be had: on a GPU, and for models
-    that transformers runs. The embedded family has a name in each precision (`ROUNDED`), by which it loads as well.
+    bfloat16 it makes another target, with another distribution. ValueError where it cannot be had: on a GPU, and for
+    models that transformers runs. The embedded family has a name in each precision (`ROUNDED`), by which it loads as
+    well.
     """
     device = resolved(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))

@@ -2,8 +2,8 @@
 
 Its specification is the plain walk (`verify.RejectionSampling`): for the same random numbers it keeps the same drafts
 and draws the same token; a test holds the two equal. Greedy decoding is the case of one-hot rows, a point mass the
-case without laws, plain decoding the case K = 0. Trees have a walk of their own (`trees.py`); other rules are judged on
-the host.
+case without distributions, plain decoding the case K = 0. Trees have a walk of their own (`trees.py`); other rules are
+judged on the host.
 
 An index that is a tensor of no dimensions, `x[i]`, would make torch read it on the host: indices here have one.
 """
@@ -48,24 +48,34 @@ class Outcome:
 
 
 def accept(
-    rows: Tensor, drafted: Tensor, laws: Tensor | None, coins: Tensor, own: Tensor, limit: Tensor, test: Test = ratio
+    rows: Tensor,
+    drafted: Tensor,
+    distributions: Tensor | None,
+    coins: Tensor,
+    own: Tensor,
+    limit: Tensor,
+    test: Test = ratio,
 ) -> Outcome:
-    """Judge the first `limit` [1] of the drafts [K], drawn from `laws` [K, V] (None: chosen outright).
+    """Judge the first `limit` [1] of the drafts [K], drawn from `distributions` [K, V] (None: chosen outright).
 
-    `rows` [K + 1, V] are the target's laws, `coins` [K] and `own` [1] uniform numbers in [0, 1), float64. What stands
-    from `limit` on counts as not drafted: that is how one captured K serves the last cycle, too.
+    `rows` [K + 1, V] are the target's distributions, `coins` [K] and `own` [1] uniform numbers in [0, 1), float64. What
+    stands from `limit` on counts as not drafted: that is how one captured K serves the last cycle, too.
     """
     k = len(drafted)
     p = rows[:k].gather(1, drafted[:, None])[:, 0].double()
-    q = torch.ones_like(p) if laws is None else laws.gather(1, drafted[:, None])[:, 0].double()
+    q = torch.ones_like(p) if distributions is None else distributions.gather(1, drafted[:, None])[:, 0].double()
     kept = test(p, q, coins) & (torch.arange(k, device=rows.device) < limit)
     accepted = kept.long().cumprod(0).sum(0, keepdim=True)
-    law = rows.index_select(0, accepted)[0]
+    distribution = rows.index_select(0, accepted)[0]
     if k:
         last = accepted.clamp(max=k - 1)
-        left = left_over(law, None if laws is None else laws.index_select(0, last)[0], drafted.index_select(0, last))
-        law = torch.where((accepted < limit) & (left.sum() > 0.0), left, law)
-    return Outcome(accepted, draw(law, own), p, q)
+        left = left_over(
+            distribution,
+            None if distributions is None else distributions.index_select(0, last)[0],
+            drafted.index_select(0, last),
+        )
+        distribution = torch.where((accepted < limit) & (left.sum() > 0.0), left, distribution)
+    return Outcome(accepted, draw(distribution, own), p, q)
 
 
 def left_over(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
@@ -117,17 +127,17 @@ class Record:
         """Their places among all."""
         return range(len(self.drafted))
 
-    def verdict(self, law: Tensor | None = None) -> Verdict:
+    def verdict(self, distribution: Tensor | None = None) -> Verdict:
         """In the words of the walk."""
         judged = min(self.accepted + 1, len(self.drafted))
         trials = tuple(
             Trial(i, self.drafted[i], self.p[i], self.q[i], self.u[i], i < self.accepted) for i in range(judged)
         )
         kind = "resampled" if self.accepted < len(self.drafted) else "bonus"
-        return Verdict(tuple(range(self.accepted)), self.token, kind, trials, law=law)  # type: ignore[arg-type]
+        return Verdict(tuple(range(self.accepted)), self.token, kind, trials, distribution=distribution)  # type: ignore[arg-type]
 
-    def proposal(self, laws: Tensor | None = None) -> Proposal:
-        return Proposal.chain(list(self.drafted), laws)
+    def proposal(self, distributions: Tensor | None = None) -> Proposal:
+        return Proposal.chain(list(self.drafted), distributions)
 
 
 @dataclass(frozen=True)

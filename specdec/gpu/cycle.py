@@ -56,13 +56,13 @@ class Cycle:
         self.steps = None if draft is None or draft == "lookup" else steps_of(draft, self._text, drawn)
         self.numbers = torch.zeros(size, self.extent.numbers, dtype=torch.float64, device=device)
         self.sound = torch.ones(1, dtype=torch.bool, device=device)
-        law = torch.float64 if target.dtype == torch.float64 else torch.float32
+        distribution = torch.float64 if target.dtype == torch.float64 else torch.float32
         self.drawn = self.steps is not None and drawn  # else each token is chosen outright
-        self.rows = torch.zeros(nodes + 1, target.vocabulary, dtype=law, device=device)
-        self.laws = torch.zeros_like(self.rows[: nodes if self.drawn else 0])
+        self.rows = torch.zeros(nodes + 1, target.vocabulary, dtype=distribution, device=device)
+        self.distributions = torch.zeros_like(self.rows[: nodes if self.drawn else 0])
         self.record = torch.zeros(HEAD + self.fields * nodes, dtype=torch.float64, device=device)
         self._steps = torch.arange(self.k + 1, device=device)
-        self._told = [self.record, *([self.rows, self.laws] if details else [])]
+        self._told = [self.record, *([self.rows, self.distributions] if details else [])]
         self._on_gpu = self.record.is_cuda
         self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._told] if self._on_gpu else []
         self.graphs = Graphs(device)
@@ -150,10 +150,12 @@ class Cycle:
         """From now on no draft counts."""
         self.most.fill_(0)
 
-    def laws_told(self, record: Record | TreeRecord) -> tuple[Tensor, Tensor | None]:
-        """On the host, with `details`: the target's rows and the drafts' laws of the cycle that was read last."""
-        (_, rows, laws), nodes = self._host or self._told, list(record.nodes)
-        return rows[[0, *(node + 1 for node in nodes)]], laws[nodes] if self.drawn and nodes else None
+    def distributions_told(self, record: Record | TreeRecord) -> tuple[Tensor, Tensor | None]:
+        """On the host, with `details`: the target's rows and the drafts' distributions of the cycle that was read
+        last.
+        """
+        (_, rows, distributions), nodes = self._host or self._told, list(record.nodes)
+        return rows[[0, *(node + 1 for node in nodes)]], distributions[nodes] if self.drawn and nodes else None
 
     def _limit(self, k: int) -> None:
         """How deep a draft may count: not beyond the end, nor once it has been stopped."""
@@ -172,9 +174,9 @@ class Cycle:
         for i, logits in enumerate(self.steps.logits(bucket, k)):
             highest.append(logits.amax(-1))
             if self.drawn:
-                law = probabilities(logits, self.params)[0]
-                self.laws[i].copy_(law)
-                token = draw(law, uniform[i : i + 1])
+                distribution = probabilities(logits, self.params)[0]
+                self.distributions[i].copy_(distribution)
+                token = draw(distribution, uniform[i : i + 1])
             else:
                 token = argmax(logits)
             self.drafted[i : i + 1].copy_(token)
@@ -196,13 +198,13 @@ class Cycle:
         ids = torch.cat([self.text.index_select(0, start), drafted])
         # With an early exit, all rows but the last draft's have passed its layers.
         logits = self.target.forward(ids, start, bucket, k if self.target.cache.exit_layer else 0)
-        self._judge(logits, drafted, self.laws[:k] if self.drawn else None)
+        self._judge(logits, drafted, self.distributions[:k] if self.drawn else None)
 
-    def _judge(self, logits: Tensor, drafted: Tensor, laws: Tensor | None) -> None:
+    def _judge(self, logits: Tensor, drafted: Tensor, distributions: Tensor | None) -> None:
         """Accept, and grow the text. After the accepted tokens comes the own token; what follows is ignored."""
         k = len(drafted)
         rows, row = probabilities(logits, self.params), self._numbers()
-        outcome = accept(rows, drafted, laws, row[1 : 1 + k], row[:1], self.limit, self.test)
+        outcome = accept(rows, drafted, distributions, row[1 : 1 + k], row[:1], self.limit, self.test)
         told = packed(outcome, drafted, row[1 : 1 + k], self.limit, self.sound, finite(logits))
         self._grow(outcome.accepted, drafted, outcome.token, rows, told)
 
@@ -286,8 +288,8 @@ class TreeCycle(Cycle):
         self.drafted[:n].copy_(grown.tokens)
         self.parents[:n].copy_(grown.parents)
         self.real[:n].copy_(grown.real)
-        if grown.laws is not None:
-            self.laws[:n].copy_(grown.laws)
+        if grown.distributions is not None:
+            self.distributions[:n].copy_(grown.distributions)
         self._check(grown.highest)
 
     def _verify(self, bucket: int, k: int) -> None:
@@ -303,8 +305,8 @@ class TreeCycle(Cycle):
         ids = torch.cat([self.text.index_select(0, start), drafted])
         logits = self.target.forward(ids, start, bucket, branches=branches)
         rows = probabilities(logits, self.params)
-        laws = self.laws[:n] if self.drawn else None
-        walked = walk(rows, drafted, parents, laws, real, row[1 : 1 + n], row[:1], self.test)
+        distributions = self.distributions[:n] if self.drawn else None
+        walked = walk(rows, drafted, parents, distributions, real, row[1 : 1 + n], row[:1], self.test)
         path = walked.path[:k]
         self.target.keep(start + 1, path, walked.accepted)
         told = packed_tree(walked, drafted, parents, self.sound, finite(logits))

@@ -222,8 +222,8 @@ class Grown:
 
     tokens: Tensor
     parents: Tensor
-    real: Tensor  # bool: a law of few tokens leaves some nodes without one
-    laws: Tensor | None  # [n, V] that they were drawn from; None if they were chosen outright
+    real: Tensor  # bool: a distribution of few tokens leaves some nodes without one
+    distributions: Tensor | None  # [n, V] that they were drawn from; None if they were chosen outright
     highest: Tensor  # of every row of logits
 
 
@@ -269,10 +269,10 @@ class MedusaTreeSteps(MedusaSteps, TreeSteps):
             tokens = logits.topk(self.width).indices.flatten().index_select(0, self.by_rank[:n])
             return Grown(tokens, parents, torch.ones_like(parents).bool(), None, highest)
         rows = zip(probabilities(logits, params), uniform, self.widths, strict=False)
-        tokens, laws, real = gathered(siblings(law, u[:width]) for law, u, width in rows)
+        tokens, distributions, real = gathered(siblings(distribution, u[:width]) for distribution, u, width in rows)
         chosen = self.by_draw[:n]
         tokens, real = tokens.index_select(0, chosen), real.index_select(0, chosen)
-        return Grown(tokens, parents, real, laws.index_select(0, chosen), highest)
+        return Grown(tokens, parents, real, distributions.index_select(0, chosen), highest)
 
 
 class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
@@ -308,8 +308,8 @@ class Eagle3TreeSteps(Eagle3Steps, TreeSteps):
             logits = self.head.logits(state)
             highest.append(logits.amax(-1))
             levels.append([*siblings(probabilities(logits, params)[0], uniform[level, :width])])
-        tokens, laws, real = gathered(levels)
-        return Grown(tokens, self.parents[k], real, laws, torch.cat(highest))
+        tokens, distributions, real = gathered(levels)
+        return Grown(tokens, self.parents[k], real, distributions, torch.cat(highest))
 
     def _likeliest(self, bucket: int, k: int) -> Grown:
         """A level opens the best nodes of the one before, whether or not they stay among the best of all.
@@ -352,22 +352,24 @@ def chain_with_siblings(widths: Sequence[int]) -> list[int]:
     return [first for first, width in zip(firsts, widths, strict=False) for _ in range(width)]
 
 
-def siblings(law: Tensor, uniform: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """As `drafters.base.siblings`, one for each of `uniform` [count]: [1] token, its law [V], whether there is one."""
+def siblings(distribution: Tensor, uniform: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """As `drafters.base.siblings`, one for each of `uniform` [count]: [1] token, its distribution [V], whether there is
+    one.
+    """
     real = torch.ones_like(uniform[:1]).bool()
     for i in range(len(uniform)):
-        token = draw(law, uniform[i : i + 1])
-        yield token, law, real
-        left = law.scatter(0, token, 0.0)
+        token = draw(distribution, uniform[i : i + 1])
+        yield token, distribution, real
+        left = distribution.scatter(0, token, 0.0)
         mass = left.sum(0, keepdim=True)
         real = real & (mass > 0.0)
-        law = torch.where(mass > 0.0, left / mass, law)
+        distribution = torch.where(mass > 0.0, left / mass, distribution)
 
 
 def gathered(levels: Iterable[Iterable[tuple[Tensor, Tensor, Tensor]]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens [n], laws [n, V] and which are real [n], level by level."""
-    tokens, laws, real = zip(*(one for level in levels for one in level), strict=True)
-    return torch.cat(tokens), torch.stack(laws), torch.cat(real)
+    """Tokens [n], distributions [n, V] and which are real [n], level by level."""
+    tokens, distributions, real = zip(*(one for level in levels for one in level), strict=True)
+    return torch.cat(tokens), torch.stack(distributions), torch.cat(real)
 
 
 def form_of(drafter: Drafter) -> type[Plain | LookUp | Steps] | None:

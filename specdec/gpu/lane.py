@@ -199,13 +199,15 @@ def _cycles(task: Task, cycle: Cycle, transcript: Transcript, watch: Stopwatch) 
 def told(task: Task, cycle: Cycle, record: Record | TreeRecord, noise: SharedNoiseSampler) -> dict[str, Any]:
     """What `Verified` tells beside its times, as `describe` tells it of the plain loop."""
     if task.details:
-        rows, laws = cycle.laws_told(record)
-        proposal, path = record.proposal(laws), record.verdict().path
+        rows, distributions = cycle.distributions_told(record)
+        proposal, path = record.proposal(distributions), record.verdict().path
         last = path[-1] if path else -1
-        law = rows[last + 1]
+        distribution = rows[last + 1]
         for node in proposal.children(last):  # none of them was kept
-            law = residual(law, None if laws is None else laws[node], proposal.tokens[node])
-        return describe.verification(proposal, rows, record.verdict(law), task.piece, noise)
+            distribution = residual(
+                distribution, None if distributions is None else distributions[node], proposal.tokens[node]
+            )
+        return describe.verification(proposal, rows, record.verdict(distribution), task.piece, noise)
     statuses = describe.statuses(record.proposal(), record.verdict())
     judged = zip(record.drafted, statuses, record.p, record.q, record.u, strict=True)
     return {

@@ -48,22 +48,24 @@ class Walked:
 
 
 def walk(
-    rows: Tensor, drafted: Tensor, parents: Tensor, laws: Tensor | None, real: Tensor, coins: Tensor, own: Tensor,
-    test: Test = ratio,
+    rows: Tensor, drafted: Tensor, parents: Tensor, distributions: Tensor | None, real: Tensor, coins: Tensor,
+    own: Tensor, test: Test = ratio,
 ) -> Walked:  # fmt: skip
-    """Judge the nodes [n] that are `real`, drawn from `laws` [n, V] given their elder siblings (None: chosen outright).
+    """Judge the nodes [n] that are `real`, drawn from `distributions` [n, V] given their elder siblings (None: chosen
+    outright).
 
-    `rows` [n + 1, V] are the target's laws after the text and after every node. Parents stand before their children
-    and are real where these are. The i-th real node has the i-th of the `coins` [n]; `own` [1] is the target's number.
+    `rows` [n + 1, V] are the target's distributions after the text and after every node. Parents stand before their
+    children and are real where these are. The i-th real node has the i-th of the `coins` [n]; `own` [1] is the target's
+    number.
 
     One look at each node in turn is the whole walk: what follows a node that was kept stands further right.
     """
     n = len(drafted)
     raw = rows.index_select(0, parents + 1).gather(1, drafted[:, None])[:, 0].double()
-    q = torch.ones_like(raw) if laws is None else laws.gather(1, drafted[:, None])[:, 0].double()
+    q = torch.ones_like(raw) if distributions is None else distributions.gather(1, drafted[:, None])[:, 0].double()
     u = coins.index_select(0, (real.cumsum(0) - 1).clamp(min=0))
     node, before = torch.full_like(parents[:1], -1), torch.full_like(parents[:1], -2)
-    p = beside = rows[0]  # what the law after `node` has become; and after `before`, whose child was kept
+    p = beside = rows[0]  # what the distribution after `node` has become; and after `before`, whose child was kept
     chances, fates = [], []
     for i in range(n):
         token, parent, here = drafted[i : i + 1], parents[i : i + 1], real[i : i + 1]
@@ -71,7 +73,7 @@ def walk(
         chance = torch.where(parent == before, beside.index_select(0, token).double(), raw[i : i + 1])
         chance = torch.where(tried, p.index_select(0, token).double(), chance)
         kept = tried & test(chance, q[i : i + 1], u[i : i + 1])
-        left = residual(p, None if laws is None else laws[i], token)
+        left = residual(p, None if distributions is None else distributions[i], token)
         beside = torch.where(kept, left, beside)
         p = torch.where(kept, rows[i + 1], torch.where(tried, left, p))
         before, node = torch.where(kept, node, before), node.masked_fill(kept, i)
@@ -129,7 +131,7 @@ class TreeRecord:
     def accepted(self) -> int:
         return self.fates.count(KEPT)
 
-    def verdict(self, law: Tensor | None = None) -> Verdict:
+    def verdict(self, distribution: Tensor | None = None) -> Verdict:
         """In the words of the walk."""
         judged = [node for node, fate in enumerate(self.fates) if fate >= REJECTED]
         path = tuple(node for node in judged if self.fates[node] == KEPT)
@@ -137,7 +139,9 @@ class TreeRecord:
             Trial(i, self.drafted[i], self.p[i], self.q[i], self.u[i], self.fates[i] == KEPT) for i in judged
         )
         last = path[-1] if path else -1
-        return Verdict(path, self.token, "resampled" if last in self.parents else "bonus", trials, law=law)
+        return Verdict(
+            path, self.token, "resampled" if last in self.parents else "bonus", trials, distribution=distribution
+        )
 
-    def proposal(self, laws: Tensor | None = None) -> Proposal:
-        return Proposal(self.drafted, self.parents, laws)
+    def proposal(self, distributions: Tensor | None = None) -> Proposal:
+        return Proposal(self.drafted, self.parents, distributions)

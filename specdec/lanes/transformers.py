@@ -202,7 +202,7 @@ class Run:
         self.noise.at(length)
         details = describe.verification(proposal, rows, verdict, task.piece, self.noise if task.details else None)
         if len(emitted) == len(verdict.path):  # the text ended with a draft: the target added nothing
-            details |= {"law": None, "p": None}
+            details |= {"distribution": None, "p": None}
         # Cycle 0 drafts before the target has read the prompt: all of it is prefill.
         transcript.spend("draft", self.drafted - (self.start if cycle else 0.0))
         transcript.spend("verify", at - self.drafted)
@@ -230,9 +230,9 @@ class Run:
             Trial(i, token, float(rows[i, token]), 1.0 if q is None else float(q[i, token]), None, i < matches)
             for i, token in enumerate(tokens[: matches + rejected])
         )
-        law = residual(rows[matches], q[matches], tokens[matches]) if rejected and q is not None else None
+        distribution = residual(rows[matches], q[matches], tokens[matches]) if rejected and q is not None else None
         kind: Kind = "resampled" if matches < len(tokens) else "bonus"
-        verdict = Verdict(tuple(range(matches)), emitted[-1], kind, trials, law=law)
+        verdict = Verdict(tuple(range(matches)), emitted[-1], kind, trials, distribution=distribution)
         return Proposal.chain(tokens, q), rows, verdict
 
 

@@ -61,6 +61,8 @@ def run(
         events.append(event)
         if isinstance(event, Committed):
             tokens += event.tokens
-            told.append(target.logits[: len(event.tokens)].half())  # of a chain: row i is the law of its token i
+            told.append(
+                target.logits[: len(event.tokens)].half()
+            )  # of a chain: row i is the distribution of its token i
         yield
     return LaneStats.of(events, lane), Lesson(tuple(tokens), len(prompt), torch.cat(told))

@@ -33,8 +33,8 @@ def news(before: dict[str, Any], state: dict[str, Any]) -> list[str]:
 
 
 def conclusion(state: dict[str, Any]) -> list[str]:
-    law, figures = state["certificate"], state["figures"]
-    _, _, g, degrees, tail, _ = law["tests"][-1]
+    distribution, figures = state["certificate"], state["figures"]
+    _, _, g, degrees, tail, _ = distribution["tests"][-1]
     lines = [f"learned from {len(state['rounds'])} runs: {state['judged']} judged, {state['rejected']} rejected", ""]
     for lane, told in figures.items():
         low, high = told["interval"]
@@ -44,11 +44,11 @@ def conclusion(state: dict[str, Any]) -> list[str]:
         )
     verdicts = {"better": "it learned", "same": "no gain that can be told: the intervals meet", "worse": "it got worse"}
     said = verdicts[state["verdict"]] if state["rounds"] else "no run was finished in time, so nothing was learned"
-    marks = ["✓" if passed else "✗" for passed in law["passed"]]
+    marks = ["✓" if passed else "✗" for passed in distribution["passed"]]
     return [
         *lines, f"on {figures['after']['runs']} runs of prompts that taught nothing: {said}", "",
-        f"after {law['text']!r}:",
-        f"{marks[0]} closed form, largest error {law['closed']['error']}",
-        f"{marks[1]} {law['done']} samples of three tokens, G = {g} on {degrees}, chance below {tail:.2g}",
-        f"{marks[2]} greedy, {law['greedy']['equal']} of {law['greedy']['of']} tokens equal",
+        f"after {distribution['text']!r}:",
+        f"{marks[0]} closed form, largest error {distribution['closed']['error']}",
+        f"{marks[1]} {distribution['done']} samples of three tokens, G = {g} on {degrees}, chance below {tail:.2g}",
+        f"{marks[2]} greedy, {distribution['greedy']['equal']} of {distribution['greedy']['of']} tokens equal",
     ]  # fmt: skip

@@ -29,14 +29,14 @@ class Student:
         self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.0)
 
     def loss(self, lessons: Sequence[Lesson]) -> Tensor:
-        """The divergence of the draft's law from the target's, at all places of these lessons."""
+        """The divergence of the draft's distribution from the target's, at all places of these lessons."""
         texts = [torch.tensor(lesson.tokens[:-1]) for lesson in lessons]
         states = self.model.model(input_ids=pad_sequence(texts, batch_first=True), use_cache=False).last_hidden_state
         judged = torch.cat([states[i, lesson.first - 1 : len(texts[i])] for i, lesson in enumerate(lessons)])
         p = torch.cat([lesson.logits for lesson in lessons]).float()
-        return divergence(self._law(p), self._law(self.model.lm_head(judged)))
+        return divergence(self._distribution(p), self._distribution(self.model.lm_head(judged)))
 
-    def _law(self, logits: Tensor) -> Tensor:
+    def _distribution(self, logits: Tensor) -> Tensor:
         return (logits / self.temperature).log_softmax(-1)
 
     def step(self, lessons: Sequence[Lesson], rate: float = 1.0) -> float:

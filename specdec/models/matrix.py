@@ -26,9 +26,9 @@ class EightBit(NamedTuple):
     """A matrix in 8 bits: the weights of every output times a scale. A quarter of float32's bytes to read.
 
     Reading its weights is most of what a small draft costs. Rounding them changes what is drafted, hardly how much of
-    it is kept, and never the law of the text. A target in 8 bits is another target, with a law of its own. Torch's
-    kernel rounds the inputs to bfloat16, each by itself: one scale for the inputs of a pass would let a draft's rows
-    change the law that judges it. Ours does not round them.
+    it is kept, and never the distribution of the text. A target in 8 bits is another target, with a distribution of its
+    own. Torch's kernel rounds the inputs to bfloat16, each by itself: one scale for the inputs of a pass would let a
+    draft's rows change the distribution that judges it. Ours does not round them.
     """
 
     weights: Tensor  # int8 [out, in]
@@ -89,7 +89,7 @@ def kept(matrix: Tensor, dtype: torch.dtype, device: str, stored: torch.dtype | 
             return Blocked.of(*eight)
         if EightBit.pays():
             return eight
-        matrix = eight.wide()  # the law of 8 bits at the speed of `dtype`
+        matrix = eight.wide()  # the distribution of 8 bits at the speed of `dtype`
     matrix = matrix.to(dtype if stored in (None, torch.int8) else stored)
     if native:
         return Blocked.of(matrix)

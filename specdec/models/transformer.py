@@ -59,7 +59,7 @@ class Transformer:
         stored: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         """`stored` is what matrices are rounded to, where states are of a finer `dtype`. torch.int8, 8 bits, is for
-        drafts, whose every law is as good as another, and for targets that are then others."""
+        drafts, whose every distribution is as good as another, and for targets that are then others."""
         settle(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
         self.on_cpu = torch.device(device).type == "cpu"

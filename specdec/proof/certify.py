@@ -1,7 +1,9 @@
 """Is this decoding lossless? Three checks of one pair of models at one place of a text.
 
-1. In closed form: the exact law of the next token, over every draft, accepted or not, against the target's row.
-2. By sampling: the joint law of the next one to three tokens, drawn by the shipped loop, against the target's own.
+1. In closed form: the exact distribution of the next token, over every draft, accepted or not, against the target's
+row.
+2. By sampling: the joint distribution of the next one to three tokens, drawn by the shipped loop, against the target's
+own.
 3. Greedily: token by token beside plain decoding.
 
 Each holds for the shipped rule, and each can be made to fail: any mistake of `mistakes.py` is planted in that same
@@ -105,8 +107,8 @@ def line(told: dict[str, Any]) -> str:
     closed, sampled, exact = told["closed"], told["sampled"][-1][1], told.get("exact")
     same, rounded = told["greedy"], told["precision"] != EXACT
     near = rounded and same["gap"] is not None and same["gap"] <= NEAR_TIE
-    *laws, equal = passed(told)
-    marks = " ".join(["✓" if check else "✗" for check in laws] + ["≈" if near else "✓" if equal else "✗"])
+    *distributions, equal = passed(told)
+    marks = " ".join(["✓" if check else "✗" for check in distributions] + ["≈" if near else "✓" if equal else "✗"])
     tv = " ".join(f"{one[0]:.3f}" for one in sampled)
     more = f"  exact {exact['tv'][-1]:.3g}, draws needed {exact['needed'] or '–'}" if exact else ""
     more += f"  {told['precision']}" if rounded else ""

@@ -20,7 +20,7 @@ from ..drafters.base import siblings
 from ..sampling import Sampler
 from ..types import Proposal
 from ..verify import Rule
-from .enumeration import JointLaw, output_law, paths
+from .enumeration import JointDistribution, output_distribution, paths
 from .toys import DEEPEST
 
 Text = tuple[int, ...]
@@ -64,27 +64,27 @@ class Cycle:
     def propose(self, sampler: Sampler) -> Proposal:
         tokens: list[int] = []
         parents: list[int] = []
-        laws: list[Tensor] = []
+        distributions: list[Tensor] = []
         level: list[tuple[int, Text]] = [(-1, ())]
         for depth in range(self.k):
             deeper = []
             for node, text in level:
-                for token, law in self.children(self.q(text), depth, sampler):
+                for token, distribution in self.children(self.q(text), depth, sampler):
                     deeper.append((len(tokens), (*text, token)))
                     tokens.append(token)
                     parents.append(node)
-                    laws.append(law)
+                    distributions.append(distribution)
             level = deeper
-        return Proposal(tuple(tokens), tuple(parents), None if self.how == "top" else torch.stack(laws))
+        return Proposal(tuple(tokens), tuple(parents), None if self.how == "top" else torch.stack(distributions))
 
     def children(self, row: Row, depth: int, sampler: Sampler) -> Iterator[tuple[int, Tensor]]:
-        law, width = self.dense(row), min(self.width, len(row))
+        distribution, width = self.dense(row), min(self.width, len(row))
         if self.how == "without replacement":
-            yield from siblings(law, width, sampler, depth)
+            yield from siblings(distribution, width, sampler, depth)
         elif self.how == "top":
-            yield from ((token, law) for token in sorted(row, key=row.__getitem__, reverse=True)[:width])
+            yield from ((token, distribution) for token in sorted(row, key=row.__getitem__, reverse=True)[:width])
         else:
-            yield from ((sampler.categorical(law, ("draft", depth)), law) for _ in range(width))
+            yield from ((sampler.categorical(distribution, ("draft", depth)), distribution) for _ in range(width))
 
     def rows(self, proposal: Proposal) -> Tensor:
         """The target's after the text and after every node.  # [n + 1, V]"""
@@ -134,7 +134,7 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
 
     K + 2, because a broken rule may add a token too many.
     """
-    law: JointLaw = {}
+    distribution: JointDistribution = {}
     count = 0
     for proposal, chance in paths(cycle.propose, LIMIT):
         rows = cycle.rows(proposal)
@@ -142,22 +142,24 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
         def judged(sampler: Sampler, proposal: Proposal = proposal, rows: Tensor = rows) -> Text:
             return tuple(rule.verify(proposal, rows, sampler).emitted(proposal))
 
-        given, ways = output_law(judged, LIMIT)
+        given, ways = output_distribution(judged, LIMIT)
         count += ways
         for text, probability in given.items():
             text = text[: cycle.k + 2]
-            law[text] = law.get(text, 0.0) + chance * probability
-    return completed_distance(cycle, law), count
+            distribution[text] = distribution.get(text, 0.0) + chance * probability
+    return completed_distance(cycle, distribution), count
 
 
-def completed_distance(cycle: Cycle, law: JointLaw) -> float:
-    """Texts that part from all of `law` at the same place differ by the same share, so each such place is one sum."""
+def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
+    """Texts that part from all of `distribution` at the same place differ by the same share, so each such place is one
+    sum.
+    """
     length, following = cycle.k + 2, dict[Text, set[int]]()
-    for text in law:
+    for text in distribution:
         for place, token in enumerate(text):
             following.setdefault(text[:place], set()).add(token)
     total = 0.0
-    left: list[tuple[Text, float, float]] = [((), law.get((), 0.0), 1.0)]
+    left: list[tuple[Text, float, float]] = [((), distribution.get((), 0.0), 1.0)]
     while left:
         text, given, exact = left.pop()
         row, tokens = cycle.p(text) if len(text) < length else {}, following.get(text, set())
@@ -165,7 +167,7 @@ def completed_distance(cycle: Cycle, law: JointLaw) -> float:
         total += abs(given - exact) * rest
         for token in tokens:
             longer, chance = (*text, token), row.get(token, 0.0)
-            left.append((longer, given * chance + law.get(longer, 0.0), exact * chance))
+            left.append((longer, given * chance + distribution.get(longer, 0.0), exact * chance))
     return 1.0 if math.isnan(total) else total / 2.0
 
 

@@ -3,7 +3,7 @@
 Sampling cannot show that a loop is exact, only that it is not far off; some classic mistakes would take a hundred
 million samples to see. On a toy model with a handful of tokens all random paths can be walked. The sampler below
 answers every random question in turn with each answer that has a chance, and multiplies the chances. The sum over
-all paths is the loop's exact output law.
+all paths is the loop's exact output distribution.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..sampling import Sampler
 
-JointLaw = dict[tuple[int, ...], float]  # the probability of each text
+JointDistribution = dict[tuple[int, ...], float]  # the probability of each text
 Outcome = TypeVar("Outcome")
 FEW = 64  # chances: up to so many a list is faster than a search
 
@@ -81,17 +81,19 @@ def paths(
     raise TooManyPaths(f"more than {limit} paths")
 
 
-def output_law(run: Callable[[Sampler], tuple[int, ...]], limit: int = 100_000) -> tuple[JointLaw, int]:
-    """The exact law of what `run` returns, and the number of paths."""
-    law: JointLaw = {}
+def output_distribution(
+    run: Callable[[Sampler], tuple[int, ...]], limit: int = 100_000
+) -> tuple[JointDistribution, int]:
+    """The exact distribution of what `run` returns, and the number of paths."""
+    distribution: JointDistribution = {}
     count = 0
     for outcome, probability in paths(run, limit):
-        law[outcome] = law.get(outcome, 0.0) + probability
+        distribution[outcome] = distribution.get(outcome, 0.0) + probability
         count += 1
-    return law, count
+    return distribution, count
 
 
-def total_variation(a: JointLaw, b: JointLaw) -> float:
+def total_variation(a: JointDistribution, b: JointDistribution) -> float:
     """Half the sum of absolute differences; nan counts as 1."""
     distance = 0.5 * sum(abs(a.get(key, 0.0) - b.get(key, 0.0)) for key in a.keys() | b.keys())
     return 1.0 if math.isnan(distance) else distance

@@ -1,9 +1,10 @@
-"""Do drawn texts follow a known law? The G-test, with a tail that holds for every law and every number of draws.
+"""Do drawn texts follow a known distribution? The G-test, with a tail that holds for every distribution and every
+number of draws.
 
 G = 2 Σ x ln(x / e) compares the count x of each cell with its expectation e = n p. The usual tail, that of a
-chi-square distribution, is an approximation for large e. At six sigma it fails where a law is peaked: of an outcome
-expected 0.01 times in 20,000 draws, one occurrence already looks impossible, and one sample in a hundred has it.
-So the tail here is a Chernoff bound, which `false_alarm` derives.
+chi-square distribution, is an approximation for large e. At six sigma it fails where a distribution is peaked: of an
+outcome expected 0.01 times in 20,000 draws, one occurrence already looks impossible, and one sample in a hundred has
+it. So the tail here is a Chernoff bound, which `false_alarm` derives.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .enumeration import JointLaw, total_variation
+from .enumeration import JointDistribution, total_variation
 
 Counts = Mapping[tuple[int, ...], int]  # how often each text was drawn
 
@@ -23,7 +24,7 @@ MOST_DRAWS = 1e12  # an error that takes more draws is no more than rounding
 
 
 class GTest(NamedTuple):
-    """G, its degrees of freedom, and a bound on the chance that draws from the law itself give no less."""
+    """G, its degrees of freedom, and a bound on the chance that draws from the distribution itself give no less."""
 
     statistic: float
     degrees: int
@@ -34,8 +35,10 @@ class GTest(NamedTuple):
         return self.tail < FALSE_ALARM
 
 
-def g_test(counts: Counts, exact: JointLaw) -> GTest:
-    """Texts expected fewer than five times are pooled. Infinite where a text was drawn that the law excludes."""
+def g_test(counts: Counts, exact: JointDistribution) -> GTest:
+    """Texts expected fewer than five times are pooled. Infinite where a text was drawn that the distribution
+    excludes.
+    """
     draws = sum(counts.values())
     if any(exact.get(text, 0.0) <= 0.0 for text in counts):
         return GTest(math.inf, 1, 0.0)
@@ -58,7 +61,7 @@ def divergence(cells: Sequence[tuple[float, float]]) -> float:
 
 
 def false_alarm(statistic: float, cells: int, draws: float) -> float:
-    """A bound on P(G >= statistic) for `draws` draws from any law of `cells` cells.
+    """A bound on P(G >= statistic) for `draws` draws from any distribution of `cells` cells.
 
     Counts of n draws are independent Poisson variables under the condition that they sum to n, so that
     P(G >= g) <= P(Σ d >= g) / P(Poisson(n) = n), d = 2 (x ln(x / e) - x + e) for each cell. Stirling:
@@ -97,14 +100,14 @@ def beyond(w: float, surprise: float) -> float:
     return g
 
 
-def distances(laws: Sequence[JointLaw], counts: Counts) -> list[list[float]]:
-    """How far the drawn texts lie from the exact laws of the next 1, 2, … tokens.
+def distances(distributions: Sequence[JointDistribution], counts: Counts) -> list[list[float]]:
+    """How far the drawn texts lie from the exact distributions of the next 1, 2, … tokens.
 
     Of each length: total variation, what plain decoding stays below (mean + 4 standard deviations), G, its degrees of
     freedom, its tail, and how many draws the target rules out.
     """
     found = []
-    for length, exact in enumerate(laws, start=1):
+    for length, exact in enumerate(distributions, start=1):
         seen: Counter[tuple[int, ...]] = Counter()
         for text, count in counts.items():
             seen[text[:length]] += count
@@ -121,7 +124,7 @@ def is_red(distance: Sequence[float | None]) -> bool:
     return distance[4] is not None and distance[4] < FALSE_ALARM
 
 
-def plain_distance(exact: JointLaw, draws: int) -> tuple[float, float]:
+def plain_distance(exact: JointDistribution, draws: int) -> tuple[float, float]:
     """Mean and standard deviation of the total variation that draws from `exact` itself would show.
 
     The mean is exact: a cell's is De Moivre's mean absolute deviation, 2 m C(n, m) p^m (1 - p)^(n - m + 1) with
@@ -139,7 +142,7 @@ def plain_distance(exact: JointLaw, draws: int) -> tuple[float, float]:
     return mean, math.sqrt(variance)
 
 
-def draws_needed(wrong: JointLaw, right: JointLaw) -> int | None:
+def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | None:
     """About how many draws from `wrong` turn the G-test red in 999 of 1,000 samples; None where no number does.
 
     Over n draws, with the cells pooled as there, G is about df + n δ, δ = 2 KL(wrong || right), with variance

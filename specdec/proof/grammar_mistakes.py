@@ -1,8 +1,8 @@
 """Known mistakes with a grammar, kept on purpose: they show only where a text follows one. The tests catch each.
 
-What is *not* a mistake: to mask p alone (`TARGET_ALONE`). A draft from the whole law q, reported as that law, is judged
-against the masked p like any other; what the grammar forbids has p = 0 and is rejected. The text keeps its law, and α
-falls.
+What is *not* a mistake: to mask p alone (`TARGET_ALONE`). A draft from the whole distribution q, reported as that
+distribution, is judged against the masked p like any other; what the grammar forbids has p = 0 and is rejected. The
+text keeps its distribution, and α falls.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class NotRolledBack(Guide):
 
 
 class UnmaskedReport(DraftModelDrafter):
-    """Draws from the masked law, reports the whole one: q is too small, so too much is kept."""
+    """Draws from the masked distribution, reports the whole one: q is too small, so too much is kept."""
 
     def step(self, pending: list[int]) -> Tensor:
         self._logits = super().step(pending)

@@ -1,8 +1,8 @@
 """Known mistakes, kept on purpose: the tests must catch each of them, and the page shows what each does.
 
 Each is a patch of one named seam of the shipped code: the verification rule (accept, residual, own token, row),
-the law that the drafter draws from or reports, or the warp of the target's rows. `met_in` says where it was
-seen in the wild. `first_token_shows` is False for those that leave the first token's law intact: a test of one
+the distribution that the drafter draws from or reports, or the warp of the target's rows. `met_in` says where it was
+seen in the wild. `first_token_shows` is False for those that leave the first token's distribution intact: a test of one
 token cannot see them.
 """
 
@@ -44,7 +44,7 @@ class AbsoluteResidual(RejectionSampling):
     name = "absolute residual"
 
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
-        left = (p - point_law(p, q, token)).abs()
+        left = (p - point_distribution(p, q, token)).abs()
         return left / left.sum() if float(left.sum()) > 0 else p
 
 
@@ -52,14 +52,14 @@ class SwappedResidual(RejectionSampling):
     name = "residual the wrong way round"
 
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
-        return residual(point_law(p, q, token), p, token)
+        return residual(point_distribution(p, q, token), p, token)
 
 
 class ResidualWithEpsilon(RejectionSampling):
     name = "epsilon in the residual"
 
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
-        left = (p - point_law(p, q, token)).clamp(min=0.0) + 1e-3
+        left = (p - point_distribution(p, q, token)).clamp(min=0.0) + 1e-3
         return left / left.sum()
 
 
@@ -67,7 +67,7 @@ class ResidualWithFloor(RejectionSampling):
     name = "floor under the residual"
 
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
-        left = (p - point_law(p, q, token)).clamp(min=1e-2)
+        left = (p - point_distribution(p, q, token)).clamp(min=1e-2)
         return left / left.sum()
 
 
@@ -114,7 +114,7 @@ class CoarseRatio(RejectionSampling):
 
 
 class LooksAtU(RejectionSampling):
-    """`if accepted or u < 0.9`. As a law: accept with probability max(p / q, 0.9)."""
+    """`if accepted or u < 0.9`. As a distribution: accept with probability max(p / q, 0.9)."""
 
     name = "a second look at u"
 
@@ -132,8 +132,8 @@ class UnjudgedFromFourth(RejectionSampling):
 class ReusedCoin(RejectionSampling):
     """The coin of the last test serves as the random number of the draw that follows.
 
-    As a law: given the answer, that coin is uniform on [p/q, 1] after a rejection and on [0, p/q] otherwise, so the
-    draw by the inverse of the cumulative law reaches only that part of it.
+    As a distribution: given the answer, that coin is uniform on [p/q, 1] after a rejection and on [0, p/q] otherwise,
+    so the draw by the inverse of the cumulative distribution reaches only that part of it.
     """
 
     name = "accept coin used again"
@@ -180,7 +180,7 @@ class BonusFromDraft(RejectionSampling):
 
 
 class OneCoin(RejectionSampling):
-    """One uniform number for the whole block. As a law: keep the prefix whose smallest ratio exceeds u."""
+    """One uniform number for the whole block. As a distribution: keep the prefix whose smallest ratio exceeds u."""
 
     name = "one coin for the whole block"
 
@@ -224,12 +224,12 @@ class ArgmaxDraft(DraftModelDrafter):
     """Takes the draft's favourite but reports the softmax it was not drawn from."""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
-        law = probabilities(logits, params)[0]
-        return int(law.argmax()), law
+        distribution = probabilities(logits, params)[0]
+        return int(distribution.argmax()), distribution
 
 
 class TopKDraft(DraftModelDrafter):
-    """Draws from the two most probable tokens, reports the whole law."""
+    """Draws from the two most probable tokens, reports the whole distribution."""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
         narrow = probabilities(logits, replace(params, top_k=2))[0]
@@ -237,12 +237,12 @@ class TopKDraft(DraftModelDrafter):
 
 
 class OtherTemperature(DraftModelDrafter):
-    """Draws at the temperature asked for, reports the law at another one."""
+    """Draws at the temperature asked for, reports the distribution at another one."""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
-        law = probabilities(logits, params)[0]
+        distribution = probabilities(logits, params)[0]
         other = replace(params, temperature=0.8 * params.temperature)
-        return sampler.categorical(law, ("draft", index)), probabilities(logits, other)[0]
+        return sampler.categorical(distribution, ("draft", index)), probabilities(logits, other)[0]
 
 
 class DropsDoubtful(DraftModelDrafter):
@@ -274,7 +274,7 @@ class Unwarped:
         return logits * (self._params.temperature or 1.0) if len(parents) > 0 else logits
 
 
-def point_law(p: Tensor, q: Tensor | None, token: int) -> Tensor:
+def point_distribution(p: Tensor, q: Tensor | None, token: int) -> Tensor:
     if q is not None:
         return q
     point = torch.zeros_like(p)
@@ -295,7 +295,7 @@ class Mistake:
     first_token_shows: bool = True
     needs_point_mass: bool = False  # shows only with drafts that were not drawn, such as prompt lookup
     least_k: int = 1  # with shorter drafts every text keeps its probability
-    harmless: bool = False  # looks like a mistake, and leaves the law alone
+    harmless: bool = False  # looks like a mistake, and leaves the distribution alone
 
     def apply(self, task: Task, draft: LanguageModel[Any]) -> Task:
         changes: dict[str, object] = {}
@@ -349,12 +349,15 @@ CATALOGUE = (
         drafter=DropsDoubtful,
     ),
     Mistake(
-        "top_k_draft", "Draw from the top tokens, report the whole law", "transformers issue 47932", drafter=TopKDraft
+        "top_k_draft",
+        "Draw from the top tokens, report the whole distribution",
+        "transformers issue 47932",
+        drafter=TopKDraft,
     ),
     Mistake("unwarped", "Warp the draft, not the target", "vLLM issue 10198", unwarped_target=True),
     Mistake(
         "other_temperature",
-        "Report the draft's law at another temperature",
+        "Report the draft's distribution at another temperature",
         "dflash issue 74",
         drafter=OtherTemperature,
     ),

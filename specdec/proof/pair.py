@@ -19,12 +19,12 @@ from ..models.base import common_prefix, LanguageModel
 from ..models.transformer import Transformer
 from ..sampling import argmax, Sampler
 from ..types import Said, SamplingParams
-from .enumeration import JointLaw
+from .enumeration import JointDistribution
 from .mistakes import Mistake
 from .toys import ByPrefix, run_loop, TableModel
 from .warp import warped
 
-LENGTH = 3  # tokens of the joint law
+LENGTH = 3  # tokens of the joint distribution
 GREEDY_K, TOY_GREEDY, GREEDY = 4, 24, 48  # drafts a cycle, and tokens, of the greedy check
 TOY_WORDS = (" sun", " sea", " sky", " fog", " ice")
 # Endless; and after " sea", which is given as the first new token, all is open again as at the beginning.
@@ -60,9 +60,9 @@ class FavouriteDraft(DraftModelDrafter):
 class ModelPair:
     """A target and its draft model after `text` of two tokens or more.
 
-    `precision` is the target's, whose law is certified; `coarse` gives both models in bfloat16. The first `control`
-    tokens of the text are control tokens, which are not shown. A `grammar`, an expression over the pieces, begins with
-    the text's last token.
+    `precision` is the target's, whose distribution is certified; `coarse` gives both models in bfloat16. The first
+    `control` tokens of the text are control tokens, which are not shown. A `grammar`, an expression over the pieces,
+    begins with the text's last token.
     K = 2 is the shortest draft that has a first token, a last one and a bonus.
     """
 
@@ -102,7 +102,7 @@ class ModelPair:
         return Guide(self.grammar) if self.grammar else None
 
     def row(self, tokens: tuple[int, ...] = ()) -> Tensor:
-        """The target's law after the text and `tokens`, by a second warp (`warp.py`).  # [V]"""
+        """The target's distribution after the text and `tokens`, by a second warp (`warp.py`).  # [V]"""
         logits = self.masked(self.target.logits(self.text + tokens), (self.text[-1], *tokens))
         return torch.tensor(warped(logits.tolist(), self.params), dtype=torch.float64)
 
@@ -114,16 +114,16 @@ class ModelPair:
         return logits if allowed is None else logits.masked_fill(~allowed, -math.inf)
 
     @functools.cached_property
-    def exact(self) -> list[JointLaw]:
-        """The target's own joint laws of the next 1, 2, … tokens, by multiplying its rows."""
-        laws: list[JointLaw] = [{(): 1.0}]
+    def exact(self) -> list[JointDistribution]:
+        """The target's own joint distributions of the next 1, 2, … tokens, by multiplying its rows."""
+        distributions: list[JointDistribution] = [{(): 1.0}]
         for _ in range(LENGTH):
-            longer: JointLaw = {}
-            for tokens, chance in laws[-1].items():
+            longer: JointDistribution = {}
+            for tokens, chance in distributions[-1].items():
                 row = self.row(tokens)
                 longer |= {(*tokens, token): chance * float(row[token]) for token in row.nonzero().flatten().tolist()}
-            laws.append(longer)
-        return laws[1:]
+            distributions.append(longer)
+        return distributions[1:]
 
 
 def drafter_of(mistake: Mistake | None, draft: LanguageModel[Any]) -> DraftModelDrafter:
@@ -148,8 +148,8 @@ def guided_toy() -> ModelPair:
 def embedded(text: str, dtype: torch.dtype | None = None) -> ModelPair:
     """The embedded family after `text`.
 
-    In another `dtype` it is another target, and the law is its own: that of its plain rows. ValueError says what is
-    wrong with the text.
+    In another `dtype` it is another target, and the distribution is its own: that of its plain rows. ValueError says
+    what is wrong with the text.
     """
     family = zoo.load("embedded", dtype)
     if family.draft is None:
@@ -161,8 +161,8 @@ def after(
     family: zoo.Family, draft: LanguageModel[Any], text: str, name: str = "",
     coarse: Callable[[], tuple[LanguageModel[Any], LanguageModel[Any]]] | None = None,
 ) -> ModelPair:  # fmt: skip
-    """A family's target with that draft after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their law
-    can be listed.
+    """A family's target with that draft after `text`. Top-k 20 leaves 8,000 texts of three tokens, so that their
+    distribution can be listed.
 
     ValueError says what is wrong with the text.
     """

@@ -1,7 +1,8 @@
 """Which known mistakes a number of draws would have shown at one place of a text.
 
 A vocabulary of thousands cannot be enumerated. The likeliest few tokens can, with all others as one: every random path
-of one cycle over them gives the law of a mistake. What that leaves out, it makes the mistake look harder to see.
+of one cycle over them gives the distribution of a mistake. What that leaves out, it makes the mistake look harder to
+see.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..sampling import probabilities, Sampler
 from ..types import SamplingParams
 from .after_first import limit_after_first
 from .cells import OTHER
-from .enumeration import EnumeratingSampler, JointLaw, paths
+from .enumeration import EnumeratingSampler, JointDistribution, paths
 from .goodness_of_fit import divergence, limit, SMALLEST
 from .mistakes import CATALOGUE, Mistake
 from .pair import drafter_of
@@ -31,13 +32,14 @@ KEPT = {1: 6, 2: 5, 3: 3}  # tokens told apart in drafts so long; two in longer 
 LONGEST = 5  # tokens of a draft that is enumerated
 GRID = [math.ceil(10 * 1.05**i) for i in range(520)]  # numbers of draws that are tried, to 1e12
 LEAST = 1e-12  # what grows more slowly is rounding
-IMPOSSIBLE = 1e-12  # the chance of what the law excludes, so that its logarithm is finite
+IMPOSSIBLE = 1e-12  # the chance of what the distribution excludes, so that its logarithm is finite
 
 
 class Lumped(ByPrefix):
     """A model cut down to the target's likeliest tokens at each place, and one for all others (the last).
 
-    Rows are laws at `temperature`. After that last one both models agree, so that nothing beyond it is ever wrong.
+    Rows are distributions at `temperature`. After that last one both models agree, so that nothing beyond it is ever
+    wrong.
     """
 
     context = 64
@@ -63,35 +65,35 @@ class Lumped(ByPrefix):
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
         if prefix not in self._rows:
-            text, law = self.real(prefix), [0.0] * self.vocabulary
+            text, distribution = self.real(prefix), [0.0] * self.vocabulary
             row = {} if text is None else self.row(text)
             for i, token in enumerate(self.names(prefix)):
-                law[i] = row.get(token, 0.0)
-            law[-1] = max(0.0, 1.0 - math.fsum(law))
-            self._rows[prefix] = torch.tensor(law, dtype=torch.float64).log() * self.temperature
+                distribution[i] = row.get(token, 0.0)
+            distribution[-1] = max(0.0, 1.0 - math.fsum(distribution))
+            self._rows[prefix] = torch.tensor(distribution, dtype=torch.float64).log() * self.temperature
         return self._rows[prefix]
 
-    def law(self, prefix: tuple[int, ...]) -> list[float]:
-        law: list[float] = (self.logits(prefix) / self.temperature).exp().tolist()
-        return law
+    def distribution(self, prefix: tuple[int, ...]) -> list[float]:
+        distribution: list[float] = (self.logits(prefix) / self.temperature).exp().tolist()
+        return distribution
 
 
 class AsDrawn(EnumeratingSampler):
-    """What is no law (0 / 0) gives the last token, as the real sampler does."""
+    """What is no distribution (0 / 0) gives the last token, as the real sampler does."""
 
     def categorical(self, probs: Tensor, key: tuple[str, int] = ("", 0)) -> int:
         return len(probs) - 1 if bool(probs.isnan().any()) else super().categorical(probs, key)
 
 
 def assumed_draft(target: Row) -> Row:
-    """For a server whose draft is not known: a law that resembles the target's as those of the toys do."""
+    """For a server whose draft is not known: a distribution that resembles the target's as those of the toys do."""
 
     @functools.cache
     def row(text: tuple[int, ...]) -> Mapping[int, float]:
-        law = dict(target(text))
-        law[OTHER] = max(0.0, 1.0 - math.fsum(law.values()))
+        distribution = dict(target(text))
+        distribution[OTHER] = max(0.0, 1.0 - math.fsum(distribution.values()))
         dice = random.Random(str(text))
-        drafted = {token: p**0.6 * math.exp(dice.gauss(0.0, 0.9)) for token, p in law.items()}
+        drafted = {token: p**0.6 * math.exp(dice.gauss(0.0, 0.9)) for token, p in distribution.items()}
         return {token: p / math.fsum(drafted.values()) for token, p in drafted.items() if token != OTHER}
 
     return row
@@ -99,8 +101,9 @@ def assumed_draft(target: Row) -> Row:
 
 def mistaken(
     mistake: Mistake, target: Row, draft: Row, k: int, temperature: float
-) -> tuple[list[JointLaw], list[JointLaw]]:
-    """The laws of the next 1, 2, … tokens where the mistake was made and where it was not, over the likeliest few.
+) -> tuple[list[JointDistribution], list[JointDistribution]]:
+    """The distributions of the next 1, 2, … tokens where the mistake was made and where it was not, over the likeliest
+    few.
 
     The first token is the target's, as on every server; a cycle of k drafts begins after it, and the target completes
     the text.
@@ -108,13 +111,15 @@ def mistaken(
     k = min(max(k, mistake.least_k), LONGEST)
     kept, params = min(KEPT.get(k, 2), len(target(())) - 1), SamplingParams(temperature=temperature)
     models = Lumped(target, target, kept, temperature), Lumped(draft, target, kept, temperature)
-    firsts: JointLaw = {(token,): p for token, p in enumerate(models[0].law(())) if p > 0.0}
-    wrong: JointLaw = {(kept,): firsts.pop((kept,), 0.0)}
+    firsts: JointDistribution = {(token,): p for token, p in enumerate(models[0].distribution(())) if p > 0.0}
+    wrong: JointDistribution = {(kept,): firsts.pop((kept,), 0.0)}
     for first, chance in firsts.items():
         for text, p in cycles(models, mistake, k, params, first):
             wrong[first + text] = wrong.get(first + text, 0.0) + chance * p
-    right: JointLaw = {**firsts, (kept,): wrong[kept,]}
-    wrongs, rights = ([completed(models[0], law, n) for n in range(1, k + 3)] for law in (wrong, right))
+    right: JointDistribution = {**firsts, (kept,): wrong[kept,]}
+    wrongs, rights = (
+        [completed(models[0], distribution, n) for n in range(1, k + 3)] for distribution in (wrong, right)
+    )
     return wrongs, rights
 
 
@@ -134,29 +139,35 @@ def cycles(
     return paths(cycle, 100_000, AsDrawn)
 
 
-def completed(target: Lumped, law: JointLaw, length: int) -> JointLaw:
-    """`law` with its texts continued by the target, or cut, to `length` tokens."""
-    full: JointLaw = {}
-    left = list(law.items())
+def completed(target: Lumped, distribution: JointDistribution, length: int) -> JointDistribution:
+    """`distribution` with its texts continued by the target, or cut, to `length` tokens."""
+    full: JointDistribution = {}
+    left = list(distribution.items())
     while left:
         text, chance = left.pop()
         if len(text) >= length:
             full[text[:length]] = full.get(text[:length], 0.0) + chance
             continue
-        row = target.law(text)
+        row = target.distribution(text)
         left += [((*text, token), chance * p) for token, p in enumerate(row) if p > 0.0]
     return full
 
 
 def power(
-    target: Row, draft: Row, laws: Sequence[JointLaw], k: int, temperature: float, alarm: float, paired: bool
+    target: Row,
+    draft: Row,
+    distributions: Sequence[JointDistribution],
+    k: int,
+    temperature: float,
+    alarm: float,
+    paired: bool,
 ) -> dict[str, int | None]:
     """Of each known mistake, how many draws show it in 999 of 1,000 samples; None where no number does.
 
-    `laws` are those that will be tested, for the number of their cells. `paired` draws stand against as many of a
-    second server's.
+    `distributions` are those that will be tested, for the number of their cells. `paired` draws stand against as many
+    of a second server's.
     """
-    chances = [sorted(law.values()) for law in laws]
+    chances = [sorted(distribution.values()) for distribution in distributions]
     needed: dict[str, int | None] = {}
     for mistake in CATALOGUE:
         tests = list(zip(*mistaken(mistake, target, draft, k, temperature), chances, strict=False))[1:]
@@ -170,7 +181,7 @@ def power(
     return needed
 
 
-def growing(wrong: JointLaw, right: JointLaw, paired: bool) -> tuple[float, float]:
+def growing(wrong: JointDistribution, right: JointDistribution, paired: bool) -> tuple[float, float]:
     """How much G grows with each draw, and the variance of that. Of two samples both differ from their middle."""
     both = [(right.get(text, IMPOSSIBLE), wrong.get(text, 0.0)) for text in wrong.keys() | right.keys()]
     sides = [[((p + q) / 2, q) for p, q in both], [((p + q) / 2, p) for p, q in both]] if paired else [both]
@@ -182,7 +193,9 @@ def growing(wrong: JointLaw, right: JointLaw, paired: bool) -> tuple[float, floa
 def is_shown(
     growth: float, variance: float, first: list[float], cells: list[float], alarm: float, paired: bool, n: int
 ) -> bool:
-    """As in `draws_needed`, by a test with so many more `cells` (their chances, ascending) than these laws have."""
+    """As in `draws_needed`, by a test with so many more `cells` (their chances, ascending) than these distributions
+    have.
+    """
     large = [len(chances) - bisect.bisect_left(chances, SMALLEST / n) for chances in (first, cells)]
     degrees = large[1] - (0 if paired else large[0])
     if degrees < 1:

@@ -23,8 +23,18 @@ from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
 from ..verify import Rule
 from .cycles import Cycle, DENSE, distance, groups, SOME
-from .enumeration import output_law, TooManyPaths, total_variation
-from .toys import Case, cases, cycle_law, deep_cases, deep_loops, largest_error, PARAMS, run_loop, shipped_error
+from .enumeration import output_distribution, TooManyPaths, total_variation
+from .toys import (
+    Case,
+    cases,
+    cycle_distribution,
+    deep_cases,
+    deep_loops,
+    largest_error,
+    PARAMS,
+    run_loop,
+    shipped_error,
+)
 
 EXACT = 1e-12  # float64 arithmetic over a few thousand paths stays below it
 LOOPS = (
@@ -75,7 +85,10 @@ class UserRule(Rule):
         if not proposal.tokens:
             return Verdict((), sampler.categorical(rows[0], ("own", -1)), "bonus", ())
         try:
-            out = [int(t) for t in self._verify(list(proposal.tokens), rows, proposal.laws(rows), HidesCoins(sampler))]
+            out = [
+                int(t)
+                for t in self._verify(list(proposal.tokens), rows, proposal.distributions(rows), HidesCoins(sampler))
+            ]
             if not out:
                 raise ValueError("verify returned no token")
         except Exception as error:
@@ -89,7 +102,7 @@ class UserRule(Rule):
 
 
 def judge(path: Path) -> int:
-    """Print the exact distance of a verifier's output law from the target's; 0 if it is lossless, else 1.
+    """Print the exact distance of a verifier's output distribution from the target's; 0 if it is lossless, else 1.
 
     ValueError says what is wrong with a file that cannot be judged.
     """
@@ -111,7 +124,7 @@ def judge(path: Path) -> int:
 
 
 def loops_of_chains() -> list[Case]:
-    """Greedy and top-k laws hold zeros."""
+    """Greedy and top-k distributions hold zeros."""
     warps = (PARAMS[0], PARAMS[1], PARAMS[4], PARAMS[5])
     loops = [Case(*shape, params, seed=seed) for seed, (shape, params) in enumerate(product(LOOPS, warps))]
     return loops + deep_loops("block")[::4]
@@ -124,9 +137,11 @@ def looks(rule: Rule) -> Iterator[tuple[str, float]]:
     """
     loops = loops_of_chains()
     for case in [*loops, *deep_cases()]:
-        law, count = output_law(run_loop(partial(case.task, rule))) if case in loops else cycle_law(case, rule)
+        distribution, count = (
+            output_distribution(run_loop(partial(case.task, rule))) if case in loops else cycle_distribution(case, rule)
+        )
         line = f"{case.vocabulary:>2} {case.k:>2} {case.length:>6} {case.params.temperature:>11} {count:>7}"
-        yield line, total_variation(law, case.exact_law())
+        yield line, total_variation(distribution, case.exact_distribution())
     for name, cycles in groups(trees=False).items():
         distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
         yield f"{len(cycles)} cycles ({name}): {sum(counts)} paths", max(distances)
@@ -180,8 +195,8 @@ def prove_rule(rule: str = "rejection", paths: int = 500) -> int:
     if not any(case.free is None for case in proved):
         raise ValueError(f"no toy has as few as {paths} random paths, so nothing was proved; allow more")
     for case in deep_cases():
-        law, count = cycle_law(case, named(rule))
-        total, worst = total + count, max(worst, largest_error(law, case.exact_law()))
+        distribution, count = cycle_distribution(case, named(rule))
+        total, worst = total + count, max(worst, largest_error(distribution, case.exact_distribution()))
     cycles = groups(RULES[rule].trees)
     for cycle in [cycle for group in cycles.values() for cycle in group]:
         error, count = distance(cycle, named(rule))

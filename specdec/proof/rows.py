@@ -26,19 +26,19 @@ def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: Sampli
 
     @functools.cache
     def row(text: tuple[int, ...]) -> dict[int, float]:
-        law = probabilities(rows.logits(prompt + text)[None], params)[0]
-        if len(law) <= SMALL:
-            return dict(enumerate(law.tolist()))
-        likely = (law >= LEAST).nonzero().flatten()
-        return leaving_some(dict(zip(likely.tolist(), law[likely].tolist(), strict=True)))
+        distribution = probabilities(rows.logits(prompt + text)[None], params)[0]
+        if len(distribution) <= SMALL:
+            return dict(enumerate(distribution.tolist()))
+        likely = (distribution >= LEAST).nonzero().flatten()
+        return leaving_some(dict(zip(likely.tolist(), distribution[likely].tolist(), strict=True)))
 
     return row
 
 
-def leaving_some(law: Mapping[int, float]) -> dict[int, float]:
+def leaving_some(distribution: Mapping[int, float]) -> dict[int, float]:
     """What is not listed is rare, never impossible: rounding may have left it nothing."""
-    scale = min(1.0, (1 - UNLISTED) / math.fsum(law.values()))
-    return {token: p * scale for token, p in law.items()}
+    scale = min(1.0, (1 - UNLISTED) / math.fsum(distribution.values()))
+    return {token: p * scale for token, p in distribution.items()}
 
 
 def counted_row(counts: Counts) -> Row:

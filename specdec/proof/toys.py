@@ -21,7 +21,7 @@ from ..rules import RULES
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from ..verify import RejectionSampling, Rule
-from .enumeration import JointLaw, output_law
+from .enumeration import JointDistribution, output_distribution
 from .warp import warped
 
 PROMPT = (0,)
@@ -109,26 +109,26 @@ class TreeDrafter(Guided):
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         drafted: list[int] = []
         parents: list[int] = []
-        laws: list[Tensor] = []
+        distributions: list[Tensor] = []
         node, prefix = -1, tuple(tokens)
         for level in range(k):
             logits = self.masked(self.model.logits(prefix)[None], prefix[len(tokens) :])
             if logits is None:
                 break
-            law = probabilities(logits, params)[0]
-            width, first = min(self.width, int((law > 0).sum())), len(drafted)
+            distribution = probabilities(logits, params)[0]
+            width, first = min(self.width, int((distribution > 0).sum())), len(drafted)
             if self.how == "without replacement":
-                children = list(siblings(law, width, sampler, level))
+                children = list(siblings(distribution, width, sampler, level))
             elif self.how == "top":
-                children = [(token, law) for token in law.argsort(descending=True)[:width].tolist()]
+                children = [(token, distribution) for token in distribution.argsort(descending=True)[:width].tolist()]
             else:
-                children = [(sampler.categorical(law, ("draft", level)), law) for _ in range(width)]
+                children = [(sampler.categorical(distribution, ("draft", level)), distribution) for _ in range(width)]
             for token, q in children:
                 drafted.append(token)
                 parents.append(node)
-                laws.append(q)
+                distributions.append(q)
             node, prefix = first, (*prefix, drafted[first])
-        probs = torch.stack(laws) if laws and self.how != "top" else None
+        probs = torch.stack(distributions) if distributions and self.how != "top" else None
         return Proposal(tuple(drafted), tuple(parents), probs)
 
 
@@ -145,7 +145,7 @@ FULL_LAW = SamplingParams(temperature=1.0)
 
 
 class Unmasked(DraftModelDrafter):
-    """Draws from the draft model's whole law, whatever a grammar forbids, and reports that law."""
+    """Draws from the draft model's whole distribution, whatever a grammar forbids, and reports that distribution."""
 
     def masked(self, logits: Tensor | None, drafted: Sequence[int]) -> Tensor | None:
         return logits
@@ -206,16 +206,18 @@ class Case:
     def machine(self) -> Grammar | None:
         return None if self.grammar is None else toy_grammar(self.grammar, self.vocabulary, self.ends)
 
-    def exact_law(self) -> JointLaw:
-        """The target's own law of the text, by multiplying its rows, which a second warp gives (`warp.py`); under a
-        grammar what that leaves of each."""
+    def exact_distribution(self) -> JointDistribution:
+        """The target's own distribution of the text, by multiplying its rows, which a second warp gives (`warp.py`);
+        under a grammar what that leaves of each."""
         return self.completed({(): 1.0}, self.length + 1)
 
-    def completed(self, law: JointLaw, length: int) -> JointLaw:
-        """`law` with its texts continued by the target to `length` tokens, or to the end token; longer ones are cut."""
+    def completed(self, distribution: JointDistribution, length: int) -> JointDistribution:
+        """`distribution` with its texts continued by the target to `length` tokens, or to the end token; longer ones
+        are cut.
+        """
         target, grammar = self.models()[0], self.machine()
-        full: JointLaw = {}
-        left = list(law.items())
+        full: JointDistribution = {}
+        left = list(distribution.items())
         while left:
             tokens, chance = left.pop()
             allowed = Guide(grammar, tokens).allowed() if grammar else None
@@ -246,13 +248,15 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
     return run
 
 
-def cycle_law(case: Case, rule: Rule, make_drafter: Callable[[], Drafter] | None = None) -> tuple[JointLaw, int]:
-    """The exact law of the first K + 2 tokens where one cycle begins them and the target completes them, and the
-    number of paths.
+def cycle_distribution(
+    case: Case, rule: Rule, make_drafter: Callable[[], Drafter] | None = None
+) -> tuple[JointDistribution, int]:
+    """The exact distribution of the first K + 2 tokens where one cycle begins them and the target completes them, and
+    the number of paths.
 
     The loop is such cycles in a row. One cycle has so few paths that drafts six deep can be enumerated, which the
-    whole loop does not allow. The target continues each text by its own law, so whatever the cycle got wrong stays.
-    K + 2, because a broken rule may add a token too many.
+    whole loop does not allow. The target continues each text by its own distribution, so whatever the cycle got wrong
+    stays. K + 2, because a broken rule may add a token too many.
     """
     target, draft = case.models()
 
@@ -263,20 +267,20 @@ def cycle_law(case: Case, rule: Rule, make_drafter: Callable[[], Drafter] | None
         logits = target.forward(block, target.new_cache(len(block)), proposal.parents, len(proposal) + 1)
         return tuple(rule.verify(proposal, probabilities(logits, case.params), sampler).emitted(proposal))
 
-    law, count = output_law(cycle)
-    return case.completed(law, case.k + 2), count
+    distribution, count = output_distribution(cycle)
+    return case.completed(distribution, case.k + 2), count
 
 
-def largest_error(law: JointLaw, exact: JointLaw) -> float:
+def largest_error(distribution: JointDistribution, exact: JointDistribution) -> float:
     """The largest difference of a text's probability; nan counts as 1."""
-    errors = [abs(law.get(key, 0.0) - exact.get(key, 0.0)) for key in law.keys() | exact.keys()]
+    errors = [abs(distribution.get(key, 0.0) - exact.get(key, 0.0)) for key in distribution.keys() | exact.keys()]
     return max(1.0 if math.isnan(error) else error for error in errors)
 
 
 def shipped_error(case: Case, limit: int = 100_000, rule: str = "rejection") -> tuple[float, int]:
-    """Largest difference between the shipped loop's law and the target's, and the number of paths."""
-    law, count = output_law(run_loop(lambda: case.task(RULES[rule]())), limit)
-    return largest_error(law, case.exact_law()), count
+    """Largest difference between the shipped loop's distribution and the target's, and the number of paths."""
+    distribution, count = output_distribution(run_loop(lambda: case.task(RULES[rule]())), limit)
+    return largest_error(distribution, case.exact_distribution()), count
 
 
 PARAMS = (
@@ -316,7 +320,7 @@ def deep_loops(rule: str = "rejection") -> list[Case]:
 
 
 def deep_cases() -> list[Case]:
-    """For `cycle_law`: drafts of two to six tokens, over laws with and without zeros. Chains only."""
+    """For `cycle_distribution`: drafts of two to six tokens, over distributions with and without zeros. Chains only."""
     shapes = ((3, 2), (3, 3), (3, 4), (2, 4), (2, 5), (2, 6))
     warps = (PARAMS[0], PARAMS[5])
     return [

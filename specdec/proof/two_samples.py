@@ -1,8 +1,8 @@
-"""Do two samples come from one law, whatever it is? The G-test of two samples, exact where counts are small.
+"""Do two samples come from one distribution, whatever it is? The G-test of two samples, exact where counts are small.
 
 Given how often each cell came in both samples together, which of these draws were the first sample's is pure chance
-if the laws are equal: that is the permutation test. To draw permutations shows no tail of one in ten million; a
-Chernoff bound does, with each cell's moments summed exactly.
+if the distributions are equal: that is the permutation test. To draw permutations shows no tail of one in ten million;
+a Chernoff bound does, with each cell's moments summed exactly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one token whose share in drawn texts differs most surely from the law's."""
+"""The one token whose share in drawn texts differs most surely from the distribution's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .cells import counts_in, OTHER
-from .enumeration import JointLaw
+from .enumeration import JointDistribution
 from .goodness_of_fit import Counts
 
 
@@ -21,17 +21,17 @@ class Witness(NamedTuple):
     texts: int
 
 
-def witness(drawn: Counts, laws: Sequence[JointLaw]) -> Witness | None:
-    """Over the laws of the next 1, 2, … tokens; None where no cell is a text."""
+def witness(drawn: Counts, distributions: Sequence[JointDistribution]) -> Witness | None:
+    """Over the distributions of the next 1, 2, … tokens; None where no cell is a text."""
     best, surest = None, -1.0
-    shorter: list[JointLaw] = [{(): 1.0}, *laws]
-    for length, (before, law) in enumerate(zip(shorter, laws, strict=False), start=1):
-        visits, seen = counts_in(before, drawn), counts_in(law, drawn)
-        for cell in law.keys() | seen.keys():
+    shorter: list[JointDistribution] = [{(): 1.0}, *distributions]
+    for length, (before, distribution) in enumerate(zip(shorter, distributions, strict=False), start=1):
+        visits, seen = counts_in(before, drawn), counts_in(distribution, drawn)
+        for cell in distribution.keys() | seen.keys():
             text, texts = cell[:-1], visits[cell[:-1]]
             if len(cell) < length or cell[-1] == OTHER or text not in before or texts == 0:
                 continue
-            p, share = min(1.0, law.get(cell, 0.0) / before[text]), seen[cell] / texts
+            p, share = min(1.0, distribution.get(cell, 0.0) / before[text]), seen[cell] / texts
             if texts * divergence(share, p) > surest:
                 best, surest = Witness(text, cell[-1], p, share, texts), texts * divergence(share, p)
     return best

@@ -35,7 +35,8 @@ class Token:
     """One token as a server tells it. `id` is None where it tells text only.
 
     `top` are the likeliest tokens of this place with their log-probabilities in nats, this one perhaps among them.
-    `logprob` and `top` are those of the law that this token was drawn from; None and () where the server tells another.
+    `logprob` and `top` are those of the distribution that this token was drawn from; None and () where the server tells
+    another.
     """
 
     piece: str
@@ -96,6 +97,6 @@ class Server(Protocol):
         """
         ...
 
-    def law(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
+    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         """The likeliest tokens after `prompt` with their probabilities under `params`, as the server tells them."""
         ...

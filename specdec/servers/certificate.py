@@ -1,9 +1,9 @@
 """Is this server lossless? Judged from outside, by the texts that it writes.
 
-The joint law of the first tokens after a few prompts is held against the target's: its weights, computed here; or the
-log-probabilities of a plain server of the same model; or, where those are not what it draws from, its texts. The first
-token after a prompt is never drafted, so that a test of it alone proves nothing of speculation. At temperature 0 the
-texts themselves are compared. In a terminal: `specdec certify --server URL`.
+The joint distribution of the first tokens after a few prompts is held against the target's: its weights, computed here;
+or the log-probabilities of a plain server of the same model; or, where those are not what it draws from, its texts. The
+first token after a prompt is never drafted, so that a test of it alone proves nothing of speculation. At temperature 0
+the texts themselves are compared. In a terminal: `specdec certify --server URL`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..families import zoo
 from ..methods import EMBEDDED
 from ..models.base import LanguageModel
 from ..proof.after_first import g_test_after_first
-from ..proof.cells import counts_in, laws_of_cells
-from ..proof.enumeration import JointLaw
+from ..proof.cells import counts_in, distributions_of_cells
+from ..proof.enumeration import JointDistribution
 from ..proof.goodness_of_fit import g_test, GTest, SMALLEST
 from ..proof.greedy import NEAR_TIE
 from ..proof.pair import brief, CachedRows
@@ -38,8 +38,8 @@ from .verdict import against, judge
 
 ALARM = 1e-6  # the chance that a lossless server is called anything else, over all tests of one certificate
 DRAWS, BATCH = 3_000, 50  # texts at each context, and how many a request asks for
-CONTROL = 4  # where a law is known, the plain server is asked for one text in so many, to see that it is its law
-SINGLY = 10  # of the plain server's texts one in so many is asked for alone, to see that its law stays under load
+CONTROL = 4  # one in so many texts is asked of the plain server, where a distribution is known, to see it is that
+SINGLY = 10  # one in so many of the plain server's texts is asked for alone: does its distribution stay under load?
 GREEDY = 64  # tokens of a greedy text
 TOP = 20  # log-probabilities asked for; what vLLM grants by default
 LEAST = 1e-6  # a token's chance where none is told
@@ -75,7 +75,7 @@ class Place:
     prompt: tuple[int, ...]
     plain: Counter[tuple[int, ...]] = field(default_factory=Counter)
     drawn: Counter[tuple[int, ...]] = field(default_factory=Counter)
-    laws: list[JointLaw] = field(default_factory=list)
+    distributions: list[JointDistribution] = field(default_factory=list)
     told: dict[str, Any] = field(default_factory=dict)
 
 
@@ -129,7 +129,9 @@ class Examination:
         self.draws = draws
 
     def run(self, contexts: Mapping[str, str | Sequence[int]]) -> Iterator[dict[str, Any]]:
-        self.alarm = ALARM / (3 * len(contexts) * self.params.max_tokens)  # drift, the plain law, the server's law
+        self.alarm = ALARM / (
+            3 * len(contexts) * self.params.max_tokens
+        )  # drift, the plain distribution, the server's distribution
         for name, text in contexts.items():
             self.places.append(
                 Place(name, self.read(text), told={"name": name, "text": text if isinstance(text, str) else list(text)})
@@ -143,7 +145,7 @@ class Examination:
             for place in self.places:
                 yield from self.control(place)
         for place in self.places:
-            yield self.state(Said("the target's law: {name}", name=place.name))
+            yield self.state(Said("the target's distribution: {name}", name=place.name))
             self.look_up(place)
         for place in self.places:
             yield from self.test(place)
@@ -209,14 +211,16 @@ class Examination:
         """Between the two best logits after `tokens`: the logarithm of the ratio of their chances."""
         text = (*place.prompt, *(token.id for token in tokens if token.id is not None))
         unwarped = SamplingParams(temperature=1.0, max_tokens=1)
-        law = self.plain.law(text, unwarped, 2) if self.plain else self.row(text, unwarped)(())
-        best, second = sorted((*law.values(), LEAST), reverse=True)[:2]
+        distribution = self.plain.distribution(text, unwarped, 2) if self.plain else self.row(text, unwarped)(())
+        best, second = sorted((*distribution.values(), LEAST), reverse=True)[:2]
         return math.log(best / second)
 
     # Samples.
 
     def control(self, place: Place) -> Iterator[dict[str, Any]]:
-        """Plain against plain: alone and in crowds. A law that drifts with load would be blamed on speculation."""
+        """Plain against plain: alone and in crowds. A distribution that drifts with load would be blamed on
+        speculation.
+        """
         assert self.plain
         many = self.draws // CONTROL if self.weights else self.draws
         alone, crowd = Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()
@@ -228,36 +232,45 @@ class Examination:
         place.plain = crowd
         place.told["drift"] = [told_test(test) for test in tests]
         if any(test.tail < self.alarm for test in tests):
-            raise ServerError(Said("The plain server's own law changes with load: one by one and {n} at once its texts "
-                                   "differ, so that speculation cannot be judged by it.", n=self.batch))  # fmt: skip
+            raise ServerError(
+                Said(
+                    "The plain server's own distribution changes with load: one by one and {n} at once its texts "
+                    "differ, so that speculation cannot be judged by it.",
+                    n=self.batch,
+                )
+            )
 
     def look_up(self, place: Place) -> None:
-        """The law to judge by. Where the plain server's log-probabilities are not what it draws from, its texts."""
+        """The distribution to judge by. Where the plain server's log-probabilities are not what it draws from, its
+        texts.
+        """
         smallest = SMALLEST / self.draws
         if self.reference != "samples":
             try:
                 row = self.row_of(place)
-                place.laws = laws_of_cells(row, self.params.max_tokens, smallest)
+                place.distributions = distributions_of_cells(row, self.params.max_tokens, smallest)
             except ServerError as error:
                 if self.weights:
                     raise
                 return self.by_samples(error.said)
-            if self.plain and any(test.tail < self.alarm for test in against_laws(place.plain, place.laws)):
+            if self.plain and any(
+                test.tail < self.alarm for test in against_distributions(place.plain, place.distributions)
+            ):
                 if self.weights:
                     raise ServerError(
                         Said(
-                            "The plain server does not draw from the law of these weights: other weights, another "
-                            "precision, or settings of its own. Leave them out to judge by it."
+                            "The plain server does not draw from the distribution of these weights: other weights, "
+                            "another precision, or settings of its own. Leave them out to judge by it."
                         )
                     )
-                return self.by_samples(Said("The plain server does not draw from the law that it tells."))
+                return self.by_samples(Said("The plain server does not draw from the distribution that it tells."))
 
     def by_samples(self, reason: str) -> None:
         """From here on, for every context."""
         self.reference = "samples"
         self.told["notes"].append(reason)
         for place in self.places:
-            place.laws = []
+            place.distributions = []
 
     def row(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
         assert self.weights
@@ -271,13 +284,16 @@ class Examination:
 
         @functools.cache
         def row(text: tuple[int, ...]) -> dict[int, float]:
-            law = plain.law((*place.prompt, *text), self.params, TOP)
-            mass = math.fsum(law.values())
-            if not law or not 0.0 < mass < 1.001:
+            distribution = plain.distribution((*place.prompt, *text), self.params, TOP)
+            mass = math.fsum(distribution.values())
+            if not distribution or not 0.0 < mass < 1.001:
                 raise ServerError(
-                    Said("The plain server's log-probabilities are no law: they sum to {mass}.", mass=f"{mass:.4f}")
+                    Said(
+                        "The plain server's log-probabilities are no distribution: they sum to {mass}.",
+                        mass=f"{mass:.4f}",
+                    )
                 )
-            return leaving_some(law)
+            return leaving_some(distribution)
 
         return row
 
@@ -287,9 +303,9 @@ class Examination:
             yield self.state(Said("the server: {name}", name=place.name), eta)
         if self.reference == "samples":
             pairs = [self.pair(place.drawn, place.plain, length) for length in self.lengths]
-            tests, place.laws = [test for test, _ in pairs], [law for _, law in pairs]
+            tests, place.distributions = [test for test, _ in pairs], [distribution for _, distribution in pairs]
         else:
-            tests = against_laws(place.drawn, place.laws)
+            tests = against_distributions(place.drawn, place.distributions)
         place.told |= {
             "seconds": round(time.monotonic() - began, 1),
             "tests": [told_test(test) for test in tests],
@@ -322,17 +338,19 @@ class Examination:
     def lengths(self) -> range:
         return range(1, self.params.max_tokens + 1)
 
-    def pair(self, a: Counter[tuple[int, ...]], b: Counter[tuple[int, ...]], length: int) -> tuple[GTest, JointLaw]:
-        """The test of two samples, over cells of both together; and the second one's law."""
+    def pair(
+        self, a: Counter[tuple[int, ...]], b: Counter[tuple[int, ...]], length: int
+    ) -> tuple[GTest, JointDistribution]:
+        """The test of two samples, over cells of both together; and the second one's distribution."""
         draws = a.total() + b.total()
-        law = laws_of_cells(counted_row(a + b), length, 2 * SMALLEST / draws)[-1]
-        first, second = counts_in(law, a), counts_in(law, b)
-        return two_samples(first, second), {cell: second[cell] / b.total() for cell in law if second[cell]}
+        distribution = distributions_of_cells(counted_row(a + b), length, 2 * SMALLEST / draws)[-1]
+        first, second = counts_in(distribution, a), counts_in(distribution, b)
+        return two_samples(first, second), {cell: second[cell] / b.total() for cell in distribution if second[cell]}
 
     # What it means.
 
     def witness(self, place: Place) -> dict[str, Any] | None:
-        found = witness(place.drawn, place.laws)
+        found = witness(place.drawn, place.distributions)
         if found is None:
             return None
         return {
@@ -352,7 +370,7 @@ class Examination:
         drafted = self.weights.draft if self.weights else None
         draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(target)
         place.told["needed"] = power(
-            target, draft, place.laws, self.k, self.params.temperature, self.alarm, self.reference == "samples"
+            target, draft, place.distributions, self.k, self.params.temperature, self.alarm, self.reference == "samples"
         )
 
     def state(self, doing: str, eta: float | None = None) -> dict[str, Any]:
@@ -375,10 +393,13 @@ def alike(a: Token, b: Token) -> bool:
     return a.id == b.id if a.id is not None and b.id is not None else a.piece == b.piece
 
 
-def against_laws(counts: Counter[tuple[int, ...]], laws: Sequence[JointLaw]) -> list[GTest]:
+def against_distributions(counts: Counter[tuple[int, ...]], distributions: Sequence[JointDistribution]) -> list[GTest]:
     """Of the first token, then of the next 1, 2, … after it."""
-    first, *longer = laws
-    return [g_test(counts_in(first, counts), first), *(g_test_after_first(counts, first, law) for law in longer)]
+    first, *longer = distributions
+    return [
+        g_test(counts_in(first, counts), first),
+        *(g_test_after_first(counts, first, distribution) for distribution in longer),
+    ]
 
 
 def told_test(test: GTest) -> list[float | None]:

@@ -1,4 +1,4 @@
-"""Places of texts at which a server is judged: its law there decides which mistakes can show."""
+"""Places of texts at which a server is judged: its distribution there decides which mistakes can show."""
 
 CONTEXTS = {
     "flat": "The old lighthouse keeper climbed the stairs and",  # many ways to go on: residuals are drawn from often

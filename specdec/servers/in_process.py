@@ -32,5 +32,5 @@ class InProcess:
         seeds = range(params.seed, params.seed + draws)
         return [tuple(self._write(prompt, replace(params, seed=seed))) for seed in seeds]
 
-    def law(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
+    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         raise ServerError(Said("This engine tells no probabilities."))

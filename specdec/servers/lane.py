@@ -16,12 +16,12 @@ from ..events import (
     Candidate,
     Committed,
     Counted,
+    Distribution,
     Drafted,
     Event,
     Failed,
     Finished,
     FinishReason,
-    Law,
     Position,
     Started,
     UNNAMED,
@@ -177,13 +177,20 @@ class Cycles:
         positions = tuple(position(node, accepted, step.tokens) for node in range(drafted))
         own = step.tokens[accepted] if accepted <= last else None
         whole = drafted == accepted  # then the target's own token was drawn from its row; else from what was left of it
-        row = law(own) if own and whole else None
+        row = distribution(own) if own and whole else None
         if positions:
             named, pieces = tuple(x.token for x in positions), tuple(x.piece for x in positions)
             parents = tuple(range(-1, drafted - 1))
             yield Drafted(self.lane, self.cycle, named, pieces, parents, self.at, self.at)
         yield Verified(
-            self.lane, self.cycle, positions, self.at, step.at, law=row, p=chance(own), bonus=row if positions else None
+            self.lane,
+            self.cycle,
+            positions,
+            self.at,
+            step.at,
+            distribution=row,
+            p=chance(own),
+            bonus=row if positions else None,
         )
         self.at, self.total = step.at, self.total + len(step.tokens)
         self.first = self.first or step.at
@@ -198,10 +205,12 @@ def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
     """A drafted token: one of the text, the one in whose place the target put its own, or one after it."""
     token = tokens[node] if node < len(tokens) else None
     if node < accepted and token is not None:
-        return Position(node, number(token), token.piece, "accepted", chance(token), None, None, target=law(token))
+        return Position(
+            node, number(token), token.piece, "accepted", chance(token), None, None, target=distribution(token)
+        )
     if node < accepted:
         return Position(node, UNNAMED, "", "accepted", None, None, None)
-    row = law(token) if token is not None and node == accepted else None
+    row = distribution(token) if token is not None and node == accepted else None
     return Position(node, UNNAMED, "", "rejected" if node == accepted else "discarded", None, None, None, target=row)
 
 
@@ -213,8 +222,10 @@ def chance(token: Token | None) -> float | None:
     return None if token is None or token.logprob is None else math.exp(token.logprob)
 
 
-def law(token: Token) -> Law | None:
-    """The head of the target's law at a token's place, where it is told. Its entropy counts the rest as one token."""
+def distribution(token: Token) -> Distribution | None:
+    """The head of the target's distribution at a token's place, where it is told. Its entropy counts the rest as one
+    token.
+    """
     if not token.top:
         return None
     candidates = [
@@ -224,7 +235,7 @@ def law(token: Token) -> Law | None:
     candidates.sort(key=lambda x: -x.prob)
     rest = max(0.0, 1.0 - sum(x.prob for x in candidates))
     entropy = sum(-p * math.log(p) for p in (*(x.prob for x in candidates), rest) if p > 0.0)
-    return Law(tuple(candidates), rest, entropy)
+    return Distribution(tuple(candidates), rest, entropy)
 
 
 def finished(

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..events import FinishReason
 from ..types import SamplingParams
-from . import fields, laws
+from . import distributions, fields
 from .base import Chunk, Ending, Facts, ServerError, Token
 from .fields import at
 from .stream import Client
@@ -81,7 +81,7 @@ class LlamaCpp:
             raise fields.unreadable("times")
         return tokens, spent / 1e3
 
-    def law(self, prompt: Sequence[int], params: SamplingParams, top: int) -> laws.Told:
+    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> distributions.Told:
         told = self._client.ask("/completion", self._body(prompt, params) | {"n_predict": 1, "n_probs": max(top, 1)})
         found = at(told, "completion_probabilities", 0, "top_probs")
         if not found:
@@ -134,7 +134,7 @@ class Cycle:
 
 
 def token(data: Any) -> Token:
-    """The one of a chunk, with the law that it was drawn from where the server tells it."""
+    """The one of a chunk, with the distribution that it was drawn from where the server tells it."""
     found = fields.ids(at(data, "tokens"))
     if len(found) != 1:
         raise fields.unreadable("token ids")

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..events import FinishReason
 from ..types import SamplingParams
-from . import fields, laws
+from . import distributions, fields
 from .base import Chunk, Ending, Facts, ServerError, Token
 from .fields import at
 from .stream import Client
@@ -90,8 +90,8 @@ class SGLang:
             texts += [fields.ids(at(item, "output_ids")) for item in found]
         return texts
 
-    def law(self, prompt: Sequence[int], params: SamplingParams, top: int) -> laws.Told:
-        if laws.filters(params):
+    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> distributions.Told:
+        if distributions.filters(params):
             raise ServerError("The server tells probabilities before top-k and top-p only. Switch these off.")
         body = self._body(prompt, params) | {"return_logprob": True, "top_logprobs_num": max(top, 1)}
         body["sampling_params"]["max_new_tokens"] = 1
@@ -103,7 +103,7 @@ class SGLang:
             for item in fields.listed(found, "log-probabilities")
         }
         if params.temperature == 0.0:
-            return laws.warped(told, params)
+            return distributions.warped(told, params)
         return {number: math.exp(value) for number, value in told.items()}
 
     def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
@@ -125,9 +125,9 @@ class SGLang:
 
 
 def token(entry: Any, top: Any, params: SamplingParams) -> Token:
-    """From (log-probability, id, text), with the law in use where that is told."""
+    """From (log-probability, id, text), with the distribution in use where that is told."""
     piece, number = fields.text(at(entry, 2), "pieces of text"), fields.whole(at(entry, 1), "token ids")
-    if laws.filters(params) and params.temperature > 0.0:
+    if distributions.filters(params) and params.temperature > 0.0:
         return Token(piece, number)
     value = fields.logprob(at(entry, 0))
     likeliest = tuple(
@@ -135,7 +135,7 @@ def token(entry: Any, top: Any, params: SamplingParams) -> Token:
         for item in fields.listed(top or [], "log-probabilities")
     )
     return (
-        laws.greedy(piece, number, value, likeliest)
+        distributions.greedy(piece, number, value, likeliest)
         if params.temperature == 0.0
         else Token(piece, number, value, likeliest)
     )

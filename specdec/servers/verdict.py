@@ -21,8 +21,13 @@ def judge(told: dict[str, Any], error: ServerError | None = None) -> dict[str, A
     parted = [one for one in contexts if one["greedy"]["gap"] is not None and not one["near_tie"]]
     red = [one for one in contexts if any(one.get("red", ()))]
     if red and told["plain"] is None and any(one["red"][0] for one in red):
-        return verdict(UNKNOWN, Said("Even the first token, which is never drafted, does not follow the law of these "
-                                     "weights: other weights, another precision, or settings of its own."))  # fmt: skip
+        return verdict(
+            UNKNOWN,
+            Said(
+                "Even the first token, which is never drafted, does not follow the distribution of these weights: "
+                "other weights, another precision, or settings of its own."
+            ),
+        )
     if red or parted:
         return verdict(LOSSY, *map(sampled, red[:1]), *map(differs, parted[:1]), *idle)
     if idle:
@@ -55,9 +60,9 @@ def so_far(told: dict[str, Any]) -> dict[str, Any]:
 def against(told: dict[str, Any]) -> str:
     """What the server was held against."""
     if told["reference"] == "weights":
-        return Said("the exact law of the target's weights")
+        return Said("the exact distribution of the target's weights")
     if told["reference"] == "log-probabilities":
-        return Said("the law that the plain server tells")
+        return Said("the distribution that the plain server tells")
     return Said("texts of the plain server")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..events import FinishReason
 from ..types import SamplingParams
-from . import fields, laws
+from . import distributions, fields
 from .base import Chunk, Ending, Facts, ServerError, Token
 from .fields import at
 from .stream import Client
@@ -70,7 +70,7 @@ class VLLM:
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        known = self._tells_law(params)
+        known = self._tells_distribution(params)
         body = self._body(prompt, params) | {
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -122,14 +122,14 @@ class VLLM:
             texts += [fields.ids(at(choice, "token_ids")) for choice in choices]
         return texts
 
-    def law(self, prompt: Sequence[int], params: SamplingParams, top: int) -> laws.Told:
-        if params.temperature == 0.0 or self._tells_law(params):
+    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> distributions.Told:
+        if params.temperature == 0.0 or self._tells_distribution(params):
             told = self._first(prompt, params, top)
             if params.temperature == 0.0:
-                return laws.warped(told, params)
+                return distributions.warped(told, params)
             return {token: math.exp(value) for token, value in told.items()}
-        try:  # before temperature, top-k and top-p: these can be done here if all of the law is told
-            return laws.warped(self._first(prompt, params, -1), params)
+        try:  # before temperature, top-k and top-p: these can be done here if all of the distribution is told
+            return distributions.warped(self._first(prompt, params, -1), params)
         except ServerError as error:
             if error.said.values.get("status") != 400:
                 raise
@@ -138,7 +138,7 @@ class VLLM:
                 "--logprobs-mode processed_logprobs, or with --max-logprobs -1."
             ) from error
 
-    def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> laws.Told:
+    def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> distributions.Told:
         """Log-probabilities after `prompt`, as the server tells them: of the `top` likeliest tokens; of all with -1."""
         body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
         told = self._client.ask("/v1/completions", body)
@@ -148,12 +148,12 @@ class VLLM:
             raise ServerError("The server tells no log-probabilities.")
         return {number(name): fields.logprob(value) for name, value in found.items()}
 
-    def _tells_law(self, params: SamplingParams) -> bool:
-        """Whether its log-probabilities are those of the law in use, or (the default) of the model's own.
+    def _tells_distribution(self, params: SamplingParams) -> bool:
+        """Whether its log-probabilities are those of the distribution in use, or (the default) of the model's own.
 
         `--logprobs-mode` is not told. But a temperature of 2 halves the gap of two logits, if it is applied.
         """
-        if params.temperature == 0.0 or laws.is_plain(params):
+        if params.temperature == 0.0 or distributions.is_plain(params):
             return True
         if self._processed is None:
             gaps = []
@@ -188,7 +188,7 @@ class VLLM:
 
 
 def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...]:
-    """Those of a chunk, with the law in use where the log-probabilities are `known` to tell it."""
+    """Those of a chunk, with the distribution in use where the log-probabilities are `known` to tell it."""
     told = at(choice, "token_ids")
     numbers = fields.ids(told) if told is not None else None
     names = at(choice, "logprobs", "tokens")
@@ -211,7 +211,9 @@ def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...
         likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in top.items())
         exact = params.temperature > 0.0
         value = fields.logprob(value)
-        found.append(Token(piece, number, value, likeliest) if exact else laws.greedy(piece, number, value, likeliest))
+        found.append(
+            Token(piece, number, value, likeliest) if exact else distributions.greedy(piece, number, value, likeliest)
+        )
     return tuple(found)
 
 

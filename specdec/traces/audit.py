@@ -1,9 +1,10 @@
 """Is a trace true to itself? Every decision and every draw of a run, recomputed from its events.
 
-A decision is recomputed exactly: p, q and u are in the trace to the last bit (`rulings.py`). A law stands in it by
-its likeliest tokens and the mass of all others: what hangs on it is held against bounds (`laws.py`). Settings, text and
-coins must fit what was done (`settings.py`, `words.py`, `coins.py`). What a trace does not tell, because it is older,
-lighter or cut, is counted as unchecked and never as good; so are a server's decisions: it tells neither q nor coin.
+A decision is recomputed exactly: p, q and u are in the trace to the last bit (`rulings.py`). A distribution stands in
+it by its likeliest tokens and the mass of all others: what hangs on it is held against bounds (`distributions.py`).
+Settings, text and coins must fit what was done (`settings.py`, `words.py`, `coins.py`). What a trace does not tell,
+because it is older, lighter or cut, is counted as unchecked and never as good; so are a server's decisions: it tells
+neither q nor coin.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from ..events import Committed, Drafted, Event, Failed, Finished, Started, Verif
 from ..types import Said
 from .coins import Coins
 from .cycle import AuditedCycle, is_unnamed, MAX_SAID, misshapen, named, NOTHING
-from .laws import lists_what_was_chosen, masses, ROUNDING, the_sample, unsound_laws, wrong_chances, wrong_law
+from .distributions import (
+    lists_what_was_chosen,
+    masses,
+    ROUNDING,
+    the_sample,
+    unsound_distributions,
+    wrong_chances,
+    wrong_distribution,
+)
 from .rulings import BLOCK, JUDGES, NEVER, NOISE, REJECTION
 from .settings import check_limits, miscalled, misended, too_deep
 from .words import Pieces, Text
@@ -217,7 +226,7 @@ class LaneReader:
             return
         if self.started:
             yield from check_limits(self.started, cycle)
-        yield from unsound_laws(cycle, self.lists)
+        yield from unsound_distributions(cycle, self.lists)
         yield from wrong_chances(cycle)
         yield from self.wrong_decisions(cycle)
         yield from self.wrong_draw(cycle)
@@ -231,7 +240,7 @@ class LaneReader:
         if judged := sum(x.status != "discarded" for x in cycle.positions):
             self.untold("decisions whose q and coin the server does not tell", judged)
         if cycle.own is not None:
-            self.untold("draws whose whole law the server does not tell")
+            self.untold("draws whose whole distribution the server does not tell")
 
     def wrong_decisions(self, cycle: AuditedCycle) -> Iterator[Said]:
         if not cycle.positions:
@@ -242,7 +251,7 @@ class LaneReader:
             return
         for position, ruling in zip(cycle.positions, judge(cycle), strict=True):
             if ruling.status is None:
-                self.untold("decisions whose coin or law the trace does not tell")
+                self.untold("decisions whose coin or distribution the trace does not tell")
                 continue
             self.account.decisions += ruling is not NEVER
             if ruling.status != position.status:
@@ -254,18 +263,20 @@ class LaneReader:
         own, verified = cycle.own, cycle.verified
         if own is None:
             return
-        if verified is None or verified.law is None:
-            self.untold("draws whose law the trace does not tell")
+        if verified is None or verified.distribution is None:
+            self.untold("draws whose distribution the trace does not tell")
             return
-        listed = own in masses(verified.law)
-        if not listed and not self.lists and verified.law.rest > ROUNDING:
+        listed = own in masses(verified.distribution)
+        if not listed and not self.lists and verified.distribution.rest > ROUNDING:
             self.untold("draws whose mass the trace does not tell")
             return
         if not listed:
             piece = cycle.committed.pieces[-1][:MAX_SAID]
-            yield Said("the target added {piece!r}, which the law that it was drawn from does not hold", piece=piece)
+            yield Said(
+                "the target added {piece!r}, which the distribution that it was drawn from does not hold", piece=piece
+            )
         self.account.draws += 1
-        yield from wrong_law(cycle, verified, self.account.rule)
+        yield from wrong_distribution(cycle, verified, self.account.rule)
         sample = the_sample(cycle) if self.account.rule == NOISE else None
         if sample is not None and sample != own:
             piece = cycle.committed.pieces[-1][:MAX_SAID]

@@ -85,7 +85,7 @@ def figures(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Those of `Trace.summary` that the run has, with their units."""
     if asked := summary["settings"]:
         words = f"{asked['drafter']}, K = {asked['k']}, temperature {asked['temperature']:g}, seed {asked['seed']}"
-        kept = "lossless" if asked["lossless"] else "LOSSY: the text no longer follows the target's law"
+        kept = "lossless" if asked["lossless"] else "LOSSY: the text no longer follows the target's distribution"
         if server := asked["server"]:
             yield "server", f"{server}, watched from outside{COUNTED.get(asked['counted'], '')}"
             words = f"temperature {asked['temperature']:g}, seed {asked['seed']}"

@@ -132,7 +132,7 @@ def outcome(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
         yield "The text ended inside the draft, so the target added no token of its own."
     elif x.status == "rejected":
         coin = rule in (REJECTION, BLOCK) and x.u is not None
-        source = "from the residual, max(0, p − q) scaled to one" if coin else "from its own law"
+        source = "from the residual, max(0, p − q) scaled to one" if coin else "from its own distribution"
         yield f"In its place the target drew a token {source}: {quoted(cycle.committed.pieces[-1])}."
     elif x.node == cycle.tip and not cycle.children(x.node):
         yield f"Nothing was drafted after it, so the target added a bonus token: {quoted(cycle.committed.pieces[-1])}."

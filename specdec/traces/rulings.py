@@ -1,4 +1,5 @@
-"""Each rule's decisions, done again from p, q, u and what the laws tell: what should have become of every draft.
+"""Each rule's decisions, done again from p, q, u and what the distributions tell: what should have become of every
+draft.
 
 An independent check of `rules.py` and `verify.py`: written from the papers, without their code.
 """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..events import Finished, Law, Started
+from ..events import Distribution, Finished, Started
 from ..grammar import fits
 from ..types import Said
 from .cycle import AuditedCycle
-from .laws import ROUNDING
+from .distributions import ROUNDING
 from .rulings import JUDGES, TYPICAL
 
 
@@ -24,13 +24,15 @@ def check_limits(started: Started, cycle: AuditedCycle) -> Iterator[Said]:
     """One cycle against the settings."""
     params = started.params
     yield from too_deep(started, cycle)
-    laws = [x.target for x in cycle.positions] + ([cycle.verified.law, cycle.verified.bonus] if cycle.verified else [])
-    for law in filter(None, laws):
-        if params.temperature == 0.0 and not is_point(law):
-            yield Said("the temperature is 0, and a law is spread over several tokens")
+    distributions = [x.target for x in cycle.positions] + (
+        [cycle.verified.distribution, cycle.verified.bonus] if cycle.verified else []
+    )
+    for distribution in filter(None, distributions):
+        if params.temperature == 0.0 and not is_point(distribution):
+            yield Said("the temperature is 0, and a distribution is spread over several tokens")
             return
-        if 0 < params.top_k < held(law):
-            yield Said("top-k is {k}, and a law holds more tokens", k=params.top_k)
+        if 0 < params.top_k < held(distribution):
+            yield Said("top-k is {k}, and a distribution holds more tokens", k=params.top_k)
             return
 
 
@@ -39,13 +41,15 @@ def too_deep(started: Started, cycle: AuditedCycle) -> Iterator[Said]:
         yield Said("the draft is {depth} deep, and K is {k}", depth=deepest, k=started.k)
 
 
-def is_point(law: Law) -> bool:
-    return law.rest <= ROUNDING and any(candidate.prob >= 1.0 - ROUNDING for candidate in law.top)
+def is_point(distribution: Distribution) -> bool:
+    return distribution.rest <= ROUNDING and any(candidate.prob >= 1.0 - ROUNDING for candidate in distribution.top)
 
 
-def held(law: Law) -> int:
+def held(distribution: Distribution) -> int:
     """A lower bound on how many tokens have mass."""
-    return sum(candidate.prob > 0.0 for candidate in law.top) + (law.rest > len(law.top) * ROUNDING)
+    return sum(candidate.prob > 0.0 for candidate in distribution.top) + (
+        distribution.rest > len(distribution.top) * ROUNDING
+    )
 
 
 def misended(started: Started, finished: Finished, total: int, text: str) -> Iterator[Said]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ..events import Candidate, Committed, Drafted, Event, Law, UNNAMED, Verified
+from ..events import Candidate, Committed, Distribution, Drafted, Event, UNNAMED, Verified
 from ..types import Said
 from .cycle import AuditedCycle, MAX_SAID, NOTHING
 
@@ -43,16 +43,22 @@ def listed(event: Event | None) -> Iterator[tuple[int, str]]:
     if isinstance(event, (Drafted, Committed)):
         yield from zip(event.tokens, event.pieces, strict=True)
     elif isinstance(event, Verified):
-        yield from named_in(event.law)
+        yield from named_in(event.distribution)
         yield from named_in(event.bonus)
         for x in event.positions:
             yield x.token, x.piece
-            for law in (x.target, x.draft, x.residual):
-                yield from named_in(law)
+            for distribution in (x.target, x.draft, x.residual):
+                yield from named_in(distribution)
 
 
-def named_in(law: Law | None) -> Iterator[tuple[int, str]]:
-    candidates: Iterable[Candidate] = () if law is None else (*law.top, law.sample) if law.sample else law.top
+def named_in(distribution: Distribution | None) -> Iterator[tuple[int, str]]:
+    candidates: Iterable[Candidate] = (
+        ()
+        if distribution is None
+        else (*distribution.top, distribution.sample)
+        if distribution.sample
+        else distribution.top
+    )
     return ((candidate.token, candidate.piece) for candidate in candidates)
 
 

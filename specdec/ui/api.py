@@ -289,7 +289,7 @@ def certify(
         text: where the embedded models are certified
 
     Returns:
-        closed: the exact law of the next token against the target's; lossless if error is at most 1e-9
+        closed: the exact distribution of the next token against the target's; lossless if error is at most 1e-9
         greedy: how many tokens are equal to plain decoding's, of how many
         sampled: [draws, by length of text], each total variation, what plain decoding stays below, G, its degrees of
         freedom, the chance of such a G, and how many draws the target rules out

@@ -148,8 +148,8 @@ def rows(state: State) -> Any:
 
 def conclusion(state: State) -> list[str]:
     """One sentence of what was gained, one of speed, the certificate, and that it is forgotten."""
-    words, figures, law = strings("learn"), state.get("figures"), state.get("certificate")
-    if not figures or not law:
+    words, figures, distribution = strings("learn"), state.get("figures"), state.get("certificate")
+    if not figures or not distribution:
         return []
     before, after = figures["before"], figures["after"]
     named = {f"{name}_{lane}": f"{told[name] or 0:.2f}" for lane, told in figures.items()
@@ -157,7 +157,7 @@ def conclusion(state: State) -> list[str]:
     faster = (after["measured_speedup"] or 0.0) >= 1.0
     gain = words[state["verdict"] if state["rounds"] else "nothing"]
     gained = gain.format(judged=before["judged"] + after["judged"], **named)
-    return [gained, words["faster" if faster else "slower"].format(**named), *lawful(law), words["forgotten"]]
+    return [gained, words["faster" if faster else "slower"].format(**named), *lawful(distribution), words["forgotten"]]
 
 
 def lawful(told: State) -> list[str]:

@@ -18,7 +18,7 @@ from specdec.drafters import Arm, auto, AutoDrafter, DraftModelDrafter, NoDrafte
 from specdec.drafters.base import ChainDrafter, Drafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Failed, from_dict, to_dict
-from specdec.proof.enumeration import output_law
+from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import Case, largest_error, LookupToy, run_loop, TableModel
 from specdec.rules import RULES
 from specdec.sampling import RandomSampler, Sampler
@@ -254,16 +254,16 @@ def arms_of(case: Case, models: int) -> list[Arm]:
     return arms if models > 1 else [Arm(LookupToy(), Costs(0.05, passes), copies=True), *arms]
 
 
-def law_error(case: Case, rule: str, kind: type[AutoDrafter], models: int = 1) -> float:
-    law, _ = output_law(run_loop(lambda: case.task(RULES[rule](), kind(arms_of(case, models)))))
-    return largest_error(law, case.exact_law())
+def distribution_error(case: Case, rule: str, kind: type[AutoDrafter], models: int = 1) -> float:
+    distribution, _ = output_distribution(run_loop(lambda: case.task(RULES[rule](), kind(arms_of(case, models)))))
+    return largest_error(distribution, case.exact_distribution())
 
 
 @pytest.mark.parametrize(("rule", "seed"), cases())
 @pytest.mark.parametrize(
     ("shape", "arms"), [((2, 2, 3), ("point", "model 0")), ((2, 1, 4), ("model 0", "model 1"))], ids=["copy", "models"]
 )
-def test_a_choice_by_the_text_leaves_the_law_as_it_is(
+def test_a_choice_by_the_text_leaves_the_distribution_as_it_is(
     shape: tuple[int, int, int], arms: tuple[str, ...], rule: str, seed: int
 ) -> None:
     """Every random path of the shipped loop, in which different texts get different drafters."""
@@ -275,7 +275,7 @@ def test_a_choice_by_the_text_leaves_the_law_as_it_is(
             chosen.add(proposal.drafter)
             return proposal
 
-    assert law_error(Case(*shape, seed=seed), rule, Watched, 2 if "model 1" in arms else 1) <= 1e-12
+    assert distribution_error(Case(*shape, seed=seed), rule, Watched, 2 if "model 1" in arms else 1) <= 1e-12
     assert chosen >= {*arms}
 
 
@@ -303,4 +303,4 @@ class Stale(AutoDrafter):
 
 @pytest.mark.parametrize("wrong", [Peeking, Stale])
 def test_a_wrong_choice_would_be_caught(wrong: type[AutoDrafter]) -> None:
-    assert max(law_error(Case(2, 1, 4, seed=seed), "rejection", wrong, 2) for seed in (0, 1, 2)) > 1e-3
+    assert max(distribution_error(Case(2, 1, 4, seed=seed), "rejection", wrong, 2) for seed in (0, 1, 2)) > 1e-3

@@ -41,7 +41,9 @@ from tools.train import mtp as train_mtp
 
 
 def test_a_block_says_what_the_naive_one_says() -> None:
-    """Each slot's law is of the one pass, corrected by the token drafted before it: it is drawn from, and told."""
+    """Each slot's distribution is of the one pass, corrected by the token drafted before it: it is drawn from, and
+    told.
+    """
     run = Watched(MAKERS["block"])
     seen, logits = cycles(run, 9, 4, seed=2), iter(run.logits)
     for text, proposal in seen:
@@ -143,8 +145,8 @@ def test_training_and_drafting_compute_the_same_mtp_steps() -> None:
             assert torch.allclose(states[0, i] @ loss.output.T, expected, atol=1e-4)
 
 
-def test_every_slot_learns_from_the_targets_law_at_its_place() -> None:
-    """The loss is the divergence of each slot, with the true token before it, from the target's next law."""
+def test_every_slot_learns_from_the_targets_distribution_at_its_place() -> None:
+    """The loss is the divergence of each slot, with the true token before it, from the target's next distribution."""
     ids = torch.tensor([TEXT * 3])
     config = shape(num_key_value_heads=HEADS)
     block = train_block.build(MODEL, TAPS, 0)[1].float()

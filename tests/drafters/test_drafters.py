@@ -33,7 +33,7 @@ every_drafter = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_never_deeper_than_asked_and_the_text_stays_as_it_is(make: Make, k: int, params: SamplingParams) -> None:
     run = Run(make)
     proposal = run.propose(k, params=params)
-    check_proposal(proposal, k, TARGET.vocabulary)  # the engine's: depth, number of nodes, a tree, sound laws
+    check_proposal(proposal, k, TARGET.vocabulary)  # the engine's: depth, number of nodes, a tree, sound distributions
     assert len(proposal.seconds) in (0, len(proposal))
     assert run.text == TEXT
 
@@ -113,8 +113,8 @@ class Faulty:
         if k and (self.calls == 2 or (self.for_good and self.calls > 2)):
             if self.how == "raises":
                 raise RuntimeError("out of order")
-            laws = torch.full((1, TARGET.vocabulary), float("nan"))
-            return Proposal.chain([1], laws)
+            distributions = torch.full((1, TARGET.vocabulary), float("nan"))
+            return Proposal.chain([1], distributions)
         return proposal
 
 
@@ -142,14 +142,14 @@ def test_three_faults_in_a_row_switch_it_off(make: Make, how: str) -> None:
     assert text_of(events) == plain_text(24)
 
 
-def test_draft_model_reports_the_law_it_drew_from() -> None:
+def test_draft_model_reports_the_distribution_it_drew_from() -> None:
     proposal = DraftModelDrafter(MODEL).propose(TEXT, 4, WARM, RandomSampler(2))
     assert proposal.probs is not None
     prefix = list(TEXT)
-    for token, law in zip(proposal.tokens, proposal.probs, strict=True):
+    for token, distribution in zip(proposal.tokens, proposal.probs, strict=True):
         expected = probabilities(MODEL.logits(tuple(prefix))[None], WARM)[0]
-        assert torch.equal(law, expected)
-        assert law[token] > 0
+        assert torch.equal(distribution, expected)
+        assert distribution[token] > 0
         prefix.append(token)
 
 

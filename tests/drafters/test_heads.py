@@ -57,7 +57,7 @@ from specdec.engine import generate, Task
 from specdec.events import Finished
 from specdec.models.config import Config
 from specdec.models.view import TargetView
-from specdec.proof.enumeration import output_law
+from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities
 from specdec.types import Proposal, SamplingParams
@@ -131,8 +131,10 @@ def test_eagle3_says_what_the_naive_one_says() -> None:
             assert torch.allclose(row[DRAFT_IDS], expected, atol=1e-4)
             assert token in DRAFT_IDS
     others = [token for token in range(TARGET.vocabulary) if token not in DRAFT_IDS]
-    laws = [proposal.probs for _, proposal in seen if proposal.probs is not None]
-    assert len(laws) == 9 and all(float(law[:, others].sum()) == 0.0 for law in laws)
+    distributions = [proposal.probs for _, proposal in seen if proposal.probs is not None]
+    assert len(distributions) == 9 and all(
+        float(distribution[:, others].sum()) == 0.0 for distribution in distributions
+    )
 
 
 def test_an_eagle3_tree_holds_the_paths_that_the_head_finds_likeliest() -> None:
@@ -141,11 +143,11 @@ def test_an_eagle3_tree_holds_the_paths_that_the_head_finds_likeliest() -> None:
         shares = []
         for node, token in enumerate(tree.tokens):
             above = [tree.tokens[i] for i in path_to(tree, tree.parents[node])]
-            law = naive_eagle3(eagle3_weights(), text, above).softmax(-1)
-            share = float(law[DRAFT_IDS.index(token)])
+            distribution = naive_eagle3(eagle3_weights(), text, above).softmax(-1)
+            share = float(distribution[DRAFT_IDS.index(token)])
             shares.append(share if tree.parents[node] < 0 else share * shares[tree.parents[node]])
             siblings = [tree.tokens[i] for i in tree.children(tree.parents[node])]
-            best = [DRAFT_IDS[i] for i in law.argsort(descending=True)[: len(siblings)]]
+            best = [DRAFT_IDS[i] for i in distribution.argsort(descending=True)[: len(siblings)]]
             assert siblings == best
         # What was left out of the first level is less likely than anything that is in.
         first = naive_eagle3(eagle3_weights(), text, []).softmax(-1).topk(3).values.tolist()
@@ -167,11 +169,11 @@ def test_siblings_are_drawn_from_what_their_elders_left(name: str, params: Sampl
             else:
                 known = naive_eagle3(eagle3_weights(), text, above)
                 logits = known.new_full((TARGET.vocabulary,), -math.inf).index_copy(0, torch.tensor(DRAFT_IDS), known)
-            law = probabilities(logits[None], params)[0]
+            distribution = probabilities(logits[None], params)[0]
             elders = [tree.tokens[i] for i in tree.children(tree.parents[node]) if i < node]
-            law[elders] = 0.0
+            distribution[elders] = 0.0
             assert token not in elders
-            assert torch.allclose(tree.probs[node], law / law.sum(), atol=1e-4)
+            assert torch.allclose(tree.probs[node], distribution / distribution.sum(), atol=1e-4)
 
 
 def test_training_and_drafting_compute_the_same_steps() -> None:
@@ -282,7 +284,7 @@ def test_broken_heads_do_not_harm_the_text(params: SamplingParams) -> None:
         ("mtp", 0),
     ],
 )
-def test_every_random_path_gives_the_targets_law(name: str, top_k: int) -> None:
+def test_every_random_path_gives_the_targets_distribution(name: str, top_k: int) -> None:
     """The shipped loop on a real decoder with three tokens; exact up to the decoder's float32."""
     target, known, params = ours(decoder(shape(3), seed=5)), (0, 2), SamplingParams(0.8, top_k=top_k, max_tokens=4)
     medusa = MedusaHeads(medusa_weights(2), target, [(0,), (1,), (0, 0), (0, 1), (1, 0)])
@@ -302,7 +304,7 @@ def test_every_random_path_gives_the_targets_law(name: str, top_k: int) -> None:
         view = TargetView(target, (*TAPS, len(target.layers)))
         return Task(view, [0], params, makers[name](view), k=2, details=False)
 
-    law, _ = output_law(run_loop(task))
+    distribution, _ = output_distribution(run_loop(task))
     exact: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(4):
         exact = {
@@ -312,5 +314,5 @@ def test_every_random_path_gives_the_targets_law(name: str, top_k: int) -> None:
                 probabilities(target.forward([0, *text], target.new_cache(8)), params)[0].tolist()
             )
         }
-    assert max(abs(law.get(text, 0.0) - chance) for text, chance in exact.items()) < 1e-5
-    assert sum(law.values()) == pytest.approx(1.0, abs=1e-5)
+    assert max(abs(distribution.get(text, 0.0) - chance) for text, chance in exact.items()) < 1e-5
+    assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-5)

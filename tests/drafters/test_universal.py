@@ -22,8 +22,8 @@ from specdec.engine import check_proposal, DraftError, generate, Task
 from specdec.events import Committed, Drafted, Failed, Finished, from_dict, to_dict
 from specdec.families import zoo
 from specdec.lanes.race import race
-from specdec.proof.enumeration import output_law
-from specdec.proof.toys import Case, cycle_law, largest_error, PARAMS, run_loop, TableModel
+from specdec.proof.enumeration import output_distribution
+from specdec.proof.toys import Case, cycle_distribution, largest_error, PARAMS, run_loop, TableModel
 from specdec.rules import RULES
 from specdec.sampling import probabilities, RandomSampler, Sampler
 from specdec.text import Pieces
@@ -48,11 +48,11 @@ def drafted_by(part: ForeignModel, length: int = 3, k: int = 2, params: Sampling
 
 @pytest.mark.parametrize("params", PARAMS, ids=lambda p: f"T{p.temperature}-k{p.top_k}-p{p.top_p}")
 @pytest.mark.parametrize("words", VOCABULARIES.values(), ids=VOCABULARIES)
-def test_every_random_path_gives_the_targets_law(words: tuple[str, str], params: SamplingParams) -> None:
+def test_every_random_path_gives_the_targets_distribution(words: tuple[str, str], params: SamplingParams) -> None:
     part = foreign(*words)
     case = drafted_by(part, params=params)
-    law, _ = output_law(run_loop(lambda: case.task(drafter=UniversalDrafter(part))))
-    assert largest_error(law, case.exact_law()) <= EXACT
+    distribution, _ = output_distribution(run_loop(lambda: case.task(drafter=UniversalDrafter(part))))
+    assert largest_error(distribution, case.exact_distribution()) <= EXACT
 
 
 @pytest.mark.parametrize("rule", [key for key, rule in RULES.items() if rule.lossless and key != "shared_noise"])
@@ -60,8 +60,8 @@ def test_every_random_path_gives_the_targets_law(words: tuple[str, str], params:
 def test_one_cycle_under_every_rule(words: tuple[str, str], rule: str) -> None:
     part = foreign(*words)
     case = drafted_by(part, length=4, k=3)
-    law, paths = cycle_law(case, RULES[rule](), lambda: UniversalDrafter(part))
-    assert largest_error(law, case.exact_law()) <= EXACT
+    distribution, paths = cycle_distribution(case, RULES[rule](), lambda: UniversalDrafter(part))
+    assert largest_error(distribution, case.exact_distribution()) <= EXACT
     assert (paths > 3) == bool(part.own_of)
 
 
@@ -75,8 +75,8 @@ def test_half_characters_are_waited_for_and_drafted() -> None:
     assert drafter._cached[:2] == [0, 1]  # "a", "é"
     for params in (WARM, SamplingParams()):
         case = drafted_by(part, params=params)
-        law, _ = output_law(run_loop(lambda case=case: case.task(drafter=UniversalDrafter(part))))  # type: ignore[misc]
-        assert largest_error(law, case.exact_law()) <= EXACT
+        distribution, _ = output_distribution(run_loop(lambda case=case: case.task(drafter=UniversalDrafter(part))))  # type: ignore[misc]
+        assert largest_error(distribution, case.exact_distribution()) <= EXACT
 
 
 class Silent(TableModel):
@@ -94,8 +94,8 @@ def test_where_no_shared_token_has_a_chance_the_draft_ends() -> None:
     assert lengths == {1}  # the text is read as one token or three, and one more makes it even
     assert not UniversalDrafter(part).propose([0, 0], 3, WARM, RandomSampler(0)).tokens
     case = drafted_by(part, length=4, k=3)
-    law, _ = output_law(run_loop(lambda: case.task(drafter=UniversalDrafter(part))))
-    assert largest_error(law, case.exact_law()) <= EXACT
+    distribution, _ = output_distribution(run_loop(lambda: case.task(drafter=UniversalDrafter(part))))
+    assert largest_error(distribution, case.exact_distribution()) <= EXACT
 
 
 # The mistake that this method invites.
@@ -109,33 +109,33 @@ class NotNormalised(UniversalDrafter):
         return self.row
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
-        token, law = super().draw(logits, params, sampler, index)
+        token, distribution = super().draw(logits, params, sampler, index)
         ours, theirs = self.part.shared
-        assert law is not None
-        return token, law.index_copy(0, ours, probabilities(self.row, params)[0, theirs])
+        assert distribution is not None
+        return token, distribution.index_copy(0, ours, probabilities(self.row, params)[0, theirs])
 
 
-def test_a_law_that_is_not_normalised_is_caught_twice() -> None:
+def test_a_distribution_that_is_not_normalised_is_caught_twice() -> None:
     part = foreign("a b c", "b a ab")
     case = drafted_by(part, k=1, length=2)
     with pytest.raises(DraftError, match="do not sum to one"):
         check_proposal(NotNormalised(part).propose([0], 1, WARM, RandomSampler(0)), 1, 3)
-    law, _ = cycle_law(case, RULES["rejection"](), lambda: NotNormalised(part))
-    assert largest_error(law, case.exact_law()) > 1e-3
+    distribution, _ = cycle_distribution(case, RULES["rejection"](), lambda: NotNormalised(part))
+    assert largest_error(distribution, case.exact_distribution()) > 1e-3
 
 
 # What is proposed.
 
 
-def test_the_law_is_the_draft_models_over_what_is_shared() -> None:
+def test_the_distribution_is_the_draft_models_over_what_is_shared() -> None:
     part = foreign("- a b c ab", "c b a bc", prefix=(1,))
     proposal = UniversalDrafter(part).propose([1, 4], 3, WARM, RandomSampler(1))
     assert proposal.probs is not None and part.own_of == {1: 2, 2: 1, 3: 0}
     prefix = [1, 2, 2, 1]  # its own beginning, then "a ab" in its letters
-    for token, law in zip(proposal.tokens, proposal.probs, strict=True):
+    for token, distribution in zip(proposal.tokens, proposal.probs, strict=True):
         row = probabilities(part.model.logits(tuple(prefix))[None], WARM)[0]  # type: ignore[attr-defined]
         shared = row[[2, 1, 0]] / row[:3].sum()
-        assert torch.allclose(law, torch.cat([law.new_zeros(1), shared, law.new_zeros(1)]))
+        assert torch.allclose(distribution, torch.cat([distribution.new_zeros(1), shared, distribution.new_zeros(1)]))
         prefix.append(part.own_of[token])
 
 

@@ -261,8 +261,8 @@ def recorded_with(trace: Trace, exact: Family) -> Family:
 def test_recorded_traces_are_what_the_engine_does(exact: Family, path: Path) -> None:
     """Golden files: run again, their tokens and decisions come out the same; only the times are free.
 
-    A draft in eight bits rounds as its processor does, so where a coin lies at the edge of its law it may draw another
-    token here, and from there on the runs part. Plain decoding never does.
+    A draft in eight bits rounds as its processor does, so where a coin lies at the edge of its distribution it may draw
+    another token here, and from there on the runs part. Plain decoding never does.
     """
     trace = Trace.load(path)
     assert trace.header.source == "recorded"
@@ -280,7 +280,7 @@ def test_recorded_traces_are_what_the_engine_does(exact: Family, path: Path) -> 
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_the_recorded_laws_are_the_targets(exact: Family, path: Path) -> None:
+def test_the_recorded_distributions_are_the_targets(exact: Family, path: Path) -> None:
     """Of every token that was drafted, to the end of the run, whatever a draft would do on this processor."""
     trace = Trace.load(path)
     exact = recorded_with(trace, exact)
@@ -290,8 +290,11 @@ def test_the_recorded_laws_are_the_targets(exact: Family, path: Path) -> None:
         if isinstance(event, Verified) and event.lane == "speculative" and event.positions:
             draft = [p.token for p in event.positions]
             cache = exact.target.new_cache(len(text) + len(draft))
-            laws = probabilities(exact.target.forward(text + draft, cache, rows=len(draft) + 1), params)
-            judged = [(p.p, float(law[p.token])) for p, law in zip(event.positions, laws, strict=False)]
+            distributions = probabilities(exact.target.forward(text + draft, cache, rows=len(draft) + 1), params)
+            judged = [
+                (p.p, float(distribution[p.token]))
+                for p, distribution in zip(event.positions, distributions, strict=False)
+            ]
             assert [p for p, _ in judged] == pytest.approx([p for _, p in judged], abs=1e-4)
         elif isinstance(event, Committed) and event.lane == "speculative":
             text += event.tokens

@@ -35,7 +35,7 @@ from specdec.events import Committed, Failed
 from specdec.families import zoo
 from specdec.families.published import load_drafter, load_model
 from specdec.models.transformer import Transformer
-from specdec.proof.enumeration import output_law
+from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import run_loop
 from specdec.types import SamplingParams
 
@@ -329,7 +329,7 @@ def test_a_draft_model_with_fewer_tokens_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("target_size", "draft_size"), [(5, 7), (7, 5), (3, 4)])
-def test_padded_vocabularies_keep_the_targets_law(target_size: int, draft_size: int, tmp_path: Path) -> None:
+def test_padded_vocabularies_keep_the_targets_distribution(target_size: int, draft_size: int, tmp_path: Path) -> None:
     """Every random path, against transformers' target restricted to the three ids that have a token."""
     model = decoder(shape(target_size), seed=5)
     family = zoo.load_pair(
@@ -343,7 +343,7 @@ def test_padded_vocabularies_keep_the_targets_law(target_size: int, draft_size: 
         target, drafter = family.lane("draft_model", 8)
         return Task(target, [0], params, drafter, k=2, details=False)
 
-    law, _ = output_law(run_loop(fresh))
+    distribution, _ = output_distribution(run_loop(fresh))
     exact: dict[tuple[int, ...], float] = {(): 1.0}
     with torch.no_grad():
         for _ in range(3):
@@ -352,8 +352,8 @@ def test_padded_vocabularies_keep_the_targets_law(target_size: int, draft_size: 
                 for text, chance in exact.items()
                 for token, share in enumerate(model(torch.tensor([[0, *text]])).logits[0, -1, :3].softmax(-1).tolist())
             }
-    assert max(abs(law.get(text, 0.0) - chance) for text, chance in exact.items()) < 1e-5
-    assert sum(law.values()) == pytest.approx(1.0, abs=1e-5) and set(law) <= set(exact)
+    assert max(abs(distribution.get(text, 0.0) - chance) for text, chance in exact.items()) < 1e-5
+    assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-5) and set(distribution) <= set(exact)
 
 
 @pytest.fixture(scope="module")

@@ -44,11 +44,11 @@ class Given(Sampler):
 
 @dataclass(frozen=True)
 class Batch:
-    """Many cycles' inputs: of one K, under one warp, from point masses or from laws."""
+    """Many cycles' inputs: of one K, under one warp, from point masses or from distributions."""
 
     rows: Tensor
     drafted: Tensor
-    laws: Tensor | None
+    distributions: Tensor | None
     coins: Tensor
     own: Tensor
     limit: Tensor
@@ -60,26 +60,26 @@ class Batch:
         target = 2.0 * torch.randn(count, k + 1, vocabulary, generator=generator)
         near = torch.tensor([0.0, 0.5, 3.0])[torch.randint(3, (count, 1, 1), generator=generator)]  # 0: itself
         other = target[:, :k] + near * torch.randn(count, k, vocabulary, generator=generator)
-        laws = probabilities(other.flatten(0, 1), params).view(count, k, vocabulary)
+        distributions = probabilities(other.flatten(0, 1), params).view(count, k, vocabulary)
         if params.temperature and not point:  # what the target wants and the draft excludes
-            laws = laws.masked_fill(torch.rand(laws.shape, generator=generator) < 0.2, 0.0)
-            laws[..., 0] += laws.sum(-1) == 0.0
-            laws /= laws.sum(-1, keepdim=True)
+            distributions = distributions.masked_fill(torch.rand(distributions.shape, generator=generator) < 0.2, 0.0)
+            distributions[..., 0] += distributions.sum(-1) == 0.0
+            distributions /= distributions.sum(-1, keepdim=True)
         drafted = torch.zeros(count, 0, dtype=torch.long)
         if k:
-            drafted = laws.flatten(0, 1).multinomial(1, generator=generator).view(count, k)
+            drafted = distributions.flatten(0, 1).multinomial(1, generator=generator).view(count, k)
         rows = probabilities(target.flatten(0, 1), params).view(count, k + 1, vocabulary)
         coins = torch.rand(count, k, generator=generator, dtype=torch.float64)
         own = torch.rand(count, 1, generator=generator, dtype=torch.float64)
         limit = torch.randint(2 * k + 1, (count, 1), generator=generator).clamp(max=k)  # half of them all of K
-        return cls(rows, drafted, None if point else laws, coins, own, limit)
+        return cls(rows, drafted, None if point else distributions, coins, own, limit)
 
     def walks(self) -> list[Verdict]:
         """One by one, by the plain walk."""
         verdicts = []
         for i, limit in enumerate(self.limit[:, 0].tolist()):
-            laws = None if self.laws is None else self.laws[i, :limit]
-            proposal = Proposal.chain(self.drafted[i, :limit].tolist(), laws)
+            distributions = None if self.distributions is None else self.distributions[i, :limit]
+            proposal = Proposal.chain(self.drafted[i, :limit].tolist(), distributions)
             given = Given(self.coins[i], self.own[i])
             verdicts.append(RejectionSampling().verify(proposal, self.rows[i, : limit + 1], given))
         return verdicts
@@ -87,12 +87,12 @@ class Batch:
     def records(self, step: Callable[..., fused.Outcome] = accept) -> list[Record]:
         """All at once, by the fused step."""
 
-        def cycle(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
+        def cycle(rows, drafted, distributions, coins, own, limit):  # type: ignore[no-untyped-def]
             yes = torch.ones(1)
-            return packed(step(rows, drafted, laws, coins, own, limit), drafted, coins, limit, yes, yes)
+            return packed(step(rows, drafted, distributions, coins, own, limit), drafted, coins, limit, yes, yes)
 
-        parts = (self.rows, self.drafted, self.laws, self.coins, self.own, self.limit)
-        over = (0, 0, None if self.laws is None else 0, 0, 0, 0)
+        parts = (self.rows, self.drafted, self.distributions, self.coins, self.own, self.limit)
+        over = (0, 0, None if self.distributions is None else 0, 0, 0, 0)
         return [Record.read(numbers) for numbers in torch.vmap(cycle, in_dims=over)(*parts).tolist()]
 
 
@@ -108,7 +108,7 @@ def test_the_fused_step_is_the_plain_walk() -> None:
     for batch in batches(CASES):
         for verdict, record, limit in zip(batch.walks(), batch.records(), batch.limit[:, 0].tolist(), strict=True):
             assert record.verdict() == verdict
-            seen.add((limit, record.accepted, batch.laws is None))
+            seen.add((limit, record.accepted, batch.distributions is None))
             count += 1
     assert count >= CASES
     assert seen == {(limit, n, point) for limit in range(9) for n in range(limit + 1) for point in (False, True)}
@@ -116,7 +116,7 @@ def test_the_fused_step_is_the_plain_walk() -> None:
 
 def test_the_fused_step_asks_the_host_nothing() -> None:
     for batch in batches(1):
-        given = batch.rows[0], batch.drafted[0], None if batch.laws is None else batch.laws[0]
+        given = batch.rows[0], batch.drafted[0], None if batch.distributions is None else batch.distributions[0]
         inputs = *given, batch.coins[0], batch.own[0], batch.limit[0]
         with no_host_reads():
             accept(*inputs)
@@ -124,28 +124,28 @@ def test_the_fused_step_asks_the_host_nothing() -> None:
             float(batch.own[0])
 
 
-def wrong_residual(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
-    outcome = accept(rows, drafted, laws, coins, own, limit)
+def wrong_residual(rows, drafted, distributions, coins, own, limit):  # type: ignore[no-untyped-def]
+    outcome = accept(rows, drafted, distributions, coins, own, limit)
     token = draw(rows.index_select(0, outcome.accepted)[0], own)
     return fused.Outcome(outcome.accepted, token, outcome.p, outcome.q)
 
 
-def no_prefix(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
-    outcome = accept(rows, drafted, laws, coins, own, limit)
+def no_prefix(rows, drafted, distributions, coins, own, limit):  # type: ignore[no-untyped-def]
+    outcome = accept(rows, drafted, distributions, coins, own, limit)
     kept = ratio(outcome.p, outcome.q, coins) & (torch.arange(len(drafted)) < limit)
     return fused.Outcome(kept.long().sum(0, keepdim=True), outcome.token, outcome.p, outcome.q)
 
 
-def no_limit(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
-    return accept(rows, drafted, laws, coins, own, torch.tensor([len(drafted)]))
+def no_limit(rows, drafted, distributions, coins, own, limit):  # type: ignore[no-untyped-def]
+    return accept(rows, drafted, distributions, coins, own, torch.tensor([len(drafted)]))
 
 
-def loose(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
-    return accept(rows, drafted, laws, coins, own, limit, lambda p, q, u: u * q <= p)
+def loose(rows, drafted, distributions, coins, own, limit):  # type: ignore[no-untyped-def]
+    return accept(rows, drafted, distributions, coins, own, limit, lambda p, q, u: u * q <= p)
 
 
-def one_row_off(rows, drafted, laws, coins, own, limit):  # type: ignore[no-untyped-def]
-    return accept(rows.roll(1, 0), drafted, laws, coins, own, limit)
+def one_row_off(rows, drafted, distributions, coins, own, limit):  # type: ignore[no-untyped-def]
+    return accept(rows.roll(1, 0), drafted, distributions, coins, own, limit)
 
 
 @pytest.mark.parametrize("step", [wrong_residual, no_prefix, no_limit, one_row_off])
@@ -159,25 +159,25 @@ def test_a_broken_step_is_found_out(step) -> None:  # type: ignore[no-untyped-de
 
 def test_a_draft_that_the_target_excludes_is_never_kept() -> None:
     """u may be 0 and so may p: the test is strict."""
-    rows, laws = torch.tensor([[0.0, 1.0], [0.5, 0.5]]), torch.tensor([[1.0, 0.0]])
+    rows, distributions = torch.tensor([[0.0, 1.0], [0.5, 0.5]]), torch.tensor([[1.0, 0.0]])
     zero, one = torch.zeros(1, dtype=torch.float64), torch.tensor([1])
-    inputs = (rows, torch.tensor([0]), laws, zero, zero, one)
+    inputs = (rows, torch.tensor([0]), distributions, zero, zero, one)
     assert accept(*inputs).accepted.item() == 0 and accept(*inputs).token.item() == 1
     assert loose(*inputs).accepted.item() == 1
 
 
 def test_where_nothing_is_left_the_target_itself_draws() -> None:
     """A test may fail although p = q: a synthetic one does."""
-    law = torch.tensor([[0.25, 0.75]])
-    rows, half = law.expand(2, 2), torch.full((1,), 0.5, dtype=torch.float64)
-    outcome = accept(rows, torch.tensor([0]), law, half, half, torch.tensor([1]), synthetic(0.2))
+    distribution = torch.tensor([[0.25, 0.75]])
+    rows, half = distribution.expand(2, 2), torch.full((1,), 0.5, dtype=torch.float64)
+    outcome = accept(rows, torch.tensor([0]), distribution, half, half, torch.tensor([1]), synthetic(0.2))
     assert (outcome.accepted.item(), outcome.token.item()) == (0, 1)
 
 
-def test_a_broken_draft_law_does_no_harm_where_it_does_not_count() -> None:
-    rows, laws = torch.full((3, 4), 0.25), torch.full((2, 4), float("nan"))
+def test_a_broken_draft_distribution_does_no_harm_where_it_does_not_count() -> None:
+    rows, distributions = torch.full((3, 4), 0.25), torch.full((2, 4), float("nan"))
     numbers = torch.full((2,), 0.6, dtype=torch.float64)
-    outcome = accept(rows, torch.tensor([0, 0]), laws, numbers, numbers[:1], torch.tensor([0]))
+    outcome = accept(rows, torch.tensor([0, 0]), distributions, numbers, numbers[:1], torch.tensor([0]))
     assert (outcome.accepted.item(), outcome.token.item()) == (0, 2)
 
 
@@ -191,10 +191,10 @@ def test_a_draw_has_its_share_of_the_unit_interval() -> None:
 
 @pytest.mark.parametrize("point", [False, True])
 @pytest.mark.parametrize("k", [0, 1, 2])
-def test_the_output_law_is_the_targets(k: int, point: bool) -> None:
-    """Every draft, every side of every coin, every cell of the own token's number: the exact law of a cycle.
+def test_the_output_distribution_is_the_targets(k: int, point: bool) -> None:
+    """Every draft, every side of every coin, every cell of the own token's number: the exact distribution of a cycle.
 
-    Toy laws are multiples of 1/8, so that 8 cells of the own number times the residual's scale are exact.
+    Toy distributions are multiples of 1/8, so that 8 cells of the own number times the residual's scale are exact.
     """
     generator = torch.Generator().manual_seed(k)
 
@@ -203,11 +203,11 @@ def test_the_output_law_is_the_targets(k: int, point: bool) -> None:
         edges = torch.cat([torch.zeros(count, 1), cuts, torch.full((count, 1), 8)], -1)
         return edges.diff() / 8
 
-    # The laws behind every prefix, of both models.
+    # The distributions behind every prefix, of both models.
     prefixes = [prefix for n in range(k + 1) for prefix in itertools.product(range(3), repeat=n)]
     target = dict(zip(prefixes, eighths(len(prefixes)), strict=True))
     draft = dict(zip(prefixes, eighths(len(prefixes)), strict=True))
-    law: dict[tuple[int, ...], float] = {}
+    distribution: dict[tuple[int, ...], float] = {}
     for drafted in itertools.product(range(3), repeat=k):
         chance = 1.0 if not point else float(drafted == (1, 2)[:k])
         for i in range(k if not point else 0):
@@ -215,11 +215,11 @@ def test_the_output_law_is_the_targets(k: int, point: bool) -> None:
         if chance == 0.0:
             continue
         rows = torch.stack([target[drafted[:n]] for n in range(k + 1)])
-        laws = None if point or not k else torch.stack([draft[drafted[:n]] for n in range(k)])
+        distributions = None if point or not k else torch.stack([draft[drafted[:n]] for n in range(k)])
         for sides in itertools.product((False, True), repeat=k):
             coins, share = torch.zeros(k, dtype=torch.float64), chance
             for i, (token, high) in enumerate(zip(drafted, sides, strict=True)):
-                q = 1.0 if laws is None else float(laws[i, token])
+                q = 1.0 if distributions is None else float(distributions[i, token])
                 keep = min(1.0, float(rows[i, token]) / q)
                 coins[i] = (1.0 + keep) / 2 if high else keep / 2
                 share *= 1.0 - keep if high else keep
@@ -228,9 +228,11 @@ def test_the_output_law_is_the_targets(k: int, point: bool) -> None:
                 continue
             for cell in range(cells):
                 own = torch.tensor([(cell + 0.5) / cells], dtype=torch.float64)
-                outcome = accept(rows, torch.tensor(drafted, dtype=torch.long), laws, coins, own, torch.tensor([k]))
+                outcome = accept(
+                    rows, torch.tensor(drafted, dtype=torch.long), distributions, coins, own, torch.tensor([k])
+                )
                 text = (*drafted[: int(outcome.accepted)], int(outcome.token))
-                law[text] = law.get(text, 0.0) + share / cells
+                distribution[text] = distribution.get(text, 0.0) + share / cells
     # A cycle ends at the first rejection: complete each text by the target to the full length.
     full: dict[tuple[int, ...], float] = {}
     exact: dict[tuple[int, ...], float] = {}
@@ -238,7 +240,9 @@ def test_the_output_law_is_the_targets(k: int, point: bool) -> None:
         exact[text] = float(torch.stack([target[text[:i]][text[i]] for i in range(k + 1)]).prod())
         for n in range(1, k + 2):
             rest = [float(target[text[:i]][text[i]]) for i in range(n, k + 1)]
-            full[text] = full.get(text, 0.0) + law.get(text[:n], 0.0) * torch.tensor([1.0, *rest]).prod().item()
+            full[text] = (
+                full.get(text, 0.0) + distribution.get(text[:n], 0.0) * torch.tensor([1.0, *rest]).prod().item()
+            )
     assert total_variation(full, exact) < 1e-6
 
 

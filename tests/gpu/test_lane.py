@@ -20,7 +20,7 @@ from specdec import engine
 from specdec.bench.host import host_reads
 from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
 from specdec.engine import PromptError, Task
-from specdec.events import Committed, Drafted, Event, Failed, Finished, Law, Started
+from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished, Started
 from specdec.families import zoo
 from specdec.gpu import drafting, lane
 from specdec.gpu.accept import TableSampler
@@ -45,14 +45,14 @@ def table(one: Task) -> TableSampler:
 
 
 def told(value: Any, figure: Callable[[float], Any] = float) -> Any:
-    """Without times; every figure by `figure`. A law by token: rounding swaps equals."""
+    """Without times; every figure by `figure`. A distribution by token: rounding swaps equals."""
     if isinstance(value, float):
         return figure(value)
     if is_dataclass(value):
         kept = {f.name: told(getattr(value, f.name), figure) for f in fields(value) if f.name not in TIMES}
         if isinstance(value, Finished):
             del kept["draft"], kept["eager"]
-        if isinstance(value, Law):
+        if isinstance(value, Distribution):
             kept["top"] = told(tuple(sorted(value.top, key=lambda one: one.token)), figure)
         return type(value).__name__, kept
     return tuple(told(one, figure) for one in value) if isinstance(value, tuple) else value

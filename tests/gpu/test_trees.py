@@ -1,4 +1,4 @@
-"""Trees on the device: the model's own logits along every path, the plain walk, the target's law."""
+"""Trees on the device: the model's own logits along every path, the plain walk, the target's distribution."""
 
 from __future__ import annotations
 
@@ -136,20 +136,20 @@ def cases(count: int, sizes: Iterable[int] = range(1, 8)) -> Iterator[tuple[bool
         parents = torch.tensor([random_tree(n, seed) for seed in range(many)])
         near = target.gather(1, (parents + 1)[..., None].expand(many, n, vocabulary))
         other = near + torch.randn(near.shape, generator=generator)
-        laws = probabilities(other.flatten(0, 1), params).view(many, n, vocabulary)
-        drafted = laws.flatten(0, 1).multinomial(1, generator=generator).view(many, n)
+        distributions = probabilities(other.flatten(0, 1), params).view(many, n, vocabulary)
+        drafted = distributions.flatten(0, 1).multinomial(1, generator=generator).view(many, n)
         rows = probabilities(target.flatten(0, 1), params).view(many, n + 1, vocabulary)
         absent = torch.rand(many, n, generator=generator) < 0.2
         paths = torch.stack([paths_of(each, n) for each in parents])[:, 1:, 1:]
         real = ~(paths & absent[:, None]).any(2)
         coins = torch.rand(many, n, generator=generator, dtype=torch.float64)
         own = torch.rand(many, 1, generator=generator, dtype=torch.float64)
-        yield point, (rows, drafted, parents, laws, real, coins, own)
+        yield point, (rows, drafted, parents, distributions, real, coins, own)
 
 
 def walked(point: bool, case: Case, step: Any = walk) -> list[TreeRecord]:
-    def cycle(rows, drafted, parents, laws, real, coins, own):  # type: ignore[no-untyped-def]
-        outcome = step(rows, drafted, parents, None if point else laws, real, coins, own)
+    def cycle(rows, drafted, parents, distributions, real, coins, own):  # type: ignore[no-untyped-def]
+        outcome = step(rows, drafted, parents, None if point else distributions, real, coins, own)
         yes = torch.ones(1)
         return packed(outcome, drafted, parents, yes, yes)
 
@@ -163,13 +163,13 @@ def disagreements(
     wrong, seen = 0, set()
     for point, case in cases(count, sizes):
         for i, record in enumerate(walked(point, case, step)):
-            rows, drafted, parents, laws, real, coins, own = (part[i] for part in case)
+            rows, drafted, parents, distributions, real, coins, own = (part[i] for part in case)
             nodes = real.nonzero().flatten().tolist()
             place = {-1: -1, **{node: j for j, node in enumerate(nodes)}}
             proposal = Proposal(
                 tuple(drafted[nodes].tolist()),
                 tuple(place[int(parents[node])] for node in nodes),
-                None if point else laws[nodes],
+                None if point else distributions[nodes],
             )
             kept_rows = rows[[0, *(node + 1 for node in nodes)]]
             verdict = RejectionSampling().verify(proposal, kept_rows, Given(coins, own))
@@ -196,9 +196,9 @@ def test_the_walk_is_the_plain_one() -> None:
 
 def test_the_walk_asks_the_host_nothing() -> None:
     for point, case in cases(1, (1, 5)):
-        rows, drafted, parents, laws, real, coins, own = (part[0] for part in case)
+        rows, drafted, parents, distributions, real, coins, own = (part[0] for part in case)
         with no_host_reads():
-            walk(rows, drafted, parents, None if point else laws, real, coins, own)
+            walk(rows, drafted, parents, None if point else distributions, real, coins, own)
 
 
 def no_residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
@@ -215,16 +215,16 @@ def test_a_wrong_residual_is_seen(wrong: Any, monkeypatch: pytest.MonkeyPatch) -
     assert disagreements(80, sizes=(5,))[0]
 
 
-def all_there(rows, drafted, parents, laws, real, coins, own):  # type: ignore[no-untyped-def]
-    return walk(rows, drafted, parents, laws, torch.ones_like(real), coins, own)
+def all_there(rows, drafted, parents, distributions, real, coins, own):  # type: ignore[no-untyped-def]
+    return walk(rows, drafted, parents, distributions, torch.ones_like(real), coins, own)
 
 
-def one_row_off(rows, drafted, parents, laws, real, coins, own):  # type: ignore[no-untyped-def]
-    return walk(rows.roll(1, 0), drafted, parents, laws, real, coins, own)
+def one_row_off(rows, drafted, parents, distributions, real, coins, own):  # type: ignore[no-untyped-def]
+    return walk(rows.roll(1, 0), drafted, parents, distributions, real, coins, own)
 
 
-def a_chain(rows, drafted, parents, laws, real, coins, own):  # type: ignore[no-untyped-def]
-    return walk(rows, drafted, torch.arange(len(drafted)) - 1, laws, real, coins, own)
+def a_chain(rows, drafted, parents, distributions, real, coins, own):  # type: ignore[no-untyped-def]
+    return walk(rows, drafted, torch.arange(len(drafted)) - 1, distributions, real, coins, own)
 
 
 @pytest.mark.parametrize("step", [all_there, one_row_off, a_chain])
@@ -232,7 +232,7 @@ def test_a_wrong_walk_is_seen(step: Any) -> None:
     assert disagreements(80, step, (5,))[0]
 
 
-# ---- the law ----
+# ---- the distribution ----
 
 SHAPE = (-1, -1, 0, 1)  # two siblings, with a child each
 
@@ -243,18 +243,18 @@ def eighths(count: int, generator: torch.Generator) -> Tensor:
     return edges.diff().double() / 8
 
 
-def leaves(step: Any, laws: list[Tensor]) -> Iterator[tuple[Walked, Tensor, float]]:
-    """Every side of every coin that a walk tosses, with its chance, and the law of the token behind it."""
+def leaves(step: Any, distributions: list[Tensor]) -> Iterator[tuple[Walked, Tensor, float]]:
+    """Every side of every coin that a walk tosses, with its chance, and the distribution of the token behind it."""
 
     def from_here(coins: dict[int, float], chance: float) -> Iterator[tuple[Walked, Tensor, float]]:
         given = torch.tensor([coins.get(node, 0.0) for node in range(len(SHAPE))], dtype=torch.float64)
-        laws.clear()
+        distributions.clear()
         found: Walked = step(given)
-        law = laws[-1]
+        distribution = distributions[-1]
         tossed = [node for node, fate in enumerate(found.fates.tolist()) if fate >= trees.REJECTED]
         new = next((node for node in tossed if node not in coins), None)
         if new is None:
-            yield found, law, chance
+            yield found, distribution, chance
             return
         keep = min(1.0, float(found.p[new]) / float(found.q[new]))
         for coin, share in ((keep / 2, keep), ((1.0 + keep) / 2, 1.0 - keep)):
@@ -264,27 +264,30 @@ def leaves(step: Any, laws: list[Tensor]) -> Iterator[tuple[Walked, Tensor, floa
     return from_here({}, 1.0)
 
 
-def output_law(seed: int, conditional: bool, monkeypatch: pytest.MonkeyPatch) -> float:
-    """The total variation between the law of a cycle's text, completed by the target, and the target's."""
+def output_distribution(seed: int, conditional: bool, monkeypatch: pytest.MonkeyPatch) -> float:
+    """The total variation between the distribution of a cycle's text, completed by the target, and the target's."""
     generator, drawn_from = torch.Generator().manual_seed(seed), list[Tensor]()
 
-    def told(law: Tensor, u: Tensor) -> Tensor:
-        drawn_from.append(law)
-        return draw(law, u)
+    def told(distribution: Tensor, u: Tensor) -> Tensor:
+        drawn_from.append(distribution)
+        return draw(distribution, u)
 
     prefixes = [prefix for n in range(3) for prefix in itertools.product(range(3), repeat=n)]
     target = dict(zip(prefixes, eighths(len(prefixes), generator), strict=True))
     draft = dict(zip(prefixes, eighths(len(prefixes), generator), strict=True))
-    text_law: dict[tuple[int, ...], float] = {}
+    text_distribution: dict[tuple[int, ...], float] = {}
     for numbers in itertools.product(range(3), repeat=4):  # the tokens of the nodes
-        drafted, laws, real, chance = [], [], [], 1.0
+        drafted, distributions, real, chance = [], [], [], 1.0
         first = draft[()]
-        # The number that draws a token is the middle of its share; each must come from the law that is told.
+        # The number that draws a token is the middle of its share; each must come from the distribution that is told.
         shares = []
-        law = first
+        distribution = first
         for token in numbers[:2]:
-            shares.append((float(law[:token].sum()) + float(law[token]) / 2) / max(float(law.sum()), 1e-9))
-            law = law.scatter(0, torch.tensor([token]), 0.0)
+            shares.append(
+                (float(distribution[:token].sum()) + float(distribution[token]) / 2)
+                / max(float(distribution.sum()), 1e-9)
+            )
+            distribution = distribution.scatter(0, torch.tensor([token]), 0.0)
         for i, (token, q, there) in enumerate(siblings(first, torch.tensor(shares, dtype=torch.float64))):
             if there and int(token) != numbers[i]:
                 chance = 0.0  # a token without a share
@@ -292,33 +295,35 @@ def output_law(seed: int, conditional: bool, monkeypatch: pytest.MonkeyPatch) ->
                 chance = 0.0  # counted once
             chance *= float(q[token]) if there else 1.0
             drafted.append(numbers[i])
-            laws.append(q if conditional else first)
+            distributions.append(q if conditional else first)
             real.append(bool(there))
         for node in (2, 3):
             q = draft[(drafted[node - 2],)]
             there = real[node - 2]
             chance *= float(q[numbers[node]]) if there else float(numbers[node] == 0)
             drafted.append(numbers[node])
-            laws.append(q)
+            distributions.append(q)
             real.append(there)
         if chance == 0.0:
             continue
         rows = torch.stack([target[()], *(target[tuple(drafted[n] for n in Tree(SHAPE).path(i))] for i in range(4))])
-        given = (rows, torch.tensor(drafted), torch.tensor(SHAPE), torch.stack(laws), torch.tensor(real))
+        given = (rows, torch.tensor(drafted), torch.tensor(SHAPE), torch.stack(distributions), torch.tensor(real))
         monkeypatch.setattr(trees, "draw", told)
         step = lambda coins, given=given: walk(*given, in_order(coins, given[4]), HALF)  # noqa: E731
         for found, behind, share in leaves(step, drawn_from):
             path = tuple(drafted[node] for node in found.path[: int(found.accepted)])
             for token in range(3):
                 text = (*path, token)
-                text_law[text] = text_law.get(text, 0.0) + chance * share * float(behind[token])
+                text_distribution[text] = text_distribution.get(text, 0.0) + chance * share * float(behind[token])
     full, exact = {}, {}
     for text in itertools.product(range(3), repeat=3):
         exact[text] = float(torch.stack([target[text[:i]][text[i]] for i in range(3)]).prod())
         full[text] = 0.0
         for n in range(1, 4):
             rest = [float(target[text[:i]][text[i]]) for i in range(n, 3)]
-            full[text] += text_law.get(text[:n], 0.0) * torch.tensor([1.0, *rest], dtype=torch.float64).prod().item()
+            full[text] += (
+                text_distribution.get(text[:n], 0.0) * torch.tensor([1.0, *rest], dtype=torch.float64).prod().item()
+            )
     return total_variation(full, exact)
 
 
@@ -331,13 +336,15 @@ def in_order(coins: Tensor, real: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("seed", [5, 6, 8])  # toys whose second sibling matters
-def test_the_output_law_is_the_targets(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_distribution_is_the_targets(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tree that can be drawn, every side of every coin."""
-    assert output_law(seed, True, monkeypatch) < 1e-12
+    assert output_distribution(seed, True, monkeypatch) < 1e-12
 
 
-def test_a_sibling_that_was_drawn_as_if_it_were_the_first_changes_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert output_law(5, False, monkeypatch) > 1e-3
+def test_a_sibling_that_was_drawn_as_if_it_were_the_first_changes_the_distribution(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert output_distribution(5, False, monkeypatch) > 1e-3
 
 
 # ---- whole runs ----
@@ -369,7 +376,7 @@ def runs() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("kind", "params", "k"), runs())
 def test_a_run_is_the_plain_loops(kind: str, params: SamplingParams, k: int) -> None:
-    """Node by node; with siblings that are kept after others were not, and laws of fewer tokens than ranks."""
+    """Node by node; with siblings that are kept after others were not, and distributions of fewer tokens than ranks."""
     one = task(kind, params, k)
     plain = list(engine.generate(one, table(one)))
     device = list(lane.on_device(task(kind, params, k)))

@@ -121,7 +121,7 @@ def test_k_is_k(family):
 
 @needs_family
 @pytest.mark.parametrize("params", [WARM, SamplingParams(1.0, max_tokens=24, seed=1)], ids=["filtered", "unfiltered"])
-def test_it_samples_from_the_law_of_the_other_lanes(family, params):
+def test_it_samples_from_the_distribution_of_the_other_lanes(family, params):
     text = family.encode(PROMPT)
     for event in race(family, PROMPT, "draft_model", K, params, peer=True):
         if event.lane == PEER and isinstance(event, Verified):

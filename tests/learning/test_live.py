@@ -1,4 +1,5 @@
-"""A draft that learns from its own runs: what it is taught, that it learns, what is told of it, and the law that stays.
+"""A draft that learns from its own runs: what it is taught, that it learns, what is told of it, and the distribution
+that stays.
 
 On a family with three layers of the target, which its draft does not know: there is much to learn, in a moment.
 """
@@ -68,7 +69,7 @@ def logits(model: LanguageModel[Any], tokens: tuple[int, ...]) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("drafts", [True, False])
-def test_a_lesson_is_the_targets_own_law_at_every_place_that_it_judged(family: Family, drafts: bool) -> None:
+def test_a_lesson_is_the_targets_own_distribution_at_every_place_that_it_judged(family: Family, drafts: bool) -> None:
     prompt = family.encode(PROMPT)
     stats, lesson = finished(run(family, family.drafts[DRAFT] if drafts else None, prompt, 3, PARAMS))
     assert (0 < stats.accepted < stats.judged) == drafts  # both happened: neither leaves a gap
@@ -238,7 +239,7 @@ def test_only_a_draft_model_can_be_taught(family: Family) -> None:
         next(learn(family, "medusa", LECTURE))
 
 
-# ---- the law ----
+# ---- the distribution ----
 
 
 @pytest.mark.parametrize("mistake", ["accept_all", pytest.param("from_target", marks=pytest.mark.long)])

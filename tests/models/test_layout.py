@@ -65,15 +65,15 @@ def test_heads_read_norms_of_either_form(kind: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("drafter", "part"), [(BlockDrafter, block_on), (MTPDrafter, mtp_on)])
 def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def laws() -> torch.Tensor:
+    def distributions() -> torch.Tensor:
         target = ours(MODEL)
         found = Run(lambda view: drafter(view, part(target), 160), target=target).propose(3).probs
         assert found is not None
         return found
 
-    by_length = laws()
+    by_length = distributions()
     as_on_a_gpu(monkeypatch)
-    assert torch.allclose(laws(), by_length, atol=1e-5)
+    assert torch.allclose(distributions(), by_length, atol=1e-5)
 
 
 def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,8 +228,8 @@ def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -
     model = reference(transformers.LlamaConfig(**{**BASE, **shape}))
     config, weights = Config.read(model.config.to_dict()), dict(model.state_dict())
     models = [Transformer(config, weights, torch.float32, stored=stored) for stored in (None, torch.int8)]
-    laws = [m.forward(TEXT, m.new_cache(64), rows=48).softmax(-1) for m in models]
-    distance = float(0.5 * (laws[0] - laws[1]).abs().sum(-1).mean())
+    distributions = [m.forward(TEXT, m.new_cache(64), rows=48).softmax(-1) for m in models]
+    distance = float(0.5 * (distributions[0] - distributions[1]).abs().sum(-1).mean())
     assert 0.0 < distance < 0.02
     assert models[0].parameters == models[1].parameters
     if isinstance(head := models[1].head, Blocked):
@@ -240,19 +240,21 @@ def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -
 
 @pytest.mark.parametrize("way", ["torch"], indirect=True)
 def test_without_a_kernel_for_eight_bits_the_same_numbers_are_kept_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Elsewhere that kernel is far slower than float32. The law is the same up to the rounding of the inputs."""
+    """Elsewhere that kernel is far slower than float32. The distribution is the same up to the rounding of the
+    inputs.
+    """
     config = transformers.LlamaConfig(**{**BASE, "intermediate_size": 96, "tie_word_embeddings": True})
     weights, read = reference(config).state_dict(), Config.read(config.to_dict())
 
-    def law(eight_bit: bool, pays: bool) -> torch.Tensor:
+    def distribution(eight_bit: bool, pays: bool) -> torch.Tensor:
         monkeypatch.setattr(EightBit, "pays", lambda: pays)
         model = Transformer(read, weights, torch.float32, stored=torch.int8 if eight_bit else None)
         assert isinstance(model.layers[0].down, EightBit) is (eight_bit and pays)
         return model.forward(TEXT, model.new_cache(64), rows=48).softmax(-1)
 
-    exact, eight, wide = law(False, True), law(True, True), law(True, False)
-    distances = [float(0.5 * (law - wide).abs().sum(-1).mean()) for law in (eight, exact)]
-    assert 1e-6 < distances[0] < 0.01 and distances[1] > 1e-5  # float32's law is another
+    exact, eight, wide = distribution(False, True), distribution(True, True), distribution(True, False)
+    distances = [float(0.5 * (distribution - wide).abs().sum(-1).mean()) for distribution in (eight, exact)]
+    assert 1e-6 < distances[0] < 0.01 and distances[1] > 1e-5  # float32's distribution is another
 
 
 @pytest.mark.parametrize("shape", [(7, 32), (97, 64), (33, 100)])

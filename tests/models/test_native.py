@@ -134,7 +134,7 @@ def test_logits_and_states_are_torchs(name: str) -> None:
 
 @needed
 @pytest.mark.parametrize("name", ["plain", "grouped heads, biases", "inner of 100"])
-def test_eight_bits_have_the_law_of_their_rounded_weights(name: str) -> None:
+def test_eight_bits_have_the_distribution_of_their_rounded_weights(name: str) -> None:
     ours, reference = both(SHAPES[name], eight_bit=True)
     assert isinstance(ours.layers[0].qkv, Blocked) and ours.layers[0].qkv.weights.dtype == torch.int8
     assert near(passes(ours), passes(reference)) and not near(passes(ours), passes(made(SHAPES[name])))

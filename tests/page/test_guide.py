@@ -103,8 +103,8 @@ def test_the_price_of_a_check_is_the_measured_one() -> None:
 def test_the_shortcut_writes_what_is_said() -> None:
     p, q = (0.6, 0.3, 0.1), (0.2, 0.5, 0.3)
     kept = [min(*pair) for pair in zip(p, q, strict=True)]
-    law = [k + (1 - sum(kept)) * x for k, x in zip(kept, p, strict=True)]
-    told = ", ".join(f"{x:.2f}".removeprefix("0") for x in law)
+    distribution = [k + (1 - sum(kept)) * x for k, x in zip(kept, p, strict=True)]
+    told = ", ".join(f"{x:.2f}".removeprefix("0") for x in distribution)
     assert f"({told})" in said("After a rejection")
 
 

@@ -70,14 +70,14 @@ def test_a_minute_is_told_from_beginning_to_end(asked, monkeypatch):
         ["Before", 0.1, "0.08 to 0.12", 1.1, 0.6, 700],
         ["After", 0.4, "0.36 to 0.44", 1.6, 0.9, 800],
     ]
-    gained, speed, good, *law, forgotten = last["told"]
+    gained, speed, good, *distribution, forgotten = last["told"]
     assert "rose from 0.10 to 0.40" in gained and "1.60 tokens instead of 1.10" in gained
     assert "0.60× before, 0.90× after" in speed and "still slower" in speed
-    assert "still the target" in good and [one[:1] for one in law] == ["✓"] * 3
+    assert "still the target" in good and [one[:1] for one in distribution] == ["✓"] * 3
     assert (
-        "after “It was”: largest error 1e-16" in law[0]
-        and "G = 130 on 100 degrees" in law[1]
-        and "chance below 0.25" in law[1]
+        "after “It was”: largest error 1e-16" in distribution[0]
+        and "G = 130 on 100 degrees" in distribution[1]
+        and "chance below 0.25" in distribution[1]
     )
     assert "forgotten" in forgotten and not session._machine.locked()
     dots, line = json.loads(last["chart"].plot)["data"]
@@ -95,9 +95,9 @@ def test_where_no_run_was_finished_in_time_that_is_why_nothing_was_gained():
 
 def test_a_certificate_that_fails_is_told_with_its_figures():
     broken = {"passed": [False, False, True], "closed": {"error": None}, "tests": [[1.0, 0.1, None, 9, 0.0, 7]]}
-    said, *law = learn.lawful(LAW | broken)
-    assert "failed" in said and [one[:1] for one in law] == ["✗", "✗", "✓"]
-    assert "0 ÷ 0" in law[0] and "G = ∞ on 9" in law[1]
+    said, *distribution = learn.lawful(LAW | broken)
+    assert "failed" in said and [one[:1] for one in distribution] == ["✗", "✗", "✓"]
+    assert "0 ÷ 0" in distribution[0] and "G = ∞ on 9" in distribution[1]
 
 
 @pytest.mark.parametrize("language", list(text.LANGUAGES))

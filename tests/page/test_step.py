@@ -43,12 +43,12 @@ class Scripted(SharedNoiseSampler):
         return u * q < p, u
 
 
-def laws(n: int, size: int, temperature: float) -> Tensor:
+def distributions(n: int, size: int, temperature: float) -> Tensor:
     return (torch.randn(n, size) * 1.5 / temperature).softmax(-1)
 
 
 def chain(size: int, n: int, shared: bool) -> tuple[Proposal, Tensor]:
-    rows = laws(n + 1, size, 1.0)
+    rows = distributions(n + 1, size, 1.0)
     probs = (rows[:n].log() + 0.7 * torch.randn(n, size)).softmax(-1)
     noise = Scripted([])
     tokens = [noise.categorical(q, ("own", i - 1)) if shared else int(q.multinomial(1)) for i, q in enumerate(probs)]
@@ -57,13 +57,13 @@ def chain(size: int, n: int, shared: bool) -> tuple[Proposal, Tensor]:
 
 def tree(size: int, drawn: bool = False) -> tuple[Proposal, Tensor]:
     """Of the target's favourites, or of tokens that were drawn, each from what its elder siblings left."""
-    rows, tokens, probs = laws(len(TREE) + 1, size, 1.0), list[int](), list[Tensor]()
+    rows, tokens, probs = distributions(len(TREE) + 1, size, 1.0), list[int](), list[Tensor]()
     for node, parent in enumerate(TREE):
         taken = [tokens[other] for other in range(node) if TREE[other] == parent]
         left = rows[parent + 1].index_fill(0, torch.tensor(taken, dtype=torch.long), 0.0)
-        law = (left.log() + 0.7 * torch.randn(size)).softmax(-1)
-        tokens.append(int(law.multinomial(1)) if drawn else int(left.argmax()))
-        probs.append(law)
+        distribution = (left.log() + 0.7 * torch.randn(size)).softmax(-1)
+        tokens.append(int(distribution.multinomial(1)) if drawn else int(left.argmax()))
+        probs.append(distribution)
     return Proposal(tuple(tokens), TREE, torch.stack(probs) if drawn else None), rows
 
 
@@ -177,7 +177,7 @@ def test_the_sample_of_a_place_is_what_shared_noise_draws_there(told: list[tuple
     assert kinds == {"resampled", "bonus"}
 
 
-def test_both_laws_of_a_place_list_the_same_tokens(told: list[tuple[Verified, Committed]]) -> None:
+def test_both_distributions_of_a_place_list_the_same_tokens(told: list[tuple[Verified, Committed]]) -> None:
     for verified, committed in told:
         for position in verified.positions:
             assert position.target is not None and position.draft is not None

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from specdec.proof.after_first import DEGREE, g_test_after_first, limit_after_first
-from specdec.proof.cells import cell_of, counts_in, laws_of_cells, OTHER
+from specdec.proof.cells import cell_of, counts_in, distributions_of_cells, OTHER
 from specdec.proof.certify import RECORDED
-from specdec.proof.enumeration import JointLaw, total_variation
+from specdec.proof.enumeration import JointDistribution, total_variation
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import toy
 from specdec.proof.power import assumed_draft, GRID, growing, is_shown, mistaken
@@ -31,34 +31,41 @@ def texts(draws: int, length: int, seed: int = 1) -> Counter[tuple[int, ...]]:
     for _ in range(draws):
         text: tuple[int, ...] = ()
         for _ in range(length):
-            law = ROW(text)
-            text = (*text, int(dice.choice(list(law), p=np.array(list(law.values())) / sum(law.values()))))
+            distribution = ROW(text)
+            text = (
+                *text,
+                int(
+                    dice.choice(
+                        list(distribution), p=np.array(list(distribution.values())) / sum(distribution.values())
+                    )
+                ),
+            )
         found[text] += 1
     return found
 
 
 @pytest.mark.parametrize("smallest", [1e-4, 0.01, 0.2])
 def test_cells_share_out_all_texts(smallest: float) -> None:
-    laws = laws_of_cells(ROW, 3, smallest)
-    for length, law in enumerate(laws, start=1):
-        assert math.fsum(law.values()) == pytest.approx(1.0, abs=1e-12)
-        inner = {cell[:i] for cell in law for i in range(len(cell))}
+    distributions = distributions_of_cells(ROW, 3, smallest)
+    for length, distribution in enumerate(distributions, start=1):
+        assert math.fsum(distribution.values()) == pytest.approx(1.0, abs=1e-12)
+        inner = {cell[:i] for cell in distribution for i in range(len(cell))}
         mass = Counter[tuple[int, ...]]()
         for text in itertools.product(range(5), repeat=length):
-            mass[cell_of(text, law, inner)] += math.prod(ROW(text[:i])[text[i]] for i in range(length))
-        assert mass == pytest.approx(law)
-        assert all(p >= smallest or cell[-1] == OTHER for cell, p in law.items())
+            mass[cell_of(text, distribution, inner)] += math.prod(ROW(text[:i])[text[i]] for i in range(length))
+        assert mass == pytest.approx(distribution)
+        assert all(p >= smallest or cell[-1] == OTHER for cell, p in distribution.items())
 
 
-def test_what_a_law_excludes_is_no_cell_of_it() -> None:
-    law = {(0,): 0.5, (1, 0): 0.3, (1, OTHER): 0.2}
-    assert counts_in(law, {(0, 3): 2, (1, 0): 3, (1, 4): 4, (2, 0): 5}) == {
+def test_what_a_distribution_excludes_is_no_cell_of_it() -> None:
+    distribution = {(0,): 0.5, (1, 0): 0.3, (1, OTHER): 0.2}
+    assert counts_in(distribution, {(0, 3): 2, (1, 0): 3, (1, 4): 4, (2, 0): 5}) == {
         (0,): 2,
         (1, 0): 3,
         (1, OTHER): 4,
         (OTHER,): 5,
     }
-    assert g_test_after_first({(2, 0): 1}, {(0,): 0.5, (1,): 0.5}, law).tail == 0.0
+    assert g_test_after_first({(2, 0): 1}, {(0,): 0.5, (1,): 0.5}, distribution).tail == 0.0
 
 
 @pytest.mark.parametrize("p", [1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5])
@@ -70,20 +77,27 @@ def test_a_yes_and_no_has_moments_below_those_of_a_squared_gaussian_to_the_power
 
 
 def test_the_limit_is_where_the_bound_is_the_alarm() -> None:
-    first, law = {(0,): 0.5, (1,): 0.5}, {(a, b): 0.25 for a in (0, 1) for b in (0, 1)}
-    seen = [(n, g_test_after_first({(0, 0): 500 + n, (0, 1): 500 - n, (1, 0): 1_000}, first, law)) for n in range(500)]
+    first, distribution = {(0,): 0.5, (1,): 0.5}, {(a, b): 0.25 for a in (0, 1) for b in (0, 1)}
+    seen = [
+        (n, g_test_after_first({(0, 0): 500 + n, (0, 1): 500 - n, (1, 0): 1_000}, first, distribution))
+        for n in range(500)
+    ]
     red = [test.statistic for _, test in seen if test.tail < ALARM]
     green = [test.statistic for _, test in seen if test.tail >= ALARM]
     assert max(green, default=0.0) < limit_after_first(2, ALARM) <= min(red) + 1e-9
 
 
-def test_draws_from_the_law_itself_stay_far_from_red_and_the_first_token_is_left_out() -> None:
-    laws = laws_of_cells(ROW, 3, 5 / 2_000)
+def test_draws_from_the_distribution_itself_stay_far_from_red_and_the_first_token_is_left_out() -> None:
+    distributions = distributions_of_cells(ROW, 3, 5 / 2_000)
     for seed in range(8):
         drawn = texts(400, 3, seed)
-        assert all(g_test_after_first(drawn, laws[0], law).tail > 1e-3 for law in laws[1:])
+        assert all(
+            g_test_after_first(drawn, distributions[0], distribution).tail > 1e-3 for distribution in distributions[1:]
+        )
     lopsided = Counter({text: 400 * n if text[0] == 1 else n for text, n in texts(400, 3).items()})
-    first, second = (g_test_after_first(counts, laws[0], laws[1]) for counts in (texts(400, 3), lopsided))
+    first, second = (
+        g_test_after_first(counts, distributions[0], distributions[1]) for counts in (texts(400, 3), lopsided)
+    )
     assert first.degrees == second.degrees and first.tail == 1.0
 
 
@@ -121,7 +135,7 @@ def test_the_bound_of_two_samples_is_no_less_than_the_permutation_tests_own_tail
     assert exact <= test.tail <= max(1_000 * exact, 1e-12)
 
 
-def test_two_samples_of_one_law_are_alike_and_of_two_laws_are_not() -> None:
+def test_two_samples_of_one_distribution_are_alike_and_of_two_distributions_are_not() -> None:
     one, another = texts(600, 2, 1), texts(600, 2, 2)
     assert two_samples(one, another).tail > 1e-3
     assert two_samples(one, Counter({(0, *text[1:]): n for text, n in another.items()})).tail < ALARM
@@ -132,7 +146,7 @@ def test_two_samples_of_one_law_are_alike_and_of_two_laws_are_not() -> None:
 
 
 @pytest.mark.parametrize("key", ["from_target", "draft_bonus", "one_coin", "extra_bonus", "typical"])
-def test_the_law_of_a_mistake_is_that_of_the_enumerated_loop(key: str) -> None:
+def test_the_distribution_of_a_mistake_is_that_of_the_enumerated_loop(key: str) -> None:
     """On the toy pair nothing is lumped together. The recorded loop drafts the first token, too: here the text's
     last one is drawn again, for certain."""
     pair, kept = toy(), json.loads(RECORDED.read_text(encoding="utf-8"))["toy"][key]["exact"]
@@ -143,7 +157,7 @@ def test_the_law_of_a_mistake_is_that_of_the_enumerated_loop(key: str) -> None:
         return lambda text: row(text) if text else {token: float(token == last) for token in range(5)}
 
     wrongs, rights = mistaken(MISTAKES[key], *map(given, pair.models), 2, 0.8)
-    found = [total_variation(*laws) for laws in zip(wrongs[1:], rights[1:], strict=True)]
+    found = [total_variation(*distributions) for distributions in zip(wrongs[1:], rights[1:], strict=True)]
     assert found[0] == pytest.approx(kept["tv"][0], rel=2e-3, abs=1e-9)  # in later cycles the loop errs again
     assert (
         all(one <= whole + 1e-3 for one, whole in zip(found, kept["tv"], strict=True))
@@ -154,9 +168,9 @@ def test_the_law_of_a_mistake_is_that_of_the_enumerated_loop(key: str) -> None:
 def test_a_rarer_mistake_takes_more_draws_and_two_samples_take_more_than_one() -> None:
     wrongs, rights = mistaken(MISTAKES["from_target"], ROW, assumed_draft(ROW), 2, 0.8)
     halved = {text: (wrongs[-1][text] + p) / 2 for text, p in rights[-1].items()}
-    chances = [sorted(law.values()) for law in laws_of_cells(ROW, 4, 5 / 20_000)]
+    chances = [sorted(distribution.values()) for distribution in distributions_of_cells(ROW, 4, 5 / 20_000)]
 
-    def needed(wrong: JointLaw, paired: bool) -> int:
+    def needed(wrong: JointDistribution, paired: bool) -> int:
         growth = growing(wrong, rights[-1], paired)
         return next(n for n in GRID if is_shown(*growth, chances[0], chances[-1], ALARM, paired, n))
 
@@ -165,8 +179,10 @@ def test_a_rarer_mistake_takes_more_draws_and_two_samples_take_more_than_one() -
 
 
 def test_the_witness_is_the_token_that_differs() -> None:
-    laws = laws_of_cells(ROW, 2, 5 / 2_000)
+    distributions = distributions_of_cells(ROW, 2, 5 / 2_000)
     best = max(ROW((1,)), key=lambda token: ROW((1,))[token])
-    seen = witness(Counter({text: 3 * n if text == (1, best) else n for text, n in texts(1_500, 2).items()}), laws)
+    seen = witness(
+        Counter({text: 3 * n if text == (1, best) else n for text, n in texts(1_500, 2).items()}), distributions
+    )
     assert seen is not None and (seen.before, seen.token) == ((1,), best) and seen.seen > seen.expected
     assert counted_row(Counter({(1, 2): 3, (1, 3): 1}))((1,)) == {2: 0.75, 3: 0.25}

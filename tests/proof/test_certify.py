@@ -17,8 +17,8 @@ import torch
 
 from specdec.models import native
 from specdec.proof import certify
-from specdec.proof.enumeration import output_law, total_variation
-from specdec.proof.exact import closed_form, enumerated, LOSSLESS, next_token_law
+from specdec.proof.enumeration import output_distribution, total_variation
+from specdec.proof.exact import closed_form, enumerated, LOSSLESS, next_token_distribution
 from specdec.proof.goodness_of_fit import distances, draws_beyond, g_test, is_red
 from specdec.proof.grammar_mistakes import GRAMMAR_MISTAKES, PLANTED, TARGET_ALONE
 from specdec.proof.greedy import greedy
@@ -57,17 +57,17 @@ def test_closed_form_is_green_for_the_shipped_rule_and_red_where_the_next_token_
 @pytest.mark.parametrize(
     "key", ["", "from_target", "one_coin", "drop_doubtful", "argmax_draft", "point_kept", "row_shift"]
 )
-def test_closed_form_is_the_law_of_the_enumerated_loop(key: str) -> None:
+def test_closed_form_is_the_distribution_of_the_enumerated_loop(key: str) -> None:
     pair, mistake = tiny(), mistake_of(key)
-    law = next_token_law(pair, mistake)
+    distribution = next_token_distribution(pair, mistake)
     exact = enumerated(pair, mistake)["tv"]
-    distance = total_variation({(i,): float(p) for i, p in enumerate(law)}, pair.exact[0])
+    distance = total_variation({(i,): float(p) for i, p in enumerate(distribution)}, pair.exact[0])
     assert exact[0] == pytest.approx(distance, rel=1e-3, abs=1e-12)
     assert (exact[2] > 1e-9) == bool(key)
     assert all(a <= b + 1e-12 for a, b in pairwise(exact))  # a longer text hides nothing of a shorter one
 
 
-def test_a_residual_of_nothing_is_no_law() -> None:
+def test_a_residual_of_nothing_is_no_distribution() -> None:
     told = closed_form(toy(), MISTAKES["target_minus_target"])
     assert told["error"] is None and told["needed"] is None
     assert json.loads(json.dumps(told, allow_nan=False)) == told
@@ -85,15 +85,15 @@ def sampled(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int = 3)
 
 
 def test_a_crowd_draws_as_one_by_one() -> None:
-    """Both samplers against the law of a broken loop, which is not the target's."""
+    """Both samplers against the distribution of a broken loop, which is not the target's."""
     pair, mistake = tiny(), MISTAKES["from_target"]
-    law, _ = output_law(next_tokens(pair, mistake))
+    distribution, _ = output_distribution(next_tokens(pair, mistake))
     run, dice = next_tokens(pair, mistake), RandomSampler(5)
     alone, together = Counter(run(dice) for _ in range(800)), Counter[tuple[int, ...]]()
     for text, n in sample(pair, mistake, 20_000, torch.Generator().manual_seed(5)):
         together[text] += n
     for counts in (alone, together):
-        test = g_test(counts, law)
+        test = g_test(counts, distribution)
         assert test.degrees > 10 and not test.red
 
 
@@ -170,7 +170,7 @@ def test_what_is_recorded_is_what_the_code_computes(key: str) -> None:
 
 
 def rounded(told: Any) -> Any:
-    """Twelve digits: another order of the same sums is no other law."""
+    """Twelve digits: another order of the same sums is no other distribution."""
     if isinstance(told, dict):
         return {name: rounded(value) for name, value in told.items()}
     if isinstance(told, list):
@@ -210,8 +210,8 @@ def test_under_a_grammar_the_checks_tell_a_mistake_from_what_only_looks_like_one
     if not harmful:
         assert told["error"] < 1e-12 and same["equal"] == same["of"] and kept["exact"]["tv"][2] < 1e-12
     else:  # by enumeration of the first two tokens, here and now
-        law, _ = output_law(next_tokens(pair, mistake), 1_000)
-        assert total_variation(law, pair.exact[2]) == pytest.approx(kept["exact"]["tv"][2], rel=1e-3)
+        distribution, _ = output_distribution(next_tokens(pair, mistake), 1_000)
+        assert total_variation(distribution, pair.exact[2]) == pytest.approx(kept["exact"]["tv"][2], rel=1e-3)
 
 
 # What each instrument of the certificate overlooks on the toys. Enumeration overlooks one, as it drafts two tokens: the
@@ -328,8 +328,10 @@ def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> No
 
 @real_models
 @pytest.mark.parametrize("dtype", [torch.int8, pytest.param(torch.bfloat16, marks=pytest.mark.long)], ids=str)
-def test_in_few_bits_the_law_is_that_of_the_target_in_those(dtype: torch.dtype) -> None:
-    """Drafting moves no law, whatever the target is; quantising has moved it, so float32's rows would not do."""
+def test_in_few_bits_the_distribution_is_that_of_the_target_in_those(dtype: torch.dtype) -> None:
+    """Drafting moves no distribution, whatever the target is; quantising has moved it, so float32's rows would not
+    do.
+    """
     exact, pair = (certify.embedded("Once upon a time there was a", one) for one in (None, dtype))
     assert pair.precision == str(dtype).removeprefix("torch.") and exact.precision == "float32"
     for one in (exact, pair):
@@ -354,7 +356,7 @@ def test_a_near_tie_is_told_as_one_in_few_bits_alone() -> None:
 @real_models
 @pytest.mark.parametrize(("top_k", "tokens"), [(6, 16), pytest.param(20, 48, marks=pytest.mark.long)])
 def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> None:
-    """The page's pair is the larger one; the smaller law is a part of it."""
+    """The page's pair is the larger one; the smaller distribution is a part of it."""
     certify.embedded.cache_clear()
     pair = certify.embedded("Once upon a time there was a")
     assert (pair.params.top_k, pair.greedy) == (20, 48)

@@ -44,14 +44,14 @@ def tried(cycles: Iterable[Cycle], rule: Rule) -> Iterator[float]:
 @pytest.mark.parametrize("rule", ["rejection", "block", "match"])
 @pytest.mark.parametrize("name", groups(trees=False))
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
-def test_deep_and_large_cycles_give_the_targets_law(rule: str, name: str, every: int) -> None:
+def test_deep_and_large_cycles_give_the_targets_distribution(rule: str, name: str, every: int) -> None:
     assert max(tried(groups(trees=False)[name][::every], RULES[rule]())) <= EXACT
 
 
 @pytest.mark.parametrize("rule", ["rejection", "match"])
 @pytest.mark.parametrize("name", tree_groups())
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
-def test_deep_and_wide_trees_give_the_targets_law(rule: str, name: str, every: int) -> None:
+def test_deep_and_wide_trees_give_the_targets_distribution(rule: str, name: str, every: int) -> None:
     assert max(tried(tree_groups()[name][::every], RULES[rule]())) <= EXACT
 
 

@@ -11,7 +11,7 @@ import torch
 
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.proof.toys import Case, cycle_law, largest_error, TableModel
+from specdec.proof.toys import Case, cycle_distribution, largest_error, TableModel
 from specdec.rules import RULES
 from specdec.sampling import probabilities, RandomSampler, Sampler
 from specdec.types import Costs, Proposal, SamplingParams
@@ -38,7 +38,7 @@ def test_a_chain_keeps_the_token_that_ends_it(stop: int) -> None:
 
 @pytest.mark.parametrize("rule", ["rejection", "block"])
 @pytest.mark.parametrize("seed", [0, 1, 3])
-def test_an_adaptive_cycle_gives_the_targets_law(rule: str, seed: int) -> None:
+def test_an_adaptive_cycle_gives_the_targets_distribution(rule: str, seed: int) -> None:
     """Every random path of one cycle; the length of the draft depends on the tokens in it."""
     case, lengths = Case(3, 3, 4, seed=seed), set[int]()
 
@@ -51,13 +51,15 @@ def test_an_adaptive_cycle_gives_the_targets_law(rule: str, seed: int) -> None:
     def adaptive() -> Watched:
         return Watched(DraftModelDrafter(case.models()[1]), Costs(0.3, (1.0, 1.05, 1.1, 1.15)))
 
-    law, _ = cycle_law(case, RULES[rule](), adaptive)
-    assert largest_error(law, case.exact_law()) <= 1e-12
+    distribution, _ = cycle_distribution(case, RULES[rule](), adaptive)
+    assert largest_error(distribution, case.exact_distribution()) <= 1e-12
     assert len(lengths) > 1
 
 
 def test_the_draft_models_cache_forgets_what_was_rejected() -> None:
-    """Whatever was accepted, rejected or not drafted before, the laws of a draft are the model's own after the text."""
+    """Whatever was accepted, rejected or not drafted before, the distributions of a draft are the model's own after the
+    text.
+    """
     model, rng = TableModel(5, seed=8, context=256), random.Random(2)
     for _ in range(12):
         drafter, text, sampler = DraftModelDrafter(model), [0, 1], RandomSampler(rng.randrange(99))

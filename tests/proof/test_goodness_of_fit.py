@@ -1,4 +1,6 @@
-"""Red less than once in a billion samples, for every law: the bound, its ingredients, and what it costs in power."""
+"""Red less than once in a billion samples, for every distribution: the bound, its ingredients, and what it costs in
+power.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from specdec.proof.enumeration import JointLaw, total_variation
+from specdec.proof.enumeration import JointDistribution, total_variation
 from specdec.proof.goodness_of_fit import (
     distances,
     draws_beyond,
@@ -25,7 +27,7 @@ from specdec.proof.goodness_of_fit import (
 )
 
 
-def law_of(*chances: float) -> JointLaw:
+def distribution_of(*chances: float) -> JointDistribution:
     return {(i,): chance for i, chance in enumerate(chances)}
 
 
@@ -45,9 +47,9 @@ def test_a_cells_moments_lie_below_those_of_a_squared_gaussian_to_the_power_c(c:
 
 @pytest.mark.parametrize("draws", [100, 20_000])
 @pytest.mark.parametrize("expected", [1e-4, 0.01, 0.02, 0.1, 0.5, 1.0, 3.0, 5.0, 10.0, 40.0])
-def test_a_peaked_law_is_red_less_than_once_in_a_billion(draws: int, expected: float) -> None:
+def test_a_peaked_distribution_is_red_less_than_once_in_a_billion(draws: int, expected: float) -> None:
     """(1 - ε, ε) has one random number, its count x: the chance of red is a sum, exact."""
-    exact, chance = law_of(1 - expected / draws, expected / draws), 0.0
+    exact, chance = distribution_of(1 - expected / draws, expected / draws), 0.0
     for x in range(min(draws, 400) + 1):
         if g_test({(0,): draws - x, (1,): x}, exact).red:
             ways = math.lgamma(draws + 1) - math.lgamma(x + 1) - math.lgamma(draws - x + 1)
@@ -55,25 +57,25 @@ def test_a_peaked_law_is_red_less_than_once_in_a_billion(draws: int, expected: f
     assert chance < FALSE_ALARM
 
 
-def test_no_sample_of_many_from_peaked_laws_is_red() -> None:
-    """One sample in fifty of the second law was red by the chi-square distribution's own tail."""
+def test_no_sample_of_many_from_peaked_distributions_is_red() -> None:
+    """One sample in fifty of the second distribution was red by the chi-square distribution's own tail."""
     dice = np.random.default_rng(5)
     for rare in ((1e-6,), (1e-6,) * 2, (1e-8,) * 100, (0.3, 1e-6), (0.25, 0.2, 2e-4, 1e-5, 1e-7)):
-        exact = law_of(1 - sum(rare), *rare)
+        exact = distribution_of(1 - sum(rare), *rare)
         for counts in dice.multinomial(20_000, list(exact.values()), 4_000):
             assert not g_test({(i,): int(n) for i, n in enumerate(counts) if n}, exact).red
 
 
 def test_the_bound_is_no_less_than_the_tail_that_draws_show() -> None:
-    dice, exact = np.random.default_rng(6), law_of(*[0.003] * 40, 0.88)
-    seen = [g_test(law_counts(row), exact) for row in dice.multinomial(2_000, list(exact.values()), 3_000)]
+    dice, exact = np.random.default_rng(6), distribution_of(*[0.003] * 40, 0.88)
+    seen = [g_test(distribution_counts(row), exact) for row in dice.multinomial(2_000, list(exact.values()), 3_000)]
     for level in (50.0, 60.0, 70.0):
         shown = sum(test.statistic >= level for test in seen) / len(seen)
         assert shown <= false_alarm(level, 41, 2_000)
     assert np.mean([test.statistic for test in seen]) == pytest.approx(40, rel=0.1)
 
 
-def law_counts(row: np.ndarray) -> dict[tuple[int, ...], int]:
+def distribution_counts(row: np.ndarray) -> dict[tuple[int, ...], int]:
     return {(i,): int(n) for i, n in enumerate(row)}
 
 
@@ -85,16 +87,16 @@ def test_the_limit_is_where_the_bound_is_one_in_a_billion() -> None:
     assert limit(125, 20_000) < 1.25 * 243  # 243: six sigma of the chi-square distribution itself
 
 
-def test_what_the_law_excludes_is_red_at_once() -> None:
-    assert g_test({(0,): 99, (7,): 1}, law_of(0.5, 0.5)).red
-    assert g_test({(0,): 99, (1,): 1}, law_of(1.0, 0.0)).red
-    assert not g_test({(0,): 100}, law_of(1.0)).red
+def test_what_the_distribution_excludes_is_red_at_once() -> None:
+    assert g_test({(0,): 99, (7,): 1}, distribution_of(0.5, 0.5)).red
+    assert g_test({(0,): 99, (1,): 1}, distribution_of(1.0, 0.0)).red
+    assert not g_test({(0,): 100}, distribution_of(1.0)).red
 
 
 def test_as_many_draws_as_it_says_make_the_test_red() -> None:
     dice, cells = random.Random(1), 16
-    right = law_of(*[1 / cells] * cells)
-    wrong = law_of(*[(1 + (0.2 if i % 2 else -0.2)) / cells for i in range(cells)])
+    right = distribution_of(*[1 / cells] * cells)
+    wrong = distribution_of(*[(1 + (0.2 if i % 2 else -0.2)) / cells for i in range(cells)])
     needed = draws_needed(wrong, right)
     assert needed is not None
     statistics = []
@@ -109,17 +111,17 @@ def test_as_many_draws_as_it_says_make_the_test_red() -> None:
 
 def test_a_rare_text_that_comes_too_often_is_red() -> None:
     """An expectation of 0.2 is no excuse for forty."""
-    right, wrong = law_of(0.99999, 0.00001), law_of(0.998, 0.002)
+    right, wrong = distribution_of(0.99999, 0.00001), distribution_of(0.998, 0.002)
     needed = draws_needed(wrong, right)
     assert needed is not None and needed < 30_000
     counts = np.random.default_rng(3).multinomial(needed, list(wrong.values()), 300)
-    assert sum(g_test(law_counts(row), right).red for row in counts) >= 295
+    assert sum(g_test(distribution_counts(row), right).red for row in counts) >= 295
     assert not g_test({(0,): 19_999, (1,): 1}, right).red
 
 
 def test_the_band_is_what_plain_draws_do() -> None:
     dice = random.Random(2)
-    exact = law_of(0.5, 0.3, 0.1, 0.06, 0.03, 0.009, 0.001)
+    exact = distribution_of(0.5, 0.3, 0.1, 0.06, 0.03, 0.009, 0.001)
     seen = []
     for _ in range(400):
         counts = Counter(dice.choices(list(exact), list(exact.values()), k=500))
@@ -131,8 +133,8 @@ def test_the_band_is_what_plain_draws_do() -> None:
 
 
 def test_distances_look_at_every_length() -> None:
-    laws = [law_of(0.5, 0.5), {(0, 0): 0.5, (1, 1): 0.5}]
-    first, second = distances(laws, {(0, 0): 50, (1, 1): 40, (0, 1): 10})
+    distributions = [distribution_of(0.5, 0.5), {(0, 0): 0.5, (1, 1): 0.5}]
+    first, second = distances(distributions, {(0, 0): 50, (1, 1): 40, (0, 1): 10})
     assert first[0] == pytest.approx(0.1) and first[5] == 0 and not is_red(first)
     assert second[5] == 10 and second[2] == math.inf and is_red(second)
     assert draws_beyond(100, [[0.1, 0.1, None, 1.0, 0.0, 3]]) is None  # nothing but impossible texts

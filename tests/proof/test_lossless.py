@@ -1,4 +1,4 @@
-"""The claim: the shipped loop's output law is the target's. And the proof that these tests can fail."""
+"""The claim: the shipped loop's output distribution is the target's. And the proof that these tests can fail."""
 
 from __future__ import annotations
 
@@ -11,10 +11,19 @@ from collections.abc import Callable
 import pytest
 
 from specdec.engine import Task
-from specdec.proof.enumeration import JointLaw, output_law, TooManyPaths, total_variation
+from specdec.proof.enumeration import JointDistribution, output_distribution, TooManyPaths, total_variation
 from specdec.proof.goodness_of_fit import g_test
 from specdec.proof.mistakes import MISTAKES
-from specdec.proof.toys import Case, cases, cycle_law, deep_cases, largest_error, PARAMS, run_loop, shipped_error
+from specdec.proof.toys import (
+    Case,
+    cases,
+    cycle_distribution,
+    deep_cases,
+    largest_error,
+    PARAMS,
+    run_loop,
+    shipped_error,
+)
 from specdec.rules import RULES
 from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
@@ -31,7 +40,7 @@ def small_cases(paths: int) -> list[Case]:
 @pytest.mark.parametrize(
     ("paths", "toys", "least"), [(60, 200, 150), pytest.param(200, 500, 300, marks=pytest.mark.long)]
 )
-def test_every_random_path_gives_the_targets_law(paths: int, toys: int, least: int) -> None:
+def test_every_random_path_gives_the_targets_distribution(paths: int, toys: int, least: int) -> None:
     """On a fixed sample of the toys with so few random paths."""
     proved: list[Case] = []
     for case in random.Random(1).sample(small_cases(paths), toys):
@@ -52,7 +61,7 @@ def test_every_random_path_gives_the_targets_law(paths: int, toys: int, least: i
 
 @pytest.mark.long
 @pytest.mark.exhaustive
-def test_every_random_path_gives_the_targets_law_on_large_toys() -> None:
+def test_every_random_path_gives_the_targets_distribution_on_large_toys() -> None:
     for case in cases():
         try:
             error, _ = shipped_error(case, 20_000)
@@ -72,9 +81,9 @@ def test_one_large_toy_a_drafter(drafter: str) -> None:
 
 @pytest.mark.parametrize("rule", [key for key, rule in RULES.items() if rule.lossless])
 @pytest.mark.parametrize("case", deep_cases(), ids=lambda case: f"V{case.vocabulary}-K{case.k}-p{case.params.top_p}")
-def test_cycles_of_up_to_six_drafts_give_the_targets_law(rule: str, case: Case) -> None:
-    law, paths = cycle_law(case, RULES[rule]())
-    assert largest_error(law, case.exact_law()) <= EXACT
+def test_cycles_of_up_to_six_drafts_give_the_targets_distribution(rule: str, case: Case) -> None:
+    distribution, paths = cycle_distribution(case, RULES[rule]())
+    assert largest_error(distribution, case.exact_distribution()) <= EXACT
     assert paths > 2**case.k or case.params.top_p < 1.0
 
 
@@ -83,12 +92,12 @@ two_words_or_three = pytest.mark.parametrize("vocabulary", [2, pytest.param(3, m
 
 
 @functools.cache
-def planted(key: str, vocabulary: int) -> tuple[Case, JointLaw]:
-    """The law of the shipped loop with that mistake in it."""
+def planted(key: str, vocabulary: int) -> tuple[Case, JointDistribution]:
+    """The distribution of the shipped loop with that mistake in it."""
     mistake = MISTAKES[key]
     drafter = "point" if mistake.needs_point_mass else "model"
     case = Case(3 if key in THREE_WORDS else vocabulary, 2, 3, SamplingParams(temperature=0.7), drafter, seed=1)
-    return case, output_law(run_loop(lambda: mistake.apply(case.task(), case.models()[1])))[0]
+    return case, output_distribution(run_loop(lambda: mistake.apply(case.task(), case.models()[1])))[0]
 
 
 @two_words_or_three
@@ -97,16 +106,16 @@ def test_enumeration_catches_the_mistake(key: str, vocabulary: int) -> None:
     mistake = MISTAKES[key]
     if mistake.rule and mistake.least_k > 2:
         case = Case(2, mistake.least_k, mistake.least_k + 1, SamplingParams(temperature=0.7), seed=1)
-        law, _ = cycle_law(case, mistake.rule())
+        distribution, _ = cycle_distribution(case, mistake.rule())
     else:
-        case, law = planted(key, vocabulary)
-    assert total_variation(law, case.exact_law()) > 1e-5
+        case, distribution = planted(key, vocabulary)
+    assert total_variation(distribution, case.exact_distribution()) > 1e-5
 
 
-def first_drafted_token(law: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
-    """The law of the first two tokens: the prefill's, and the first that a draft had a part in."""
+def first_drafted_token(distribution: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
+    """The distribution of the first two tokens: the prefill's, and the first that a draft had a part in."""
     marginal: dict[tuple[int, ...], float] = {}
-    for tokens, chance in law.items():
+    for tokens, chance in distribution.items():
         marginal[tokens[:2]] = marginal.get(tokens[:2], 0.0) + chance
     return marginal
 
@@ -114,16 +123,16 @@ def first_drafted_token(law: dict[tuple[int, ...], float]) -> dict[tuple[int, ..
 @two_words_or_three
 @pytest.mark.parametrize("key", [key for key, mistake in MISTAKES.items() if not mistake.needs_point_mass])
 def test_what_the_first_token_shows(key: str, vocabulary: int) -> None:
-    case, law = planted(key, vocabulary)
-    distance = total_variation(first_drafted_token(law), first_drafted_token(case.exact_law()))
+    case, distribution = planted(key, vocabulary)
+    distance = total_variation(first_drafted_token(distribution), first_drafted_token(case.exact_distribution()))
     assert (distance > 1e-9) == MISTAKES[key].first_token_shows
 
 
 # Sampling. It cannot prove exactness, but it runs the real generator through the real loop.
 
 
-def sampled_law(task_of: Callable[[], Task], draws: int, seed: int) -> dict[tuple[int, ...], int]:
-    """A task, with its drafter, serves one run. A run that failed is the outcome (-1,), which no law holds."""
+def sampled_distribution(task_of: Callable[[], Task], draws: int, seed: int) -> dict[tuple[int, ...], int]:
+    """A task, with its drafter, serves one run. A run that failed is the outcome (-1,), which no distribution holds."""
     run, seeds = run_loop(task_of), random.Random(seed)
     return dict(Counter(run(RandomSampler(seeds.getrandbits(60))) for _ in range(draws)))
 
@@ -132,21 +141,21 @@ JOINT = Case(4, 2, 3, SamplingParams(temperature=1.0), seed=3)
 
 
 @pytest.mark.parametrize("draws", [5_000, pytest.param(20_000, marks=pytest.mark.long)])
-def test_joint_law_of_three_drafted_tokens_by_sampling(draws: int) -> None:
-    test = g_test(sampled_law(JOINT.task, draws, seed=11), JOINT.exact_law())
+def test_joint_distribution_of_three_drafted_tokens_by_sampling(draws: int) -> None:
+    test = g_test(sampled_distribution(JOINT.task, draws, seed=11), JOINT.exact_distribution())
     assert test.degrees > 100
     assert not test.red
 
 
 @pytest.mark.parametrize("key", ["from_target", "extra_bonus", "row_shift", "argmax_draft"])
 def test_sampling_catches_the_mistake(key: str) -> None:
-    counts = sampled_law(lambda: MISTAKES[key].apply(JOINT.task(), JOINT.models()[1]), 1_500, seed=11)
-    assert g_test(counts, JOINT.exact_law()).red
+    counts = sampled_distribution(lambda: MISTAKES[key].apply(JOINT.task(), JOINT.models()[1]), 1_500, seed=11)
+    assert g_test(counts, JOINT.exact_distribution()).red
 
 
 def test_the_warps_are_applied_once_and_to_both_models() -> None:
     """Top-k and top-p leave exact zeros, and nothing outside them is ever written."""
     for params, drafter in itertools.product(PARAMS[4:], ("model", "top")):
         case = Case(4, 2, 2, params, drafter, seed=9)
-        law, _ = output_law(run_loop(case.task))
-        assert set(key for key, chance in law.items() if chance > 0) <= set(case.exact_law())
+        distribution, _ = output_distribution(run_loop(case.task))
+        assert set(key for key, chance in distribution.items() if chance > 0) <= set(case.exact_distribution())

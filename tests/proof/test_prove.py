@@ -40,7 +40,7 @@ def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prove, "LOOPS", [])
     source = "def verify(tokens, p, q, sampler):\n    return [sampler.categorical(p[0], 0) for _ in range(40)]"
-    monkeypatch.setattr(prove, "output_law", lambda run: enumeration.output_law(run, 100))
+    monkeypatch.setattr(prove, "output_distribution", lambda run: enumeration.output_distribution(run, 100))
     with pytest.raises(ValueError, match="asks for too many random numbers"):
         judge(tmp_path, source)
 
@@ -106,7 +106,7 @@ def test_the_shipped_loop_proves_itself(
     assert "largest error" in capsys.readouterr().out
 
 
-def test_a_law_that_is_none_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_distribution_that_is_none_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RULES, "rejection", ResidualIsNothing)
     monkeypatch.setattr(prove, "cases", lambda rule: [toys.Case(3, 1, 1)])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: [])

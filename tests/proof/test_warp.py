@@ -54,17 +54,17 @@ def after(change: Callable[[SamplingParams], SamplingParams]) -> Warp:
 
 def stops_before_it_reaches(logits: Tensor, params: SamplingParams) -> Tensor:
     """Top-p without the token that reaches p."""
-    law = probabilities(logits, replace(params, top_p=1.0))
-    ordered, order = law.sort(dim=-1, descending=True)
+    distribution = probabilities(logits, replace(params, top_p=1.0))
+    ordered, order = distribution.sort(dim=-1, descending=True)
     over = ordered.cumsum(-1) > params.top_p + 1e-9
     over[..., 0] = False
-    law = law.masked_fill(over.scatter(-1, order, over), 0.0)
-    return law / law.sum(-1, keepdim=True)
+    distribution = distribution.masked_fill(over.scatter(-1, order, over), 0.0)
+    return distribution / distribution.sum(-1, keepdim=True)
 
 
 def top_p_first(logits: Tensor, params: SamplingParams) -> Tensor:
-    law = probabilities(logits, replace(params, top_k=0))
-    return probabilities(law.log(), SamplingParams(temperature=1.0, top_k=params.top_k))
+    distribution = probabilities(logits, replace(params, top_k=0))
+    return probabilities(distribution.log(), SamplingParams(temperature=1.0, top_k=params.top_k))
 
 
 def top_p_without_temperature(logits: Tensor, params: SamplingParams) -> Tensor:
@@ -75,8 +75,8 @@ def top_p_without_temperature(logits: Tensor, params: SamplingParams) -> Tensor:
 
 
 def not_normalised(logits: Tensor, params: SamplingParams) -> Tensor:
-    law = probabilities(logits, replace(params, top_p=1.0))
-    return law * (within(law, params.top_p) > 0)
+    distribution = probabilities(logits, replace(params, top_p=1.0))
+    return distribution * (within(distribution, params.top_p) > 0)
 
 
 def in_float32(logits: Tensor, params: SamplingParams) -> Tensor:
@@ -115,7 +115,7 @@ def test_the_shipped_warp_is_the_second_one_on_these_loops() -> None:
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_warp_shows_in_the_law_of_the_loop(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+def test_a_wrong_warp_shows_in_the_distribution_of_the_loop(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     plant(monkeypatch, WRONG[wrong])
     assert worst() > 1e-9
 

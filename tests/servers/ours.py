@@ -27,7 +27,9 @@ MakeTask = Callable[[Sequence[int], SamplingParams], Task]
 
 
 class Ours(ThreadingHTTPServer):
-    """`task` makes a run. `tells` whose log-probabilities: of the law in use (processed), the model's (raw), none."""
+    """`task` makes a run. `tells` whose log-probabilities: of the distribution in use (processed), the model's (raw),
+    none.
+    """
 
     daemon_threads = True
     request_queue_size = 32
@@ -55,7 +57,7 @@ class Ours(ThreadingHTTPServer):
             groups += crowd.left
         return texts
 
-    def law(self, prompt: Sequence[int], params: SamplingParams) -> Tensor:
+    def distribution(self, prompt: Sequence[int], params: SamplingParams) -> Tensor:
         """Log-probabilities of the next token.  # [V]"""
         target = self.task(prompt, params).target
         with torch.inference_mode():
@@ -95,8 +97,8 @@ class Handler(BaseHTTPRequestHandler):
     def likeliest(self, prompt: Sequence[int], params: SamplingParams, top: int) -> Any:
         if not self.server.tells:
             return {"logprobs": None}
-        law = self.server.law(prompt, params)
-        best = law.topk(len(law) if top < 0 else min(top, len(law)))
+        distribution = self.server.distribution(prompt, params)
+        best = distribution.topk(len(distribution) if top < 0 else min(top, len(distribution)))
         told = {f"token_id:{i}": p for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)}
         return {"logprobs": {"top_logprobs": [{name: p for name, p in told.items() if math.isfinite(p)}]}}
 

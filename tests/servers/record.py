@@ -70,10 +70,10 @@ def record(address: str, name: str, flags: str) -> None:
                 pass
     ids = server.tokenize(PROMPTS["story"])
     server.sample(ids, SHORT, 5)
-    server.law(ids, SHORT, 5)
+    server.distribution(ids, SHORT, 5)
     for params in SETTINGS.values():
         with contextlib.suppress(ServerError):
-            server.law(ids, params, 5)
+            server.distribution(ids, params, 5)
     told = {"server": f"{server.facts.kind} {server.facts.version}", "flags": flags, "date": str(date.today())}
     content = json.dumps({**told, "calls": Recorder.calls}, ensure_ascii=False, indent=1)
     (PAYLOADS / f"{name}.json").write_text(content + "\n", encoding="utf-8")

@@ -127,28 +127,28 @@ def test_speculation_that_never_ran_is_said(rule: Any, k: int, sentence: str) ->
 
 
 class Drifting(Ours):
-    """A plain server whose law depends on how many texts are asked for."""
+    """A plain server whose distribution depends on how many texts are asked for."""
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, n: int) -> list[tuple[int, ...]]:
         return super().sample(prompt, replace(params, temperature=params.temperature * (1 if n == 1 else 3)), n)
 
 
 class Lying(Ours):
-    """A plain server that tells another law than it draws from."""
+    """A plain server that tells another distribution than it draws from."""
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, n: int) -> list[tuple[int, ...]]:
         return super().sample(prompt, replace(params, temperature=params.temperature * 2), n)
 
 
 @pytest.mark.long
-def test_a_plain_law_that_drifts_with_load_is_not_blamed_on_speculation() -> None:
+def test_a_plain_distribution_that_drifts_with_load_is_not_blamed_on_speculation() -> None:
     told = told_of(of_pair(toy()), plain(), draws=6_000, kind=Drifting)
     assert (told["verdict"], told["status"]) == ("cannot be tested", 2) and "changes with load" in told["sentences"][0]
 
 
-def test_a_plain_server_that_tells_another_law_is_judged_by_its_texts() -> None:
+def test_a_plain_server_that_tells_another_distribution_is_judged_by_its_texts() -> None:
     told = told_of(of_pair(toy()), plain(), kind=Lying)
-    assert told["reference"] == "samples" and "law that it tells" in told["notes"][0]
+    assert told["reference"] == "samples" and "distribution that it tells" in told["notes"][0]
     assert told["verdict"] == "not lossless"  # its texts are at another temperature
 
 
@@ -161,7 +161,7 @@ def test_other_weights_are_no_fault_of_speculation() -> None:
     alone = told_of(of_pair(toy()), weights=weights(other()))
     beside = told_of(of_pair(toy()), plain(), weights(other()), draws=6_000)
     assert alone["status"] == beside["status"] == 2
-    assert "never drafted" in alone["sentences"][0] and "law of these weights" in beside["sentences"][0]
+    assert "never drafted" in alone["sentences"][0] and "distribution of these weights" in beside["sentences"][0]
 
 
 def test_so_few_draws_that_nothing_would_show_prove_nothing() -> None:
@@ -215,7 +215,7 @@ def test_an_engine_in_this_process_is_certified_too() -> None:
     *_, told = certify(engine, None, weights(toy()), 0.8, 400, contexts=PLACE)
     assert told["verdict"] == "lossless" and "does not tell whether it drafted" in told["sentences"][-1]
     with pytest.raises(ServerError, match="tells no probabilities"):
-        engine.law((0, 1), SamplingParams(), 1)
+        engine.distribution((0, 1), SamplingParams(), 1)
 
 
 # The grids, in full. What takes minutes is left out of CI.

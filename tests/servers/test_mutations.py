@@ -68,7 +68,7 @@ def test_one_wrong_value_is_no_more_than_a_sentence(name: str, monkeypatch: pyte
             *_, last = lane.race(server, None, PROMPTS["facts"], client_of_run, TOP)
             assert isinstance(last, lane.FinalTrace) and isinstance(last.events[-1], Finished)
             ends["failed" if last.events[-1].reason == "failed" else "run"] += 1
-            server.law(server.tokenize(PROMPTS["story"]), SHORT, 5)
+            server.distribution(server.tokenize(PROMPTS["story"]), SHORT, 5)
             server.sample(server.tokenize(PROMPTS["story"]), SHORT, 5)
         except ServerError:
             ends["refused"] += 1

@@ -148,13 +148,13 @@ def streams(name: str, events: list[Event]) -> list[dict[str, Any]]:
     ]
 
 
-def test_llama_cpp_tells_the_law_in_use() -> None:
+def test_llama_cpp_tells_the_distribution_in_use() -> None:
     """After the temperature; our engine computes the same."""
     params = SETTINGS["sampled"]
     with replay(LLAMA_PLAIN) as stub:
         server = connect(stub.address)
         ids = server.tokenize(PROMPTS["story"])
-        told = server.law(ids, params, 5)
+        told = server.distribution(ids, params, 5)
     target, _ = load().lane("none", capacity=64)
     with torch.inference_mode():
         row = probabilities(target.forward(list(ids), target.new_cache(64), (), 1), params)[-1]
@@ -162,7 +162,9 @@ def test_llama_cpp_tells_the_law_in_use() -> None:
     assert {token: pytest.approx(float(row[token]), abs=1e-4) for token in told} == told
     _, final = watched(LLAMA_PLAIN, "story", "sampled")
     assert all(
-        0.0 < event.p <= 1.0 and event.law for event in final if isinstance(event, Verified) and event.p is not None
+        0.0 < event.p <= 1.0 and event.distribution
+        for event in final
+        if isinstance(event, Verified) and event.p is not None
     )
     assert not any(event.p is None for event in final if isinstance(event, Verified))
 
@@ -210,18 +212,18 @@ def test_probabilities_are_told_only_where_they_are_those_in_use() -> None:
         assert all(x.q is None and x.u is None for event in verified for x in event.positions)
 
 
-def test_at_temperature_one_a_law_is_told_by_its_likeliest_tokens() -> None:
+def test_at_temperature_one_a_distribution_is_told_by_its_likeliest_tokens() -> None:
     with replay(PLAIN) as stub:
         server = connect(stub.address)
-        law = server.law(server.tokenize(PROMPTS["story"]), SHORT, 5)
-    assert len(law) >= 5 and 0.5 < sum(law.values()) <= 1.0
+        distribution = server.distribution(server.tokenize(PROMPTS["story"]), SHORT, 5)
+    assert len(distribution) >= 5 and 0.5 < sum(distribution.values()) <= 1.0
 
 
-def test_another_temperature_needs_the_whole_law() -> None:
+def test_another_temperature_needs_the_whole_distribution() -> None:
     with replay(PLAIN) as stub:
         server = connect(stub.address)
         with pytest.raises(ServerError, match="--logprobs-mode processed_logprobs"):
-            server.law(server.tokenize(PROMPTS["story"]), SETTINGS["sampled"], 5)
+            server.distribution(server.tokenize(PROMPTS["story"]), SETTINGS["sampled"], 5)
 
 
 def test_samples_are_as_many_as_were_asked_for() -> None:

@@ -98,9 +98,9 @@ def test_probabilities_before_top_k_are_not_those_in_use() -> None:
         events = last_of(stub, SamplingParams(temperature=0.8, top_k=5, max_tokens=6))
         assert {e.p for e in events if isinstance(e, Verified)} == {None}
         with pytest.raises(ServerError, match="before top-k and top-p only"):
-            connect(stub.address).law([1], SamplingParams(temperature=0.8, top_k=5), 5)
-        law = connect(stub.address).law([1], SamplingParams(temperature=0.8), 5)
-    assert law == {4: pytest.approx(math.exp(-0.5)), 5: pytest.approx(math.exp(-1.5))}
+            connect(stub.address).distribution([1], SamplingParams(temperature=0.8, top_k=5), 5)
+        distribution = connect(stub.address).distribution([1], SamplingParams(temperature=0.8), 5)
+    assert distribution == {4: pytest.approx(math.exp(-0.5)), 5: pytest.approx(math.exp(-1.5))}
 
 
 def test_texts_of_one_request_share_no_seed() -> None:

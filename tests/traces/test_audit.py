@@ -183,8 +183,8 @@ def test_an_older_trace_is_checked_as_far_as_it_tells() -> None:
         line.pop("bonus", None)
         for position in line.get("positions", ()):
             position.pop("block", None)
-            for law in ("target", "residual"):
-                position.get(law, {}).pop("sample", None)
+            for distribution in ("target", "residual"):
+                position.get(distribution, {}).pop("sample", None)
     told = account([from_dict(line) for line in lines])
     assert not told.faults and told.rule == REJECTION and told.decisions > 10
 
@@ -397,7 +397,7 @@ def test_a_rule_that_nobody_knows_is_unchecked_not_good() -> None:
 
 def mistaken() -> Iterator[Any]:
     """Wrong rules whose traces contradict themselves. The others lie about a coin or tell none, shift a chance by less
-    than a thousandth, or draw a possible token from the wrong law: no single run shows that."""
+    than a thousandth, or draw a possible token from the wrong distribution: no single run shows that."""
     unseen = ("accept_all", "typical", "coarse_ratio", "ratio_epsilon", "draft_bonus", "reused_coin", "unjudged_fourth")
     for mistake in CATALOGUE:
         if mistake.rule and mistake.key not in unseen:

@@ -146,8 +146,8 @@ def test_next_tokens_are_learned_without_a_teacher(tmp_path: Path) -> None:
     student = target.build(draft.shape(64), 0)
     loss = draft.NextTokenLoss(student, compiled=False)
     with torch.no_grad():
-        laws = student(input_ids=ids[:, :-1]).logits.float().log_softmax(-1)
-        assert loss((ids,), 0).item() == pytest.approx(-laws[0, range(32), ids[0, 1:]].mean().item(), rel=1e-3)
+        distributions = student(input_ids=ids[:, :-1]).logits.float().log_softmax(-1)
+        assert loss((ids,), 0).item() == pytest.approx(-distributions[0, range(32), ids[0, 1:]].mean().item(), rel=1e-3)
 
 
 def test_one_domain_gives_nothing_of_the_others(family: Path) -> None:

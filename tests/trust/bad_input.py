@@ -289,7 +289,7 @@ def answers(tally: Tally, count: int, rng: random.Random) -> None:
             server = door.connect("http://127.0.0.1:1")
             *_, last = lane.race(server, None, PROMPTS["facts"], SETTINGS[rng.choice([*SETTINGS])], TOP)
             json.dumps([json.loads(line(event)) for event in last.events], allow_nan=False)  # type: ignore[union-attr]
-            server.law(server.tokenize(PROMPTS["story"]), SHORT, 5)
+            server.distribution(server.tokenize(PROMPTS["story"]), SHORT, 5)
 
 
 # ---- over HTTP ----

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from specdec.engine import Task
 from specdec.proof.cycles import distance, groups
-from specdec.proof.enumeration import JointLaw, output_law, TooManyPaths, total_variation
+from specdec.proof.enumeration import JointDistribution, output_distribution, TooManyPaths, total_variation
 from specdec.proof.mistakes import Mistake, MISTAKES
-from specdec.proof.toys import Case, cases, cycle_law, deep_cases, largest_error, run_loop, shipped_error
+from specdec.proof.toys import Case, cases, cycle_distribution, deep_cases, largest_error, run_loop, shipped_error
 from specdec.rules import RULES
 from specdec.types import SamplingParams
 from specdec.verify import RejectionSampling, Rule
@@ -27,7 +27,7 @@ def count(long: bool) -> list[Figure]:
     single = [shows((mistake,)) for mistake in MISTAKES.values()]
     double = [shows(two) for two in (random.Random(1).sample(pairs(), 60) if not long else pairs())]
     return [
-        at_least("joint laws enumerated", len(errors), 300),
+        at_least("joint distributions enumerated", len(errors), 300),
         at_most("largest error of a text's probability", max(errors), 1e-12),
         all_of("planted mistakes caught", sum(single), len(single), len(MISTAKES)),
         all_of("pairs of mistakes caught", sum(double), len(double), 200 if long else 60),
@@ -49,7 +49,7 @@ def cycles() -> Iterator[float]:
     """Of single cycles, rule by rule; of the deep, large and wide ones a tenth. Total variation is the larger error."""
     for key, rule in ((key, rule) for key, rule in RULES.items() if rule.lossless):
         for case in deep_cases():
-            yield largest_error(cycle_law(case, RULES[key]())[0], case.exact_law())
+            yield largest_error(cycle_distribution(case, RULES[key]())[0], case.exact_distribution())
         if key != "shared_noise":  # it judges as sample and match does
             for cycles in groups(rule.trees).values():
                 yield from (distance(cycle, rule())[0] for cycle in cycles[::10])
@@ -65,11 +65,11 @@ def shows(planted: tuple[Mistake, ...]) -> bool:
     for vocabulary, length in ((2, 3), (3, 2), (3, 3)):
         if depth > 2:
             case = Case(vocabulary, depth, depth + 1, WARM, drafter, seed=1)
-            law = one_cycle(case, planted)
+            distribution = one_cycle(case, planted)
         else:
             case = Case(vocabulary, 2, length, WARM, drafter, seed=1)
-            law = output_law(run_loop(lambda case=case: with_all(planted, case)))[0]  # type: ignore[misc]
-        if total_variation(law, case.exact_law()) > SHOWN:
+            distribution = output_distribution(run_loop(lambda case=case: with_all(planted, case)))[0]  # type: ignore[misc]
+        if total_variation(distribution, case.exact_distribution()) > SHOWN:
             return True
     return False
 
@@ -82,11 +82,11 @@ def with_all(planted: tuple[Mistake, ...], case: Case) -> Task:
     return replace(task, rule=both(*rules)) if len(rules) == 2 else task
 
 
-def one_cycle(case: Case, planted: tuple[Mistake, ...]) -> JointLaw:
+def one_cycle(case: Case, planted: tuple[Mistake, ...]) -> JointDistribution:
     task = with_all(planted, case)
     target = task.target
     assert not any(mistake.unwarped_target for mistake in planted), target
-    return cycle_law(case, task.rule, lambda: with_all(planted, case).drafter)[0]
+    return cycle_distribution(case, task.rule, lambda: with_all(planted, case).drafter)[0]
 
 
 def both(first: type[Rule], second: type[Rule]) -> Rule:

@@ -88,14 +88,14 @@ def judge(tally: Tally, name: str, events: Sequence[Event], whole: bool) -> None
 # ---- a drafter ----
 
 
-def laws(k: int, change: Callable[[torch.Tensor], Any] = lambda law: law) -> Any:
+def distributions(k: int, change: Callable[[torch.Tensor], Any] = lambda distribution: distribution) -> Any:
     return change(torch.full((k, V), 1.0 / V))
 
 
 def spoiled(value: float, at: int = 0) -> Callable[[torch.Tensor], Any]:
-    def spoil(law: torch.Tensor) -> torch.Tensor:
-        law[-1, at] = value
-        return law
+    def spoil(distribution: torch.Tensor) -> torch.Tensor:
+        distribution[-1, at] = value
+        return distribution
 
     return spoil
 
@@ -116,7 +116,7 @@ def chained(tokens: Callable[[int], list[Any]], **more: Any) -> Callable[[int], 
 
 
 def over(change: Callable[[torch.Tensor], Any]) -> Callable[[int], Any]:
-    return lambda k: Proposal.chain([1] * k, laws(k, change))
+    return lambda k: Proposal.chain([1] * k, distributions(k, change))
 
 
 BAD_DRAFTS: dict[str, Callable[[int], Any]] = {
@@ -145,17 +145,19 @@ BAD_DRAFTS: dict[str, Callable[[int], Any]] = {
     "ids that are text": chained(lambda k: ["1"] * k),
     "ids that are tensors": chained(lambda k: list(torch.ones(k, dtype=torch.long))),
     "ids of NumPy": chained(lambda k: list(torch.ones(k, dtype=torch.long).numpy())),
-    "NaN in the law": over(spoiled(float("nan"))),
-    "infinite law": over(spoiled(float("inf"))),
-    "negative law": over(spoiled(-0.1)),
-    "law that does not sum to one": over(lambda law: law * 2),
-    "law of zeros": over(lambda law: law * 0),
-    "law that excludes the token": over(lambda law: (law * V / (V - 1)).index_fill(1, torch.tensor([1]), 0.0)),
-    "law of another vocabulary": over(lambda law: law[:, :5]),
-    "law with a row too few": over(lambda law: law[1:]),
-    "law of three dimensions": over(lambda law: law[None]),
-    "law that is a list": over(lambda law: law.tolist()),
-    "law of whole numbers": over(lambda law: law.long()),
+    "NaN in the distribution": over(spoiled(float("nan"))),
+    "infinite distribution": over(spoiled(float("inf"))),
+    "negative distribution": over(spoiled(-0.1)),
+    "distribution that does not sum to one": over(lambda distribution: distribution * 2),
+    "distribution of zeros": over(lambda distribution: distribution * 0),
+    "distribution that excludes the token": over(
+        lambda distribution: (distribution * V / (V - 1)).index_fill(1, torch.tensor([1]), 0.0)
+    ),
+    "distribution of another vocabulary": over(lambda distribution: distribution[:, :5]),
+    "distribution with a row too few": over(lambda distribution: distribution[1:]),
+    "distribution of three dimensions": over(lambda distribution: distribution[None]),
+    "distribution that is a list": over(lambda distribution: distribution.tolist()),
+    "distribution of whole numbers": over(lambda distribution: distribution.long()),
     "times that are text": chained(lambda k: [1] * k, seconds=("soon",)),
     "times that are none": chained(lambda k: [1] * k, seconds=None),
     "times that are nan": chained(lambda k: [1] * k, seconds=(float("nan"),)),

@@ -140,7 +140,7 @@ def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
                 continue
             for what, other in changes(node):
                 if what == "-1 → 1" and LAST.search(lines[node.lineno - 1]):
-                    continue  # laws and logits are [n, V]: the last dimension is dimension 1
+                    continue  # distributions and logits are [n, V]: the last dimension is dimension 1
                 copied = copy.deepcopy(tree)
                 place = next(one for at, one in enumerate(ast.walk(copied)) if at == number)
                 found.append(

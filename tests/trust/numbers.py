@@ -1,6 +1,7 @@
-"""Sampling, residual, rules and trees on laws in float32 that are as bad as float32 allows.
+"""Sampling, residual, rules and trees on distributions in float32 that are as bad as float32 allows.
 
-Each case draws laws of one kind, a draft from one of them, and asks a rule; what must hold for any law is looked at.
+Each case draws distributions of one kind, a draft from one of them, and asks a rule; what must hold for any
+distribution is looked at.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Mostly:
         return self._rng.choice(COINS) if self._rng.random() < 0.6 else self._rng.random()
 
 
-# ---- laws ----
+# ---- distributions ----
 
 
 def one_hot(size: int, rng: random.Random) -> Tensor:
@@ -63,8 +64,8 @@ def tails(size: int, rng: random.Random) -> Tensor:
 
 
 def subnormal(size: int, rng: random.Random) -> Tensor:
-    law = one_hot(size, rng)
-    return law + (law == 0) * rng.choice([1e-45, 1e-42, 1e-39])
+    distribution = one_hot(size, rng)
+    return distribution + (distribution == 0) * rng.choice([1e-45, 1e-42, 1e-39])
 
 
 def ties(size: int, rng: random.Random) -> Tensor:
@@ -74,8 +75,8 @@ def ties(size: int, rng: random.Random) -> Tensor:
 
 
 def zipf(size: int, rng: random.Random) -> Tensor:
-    law = 1.0 / torch.arange(1, size + 1).float() ** rng.uniform(0.5, 12.0)
-    return (law / law.sum())[torch.tensor(rng.sample(range(size), size))]
+    distribution = 1.0 / torch.arange(1, size + 1).float() ** rng.uniform(0.5, 12.0)
+    return (distribution / distribution.sum())[torch.tensor(rng.sample(range(size), size))]
 
 
 def drawn(size: int, rng: random.Random) -> Tensor:
@@ -86,14 +87,14 @@ def drawn(size: int, rng: random.Random) -> Tensor:
 LAWS: tuple[Callable[[int, random.Random], Tensor], ...] = (one_hot, uniform, tails, subnormal, ties, zipf, drawn)
 
 
-def near(law: Tensor, rng: random.Random) -> Tensor:
-    """The same law, a rounding off at one token."""
-    other, token = law.clone(), rng.randrange(len(law))
+def near(distribution: Tensor, rng: random.Random) -> Tensor:
+    """The same distribution, a rounding off at one token."""
+    other, token = distribution.clone(), rng.randrange(len(distribution))
     other[token] = torch.nextafter(other[token], torch.tensor(rng.choice([0.0, 2.0])))
     return other
 
 
-def two_laws(rng: random.Random) -> tuple[Tensor, Tensor]:
+def two_distributions(rng: random.Random) -> tuple[Tensor, Tensor]:
     size = rng.choice(SIZES)
     p = rng.choice(LAWS)(size, rng)
     return p, near(p, rng) if rng.random() < 0.3 else rng.choice(LAWS)(size, rng)
@@ -107,7 +108,7 @@ def must(holds: bool, what: str) -> None:
         raise Broken(what)
 
 
-def is_law(p: Tensor, what: str) -> None:
+def is_distribution(p: Tensor, what: str) -> None:
     must(bool(torch.isfinite(p).all()), f"{what} is finite")
     must(float(p.min()) >= 0.0, f"{what} has no negative entry")
     must(abs(float(p.double().sum()) - 1.0) <= ROUNDING, f"{what} sums to one")
@@ -125,7 +126,7 @@ def warping(rng: random.Random) -> None:
     top_k, top_p = rng.choice([0, 1, 2, size, size + 5]), rng.choice([1e-45, 1e-6, 0.5, 0.9, 1.0 - 1e-7, 1.0])
     probs = probabilities(logits, SamplingParams(temperature, top_k, top_p))
     for p, row in zip(probs, logits, strict=True):
-        is_law(p, "a warped law")
+        is_distribution(p, "a warped distribution")
         whole = ((row.double() - row.max()) / max(temperature, 1e-30)).softmax(0)
         must(float(p[whole >= whole.max() * (1 - 1e-6)].max()) > 0.0, "a likeliest token stays")
         if temperature and top_k in (0, size, size + 5) and top_p == 1.0:
@@ -145,22 +146,25 @@ def warping(rng: random.Random) -> None:
 
 
 def replacing(rng: random.Random) -> None:
-    p, q = two_laws(rng)
+    p, q = two_distributions(rng)
     token = rng.randrange(len(p))
     must(0.0 <= overlap(p, q) <= 1.0 + ROUNDING, "an overlap is between none and all")
-    must(0.0 <= entropy(p) <= math.log(len(p)) + ROUNDING, "an entropy is between none and that of a uniform law")
+    must(
+        0.0 <= entropy(p) <= math.log(len(p)) + ROUNDING,
+        "an entropy is between none and that of a uniform distribution",
+    )
     left = residual(p, q, token)
-    is_law(left, "a residual")
+    is_distribution(left, "a residual")
     must(not bool((left[p == 0.0] > 0.0).any()), "a residual holds no token that the target excludes")
     if bool((p > q).any()):
         must(not bool((left[q >= p] > 0.0).any()), "a residual holds no token that is drafted often enough")
-    # One token's law by rejection sampling: what is kept, and what replaces the rest.
+    # One token's distribution by rejection sampling: what is kept, and what replaces the rest.
     kept = torch.minimum(p.double(), q.double())
     out = kept + (1.0 - kept.sum()).clamp(min=0.0) * left.double()
-    must(float((out - p.double()).abs().max()) <= ROUNDING, "one token has the target's law")
+    must(float((out - p.double()).abs().max()) <= ROUNDING, "one token has the target's distribution")
     if float(p[token]) < 1.0:
         pointed = residual(p, None, token)
-        is_law(pointed, "a residual of a point mass")
+        is_distribution(pointed, "a residual of a point mass")
         must(float(pointed[token]) == 0.0, "a rejected guess is gone")
 
 
@@ -171,10 +175,17 @@ def judging(rng: random.Random) -> None:
     chain = rng.random() < 0.5
     parents = tuple(range(-1, n - 1)) if chain else tuple(rng.randrange(-1, node) for node in range(n))
     sampler = Extremes(rng.getrandbits(32))
-    laws = [near(rows[parent + 1], rng) if rng.random() < 0.3 else rng.choice(LAWS)(size, rng) for parent in parents]
-    tokens = tuple(sampler.categorical(law, ("draft", level)) for level, law in enumerate(laws))
-    must(all(float(law[token]) > 0.0 for law, token in zip(laws, tokens, strict=True)), "no impossible token is drawn")
-    proposal = Proposal(tokens, parents, torch.stack(laws) if rng.random() < 0.7 else None)
+    distributions = [
+        near(rows[parent + 1], rng) if rng.random() < 0.3 else rng.choice(LAWS)(size, rng) for parent in parents
+    ]
+    tokens = tuple(
+        sampler.categorical(distribution, ("draft", level)) for level, distribution in enumerate(distributions)
+    )
+    must(
+        all(float(distribution[token]) > 0.0 for distribution, token in zip(distributions, tokens, strict=True)),
+        "no impossible token is drawn",
+    )
+    proposal = Proposal(tokens, parents, torch.stack(distributions) if rng.random() < 0.7 else None)
     for key, kind in RULES.items():
         if key == "shared_noise" or not (kind.trees or chain):
             continue
@@ -189,8 +200,8 @@ def sound(verdict: Verdict, proposal: Proposal, rows: Tensor, rule: str) -> None
     must([proposal.parents[node] for node in path] == [-1, *path[:-1]][: len(path)], "what is kept is a path")
     must(float(rows[last + 1][verdict.token]) > 0.0, f"the target's own token is one of its own ({rule})")
     must((verdict.kind == "bonus") == (not proposal.children(last)), "a bonus follows a leaf")
-    if verdict.law is not None:
-        is_law(verdict.law, f"the law of the target's own token ({rule})")
+    if verdict.distribution is not None:
+        is_distribution(verdict.distribution, f"the distribution of the target's own token ({rule})")
     for node in path:
         p = float(rows[proposal.parents[node] + 1][proposal.tokens[node]])
         must(p > 0.0, f"nothing is kept that the target excludes ({rule})")
@@ -203,9 +214,9 @@ def sound(verdict: Verdict, proposal: Proposal, rows: Tensor, rule: str) -> None
 
 
 def drawing(rng: random.Random) -> None:
-    law = rng.choice(LAWS)(rng.choice(SIZES), rng)
-    token = Extremes(rng.getrandbits(32)).categorical(law, ("own", 0))
-    must(float(law[token]) > 0.0, "no impossible token is drawn")
+    distribution = rng.choice(LAWS)(rng.choice(SIZES), rng)
+    token = Extremes(rng.getrandbits(32)).categorical(distribution, ("own", 0))
+    must(float(distribution[token]) > 0.0, "no impossible token is drawn")
 
 
 KINDS = (warping, replacing, judging, drawing)

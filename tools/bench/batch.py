@@ -164,8 +164,8 @@ def texts_of(family: Family, count: int, context: int, room: int) -> Batch:
     chance = torch.Generator().manual_seed(0)
     pending = [list(own) for own in ids]
     while len(ids[0]) < context:
-        laws = (forward(target, pending, batch.target)[:, -1] / TEMPERATURE).softmax(-1)
-        pending = torch.multinomial(laws, 1, generator=chance).tolist()
+        distributions = (forward(target, pending, batch.target)[:, -1] / TEMPERATURE).softmax(-1)
+        pending = torch.multinomial(distributions, 1, generator=chance).tolist()
         for own, token in zip(ids, pending, strict=True):
             own += token
     forward(drafter, [own[:-1] for own in ids], batch.draft)

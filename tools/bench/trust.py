@@ -13,10 +13,14 @@ ORDER = (
 ).split()
 # What README tells, in this order: the kind, the figure's name, and the sentence.
 HEADLINE = (
-    ("exactness", "joint laws enumerated", "{} exact laws of the shipped loop, every one the target's to 1e-12"),
+    (
+        "exactness",
+        "joint distributions enumerated",
+        "{} exact distributions of the shipped loop, every one the target's to 1e-12",
+    ),
     ("exactness", "pairs of mistakes caught", "{} pairs of planted mistakes caught"),
     ("greedy", "texts equal to plain decoding's", "{} greedy texts identical to plain decoding's"),
-    ("numbers", "cases", "{} cases of extreme float32 laws without a broken invariant"),
+    ("numbers", "cases", "{} cases of extreme float32 distributions without a broken invariant"),
     ("faults", "faults injected", "{} faults injected, no text lost"),
     ("bad_input", "inputs", "{} bad inputs, no 5xx, hang or death"),
     (

@@ -76,7 +76,9 @@ class Workshop:
 
     @property
     def few_rows(self) -> int:
-        """At once, for small models' losses: on a CPU the laws then stay in its cache, and cost a third less."""
+        """At once, for small models' losses: on a CPU the distributions then stay in its cache, and cost a third
+        less.
+        """
         return 2 if self.options.device == "cpu" else 16
 
     def lessons_on_edits(self, teacher: LlamaForCausalLM) -> lessons.Lessons:

@@ -1,8 +1,8 @@
 """The block drafter, trained as it will be used: at every third token it drafts a whole block, from one pass.
 
-Each slot is compared with the target's law at its place. The Markov correction reads the true token before it, as it
-will read the drafted one. DFlash (arXiv 2602.06036) shares the target's output matrix; here the matrix starts as the
-target's and learns, since a layer this narrow gains by it (`medusa.py` tells how much).
+Each slot is compared with the target's distribution at its place. The Markov correction reads the true token before it,
+as it will read the drafted one. DFlash (arXiv 2602.06036) shares the target's output matrix; here the matrix starts as
+the target's and learns, since a layer this narrow gains by it (`medusa.py` tells how much).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from transformers.models.llama.modeling_llama import (
 
 from specdec.learning.loss import divergence
 
-from .draft import log_law
+from .draft import log_distribution
 from .eagle3 import Pair
 
 LAYERS, SLOTS, RANK = 2, 6, 32
@@ -146,7 +146,7 @@ def build(teacher: LlamaForCausalLM, taps: tuple[int, ...], seed: int) -> tuple[
 
 
 class BlockLoss:
-    """The divergence from the target's law in every slot."""
+    """The divergence from the target's distribution in every slot."""
 
     def __init__(self, teacher: LlamaForCausalLM, block: Block, config: LlamaConfig, compiled: bool = True) -> None:
         self.block, self.words = block, teacher.model.embed_tokens.weight.detach().clone()
@@ -164,11 +164,11 @@ class BlockLoss:
 
     def forward(self, ids: Tensor, last: Tensor, features: Tensor, anchors: Tensor) -> Tensor:
         with torch.no_grad():
-            p = log_law(last @ self.output.T)
+            p = log_distribution(last @ self.output.T)
         states = self.block(F.embedding(ids, self.words), features, anchors, self.rotary)
         total = torch.zeros((), device=ids.device)
         for slot in range(SLOTS):
             before = self.block.markov_head(ids[:, anchors + slot])
-            q = log_law(states[:, :, slot] @ self.block.lm_head.weight.T + before)
+            q = log_distribution(states[:, :, slot] @ self.block.lm_head.weight.T + before)
             total = total + DECAY**slot * divergence(p[:, anchors + slot], q)
         return total

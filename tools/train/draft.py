@@ -39,12 +39,12 @@ def inherit(student: LlamaForCausalLM, teacher: LlamaForCausalLM) -> None:
         student.model.embed_tokens.weight[:, : words.shape[1]].copy_(words)
 
 
-def log_law(logits: Tensor) -> Tensor:
+def log_distribution(logits: Tensor) -> Tensor:
     return (logits.float() / TEMPERATURE).log_softmax(-1)
 
 
 class DistillationLoss:
-    """Several students share the teacher's law, which its last states give."""
+    """Several students share the teacher's distribution, which its last states give."""
 
     def __init__(self, teacher: LlamaForCausalLM, students: nn.ModuleList, compiled: bool = True) -> None:
         self.head = teacher.lm_head.weight.detach().clone()
@@ -57,10 +57,10 @@ class DistillationLoss:
 
     def forward(self, ids: Tensor, last: Tensor) -> Tensor:
         with torch.no_grad():
-            p = log_law(last @ self.head.T)
+            p = log_distribution(last @ self.head.T)
         total = torch.zeros((), device=ids.device)
         for student in self.students:
-            total = total + divergence(p, log_law(student(input_ids=ids, use_cache=False).logits))
+            total = total + divergence(p, log_distribution(student(input_ids=ids, use_cache=False).logits))
         return total
 
 

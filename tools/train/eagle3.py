@@ -1,7 +1,7 @@
 """The EAGLE-3 head, trained as it will be used: fed with its own output for further steps (arXiv 2503.01840).
 
 *Training-time test*: at every token the head first reads the target's features, then twice its own output in their
-place, with the true tokens beside it; each step is compared with the target's law one token further on.
+place, with the true tokens beside it; each step is compared with the target's distribution one token further on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from transformers.models.llama.modeling_llama import (
 
 from specdec.learning.loss import divergence
 
-from .draft import log_law
+from .draft import log_distribution
 
 STEPS = 3
 DECAY = 0.8  # weight of a step in the loss, relative to the step before
@@ -132,7 +132,7 @@ def build(teacher: LlamaForCausalLM, taps: tuple[int, ...], ids: Tensor, seed: i
 
 
 class Eagle3Loss:
-    """The divergence from the target's law over the draft vocabulary, at every step of a draft."""
+    """The divergence from the target's distribution over the draft vocabulary, at every step of a draft."""
 
     def __init__(self, teacher: LlamaForCausalLM, head: Eagle3, config: LlamaConfig, compiled: bool = True) -> None:
         self.head, self.words = head, teacher.model.embed_tokens.weight.detach().clone()
@@ -148,9 +148,9 @@ class Eagle3Loss:
 
     def forward(self, ids: Tensor, last: Tensor, features: Tensor) -> Tensor:
         with torch.no_grad():
-            p = log_law(last[:, 1:] @ self.output.T)
+            p = log_distribution(last[:, 1:] @ self.output.T)
         total = torch.zeros((), device=ids.device)
         for step, logits in enumerate(self.head(F.embedding(ids, self.words), features, self.rotary)):
-            q = log_law(logits)
+            q = log_distribution(logits)
             total = total + DECAY**step * divergence(p[:, step : step + q.shape[1]], q)
         return total

@@ -1,8 +1,8 @@
 """Medusa heads on the frozen target: head i learns to predict the target's token i + 1 places ahead.
 
-Cai et al. 2024 (arXiv 2401.10774): Medusa-1, with the target's law for a label instead of one token of it. Each head
-has its own output matrix, which starts as a copy of the target's. After 1.5 M tokens a head with its own matrix guessed
-the target's choice in 33 of 100 places; heads that shared the target's frozen matrix guessed it in 20.
+Cai et al. 2024 (arXiv 2401.10774): Medusa-1, with the target's distribution for a label instead of one token of it.
+Each head has its own output matrix, which starts as a copy of the target's. After 1.5 M tokens a head with its own
+matrix guessed the target's choice in 33 of 100 places; heads that shared the target's frozen matrix guessed it in 20.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from transformers import LlamaForCausalLM
 
 from specdec.learning.loss import divergence
 
-from .draft import log_law
+from .draft import log_distribution
 
 HEADS, LAYERS = 4, 2
 DECAY = 0.8  # weight of a head in the loss, relative to the head before: later places are reached less often
@@ -55,7 +55,7 @@ def build(output: Tensor) -> nn.ModuleList:
 
 
 class MedusaLoss:
-    """The divergence of every head from the target's law at its place."""
+    """The divergence of every head from the target's distribution at its place."""
 
     def __init__(self, teacher: LlamaForCausalLM, heads: nn.ModuleList, compiled: bool = True) -> None:
         self.output, self.heads = teacher.lm_head.weight.detach().clone(), heads
@@ -68,17 +68,17 @@ class MedusaLoss:
     def forward(self, last: Tensor) -> Tensor:
         count = last.shape[1] - HEADS
         with torch.no_grad():
-            p = log_law(last @ self.output.T)
+            p = log_distribution(last @ self.output.T)
         total = torch.zeros((), device=last.device)
         for i, head in enumerate(self.heads):
-            q = log_law(head(last[:, :count]))
+            q = log_distribution(head(last[:, :count]))
             total = total + DECAY**i * divergence(p[:, i + 1 : i + 1 + count], q)
         return total
 
     @torch.no_grad()
     def accuracy(self, last: Tensor) -> list[list[float]]:
         """For every head and rank: how probable its choice of that rank is to the target."""
-        count, p = last.shape[1] - HEADS, log_law(last @ self.output.T).exp()
+        count, p = last.shape[1] - HEADS, log_distribution(last @ self.output.T).exp()
         shares = []
         for i, head in enumerate(self.heads):
             choice = head(last[:, :count]).topk(RANKS).indices

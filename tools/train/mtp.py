@@ -16,7 +16,7 @@ from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm, Lla
 
 from specdec.learning.loss import divergence
 
-from .draft import log_law
+from .draft import log_distribution
 from .eagle3 import Attention, DECAY, Pair, STEPS
 
 
@@ -63,7 +63,7 @@ def build(teacher: LlamaForCausalLM, seed: int) -> tuple[LlamaConfig, MTP]:
 
 
 class MTPLoss:
-    """The divergence from the target's law, at every step of a draft."""
+    """The divergence from the target's distribution, at every step of a draft."""
 
     def __init__(self, teacher: LlamaForCausalLM, layer: MTP, config: LlamaConfig, compiled: bool = True) -> None:
         self.layer, self.words = layer, teacher.model.embed_tokens.weight.detach().clone()
@@ -77,9 +77,9 @@ class MTPLoss:
 
     def forward(self, ids: Tensor, last: Tensor) -> Tensor:  # [rows, length], [rows, length, hidden]
         with torch.no_grad():
-            p = log_law(last[:, 1:] @ self.output.T)
+            p = log_distribution(last[:, 1:] @ self.output.T)
         total = torch.zeros((), device=ids.device)
         for step, state in enumerate(self.layer(F.embedding(ids, self.words), last, self.rotary)):
-            q = log_law(state @ self.output.T)
+            q = log_distribution(state @ self.output.T)
             total = total + DECAY**step * divergence(p[:, step : step + q.shape[1]], q)
         return total

@@ -1,4 +1,5 @@
-"""Laws as a trace tells them, by their likeliest tokens and the mass of all others: what they allow, and what not.
+"""Distributions as a trace tells them, by their likeliest tokens and the mass of all others: what they allow, and what
+not.
 
 Masses are rounded to 1e-7, so whatever hangs on them is held against bounds.
 """
@@ -8,25 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 
-from ..events import Event, Law, Verified
+from ..events import Distribution, Event, Verified
 from ..types import Said
 from .cycle import AuditedCycle, chances, MAX_SAID, named, NOTHING
 from .rulings import BLOCK, JUDGES, REJECTION
 
-LIKELIEST = 6  # tokens that every law lists, unless it has fewer
+LIKELIEST = 6  # tokens that every distribution lists, unless it has fewer
 ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
 ENTROPY_ROUNDING = 1e-3  # nats, over a large vocabulary
 VOCABULARY = 2**20  # tokens; none is larger
 
 
-def masses(law: Law) -> dict[int, float]:
-    return {candidate.token: candidate.prob for candidate in law.top}
+def masses(distribution: Distribution) -> dict[int, float]:
+    return {candidate.token: candidate.prob for candidate in distribution.top}
 
 
-def bounds(law: Law) -> Callable[[int], tuple[float, float]]:
-    """What the law may give to a token: one that is not listed gets no more than the likeliest that are."""
-    listed = masses(law)
-    others = min([law.rest, *sorted(listed.values(), reverse=True)[LIKELIEST - 1 : LIKELIEST]])
+def bounds(distribution: Distribution) -> Callable[[int], tuple[float, float]]:
+    """What the distribution may give to a token: one that is not listed gets no more than the likeliest that are."""
+    listed = masses(distribution)
+    others = min([distribution.rest, *sorted(listed.values(), reverse=True)[LIKELIEST - 1 : LIKELIEST]])
 
     def of(token: int) -> tuple[float, float]:
         mass = listed.get(token)
@@ -36,8 +37,8 @@ def bounds(law: Law) -> Callable[[int], tuple[float, float]]:
 
 
 def lists_what_was_chosen(events: Iterable[Event]) -> bool:
-    """Whether the laws name what was drafted and drawn, however unlikely. The first versions named the likeliest only;
-    they told neither examples nor the row after a chain."""
+    """Whether the distributions name what was drafted and drawn, however unlikely. The first versions named the
+    likeliest only; they told neither examples nor the row after a chain."""
     return any(
         event.bonus is not None or any(x.target and x.target.sample for x in event.positions)
         for event in events
@@ -45,32 +46,33 @@ def lists_what_was_chosen(events: Iterable[Event]) -> bool:
     )
 
 
-def unsound_laws(cycle: AuditedCycle, lists: bool) -> Iterator[Said]:
-    """Each law sums to one, p and q are in it, and the overlap and the residual are what they make.
+def unsound_distributions(cycle: AuditedCycle, lists: bool) -> Iterator[Said]:
+    """Each distribution sums to one, p and q are in it, and the overlap and the residual are what they make.
 
-    `lists`: whether every law names its drafted token (`lists_what_was_chosen`).
+    `lists`: whether every distribution names its drafted token (`lists_what_was_chosen`).
     """
     for x in cycle.positions:
         name = named(x)
         weight, parent = cycle.weights[x.node] if x.h is not None else 1.0, cycle.tree.parents[x.node]
-        # Where nothing may be left of p, older versions told of block verification a residual that was no law.
+        # Where nothing may be left of p, older versions told of block verification a residual that was no distribution.
         empty = x.h is not None and x.target and x.draft and surplus(weight, x.target, x.draft)[0] <= ROUNDING
         residual = None if empty else x.residual
-        for law in (x.target, x.draft, residual):
-            if law and (reason := unsound(law)):
-                yield Said("a law of {draft} {reason}", draft=name, reason=reason)
+        for distribution in (x.target, x.draft, residual):
+            if distribution and (reason := unsound(distribution)):
+                yield Said("a distribution of {draft} {reason}", draft=name, reason=reason)
                 return
-        for letter, prob, law in zip("pq", chances(x), (x.target, x.draft), strict=True):
-            if law and (
-                not within(prob, bounds(law)(x.token)) or (lists and prob > ROUNDING and x.token not in masses(law))
+        for letter, prob, distribution in zip("pq", chances(x), (x.target, x.draft), strict=True):
+            if distribution and (
+                not within(prob, bounds(distribution)(x.token))
+                or (lists and prob > ROUNDING and x.token not in masses(distribution))
             ):
                 told = {"letter": letter, "prob": prob, "draft": name}
-                yield Said("{letter} = {prob:.6g} of {draft} is not what its law gives it", **told)
+                yield Said("{letter} = {prob:.6g} of {draft} is not what its distribution gives it", **told)
         if x.target and x.draft:
             low, high = surplus(1.0, x.target, x.draft)
             if x.overlap is not None and not within(1.0 - x.overlap, (low, high)):
                 told = {"overlap": x.overlap, "draft": name}
-                yield Said("the overlap {overlap:.6g} of {draft} is not that of its laws", **told)
+                yield Said("the overlap {overlap:.6g} of {draft} is not that of its distributions", **told)
             if residual and not is_residual(residual, weight, x.target, x.draft, x.overlap):
                 yield Said("the residual of {draft} is not what p leaves of q", draft=name)
             younger = cycle.next_sibling.get(x.node) if x.u is not None and x.h is None else None
@@ -82,43 +84,43 @@ def unsound_laws(cycle: AuditedCycle, lists: bool) -> Iterator[Said]:
             yield Said(
                 "p = {p:.6g} of {draft} before its elder siblings is not what its row gives it", p=x.row, draft=name
             )
-    for law in (cycle.verified.law, cycle.verified.bonus) if cycle.verified else ():
-        if law and (reason := unsound(law)):
-            yield Said("the law of the target's own token {reason}", reason=reason)
+    for distribution in (cycle.verified.distribution, cycle.verified.bonus) if cycle.verified else ():
+        if distribution and (reason := unsound(distribution)):
+            yield Said("the distribution of the target's own token {reason}", reason=reason)
 
 
-def unsound(law: Law) -> Said:
-    if len(masses(law)) != len(law.top):
+def unsound(distribution: Distribution) -> Said:
+    if len(masses(distribution)) != len(distribution.top):
         return Said("names a token twice")
-    if not all(0.0 <= prob <= 1.0 + ROUNDING for prob in [*masses(law).values(), law.rest]):
+    if not all(0.0 <= prob <= 1.0 + ROUNDING for prob in [*masses(distribution).values(), distribution.rest]):
         return Said("holds what is no probability")
-    if len(law.top) < LIKELIEST and law.rest > LIKELIEST * ROUNDING:
+    if len(distribution.top) < LIKELIEST and distribution.rest > LIKELIEST * ROUNDING:
         return Said("keeps its likeliest tokens to itself")
-    total = sum(masses(law).values()) + law.rest
-    if abs(total - 1.0) > ROUNDING * (1 + len(law.top)):
+    total = sum(masses(distribution).values()) + distribution.rest
+    if abs(total - 1.0) > ROUNDING * (1 + len(distribution.top)):
         return Said("sums to {total:.6g}", total=total)
-    if law.sample and not within(law.sample.prob, bounds(law)(law.sample.token)):
-        return Said("gives its example {piece!r} another probability", piece=law.sample.piece[:MAX_SAID])
-    low, high = entropies(law)
-    if not low - ENTROPY_ROUNDING <= law.entropy <= high + ENTROPY_ROUNDING:
-        return Said("cannot have an entropy of {entropy:.6g}", entropy=law.entropy)
+    if distribution.sample and not within(distribution.sample.prob, bounds(distribution)(distribution.sample.token)):
+        return Said("gives its example {piece!r} another probability", piece=distribution.sample.piece[:MAX_SAID])
+    low, high = entropies(distribution)
+    if not low - ENTROPY_ROUNDING <= distribution.entropy <= high + ENTROPY_ROUNDING:
+        return Said("cannot have an entropy of {entropy:.6g}", entropy=distribution.entropy)
     return NOTHING
 
 
-def entropies(law: Law) -> tuple[float, float]:
+def entropies(distribution: Distribution) -> tuple[float, float]:
     """Bounds in nats: the rest may be spread over a whole vocabulary, or over as few tokens as could stay unlisted."""
-    listed = sorted(masses(law).values(), reverse=True)
-    told = sum(-mass * math.log(mass) for mass in [*listed, law.rest] if mass > 0.0)
-    likely = min([law.rest, *listed[LIKELIEST - 1 : LIKELIEST]]) + ROUNDING
-    least = law.rest * max(0.0, math.log(max(law.rest, ROUNDING) / likely))
-    return told + least, told + (law.rest + ROUNDING) * math.log(VOCABULARY)
+    listed = sorted(masses(distribution).values(), reverse=True)
+    told = sum(-mass * math.log(mass) for mass in [*listed, distribution.rest] if mass > 0.0)
+    likely = min([distribution.rest, *listed[LIKELIEST - 1 : LIKELIEST]]) + ROUNDING
+    least = distribution.rest * max(0.0, math.log(max(distribution.rest, ROUNDING) / likely))
+    return told + least, told + (distribution.rest + ROUNDING) * math.log(VOCABULARY)
 
 
 def within(value: float, limits: tuple[float, float]) -> bool:
     return limits[0] - ROUNDING <= value <= limits[1] + ROUNDING
 
 
-def surplus(weight: float, p: Law, q: Law, overlap: float | None = None) -> tuple[float, float]:
+def surplus(weight: float, p: Distribution, q: Distribution, overlap: float | None = None) -> tuple[float, float]:
     """Bounds of Σ max(0, w p − q): exact over the tokens whose p and q are both known, open over the rest."""
     if overlap is not None and weight == 1.0:
         return max(0.0, 1.0 - overlap - ROUNDING), 1.0 - overlap + ROUNDING
@@ -131,13 +133,17 @@ def surplus(weight: float, p: Law, q: Law, overlap: float | None = None) -> tupl
     return max(0.0, total + max(0.0, left_p - left_q) - slack), total + left_p + slack
 
 
-def is_residual(law: Law, weight: float, p: Law, q: Law, overlap: float | None = None) -> bool:
-    """max(0, w p − q) over its own sum, token by token, as far as the three laws tell; p where nothing is left."""
+def is_residual(
+    distribution: Distribution, weight: float, p: Distribution, q: Distribution, overlap: float | None = None
+) -> bool:
+    """max(0, w p − q) over its own sum, token by token, as far as the three distributions tell; p where nothing is
+    left.
+    """
     low, high = surplus(weight, p, q, overlap)
-    if low <= ROUNDING and agree(law, p):
+    if low <= ROUNDING and agree(distribution, p):
         return True
     of_p, of_q = bounds(p), bounds(q)
-    for token, mass in masses(law).items():
+    for token, mass in masses(distribution).items():
         (p_low, p_high), (q_low, q_high) = of_p(token), of_q(token)
         least, most = max(0.0, weight * p_low - q_high), max(0.0, weight * p_high - q_low)
         if mass * low - ROUNDING > most or mass * high + ROUNDING < least:
@@ -145,7 +151,7 @@ def is_residual(law: Law, weight: float, p: Law, q: Law, overlap: float | None =
     return True
 
 
-def agree(a: Law, b: Law) -> bool:
+def agree(a: Distribution, b: Distribution) -> bool:
     of_a, of_b, tokens = bounds(a), bounds(b), {*masses(a), *masses(b)}
     return all(of_a(x)[0] <= of_b(x)[1] and of_b(x)[0] <= of_a(x)[1] for x in tokens)
 
@@ -172,33 +178,41 @@ def wrong_chances(cycle: AuditedCycle) -> Iterator[Said]:
             yield Said("h = {h:.6g} of {draft} must lie between {low:.6g} and {high:.6g}", **told)
 
 
-def wrong_law(cycle: AuditedCycle, verified: Verified, rule: str) -> Iterator[Said]:
-    """Whether the law of the target's own token is the one that the verdict leaves."""
-    law, own, tried = verified.law, cycle.own, [cycle.positions[node] for node in cycle.children(cycle.tip)]
-    if law is None or own is None:
+def wrong_distribution(cycle: AuditedCycle, verified: Verified, rule: str) -> Iterator[Said]:
+    """Whether the distribution of the target's own token is the one that the verdict leaves."""
+    distribution, own, tried = (
+        verified.distribution,
+        cycle.own,
+        [cycle.positions[node] for node in cycle.children(cycle.tip)],
+    )
+    if distribution is None or own is None:
         return
     row = tried[0].target if tried else verified.bonus if len(cycle.path) == len(cycle.positions) else None
-    if verified.p is not None and not within(verified.p, bounds(row or law)(own)) and (row or not tried):
+    if verified.p is not None and not within(verified.p, bounds(row or distribution)(own)) and (row or not tried):
         yield Said("p = {p:.6g} of the target's own token is not what its row gives it", p=verified.p)
     if row is None:
         return
     last = tried[0] if rule == BLOCK and tried else tried[-1] if tried else None
     if last is None or rule not in (REJECTION, BLOCK):
-        if rule in JUDGES and not agree(law, row):
+        if rule in JUDGES and not agree(distribution, row):
             yield Said("the target's own token was not drawn from its row")
         return
     weight = cycle.weights[cycle.tip + 1] if rule == BLOCK else 1.0
-    if last.target is None or last.draft is None or is_residual(law, weight, last.target, last.draft, last.overlap):
+    if (
+        last.target is None
+        or last.draft is None
+        or is_residual(distribution, weight, last.target, last.draft, last.overlap)
+    ):
         return
     # Matching a copied draft against the target's choice needs no coin and no residual: a peer does so.
-    if last.u is not None or not agree(law, row):
+    if last.u is not None or not agree(distribution, row):
         yield Said("the token after the rejection was not drawn from the residual")
 
 
 def the_sample(cycle: AuditedCycle) -> int | None:
     """What the noise draws where the target adds its token, if the trace tells."""
     children, verified = cycle.children(cycle.tip), cycle.verified
-    law = cycle.positions[children[0]].target if children else None
+    distribution = cycle.positions[children[0]].target if children else None
     if not children and verified and len(cycle.path) == len(cycle.positions):
-        law = verified.bonus
-    return law.sample.token if law and law.sample else None
+        distribution = verified.bonus
+    return distribution.sample.token if distribution and distribution.sample else None

@@ -1,4 +1,4 @@
-"""From the log-probabilities that a server tells to the law that it draws from."""
+"""From the log-probabilities that a server tells to the distribution that it draws from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Told = dict[int, float]  # log-probabilities in nats, or probabilities, by token
 
 
 def is_plain(params: SamplingParams) -> bool:
-    """Whether the model's own law is the one that is drawn from."""
+    """Whether the model's own distribution is the one that is drawn from."""
     return params.temperature == 1.0 and not filters(params)
 
 
@@ -37,7 +37,7 @@ def warped(logprobs: Told, params: SamplingParams) -> Told:
 
 
 def greedy(piece: str, number: int | None, logprob: float, top: tuple[tuple[str, float], ...]) -> Token:
-    """A token at temperature 0: the law is one-hot, on what the model likes best."""
+    """A token at temperature 0: the distribution is one-hot, on what the model likes best."""
     best = max(top, key=lambda item: item[1], default=(piece, logprob))
     if logprob >= best[1]:
         return Token(piece, number, 0.0, ((piece, 0.0),))
