@@ -1,6 +1,6 @@
 """Quantise or draft? Plain and speculative decoding in 32, 16 and 8 bits, ours and llama.cpp's, in the same minutes.
 
-Each precision is a target of its own, with its own distribution: `distribution_moved` says how far it lies from
+Each precision is a target of its own, with its own distribution: `law_moved` says how far it lies from
 float32's. Drafting moves no distribution. A lane is an engine, a precision and a way to draft, at the K that was best
 in rounds of their own. The lanes of a precision stand between two plain runs of ours in float32, and the mean of these
 is what their speed is a ratio to.
