@@ -264,9 +264,9 @@ def otherwise(event: Any) -> Any:
 
 
 def choose(page: Any, button: str, path: Path) -> None:
-    with page.expect_file_sampler() as sampler:
+    with page.expect_file_chooser() as chooser:
         page.locator(".sd-traces button", has_text=button).click()
-    sampler.value.set_files(path)
+    chooser.value.set_files(path)
 
 
 def live(browser: Browser) -> None:

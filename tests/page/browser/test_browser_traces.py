@@ -83,9 +83,9 @@ def until_said(page, word):
 
 
 def choose(page, button, path):
-    with page.expect_file_sampler() as sampler:
+    with page.expect_file_chooser() as chooser:
         page.locator(".sd-traces button", has_text=button).click()
-    sampler.value.set_files(path)
+    chooser.value.set_files(path)
 
 
 def test_a_run_is_downloaded_and_opened_again(open_page, tmp_path):

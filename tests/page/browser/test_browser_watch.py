@@ -78,9 +78,9 @@ def test_a_link_fills_in_a_server_only_if_the_owner_lists_it(open_page):
 def test_a_servers_trace_plays_on_any_screen(open_page, tmp_path, counted, width):
     toyrun.server_trace(counted, beside=counted == "exact").save(path := tmp_path / "served.jsonl")
     page = open_page(width=width, reduced_motion="reduce")
-    with page.expect_file_sampler() as sampler:
+    with page.expect_file_chooser() as chooser:
         page.locator(".sd-traces button", has_text="Open a trace").click()
-    sampler.value.set_files(path)
+    chooser.value.set_files(path)
     expect(part(page, "sub0")).to_contain_text("watched from outside")
     page.press("[data-part=stage]", "End")
     expect(part(page, "counted")).to_have_text({"exact": "cycles exact", "totals": "totals only"}[counted])
