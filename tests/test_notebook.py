@@ -36,8 +36,9 @@ def solved(book: Any) -> Any:
     return book
 
 
+# Exhaustive: the small family runs every cell.
 @pytest.mark.long
-@pytest.mark.parametrize("whole", [False, True], ids=["small", "embedded"])
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["small", "embedded"])
 def test_it_runs_from_top_to_bottom(whole: bool, shallow: str) -> None:
     book = solved(notebook())
     if not whole:

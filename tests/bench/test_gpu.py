@@ -66,6 +66,7 @@ def test_steps_are_timed_by_k() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.exhaustive  # other stages run by default; all do before figures are saved
 def test_the_embedded_pair_is_compared_with_plain_decoding_in_both_precisions() -> None:
     exact, rough = rows("embedded")
     assert (exact["dtype"], rough["dtype"]) == ("float32", "bfloat16")
@@ -73,6 +74,7 @@ def test_the_embedded_pair_is_compared_with_plain_decoding_in_both_precisions() 
 
 
 @pytest.mark.long
+@pytest.mark.exhaustive  # other stages run by default; all do before figures are saved
 def test_trees_stand_beside_the_chains_of_their_heads() -> None:
     found = {row["drafter"]: row for row in rows("trees")}
     assert list(found) == ["medusa", "medusa:tree", "eagle3", "eagle3:tree"]
@@ -80,6 +82,7 @@ def test_trees_stand_beside_the_chains_of_their_heads() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.exhaustive  # other stages run by default; all do before figures are saved
 def test_lanes_run_beside_transformers() -> None:
     assert [row["drafter"] for row in rows("lanes")] == ["none", "draft_model", "prompt_lookup"]
     assert [row["lane"] for row in rows("rivals")] == ["generate", "generate_prompt_lookup", "assisted_k=4"]

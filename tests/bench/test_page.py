@@ -23,6 +23,7 @@ FIGURES = {
 
 
 @pytest.mark.long
+@pytest.mark.exhaustive  # test_serving runs a suite; this one is run before its figures are saved
 @pytest.mark.skipif(not (shutil.which("chromium") or shutil.which("chromium-browser")), reason="no chromium")
 def test_the_suite_measures_a_visit() -> None:
     """In a process of its own: the tests of the page have a playwright in this one."""

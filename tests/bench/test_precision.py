@@ -109,6 +109,7 @@ def test_the_table_names_the_best_way_to_draft(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.exhaustive  # test_serving runs a suite; this one is run before its figures are saved
 def test_the_suite_measures_the_embedded_family(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(precision, "PROMPTS", {"story": ("Once upon a time there was",)})
     monkeypatch.setattr(precision, "command", lambda: None)

@@ -37,8 +37,10 @@ def small_cases(paths: int) -> list[Case]:
     return [case for case in drafted if case.params.temperature == 0.0 or case.vocabulary ** (case.length + 1) <= paths]
 
 
+# Exhaustive: `exactness` of `python -m tests.report` enumerates hundreds more.
 @pytest.mark.parametrize(
-    ("paths", "toys", "least"), [(60, 200, 150), pytest.param(200, 500, 300, marks=pytest.mark.long)]
+    ("paths", "toys", "least"),
+    [(60, 200, 150), pytest.param(200, 500, 300, marks=[pytest.mark.long, pytest.mark.exhaustive])],
 )
 def test_every_random_path_gives_the_targets_distribution(paths: int, toys: int, least: int) -> None:
     """On a fixed sample of the toys with so few random paths."""
@@ -88,7 +90,10 @@ def test_cycles_of_up_to_six_drafts_give_the_targets_distribution(rule: str, cas
 
 
 THREE_WORDS = ("top_k_draft", "block_residual", "reused_coin")  # of two words, these show nothing, or nothing at first
-two_words_or_three = pytest.mark.parametrize("vocabulary", [2, pytest.param(3, marks=pytest.mark.long)])
+# Exhaustive: the same statement about another toy; `exactness` of `python -m tests.report` has more of them.
+two_words_or_three = pytest.mark.parametrize(
+    "vocabulary", [2, pytest.param(3, marks=[pytest.mark.long, pytest.mark.exhaustive])]
+)
 
 
 @functools.cache

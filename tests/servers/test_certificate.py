@@ -218,8 +218,10 @@ def test_an_engine_in_this_process_is_certified_too() -> None:
         engine.distribution((0, 1), SamplingParams(), 1)
 
 
-# The grids, in full. What takes minutes is left out of CI.
+# The grids, in full. What takes minutes is left out of CI, and two of three mistakes: by enumeration `python -m
+# tests.report` catches all of them in each run.
 MANY_DRAWS = {"block_residual", "unjudged_fourth", "residual_floor", "lenient", "other_temperature", "one_coin"}
+THIRD = list(MISTAKES)[::3]
 QUICK = {"draft_model", "none"}
 
 
@@ -236,7 +238,7 @@ def predicted(k: int) -> dict[str, int | None]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("key", grid(MISTAKES, MANY_DRAWS.__contains__))
+@pytest.mark.parametrize("key", grid(MISTAKES, lambda key: key in MANY_DRAWS or key not in THIRD))
 def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, record_property: Any) -> None:
     needed = predicted(max(2, MISTAKES[key].least_k))[key]
     assert needed is not None

@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager, ExitStack
 
 import pytest
+import toyrun
 
 from specdec.ui import session
 from specdec.ui.text import ASSETS
@@ -136,3 +137,49 @@ def until_free():
 def step(page, times=1):
     for _ in range(times):
         page.press("[data-part=stage]", "ArrowRight")
+
+
+class SlowEngine:
+    """A toy run that begins briskly and then takes its time: one that somebody will want to stop, and that leaves the
+    page time to notice, however busy the machine is."""
+
+    closed = 0
+
+    def race(self, *_, **__):
+        try:
+            for count, event in enumerate(toyrun.events(cycles=1000, tokens=2500)):
+                time.sleep(0.05 if count < 40 else 0.5)
+                yield event
+        finally:
+            self.closed += 1
+
+    def describe(self):
+        return {"target": {"parameters": 1_000_000}, "draft_model": {"parameters": 100_000}}
+
+
+def processor(page, what="TaskDuration"):
+    """How many seconds of the processor the page has taken since, script, layout and all, whoever else is at work."""
+    tools = page.context.new_cdp_session(page)
+    tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def taken():
+        return next(m["value"] for m in tools.send("Performance.getMetrics")["metrics"] if m["name"] == what)
+
+    before = taken()
+    return lambda: taken() - before
+
+
+def no_engine(*_):
+    raise AssertionError("a model was asked for")
+
+
+def certificate(page):
+    page.get_by_role("tab", name="Lossless?").click()
+    page.wait_for_selector(".sd-proof [data-part=verdict] h2")
+
+
+def play_recorded(page, name):
+    page.locator(".sd-pills .sd-pill", has_text=name).click()
+    expect(part(page, "sub0")).to_contain_text("tree")
+    page.focus("[data-part=stage]")
+    page.keyboard.press("Home")

@@ -24,7 +24,13 @@ UNFOLD = """() => {
 }"""
 
 
-@pytest.fixture(scope="module", params=["light", pytest.param("dark", marks=pytest.mark.long)])
+# Exhaustive: dark where only the layout is looked at, which is the same in both; and dark on a phone, whose colours are
+# those of the wide page.
+LONG, EXHAUSTIVE = [pytest.mark.long], [pytest.mark.long, pytest.mark.exhaustive]
+themes = pytest.mark.parametrize("page", ["light", pytest.param("dark", marks=EXHAUSTIVE)], indirect=True)
+
+
+@pytest.fixture(scope="module")
 def page(request, browser, address):
     """One page a theme, for all tabs."""
     with pages(browser, address) as open_page:
@@ -58,7 +64,17 @@ def told(violations):
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("width", [WIDTHS[0], pytest.param(WIDTHS[-1], marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("page", "width"),
+    [
+        ("light", WIDTHS[0]),
+        pytest.param("light", WIDTHS[-1], marks=LONG),
+        pytest.param("dark", WIDTHS[0], marks=LONG),
+        pytest.param("dark", WIDTHS[-1], marks=EXHAUSTIVE),
+    ],
+    indirect=["page"],
+    scope="module",
+)
 def test_axe_finds_nothing(page, tab, width):
     page.set_viewport_size({"width": width, "height": 900})
     violations = axe.Axe().run(page).response["violations"]
@@ -80,6 +96,7 @@ CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) 
 WIDE = "document.documentElement.scrollWidth"
 
 
+@themes
 def test_nothing_needs_sideways_scrolling_and_nothing_is_cut_off(page, tab):
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -105,6 +122,7 @@ FOCUS = """() => {
 }"""
 
 
+@themes
 def test_the_keyboard_goes_through_all_of_it_and_is_always_seen(page, tab):
     page.evaluate("() => document.querySelectorAll('[data-visits]').forEach((node) => delete node.dataset.visits)")
     page.get_by_role("tab", name=TABS[tab], exact=True).focus()

@@ -6,8 +6,7 @@ import time
 
 import pytest
 import toyrun
-from chrome import expect, pytestmark, until_free  # noqa: F401
-from test_browser import SlowEngine
+from chrome import expect, pytestmark, SlowEngine, until_free  # noqa: F401
 from test_learn import DONE, LEARNING
 
 from specdec.ui import session

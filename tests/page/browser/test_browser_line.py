@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chrome import expect, pytestmark, tokens, until_free  # noqa: F401
-from test_browser import certificate, SlowEngine
+from chrome import certificate, expect, pytestmark, SlowEngine, tokens, until_free  # noqa: F401
 
 from specdec.ui import session
 

@@ -1,0 +1,117 @@
+"""*Step through* in a real Chromium: a cycle and its decisions."""
+
+from __future__ import annotations
+
+import pytest
+import toyrun
+from chrome import expect, part, play_recorded, pytestmark  # noqa: F401
+
+from specdec.traces.file import Trace
+
+
+def open_step(page):
+    page.get_by_role("tab", name="Step through").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
+
+
+def stands_at(page, cycle, sub_step):
+    """Waits until the step page is there; then all of it is."""
+    expect(page.locator(".sd-step [data-part=title]")).to_have_text(cycle)
+    expect(page.locator(".sd-steps [aria-current]")).to_have_text(sub_step)
+
+
+def tells(page):
+    return page.inner_text(".sd-step [data-part=say]")
+
+
+def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.get_by_role("button", name="Take this decision apart").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
+    stands_at(page, "Cycle 2 of 6", "Judge 3")
+    assert "0.30" in tells(page) and "reject" in tells(page)
+    page.locator(".sd-step [data-part=next]").click()
+    stands_at(page, "Cycle 2 of 6", "Replace")
+    assert "fills the gap" in tells(page)
+    page.locator(".sd-steps button", has_text="Judge 3").click()
+    stands_at(page, "Cycle 2 of 6", "Judge 3")
+    page.locator(".sd-step [data-part=coin]").fill("0.1")
+    expect(page.locator(".sd-steps")).to_contain_text("Bonus")
+    assert tells(page).startswith("What if:") and "keep" in tells(page)
+    assert page.locator(".sd-part.sd-grey").count() == 4
+    page.locator(".sd-step [data-part=k]").fill("2")
+    expect(page.locator(".sd-step [data-part=kanswer]")).to_contain_text("1 fewer to draft")
+    page.get_by_role("button", name="Back to what really happened").click()
+    expect(page.locator(".sd-steps")).to_contain_text("Replace")
+    assert page.locator(".sd-part.sd-grey").count() == 0
+    assert page.locator(".sd-step option:disabled").count() == 3  # no draws of the target's for two of them, and no h
+    assert "the target’s own draws" in page.inner_text(".sd-step [data-part=ruleanswer]")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_what_a_sub_step_adds_moves_to_its_place_and_stands_there_at_once_without_motion(open_page, motion):
+    page = open_page(1280, 800, reduced_motion=motion)
+    open_step(page)
+    page.locator(".sd-steps button", has_text="Commit").click()
+    press = """name => {
+        [...document.querySelectorAll(".sd-steps button")].find((one) => one.textContent === name).click();
+        return document.querySelector(".sd-grid3").getAnimations({ subtree: true }).length;
+    }"""
+    for name, moving in {"Draft": 6, "Check all": 1, "Judge 1": 1, "Replace": 1, "Commit": 0}.items():
+        assert page.evaluate(press, name) == (moving if motion == "no-preference" else 0), name
+    grid = page.locator(".sd-grid3").bounding_box()
+    assert grid["y"] >= 0 and grid["y"] + grid["height"] <= 800
+
+
+@pytest.mark.long
+def test_a_draft_of_sixteen_keeps_its_rejection_in_the_picture_and_its_labels_whole(open_page):
+    page = open_page(1280, 800, reduced_motion="reduce")
+    log = Trace(toyrun.header(), [*toyrun.speculative(3, 16), *toyrun.plain(40)]).dumps()
+    page.evaluate("log => document.querySelector('.sd-player').load(log)", log)
+    expect(part(page, "flow").locator(".sd-rej")).to_have_count(1)
+    chip = part(page, "flow").locator(".sd-acc").first.bounding_box()
+    assert chip and chip["height"] > 12  # px: it can be read
+    open_step(page)
+    stands_at(page, "Cycle 2 of 3", "Judge 16")
+    covered = """() => [...document.querySelectorAll(".sd-grid3 .sd-rl")].every((label, i) => {
+        const row = document.querySelectorAll(".sd-grid3 .sd-hot, .sd-grid3 .sd-pass")[i];
+        const box = label.getBoundingClientRect(), next = row.getBoundingClientRect();
+        return box.top <= next.top + 4 && box.bottom >= next.bottom - 4;
+    })"""
+    assert page.evaluate(covered)  # nothing shows above or below the label of a row that is scrolled
+
+
+@pytest.mark.long
+def test_keys_and_words_lead_from_decision_to_decision(open_page):
+    page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
+    open_step(page)
+    page.focus(".sd-step [data-part=grid]")
+    page.keyboard.press("ArrowRight")
+    stands_at(page, "Cycle 3 of 6", "Draft")
+    for name in ("Check all", "Judge 1", "Judge 2", "Never judged", "Replace", "Commit", "Draft"):
+        page.keyboard.press(" ")
+        expect(page.locator(".sd-steps [aria-current]")).to_have_text(name)
+        assert page.inner_text(".sd-step [data-part=announce]") == tells(page)
+    page.locator(".sd-word", has_text="own1").click()
+    stands_at(page, "Cycle 1 of 6", "Bonus")
+    page.keyboard.press("End")  # a click on a word takes no key away
+    expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 6 of 6")
+    assert "<script>alert(1)</script>" in page.inner_text(".sd-whole") and "${alert(1)}" in page.inner_text(".sd-whole")
+    page.locator(".sd-step [data-name=chen]").click()
+    expect(page.locator(".sd-asks").first).to_contain_text("p and q swap")
+    assert "min(1, q(x)/p(x))" not in page.inner_text(".sd-asks")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+@pytest.mark.long
+def test_a_tree_is_taken_apart_sibling_by_sibling(open_page):
+    page = open_page(reduced_motion="reduce")
+    play_recorded(page, "Facts")
+    open_step(page)
+    expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 2 of 3")
+    assert page.inner_text(".sd-steps").split("\n") == [
+        "Draft", "Check all", "Judge 1", "Judge 2", "Judge 3", "Judge 4", "Never judged", "Replace", "Commit"
+    ]  # fmt: skip
+    assert page.locator(".sd-whole .sd-tok.sd-acc").count() == 1
+    assert "chains only" in page.inner_text(".sd-step [data-part=ruleanswer]")
