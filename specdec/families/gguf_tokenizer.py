@@ -24,6 +24,8 @@ SPLITS = {
 }  # fmt: skip
 WHOLE = (LLAMA3, TEKKEN)  # a piece that is a token is never merged from smaller ones
 ENDS = ("<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>")  # of an answer; a file names the end of a text alone
+MAX_CUTS, MAX_MERGES = 8_000_000, 800_000  # of a tokenizer with scores: characters of its tokens, pairs that are merged
+TOO_MANY = "its tokens are made of too many others"
 
 
 def tokenizer(header: Header) -> Tokenizer:
@@ -96,6 +98,8 @@ def sentence_piece(header: Header, table: Mapping[str, int], kinds: Sequence[int
     if len(scores) != len(kinds):
         raise ValueError("there is not one score a token")
     found = []
+    if sum(map(len, table)) > MAX_CUTS:
+        raise ValueError(TOO_MANY)
     for word, number in table.items():
         if kinds[number] in (UNKNOWN, CONTROL):
             continue
@@ -103,6 +107,8 @@ def sentence_piece(header: Header, table: Mapping[str, int], kinds: Sequence[int
         here = [pair for pair in cuts if pair[0] in table and pair[1] in table]
         here.sort(key=lambda pair: (table[pair[0]], table[pair[1]]))
         found += [(-scores[number], pair) for pair in here]
+        if len(found) > MAX_MERGES:
+            raise ValueError(TOO_MANY)
     found.sort(key=lambda one: one[0])
     unknown = next((word for word, number in table.items() if kinds[number] == UNKNOWN), None)
     made = Tokenizer(

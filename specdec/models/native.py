@@ -152,7 +152,7 @@ def opened(name: str, place: int) -> int:
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
             raise PermissionError("others could have written them")
         data = os.pread(file, MOST, 0)
-        if hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
+        if len(data) <= DIGEST or hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
             raise OSError("the file is damaged")
         return file
     except OSError:

@@ -12,6 +12,8 @@ import contextlib
 import ctypes
 import re
 import time
+from collections import Counter
+from typing import ClassVar
 
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope
@@ -25,9 +27,10 @@ PARTS = re.compile(r"/class/teach$|/gradio_api/mcp(/|$)")
 PART = 4_000_000  # bytes
 MOST_MARKS, MOST_DEPTH = 20_000, 50  # brackets, commas and quotes of JSON, outside of its strings
 SLOWEST = 120.0  # seconds that a body may take to come
-TOGETHER = 3  # largest bodies at once; of one that is done Gradio's queue holds on to the last
+TOGETHER, ALONE = 3, 2  # largest bodies at once, of all and of one address; Gradio's queue holds on to the last one
 MMAP_THRESHOLD, LARGE = -3, 1_000_000  # of `mallopt`, in bytes
 STRUCTURE = b"[]{},"
+LONG_NUMBER = re.compile(rb"[0-9]{1000}")  # Python reads none of more than 4,300 digits
 OTHERS = bytes(set(range(256)) - set(STRUCTURE))
 
 
@@ -58,7 +61,10 @@ class Structure:
         piece = (self._rest + piece).replace(b"\\\\", b"")
         self._rest = b"\\" if piece.endswith(b"\\") else b""
         parts = piece[: len(piece) - len(self._rest)].replace(b'\\"', b"").split(b'"')
-        outside = b"".join(parts[self._inside :: 2]).translate(None, OTHERS)
+        outside = b"".join(parts[self._inside :: 2])
+        if LONG_NUMBER.search(outside):
+            raise Refused(400, "The request holds a number of too many digits.")
+        outside = outside.translate(None, OTHERS)
         self._inside ^= len(parts) % 2 == 0
         self.marks += len(outside) + len(parts) - 1
         if self.marks > MOST_MARKS:
@@ -70,19 +76,25 @@ class Structure:
 
 
 class Weight:
-    """Bytes that count until nothing holds this object any more: it travels in the request's scope."""
+    """Bytes of an address that count until nothing holds this object any more: it travels in the request's scope."""
 
-    all = 0
+    of: ClassVar[Counter[str]] = Counter()
 
-    def __init__(self) -> None:
-        self.bytes = 0
+    def __init__(self, address: str) -> None:
+        self.address, self.bytes = address, 0
 
     def add(self, count: int) -> None:
         self.bytes += count
-        type(self).all += count
+        self.of[self.address] += count
+
+    def is_too_much(self) -> bool:
+        """For all together; or for one address, which may not keep the others from sending theirs."""
+        return self.of.total() > TOGETHER * limits().body or self.of[self.address] > ALONE * limits().body
 
     def __del__(self) -> None:
-        type(self).all -= self.bytes
+        self.of[self.address] -= self.bytes
+        if self.of[self.address] <= 0:
+            del self.of[self.address]
 
 
 def give_back() -> None:
@@ -112,7 +124,7 @@ async def read(scope: Scope, receive: Receive) -> bytes:
     said = Headers(scope=scope).get("content-length", "")
     if said.isascii() and said.isdigit() and (len(said) > 12 or int(said) > allowed):
         raise too_large(allowed)
-    pieces, count, structure, weight = list[bytes](), 0, Structure(), Weight()
+    pieces, count, structure, weight = list[bytes](), 0, Structure(), Weight((scope.get("client") or ("",))[0])
     ends = time.monotonic() + SLOWEST
     while True:
         try:
@@ -129,7 +141,7 @@ async def read(scope: Scope, receive: Receive) -> bytes:
         pieces.append(piece)
         if count > small:
             weight.add(count - weight.bytes)
-            if Weight.all > TOGETHER * limits().body:
+            if weight.is_too_much():
                 raise Refused(429, "Other large traces are being read. Send yours again in a few seconds.")
         if not message.get("more_body"):
             scope["specdec.weight"] = weight

@@ -255,6 +255,26 @@ def test_pieces_with_scores_are_merged_as_llamas(tmp_path: Path) -> None:
     assert published.prefix(ours) == (1,)
 
 
+def test_tokens_that_are_all_made_of_each_other_cost_a_sentence(tmp_path: Path) -> None:
+    """Every part of one text as a token: each cut of each is a pair to merge, 1.3 M of them for 200 letters."""
+    text = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=200))
+    parts = sorted({text[i:j] for i in range(200) for j in range(i + 1, 201)})
+    tokens = ["<unk>", *parts]
+
+    def add(writer: Any) -> None:
+        writer.add_tokenizer_model("llama")
+        writer.add_token_list(tokens)
+        writer.add_token_scores([0.0] * len(tokens))
+        writer.add_token_types([2, *[1] * len(parts)])
+
+    path = tmp_path / "model.gguf"
+    togguf.write(path, "llama", words=add)
+    began = time.process_time()
+    with pytest.raises(ValueError, match="made of too many others"):
+        published.read_tokenizer(path)
+    assert time.process_time() - began < 5
+
+
 def test_the_chat_template_of_a_file_stands_around_the_prompt(tmp_path: Path) -> None:
     template = "{{ bos_token }}[INST] {{ messages[0].content }} [/INST]"
     togguf.write(tmp_path / "model.gguf", "llama", tokenizer__chat_template=template)

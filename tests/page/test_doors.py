@@ -7,6 +7,7 @@ import json
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -140,8 +141,8 @@ def test_large_bodies_count_together_until_they_are_read(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(bodies, "TOGETHER", 0.05)
 
-    async def come() -> dict[str, Any]:
-        scope = {"type": "http", "path": "/gradio_api/call/audit", "headers": []}
+    async def come(address: str = "") -> dict[str, Any]:
+        scope = {"type": "http", "path": "/gradio_api/call/audit", "headers": [], "client": (address, 1)}
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": b"x" * 600_000}
@@ -149,13 +150,29 @@ def test_large_bodies_count_together_until_they_are_read(monkeypatch: pytest.Mon
         await bodies.read(scope, receive)
         return scope
 
-    monkeypatch.setattr(bodies, "Weight", type("Weight", (bodies.Weight,), {"all": 0}))
+    monkeypatch.setattr(bodies, "Weight", type("Weight", (bodies.Weight,), {"of": Counter()}))
     held = asyncio.run(come())
     with pytest.raises(bodies.Refused, match="in a few seconds"):
         asyncio.run(come())
     del held
     gc.collect()  # what was raised holds the frames it went through
-    asyncio.run(come())
+    held = asyncio.run(come())
+    monkeypatch.setattr(bodies, "TOGETHER", 1.0)
+    monkeypatch.setattr(bodies, "ALONE", 0.05)
+    with pytest.raises(bodies.Refused, match="in a few seconds"):
+        asyncio.run(come())
+    asyncio.run(come("another"))
+    del held
+
+
+@pytest.mark.parametrize("pieces", [1, 7])
+def test_a_number_that_python_cannot_read_is_refused(pieces: int) -> None:
+    sent = b'{"id": ' + b"9" * 20_000 + b"}"
+    structure, size = bodies.Structure(), len(sent) // pieces + 1
+    with pytest.raises(bodies.Refused, match="too many digits"):
+        for at in range(0, len(sent), size):
+            structure.feed(sent[at : at + size])
+    bodies.Structure().feed(b'{"trace": "' + b"9" * 20_000 + b'", "p": 0.' + b"1" * 900 + b"}")
 
 
 def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch, address: str) -> None:

@@ -47,8 +47,14 @@ function unpack(list) {
     const { lane } = one, at = Math.max(one.at, (clock[lane] || 0) / 1e6), verify = spent[lane + " v"] || 0, draft = Math.max(one.draft, spent[lane + " d"] || 0);
     return { ...one, text: text[lane] || "", at, verify, draft, other: Math.max(0, at - one.prefill - draft - verify) };
   };
+  const over = new Set();
   const events = list.map((one) => {
-    if (!Array.isArray(one)) return one.event === "finished" ? ended(one) : one;
+    if (!Array.isArray(one)) {
+      if (one.event !== "finished") return one;
+      if (over.has(one.lane)) throw new Error("a lane ends once"); // each end holds the whole text of its lane
+      over.add(one.lane);
+      return ended(one);
+    }
     const [what, lane, ...rest] = one;
     if (what === "d") {
       const [start, end, parents, drafter, own] = rest;

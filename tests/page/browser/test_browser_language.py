@@ -7,6 +7,7 @@ import toyrun
 from chrome import expect, part, pytestmark, says, tokens, wait_for  # noqa: F401
 
 from specdec.ui import session
+from specdec.ui.text import speaking, strings
 
 TABS = ["竞速", "逐步拆解", "无损吗？", "方法", "理论"]
 # Two English words side by side, or one alone; not in tokens, prompts, names of files and machines, and quotations.
@@ -65,8 +66,9 @@ def test_what_is_told_live_is_chinese_too(open_page, monkeypatch):
     page.wait_for_function("document.querySelector('#notice .sd-wrong')?.textContent.includes('提示词是空的')")
     prompt.fill("The sea")
     page.get_by_role("button", name="实时运行").click()
-    page.wait_for_function("document.querySelector('#notice .sd-notice')?.textContent.includes('可以用任意速度重放')")
-    assert notice.inner_text() == "完成。可以用任意速度重放。"
+    with speaking("zh"):
+        done = strings("page")["notice"]["done"]
+    expect(notice).to_have_text(done)
     assert page.inner_text(".sd-badge") == "实时"
     wait_for(page, "done")
     expect(says(page)).to_contain_text("推测解码")

@@ -39,3 +39,10 @@ test("what a stranger puts there is bounded and refused", async () => {
   const wrong = ["", "#", "#run=", "#run=%%%", "#run=" + "A".repeat(share.LONGEST), "#other=1", bomb, whole.slice(0, -40), whole.slice(0, 60) + "AAAA" + whole.slice(64), await hashOf("{}"), await hashOf("[1"), await hashOf("[null]"), await hashOf('[["v","x"]]'), await hashOf("[]", "gzip")];
   for (const hash of wrong) await assert.rejects(share.logIn(hash), hash.slice(0, 40));
 });
+
+test("a lane that ends again and again is refused: each end would hold its whole text", async () => {
+  const ends = [1, 2].map(() => ({ event: "finished", lane: "s", at: 1, prefill: 0, draft: 0 }));
+  const list = (count) => JSON.stringify([["c", "s", 1, 0, [1], ["x".repeat(1000)], 0, 0], ...ends.slice(0, count)]);
+  assert.ok((await share.logIn(await hashOf(list(1)))).includes("xxx"));
+  await assert.rejects(hashOf(list(2)).then(share.logIn), /ends once/);
+});
