@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import random
 import stat
@@ -484,6 +485,7 @@ DAMAGE = {
     "truncated": lambda file: os.truncate(file, file.stat().st_size // 2),
     "a page short": lambda file: os.truncate(file, file.stat().st_size - 4096),
     "empty": lambda file: os.truncate(file, 0),
+    "the digest of nothing": lambda file: file.write_bytes(hashlib.sha256(b"").digest()),
     "one bit": lambda file: file.write_bytes(bytes([*file.read_bytes()[:-1], file.read_bytes()[-1] ^ 1])),
     "nonsense": lambda file: file.write_bytes(b"nonsense" * 999),
     "a folder": lambda file: (file.unlink(), file.mkdir()),
