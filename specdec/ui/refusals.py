@@ -10,13 +10,16 @@ import functools
 import json
 import logging
 import os
+import re
 import traceback
 from typing import Any
 
 import gradio as gr
 from fastapi.exceptions import RequestValidationError
 from gradio.route_utils import FnIndexInferError
-from starlette.responses import JSONResponse, PlainTextResponse
+from gradio.server_messages import UnexpectedErrorMessage
+from starlette.datastructures import QueryParams
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .bodies import again
@@ -25,6 +28,7 @@ from .text import ENGLISH, LANGUAGES, speaking, strings
 log = logging.getLogger(__name__)
 UPLOAD = "/gradio_api/upload"
 NAMED = "/gradio_api/call/v2/"
+STREAM = re.compile(r"/gradio_api/(?:queue/data|call/[^/]+/([^/]+))/?")  # of messages, to a session or to one call
 DIRECT = ("/gradio_api/run/", "/gradio_api/api/")  # calls beside the queue
 MARK = "specdec.refused"  # in the scope of a call that was refused
 
@@ -108,8 +112,8 @@ class Refusals:
     """Middleware: files are not taken, and a call that is of no use is no failure of ours.
 
     The page reads files in the browser. Gradio keeps whatever is uploaded for half an hour, so anybody could fill the
-    disk. It breaks over names of functions and arguments that it does not know, and answers 500 whatever ends a call
-    beside the queue.
+    disk. It breaks over names of functions, arguments and sessions that it does not know, and answers 500 whatever ends
+    a call beside the queue.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -120,6 +124,9 @@ class Refusals:
         answer: ASGIApp = self.app
         if path.startswith(UPLOAD):
             answer = PlainTextResponse("Files are not taken here.", 404)
+        elif scope.get("method") == "GET" and (found := STREAM.fullmatch(path)):
+            if not is_kept(scope, found[1]):
+                answer = gone()
         elif path.startswith(NAMED) and scope["method"] == "POST":
             body = (await receive()).get("body", b"")  # in one piece, as `doors.py` gives it
             receive = again(body, receive)
@@ -148,6 +155,22 @@ def fits(body: bytes, arguments: dict[str, bool]) -> bool:
         return False
     needed = {name for name, has_default in arguments.items() if not has_default}
     return isinstance(sent, dict) and needed <= sent.keys() <= {*arguments, "oauth_token"}
+
+
+def is_kept(scope: Scope, event: str | None) -> bool:
+    """Whether there are messages for whom the stream is: Gradio notices only once it has begun, and breaks."""
+    queue = scope["app"].get_blocks()._queue
+    if event is None:
+        asked = QueryParams(scope["query_string"]).get("session_hash")
+        return asked is None or asked in queue.pending_messages_per_session
+    waiting = any(event in events for events in queue.pending_event_ids_session.values())
+    return waiting or event in queue.event_ids_to_events or event in queue.pending_messages_per_session
+
+
+def gone() -> Response:
+    """As Gradio tells it: its page reads the message, whatever the status."""
+    told = UnexpectedErrorMessage(message="There is no such call, or no such session.", session_not_found=True)
+    return Response(f"event: error\ndata: {told.model_dump_json()}\n\n", 404, media_type="text/event-stream")
 
 
 def unreadable(*_: Any) -> JSONResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import gradio as gr
@@ -29,6 +30,7 @@ STYLES = (
     "shared/first",
 )
 CLASS = ("class/question", "class/teacher")
+AROUND = re.compile(r"\s*([{};])\s*")  # what a style sheet may do without
 LIGHT = {
     "page": "#ffffff",
     "surface": "#f8fafc",
@@ -117,7 +119,7 @@ def theme() -> gr.themes.Base:
 
 
 def styles(name: str) -> str:
-    return lean((PAGE / f"{name}.css").read_text(encoding="utf-8"))
+    return AROUND.sub(r"\1", lean((PAGE / f"{name}.css").read_text(encoding="utf-8")))
 
 
 def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:

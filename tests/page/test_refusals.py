@@ -38,6 +38,14 @@ def test_what_cannot_be_read_is_refused_without_a_word_of_it(address, capfd, pat
     assert "Traceback" not in told.out + told.err and WORD not in told.out + told.err
 
 
+@pytest.mark.parametrize("path", ["call/x/x", f"call/theory/{WORD}", f"queue/data?session_hash={WORD}"])
+def test_a_stream_for_nobody_does_not_begin(address, capfd, caplog, path):
+    answer = httpx.get(f"{address}gradio_api/{path}", timeout=60)
+    told = capfd.readouterr()
+    assert answer.status_code == 404 and '"session_not_found":true' in answer.text  # Gradio's page reads this
+    assert "Traceback" not in told.out + told.err and not caplog.records
+
+
 @pytest.mark.parametrize("name", ["explain", "run"])
 def test_a_call_that_lacks_arguments_is_not_logged_with_those_that_it_has(address, capfd, caplog, name):
     caplog.set_level(logging.INFO)

@@ -386,6 +386,7 @@ def test_a_script_brings_the_files_that_it_requires():
 def test_what_is_sent_of_a_file_is_all_but_comments_and_indentation():
     source = "  /* of a\n   * rule */\n.a {\n  color: red; /* stays */\n}\n"
     assert drawn.lean(source) == ".a {\ncolor: red; /* stays */\n}\n"
+    assert drawn.lean('one(); // a visitor\'s\n\n  two("http://a // b");\n') == 'one();\ntwo("http://a // b");\n'
     for path in text.PAGE.rglob("*.js"):  # a template literal over several lines would lose its own indentation
         for line in drawn.lean(path.read_text(encoding="utf-8")).splitlines():
             assert re.sub(r"/\*.*?\*/|// .*", "", line).count("`") % 2 == 0, f"{path.name}: {line}"

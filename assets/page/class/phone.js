@@ -10,8 +10,7 @@ const VOTES = 200, AGAIN = 4000; // ms between two votes, and to the next try
 const KEY = "specdec.phone";
 
 function mount() {
-  const player = document.querySelector(".sd-player"), W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), P = W.phone, { h } = player.kit, { worded, bars } = questions(player.kit, W, quiz), part = {};
-  for (const node of element.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const player = document.querySelector(".sd-player"), W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), P = W.phone, { h } = player.kit, { worded, bars } = questions(player.kit, W, quiz), part = player.kit.parts(element);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, me = name();
   const S = { following: true, run: "", log: "", shown: "", since: "", state: null, trouble: "", frame: 0, chosen: null, voting: false };
 

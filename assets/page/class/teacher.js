@@ -9,8 +9,7 @@ const GAP = 200, AGAIN = 1000, LONGEST = 400000; // ms between two posts, and af
 const KEY = "specdec.teach";
 
 function mount(element, props, player, secret) {
-  const W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), T = W.teacher, { h, words, speculative, doneBy, depthOf } = player.kit, { worded, bars } = questions(player.kit, W, quiz), part = {};
-  for (const node of element.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), T = W.teacher, { h, words, speculative, doneBy, depthOf } = player.kit, { worded, bars } = questions(player.kit, W, quiz), part = player.kit.parts(element);
   const button = (label, act) => { const node = h("button", { type: "button", class: "sd-btn" }, label); node.onclick = act; return node; };
   const some = (told, n, more) => words(n === 1 ? told.one : told.many, { n, ...more });
   const tell = (text, wrong = false) => { part.said.textContent = text; part.said.classList.toggle("sd-wrong", wrong); };

@@ -37,8 +37,7 @@ const linkOf = (base, settings, seed) => base + "?" + new URLSearchParams({ tab:
 const PAPER = /arXiv (\d{4}\.\d{5})/;
 
 function mount(element, props) {
-  const W = JSON.parse(props.words), tabs = JSON.parse(props.tabs), { h, words } = document.querySelector(".sd-player").kit, root = element.querySelector(".sd-guide"), part = {};
-  for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const W = JSON.parse(props.words), tabs = JSON.parse(props.tabs), { h, words, parts, copied } = document.querySelector(".sd-player").kit, root = element.querySelector(".sd-guide"), part = parts(root);
   const list = (items, cls) => h("ul", { class: cls || null }, items.map((item) => h("li", {}, item)));
   const lead = (text) => h("p", { class: "sd-sub sd-gd-lead" }, text);
   const button = (label, act, cls = "sd-btn") => { const node = h("button", { type: "button", class: cls }, label); node.onclick = act; return node; };
@@ -73,13 +72,9 @@ function mount(element, props) {
     seed.oninput = draw;
     draw();
     const copy = async () => {
-      try {
-        await navigator.clipboard.writeText(text.value);
-        said.textContent = T.copied;
-      } catch (error) { // without https a page may not write to the clipboard
-        said.textContent = T.shown;
-        text.select();
-      }
+      const is = await copied(text.value);
+      said.textContent = is ? T.copied : T.shown;
+      if (!is) text.select();
     };
     part.seed = seed;
     return h("div", { class: "sd-gd-row" }, h("label", {}, T.seed, " ", seed), text, button(T.copy, copy), said);
@@ -141,12 +136,8 @@ function mount(element, props) {
   /* A command with a button that copies it; where a page may not (without https), it is marked, ready to be copied. */
   function command(line) {
     const code = h("code", {}, line), press = button(W.practice.copy, async () => {
-      try {
-        await navigator.clipboard.writeText(line);
-        press.textContent = W.practice.copied;
-      } catch (error) {
-        getSelection().selectAllChildren(code);
-      }
+      if (await copied(line)) press.textContent = W.practice.copied;
+      else getSelection().selectAllChildren(code);
     }, "sd-link");
     return [code, " ", press];
   }

@@ -59,8 +59,7 @@ const STEPS = [
 
 function mount(element, props, player) {
   const W = JSON.parse(props.words), { words, isOver, speculative, firstRejection, horizon } = player.kit;
-  const root = element.querySelector(".sd-touring"), part = {};
-  for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const root = element.querySelector(".sd-touring"), part = player.kit.parts(root);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, recorded = player.log();
   const S = { at: -1, acted: false, came: false, done: false, place: "", stands: "", kept: null, from: null, frame: 0 };
 

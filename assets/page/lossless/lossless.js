@@ -11,8 +11,7 @@ const SERVER_DRAWS = 1; // the second number of draws: the others take a server 
 
 function mount(element, props, watch, trigger, server) {
   const { h, s, text, line, rect, svg, hatch, chip, fill, words, sentences, shown, visible, niceStep, chance } = KIT;
-  const W = JSON.parse(props.words), PW = document.querySelector(".sd-player").words, root = element.querySelector(".sd-proof"), part = {};
-  for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const W = JSON.parse(props.words), PW = document.querySelector(".sd-player").words, root = element.querySelector(".sd-proof"), part = KIT.parts(root);
   const DRAWS = JSON.parse(props.draws), SERVERS = JSON.parse(props.servers), KEYS = Object.keys(W.mistakes), GUIDED = Object.keys(W.grammar_mistakes), NAMED = { ...W.mistakes, ...W.grammar_mistakes }, RECORDED = {};
   const S = { pair: "toy", mistake: "", draws: DRAWS.toy[DRAWS.toy.length - 1], live: null, asked: null, frame: 0, running: false, revealed: false };
 

@@ -2,7 +2,7 @@
 /* The end of a run: each lane as a bar of its time, a picture of both to share, and the text without chips. */
 
 const { speculative, plain, figuresAt, serverOf, isBusy } = require("./run.js");
-const { h, words, duration, fixed, visible, answer, saved } = require("./kit.js");
+const { h, words, duration, fixed, visible, copied, answer, saved } = require("./kit.js");
 
 const WIDTH = 1200, HEIGHT = 630; // what pages show of a link
 
@@ -22,10 +22,7 @@ const textOf = (run) => {
 };
 
 function finish(box, W, { share }) {
-  function copied(button, text, word = W.finish.copied) {
-    const tell = (word) => answer(button, word);
-    navigator.clipboard ? navigator.clipboard.writeText(text).then(() => tell(word), () => tell(W.finish.refused)) : tell(W.finish.refused);
-  }
+  const copy = async (button, text, word = W.finish.copied) => answer(button, (await copied(text)) ? word : W.finish.refused);
 
   function draw(run) {
     const { title, rows, longest } = result(W, run);
@@ -33,7 +30,7 @@ function finish(box, W, { share }) {
       h("div", { class: "sd-fintrack" }, h("i", { class: "sd-fin-" + row.kind, style: `width:${(100 * row.time) / longest}%` }), h("b", {}, row.label))));
     const button = (name, act) => { const node = h("button", { type: "button", class: "sd-link" }, W.finish[name]); node.onclick = () => act(node); return node; };
     box.replaceChildren(h("div", { class: "sd-finish" }, h("h2", {}, title), bars, h("p", { class: "sd-finacts" },
-      button("picture", () => picture(W, run)), share() ? button("link", async (node) => { const { link, whole } = await share()(); copied(node, link, whole ? W.finish.copied : W.finish.copied_settings); }) : null, button("text", (node) => copied(node, textOf(run))))));
+      button("picture", () => picture(W, run)), share() ? button("link", async (node) => { const { link, whole } = await share()(); copy(node, link, whole ? W.finish.copied : W.finish.copied_settings); }) : null, button("text", (node) => copy(node, textOf(run))))));
   }
 
   return { draw };

@@ -142,6 +142,19 @@ function chip(W, piece, state, tag = "button", status = W.status[state]) {
 /* After the end of a block tokens are discarded, too, but their coins were tossed. */
 const statusOf = (W, state, { draft }) => (state === "dis" && draft.u != null ? W.status.late : W.status[state]);
 
+/* The elements of a template by the names of their parts. */
+const parts = (root) => /** @type {any} */ (Object.fromEntries([...root.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node])));
+
+/* Whether a text could be copied: without https a page may not write to the clipboard. */
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch (error) {
+    return false;
+  }
+}
+
 /* A button answers in its own place for two seconds. Pressed again meanwhile, it still goes back to its name. */
 function answer(button, word) {
   button.label ??= button.textContent;
@@ -169,5 +182,5 @@ function prompted(header, write) {
 
 module.exports = {
   MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, wrote, seams, pick, fill, words, sentences, niceStep, tick, marksOf, widthOf,
-  dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, atBreak, chip, statusOf, answer, saved, freshId, prompted,
+  dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, atBreak, chip, statusOf, parts, copied, answer, saved, freshId, prompted,
 };

@@ -14,8 +14,7 @@ const SETTLE = 1500, READ = 2600, HOLD = 5500; // ms: the verdicts of a first cy
 const FRAME = 30, TEXT = 120; // ms at least between two drawings, and between two changes of a clock: the engine beside it needs the core
 
 function mount(element, props, watch, trigger) {
-  const W = JSON.parse(props.words), root = element.querySelector(".sd-player"), part = {};
-  for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const W = JSON.parse(props.words), root = element.querySelector(".sd-player"), part = SHARED.parts(root);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const S = { run: null, t: 0, room: { gantt: 0, bars: 0, alpha: 0, curve: 0 }, playing: false, slow: 100, zoom: "close", zoomChosen: false, hold: "armed", timer: 0, touched: false, last: 0, guided: true, settle: 1, seen: true, below: false };
   const reader = newReader();

@@ -6,7 +6,7 @@
 const { h, s, text, line, rect, svg, hatch, fill, words, shown, chance, clamp, UNNAMED } = require("../race/player.js");
 const { FIRST, MATCH, lawsOf } = require("./judge.js");
 
-const SHOWN = 6; // tokens in a chart, the rest goes to "all others"
+const SHOWN = 6; // tokens in a chart; all others are one
 
 /* Enough digits to tell two numbers apart. */
 function apart(a, b) {

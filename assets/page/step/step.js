@@ -11,8 +11,7 @@ const PACES = [["slow", 5000], ["steady", 2500], ["quick", 900]];
 
 function mount(element, props) {
   const { h, chip, fill, words, shown, visible, chance, duration, clamp, speculative, firstRejection, prompted, wrote, seams, isBarred } = KIT;
-  const W = JSON.parse(props.words), player = document.querySelector(".sd-player"), PW = player.words, root = element.querySelector(".sd-step"), part = {};
-  for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const W = JSON.parse(props.words), player = document.querySelector(".sd-player"), PW = player.words, root = element.querySelector(".sd-step"), part = KIT.parts(root);
   const S = { cycle: 0, step: "draft", choice: {}, coin: null, notation: "plain", pace: 2500, playing: false, timer: 0 };
   let run = null, built = 0, spans = [], now = null, quiet = 0;
   const view = pictures(W, () => ({ ...now, notation: S.notation }));

@@ -14,8 +14,7 @@ const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
 function mount(element, props) {
   const { h, s, text, line, rect, svg, words, sentences, fixed, clamp, niceStep, duration } = KIT;
   const W = JSON.parse(props.words), { models, read, machines: known } = JSON.parse(props.hardware), machines = known.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name })), reports = JSON.parse(props.results), batches = JSON.parse(props.batches), player = document.querySelector(".sd-player");
-  const root = element.querySelector(".sd-theory"), part = {};
-  for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
+  const root = element.querySelector(".sd-theory"), part = KIT.parts(root);
   const S = { ...EXAMPLE, grows: true, mine: false, touched: false, machine: "h100", target: "llama8", draft: "llama1", bits: 16, batch: 1, context: 512 };
   const SLIDERS = { alpha: 2, k: 0, c: 3, v: 2, o: 3 }; // and the digits that they show
   const CHARTS = ["curves", "measured", "kept", "positions", "checks", "roof", "batches", "trade", "ours", "ourtrade", "wall", "heat"], room = {}; // their widths, read only when the page's changes

@@ -25,9 +25,8 @@ const frame = (address, title) => `<iframe src="${escape(address)}" title="${esc
 /* ---- the buttons --------------------------------------------------------------------------------------------- */
 
 function mount(element, props, server) {
-  const W = JSON.parse(props.words), tabs = JSON.parse(props.tabs), rules = JSON.parse(props.rules), root = element.querySelector(".sd-traces"), part = {};
-  for (const node of root.querySelectorAll("[data-part]")) part[node.dataset.part] = node;
-  const player = document.querySelector(".sd-player"), { h, saved, shown, visible, fill, sentences, isOver } = player.kit;
+  const W = JSON.parse(props.words), tabs = JSON.parse(props.tabs), rules = JSON.parse(props.rules), root = element.querySelector(".sd-traces");
+  const player = document.querySelector(".sd-player"), part = player.kit.parts(root), { h, copied, saved, shown, visible, fill, sentences, isOver } = player.kit;
   const base = location.origin + location.pathname;
   player.share = share; // the end of a race offers it, too
   let asked = 0, deed = null, about = player.run(), arriving = false;
@@ -90,17 +89,13 @@ function mount(element, props, server) {
     if (has()) ask("make_page", [player.log(), base], (answer) => answer.page && save(answer.page, "text/html", ".html"));
   }
 
-  /* Shown as well as copied: without https a page may not write to the clipboard. */
-  async function offer(text, copied, not) {
+  /* Shown as well as copied. */
+  async function offer(text, done, not) {
     part.copy.value = text;
     part.share.hidden = false;
-    try {
-      await navigator.clipboard.writeText(text);
-      part.said.textContent = copied;
-    } catch (error) {
-      part.said.textContent = not;
-      part.copy.select();
-    }
+    const is = await copied(text);
+    part.said.textContent = is ? done : not;
+    if (!is) part.copy.select();
   }
 
   async function link() {

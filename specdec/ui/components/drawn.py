@@ -12,7 +12,8 @@ from ..text import PAGE, strings
 
 REQUIRED = re.compile(r'require\("\./(\w+)\.js"\)')
 INDENT = re.compile(r"^ +", re.MULTILINE)
-COMMENT = re.compile(r"^ *(?://[^\n]*|/\*(?:(?!\*/).)*\*/ *)\n", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"^ *(?://[^\n]*|/\*(?:(?!\*/).)*\*/ *)?\n", re.MULTILINE | re.DOTALL)
+REMARK = re.compile(r" +// (?:[^\n\"'`]|\b'\b)*$", re.MULTILINE)  # at a line's end; a text's quote would follow
 PLAYER = 'document.querySelector(".sd-player").kit'  # what the player shares: `require("../race/player.js")` in Node
 
 
@@ -29,7 +30,7 @@ def drawn(name: str, value: str = "", words: dict[str, Any] | str | None = None,
     }
     return gr.HTML(
         value,
-        html_template=(PAGE / f"{name}.html").read_text(encoding="utf-8"),
+        html_template=lean((PAGE / f"{name}.html").read_text(encoding="utf-8")),
         js_on_load=script(name),
         apply_default_css=False,
         **properties | texts,
@@ -37,12 +38,12 @@ def drawn(name: str, value: str = "", words: dict[str, Any] | str | None = None,
 
 
 def as_text(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False)
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
 def lean(source: str) -> str:
-    """A script or style without indentation and comments that have lines of their own: these are the repository's."""
-    return INDENT.sub("", COMMENT.sub("", source))
+    """A script, style or template without indentation, empty lines and comments: these are the repository's."""
+    return INDENT.sub("", REMARK.sub("", COMMENT.sub("", source)))
 
 
 def script(name: str) -> str:

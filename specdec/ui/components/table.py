@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from ..text import PAGE
+from .drawn import lean
 
 Cells = Sequence[Sequence[str | float | None]]
 
@@ -16,8 +17,8 @@ def table(caption: str, heads: Sequence[str], digits: Sequence[int | None], rows
     """`rows` is the value: words and figures, None where there is none; `digits` is None for words."""
     return gr.HTML(
         rows,
-        html_template=(PAGE / "shared" / "table.html").read_text(encoding="utf-8"),
-        js_on_load=(PAGE / "shared" / "table.js").read_text(encoding="utf-8"),
+        html_template=lean((PAGE / "shared" / "table.html").read_text(encoding="utf-8")),
+        js_on_load=lean((PAGE / "shared" / "table.js").read_text(encoding="utf-8")),
         apply_default_css=False,
         caption=caption,
         heads=list(heads),

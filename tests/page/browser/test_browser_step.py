@@ -102,6 +102,8 @@ def test_keys_and_words_lead_from_decision_to_decision(open_page):
     expect(page.locator(".sd-asks").first).to_contain_text("p and q swap")
     assert "min(1, q(x)/p(x))" not in page.inner_text(".sd-asks")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    fits = "[...document.querySelectorAll('.sd-bar > button')].every((one) => one.scrollWidth <= one.clientWidth)"
+    assert page.evaluate(fits)
 
 
 @pytest.mark.long

@@ -105,6 +105,13 @@ function older(events) {
   return events.map((event) => event.event !== "verified" ? event : { ...event, bonus: undefined, positions: event.positions.map(({ block, ...one }) => ({ ...one, target: strip(one.target), draft: strip(one.draft), residual: strip(one.residual) })) });
 }
 
+test("what a question lacks is told without a guess at why: a run in a link is new, and holds as little", () => {
+  for (const [language, old] of [["en", /too old/], ["zh", /太旧/]]) {
+    const W = JSON.parse(fs.readFileSync(path.join(__dirname, "..", "..", "..", "assets", "text", language, "step.json"), "utf8"));
+    assert.doesNotMatch(Object.values(W.lacks).join(), old);
+  }
+});
+
 test("an older trace is taken apart, and says which questions it cannot answer", () => {
   const chains = CASES.filter((one) => !one.cycle.tree && one.rule === step.RULES[0]);
   for (const one of chains) {
