@@ -26,7 +26,12 @@ from .bodies import again
 from .text import ENGLISH, LANGUAGES, speaking, strings
 
 log = logging.getLogger(__name__)
-UPLOAD = "/gradio_api/upload"
+# Of Gradio's doors those that this page has no use for: it keeps uploaded files for half an hour, so anybody could fill
+# the disk; it fetches what a stranger names; it has tools for whoever writes a page.
+CLOSED = re.compile(
+    r"(/gradio_api)?/"
+    r"(upload|proxy=|vibe-|undo-vibe-edit|process_recording|run-history|profiling|monitoring|custom_component/)"
+)
 NAMED = "/gradio_api/call/v2/"
 STREAM = re.compile(r"/gradio_api/(?:queue/data|call/[^/]+/([^/]+))/?")  # of messages, to a session or to one call
 DIRECT = ("/gradio_api/run/", "/gradio_api/api/")  # calls beside the queue
@@ -111,8 +116,7 @@ def without_words(error: BaseException) -> str:
 class Refusals:
     """Middleware: files are not taken, and a call that is of no use is no failure of ours.
 
-    The page reads files in the browser. Gradio keeps whatever is uploaded for half an hour, so anybody could fill the
-    disk. It breaks over names of functions, arguments and sessions that it does not know, and answers 500 whatever ends
+    Gradio breaks over names of functions, arguments and sessions that it does not know, and answers 500 whatever ends
     a call beside the queue.
     """
 
@@ -122,8 +126,8 @@ class Refusals:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"] if scope["type"] == "http" else ""
         answer: ASGIApp = self.app
-        if path.startswith(UPLOAD):
-            answer = PlainTextResponse("Files are not taken here.", 404)
+        if CLOSED.match(path):
+            answer = PlainTextResponse("Nothing is served here. The page reads files in the browser.", 404)
         elif scope.get("method") == "GET" and (found := STREAM.fullmatch(path)):
             if not is_kept(scope, found[1]):
                 answer = gone()

@@ -38,6 +38,25 @@ def test_what_cannot_be_read_is_refused_without_a_word_of_it(address, capfd, pat
     assert "Traceback" not in told.out + told.err and WORD not in told.out + told.err
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "proxy=" + "xgradio_api/" * 200),
+        ("GET", "proxy=http://127.0.0.1:1/"),
+        ("POST", "vibe-edit"),
+        ("POST", "process_recording"),
+        ("GET", "run-history/records"),
+        ("GET", "monitoring"),
+        ("POST", "profiling/clear"),
+    ],
+)
+def test_doors_of_gradios_that_the_page_has_no_use_for_are_closed(address, capfd, method, path):
+    for place in ("gradio_api/", ""):
+        assert httpx.request(method, f"{address}{place}{path}", timeout=60).status_code == 404
+    told = capfd.readouterr()
+    assert "Traceback" not in told.out + told.err
+
+
 @pytest.mark.parametrize("path", ["call/x/x", f"call/theory/{WORD}", f"queue/data?session_hash={WORD}"])
 def test_a_stream_for_nobody_does_not_begin(address, capfd, caplog, path):
     answer = httpx.get(f"{address}gradio_api/{path}", timeout=60)
