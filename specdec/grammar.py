@@ -22,7 +22,6 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from subprocess import DEVNULL, PIPE, TimeoutExpired
 from typing import TYPE_CHECKING
 
 from . import children
@@ -292,14 +291,8 @@ def fits(grammar: str, text: str, complete: bool) -> bool:
     """Whether the text is one of the grammar or, if it is not `complete`, begins one. ValueError as `check` has it."""
     try:
         with _turn:
-            child = children.start(__name__, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True)
-            with child:
-                try:
-                    said, _ = child.communicate(json.dumps([grammar, text, complete]), PATIENCE)
-                finally:
-                    child.kill()
-        told, refused = json.loads(said.splitlines()[-1])
-    except (TimeoutExpired, ValueError, IndexError):
+            told, refused = children.ask(__name__, [grammar, text, complete], PATIENCE)
+    except ValueError:
         raise ValueError(Said("The grammar is too large: reading it takes too long.")) from None
     if refused:
         raise ValueError(Said(refused[0], **refused[1]))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import sys
 from typing import Any
 
@@ -21,16 +20,8 @@ MEMORY = 2**29  # bytes
 
 def around(template: str, controls: dict[str, str]) -> tuple[str, str, bool]:
     """What it puts before and after a prompt, and whether it strips the prompt. ValueError where it does neither."""
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with children.start(__name__, **pipes, text=True) as process:
-        try:
-            said, _ = process.communicate(json.dumps([template, controls]), PATIENCE)
-        except subprocess.TimeoutExpired:
-            said = ""
-        finally:
-            process.kill()
     try:
-        found = json.loads(said)
+        found = children.ask(__name__, [template, controls], PATIENCE)
     except ValueError:
         raise ValueError("the chat template takes too much time or memory") from None
     if isinstance(found, str):

@@ -148,8 +148,8 @@ def rows(state: State) -> Any:
 
 def conclusion(state: State) -> list[str]:
     """One sentence of what was gained, one of speed, the certificate, and that it is forgotten."""
-    words, figures, distribution = strings("learn"), state.get("figures"), state.get("certificate")
-    if not figures or not distribution:
+    words, figures, certificate = strings("learn"), state.get("figures"), state.get("certificate")
+    if not figures or not certificate:
         return []
     before, after = figures["before"], figures["after"]
     named = {f"{name}_{lane}": f"{told[name] or 0:.2f}" for lane, told in figures.items()
@@ -157,10 +157,15 @@ def conclusion(state: State) -> list[str]:
     faster = (after["measured_speedup"] or 0.0) >= 1.0
     gain = words[state["verdict"] if state["rounds"] else "nothing"]
     gained = gain.format(judged=before["judged"] + after["judged"], **named)
-    return [gained, words["faster" if faster else "slower"].format(**named), *lawful(distribution), words["forgotten"]]
+    return [
+        gained,
+        words["faster" if faster else "slower"].format(**named),
+        *certified(certificate),
+        words["forgotten"],
+    ]
 
 
-def lawful(told: State) -> list[str]:
+def certified(told: State) -> list[str]:
     """What the certificate says, and its three checks."""
     words = strings("learn")["law"]
     closed, greedy, (_, _, g, degrees, tail, _) = told["closed"], told["greedy"], told["tests"][-1]

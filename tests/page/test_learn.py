@@ -14,7 +14,7 @@ from specdec.lanes import worker
 from specdec.ui import learn, menu, request, session, text
 from specdec.ui.tabs import race
 
-LAW = {
+CERTIFICATE = {
     "text": "It was",
     "closed": {"error": 1.4e-16, "overlap": 0.5}, "done": 5_000, "draws": 5_000, "greedy": {"equal": 48, "of": 48},
     "tests": [[0.01, 0.02, 4.0, 8.0, 1.0, 0], [0.1, 0.2, 130.0, 100.0, 0.25, 0]], "passed": [True, True, True],
@@ -24,7 +24,7 @@ AFTER = {"alpha": 0.4, "interval": [0.36, 0.44], "tau": 1.6, "measured_speedup":
 LEARNING = {"phase": "learning", "left": 30.0, "rounds": [[5.0, 3, 60, 4.0], [30.0, 30, 80, 2.0]], "judged": 140}
 LEARNING |= {"rejected": 107}
 FIGURES = {"before": BEFORE, "after": AFTER}
-DONE = LEARNING | {"phase": "done", "left": 0.0, "figures": FIGURES, "verdict": "better", "certificate": LAW}
+DONE = LEARNING | {"phase": "done", "left": 0.0, "figures": FIGURES, "verdict": "better", "certificate": CERTIFICATE}
 PLACES = ["line", "badge", "chart", "told", "figures", "run", "stop"]
 
 
@@ -70,14 +70,14 @@ def test_a_minute_is_told_from_beginning_to_end(asked, monkeypatch):
         ["Before", 0.1, "0.08 to 0.12", 1.1, 0.6, 700],
         ["After", 0.4, "0.36 to 0.44", 1.6, 0.9, 800],
     ]
-    gained, speed, good, *distribution, forgotten = last["told"]
+    gained, speed, good, *checks, forgotten = last["told"]
     assert "rose from 0.10 to 0.40" in gained and "1.60 tokens instead of 1.10" in gained
     assert "0.60× before, 0.90× after" in speed and "still slower" in speed
-    assert "still the target" in good and [one[:1] for one in distribution] == ["✓"] * 3
+    assert "still the target" in good and [one[:1] for one in checks] == ["✓"] * 3
     assert (
-        "after “It was”: largest error 1e-16" in distribution[0]
-        and "G = 130 on 100 degrees" in distribution[1]
-        and "chance below 0.25" in distribution[1]
+        "after “It was”: largest error 1e-16" in checks[0]
+        and "G = 130 on 100 degrees" in checks[1]
+        and "chance below 0.25" in checks[1]
     )
     assert "forgotten" in forgotten and not session._machine.locked()
     dots, line = json.loads(last["chart"].plot)["data"]
@@ -95,9 +95,9 @@ def test_where_no_run_was_finished_in_time_that_is_why_nothing_was_gained():
 
 def test_a_certificate_that_fails_is_told_with_its_figures():
     broken = {"passed": [False, False, True], "closed": {"error": None}, "tests": [[1.0, 0.1, None, 9, 0.0, 7]]}
-    said, *distribution = learn.lawful(LAW | broken)
-    assert "failed" in said and [one[:1] for one in distribution] == ["✗", "✗", "✓"]
-    assert "0 ÷ 0" in distribution[0] and "G = ∞ on 9" in distribution[1]
+    said, *checks = learn.certified(CERTIFICATE | broken)
+    assert "failed" in said and [one[:1] for one in checks] == ["✗", "✗", "✓"]
+    assert "0 ÷ 0" in checks[0] and "G = ∞ on 9" in checks[1]
 
 
 @pytest.mark.parametrize("language", list(text.LANGUAGES))
