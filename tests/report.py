@@ -20,27 +20,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from tools.bench.trust import KINDS
+
 ROOT = Path(__file__).resolve().parents[1]
-KINDS = {
-    "exactness": "Exactness",
-    "numbers": "Numbers in float32",
-    "greedy": "Greedy identity, float32",
-    "faults": "Faults",
-    "bad_input": "Bad input",
-    "grammars": "Hostile grammars",
-    "privacy": "Privacy",
-    "keys": "Keys of servers",
-    "active": "Active content",
-    "bodies": "Bodies and names",
-    "load": "Load",
-    "floods": "Floods of a class",
-    "supply": "Supply",
-    "libraries": "Compiled layers",
-    "folders": "Where it is started",
-    "lasting": "Time",
-    "fuzz": "Fuzz led by coverage",
-    "mutants": "Mutations of the reading path",
-}
 LONG_ONLY = {"fuzz", "mutants"}
 ROOMS = [
     "",
