@@ -7,6 +7,7 @@ here, or not this target, is refused with the reason.
 
 from __future__ import annotations
 
+import base64
 import pickle
 import re
 from collections.abc import Mapping
@@ -256,6 +257,18 @@ def end_tokens(folder: Path) -> frozenset[int]:
     return frozenset(found)
 
 
+def check_charsmaps(tokenizer: bytes) -> None:
+    """ValueError for a table of characters that is shorter than it says: the library reads beyond its end.
+
+    SentencePiece's form: the trie's size in bytes, the trie, and the texts that it leads to.
+    """
+    for found in re.finditer(rb'"precompiled_charsmap"\s*:\s*"([^"]*)"', tokenizer):
+        table = base64.b64decode(found[1].replace(b"\\", b""))
+        size = int.from_bytes(table[:4], "little")
+        if not 4 <= size <= len(table) - 4 or size % 4:
+            raise ValueError("its precompiled_charsmap is damaged")
+
+
 def read_tokenizer(folder: Path) -> Tokenizer:
     """The folder's tokenizer.json, or the one in a GGUF file.
 
@@ -267,6 +280,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     if not path.exists():
         raise ValueError("there is no tokenizer.json")
     try:
+        check_charsmaps(path.read_bytes())
         tokenizer = Tokenizer.from_file(str(path))
     except BaseException as error:  # the library has no class for it
         if not (isinstance(error, Exception) or is_panic(error)):
