@@ -81,6 +81,10 @@ class Server(Protocol):
         """The ids that the server reads for `text`, special tokens included."""
         ...
 
+    def read(self, prompt: str) -> tuple[int, ...]:
+        """The ids of a person's prompt: inside the model's chat template, where it has one; else as `tokenize`."""
+        ...
+
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:

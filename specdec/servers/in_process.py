@@ -21,6 +21,8 @@ class InProcess:
     def tokenize(self, text: str) -> tuple[int, ...]:
         return tuple(self._encode(text))
 
+    read = tokenize
+
     def stream(self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0) -> Iterator[Chunk | Ending]:
         began = time.perf_counter()
         tokens = self._write(self.tokenize(prompt) if isinstance(prompt, str) else prompt, params)

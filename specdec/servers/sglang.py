@@ -17,6 +17,7 @@ from . import distributions, fields
 from .base import Chunk, Ending, Facts, ServerError, Token
 from .fields import at
 from .stream import Client
+from .vllm import in_template
 
 AT_ONCE = 64  # texts asked for in one request
 
@@ -42,6 +43,9 @@ class SGLang:
     def tokenize(self, text: str) -> tuple[int, ...]:
         told = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
         return fields.ids(at(told, "tokens"))
+
+    def read(self, prompt: str) -> tuple[int, ...]:
+        return in_template(self._client, self.facts.model, prompt) or self.tokenize(prompt)
 
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0

@@ -29,6 +29,7 @@ COUNTER = re.compile(r'^vllm:(\w+)_total\{(?:[^}\n]*position="(\d{1,3})")?[^}\n]
 WRITTEN, DRAFTS = "generation_tokens", "spec_decode_num_drafts"
 DRAFTED, ACCEPTED = "spec_decode_num_draft_tokens", "spec_decode_num_accepted_tokens"
 PLACES = "spec_decode_num_accepted_tokens_per_pos"
+NO_TEMPLATE = ("default chat template is no longer allowed", "tokenizer.chat_template is not set")
 PLACEHOLDER = "token_id:"  # how an id is written where names of tokens are expected
 
 
@@ -66,6 +67,9 @@ class VLLM:
     def tokenize(self, text: str) -> tuple[int, ...]:
         told = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
         return fields.ids(at(told, "tokens"))
+
+    def read(self, prompt: str) -> tuple[int, ...]:
+        return in_template(self._client, self.facts.model, prompt) or self.tokenize(prompt)
 
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
@@ -185,6 +189,27 @@ class VLLM:
     def _check_model(self, data: Any) -> None:
         if at(data, "model") != self.facts.model:
             raise ServerError("Another model answered than the one that was asked.")
+
+
+def in_template(client: Client, model: str, prompt: str) -> tuple[int, ...] | None:
+    """The ids of the prompt as a user's message, the answer begun, without thinking; None without a chat template.
+
+    SGLang has the same route. Without a template both refuse in the words of the libraries below them.
+    """
+    messages = [{"role": "user", "content": prompt}]
+    body = {"model": model, "messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
+    try:
+        return fields.ids(at(client.ask("/tokenize", body), "tokens"))
+    except ServerError as error:
+        if any(words in error.said.values.get("said", "") for words in NO_TEMPLATE):
+            return None
+        if error.said.values.get("status") not in (400, 404, 422, 500):
+            raise
+        raise ServerError(
+            "The server does not put the prompt into its model's chat template. {reason} Update the server, or check "
+            "its --chat-template.",
+            reason=error.said,
+        ) from None
 
 
 def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...]:
