@@ -22,13 +22,11 @@ from typing import Any
 import torch
 
 from ..paths import ASSETS
-from .exact import closed_form, enumerated, LOSSLESS
+from .checks import closed_form, enumerated, greedy, LOSSLESS, NEAR_TIE, sample, WINDOW
 from .goodness_of_fit import distances, draws_beyond, is_red
 from .grammar_mistakes import PLANTED
-from .greedy import greedy, NEAR_TIE, WINDOW
 from .mistakes import Mistake, MISTAKES
 from .pair import brief, embedded, guided_toy, ModelPair, toy
-from .sample import sample
 
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # where a sample is looked at
 EXACT = "float32"  # in it greedy texts are equal without exception

@@ -21,16 +21,21 @@ import torch
 from ..families import zoo
 from ..methods import EMBEDDED
 from ..models.base import LanguageModel
-from ..proof.after_first import g_test_after_first
-from ..proof.cells import counts_in, distributions_of_cells
+from ..proof.black_box import (
+    counted_row,
+    counts_in,
+    distributions_of_cells,
+    g_test_after_first,
+    leaving_some,
+    model_row,
+    Row,
+    witness,
+)
+from ..proof.checks import NEAR_TIE
 from ..proof.enumeration import JointDistribution
-from ..proof.goodness_of_fit import g_test, GTest, SMALLEST
-from ..proof.greedy import NEAR_TIE
+from ..proof.goodness_of_fit import g_test, GTest, SMALLEST, two_samples
 from ..proof.pair import brief, CachedRows
 from ..proof.power import assumed_draft, power
-from ..proof.rows import counted_row, leaving_some, model_row, Row
-from ..proof.two_samples import two_samples
-from ..proof.witness import witness
 from ..types import Said, SamplingParams
 from .base import Chunk, Server, ServerError, Token
 from .contexts import CONTEXTS

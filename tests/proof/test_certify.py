@@ -17,14 +17,12 @@ import torch
 
 from specdec.models import native
 from specdec.proof import certify
+from specdec.proof.checks import closed_form, enumerated, greedy, LOSSLESS, next_token_distribution, sample
 from specdec.proof.enumeration import output_distribution, total_variation
-from specdec.proof.exact import closed_form, enumerated, LOSSLESS, next_token_distribution
 from specdec.proof.goodness_of_fit import distances, draws_beyond, g_test, is_red
 from specdec.proof.grammar_mistakes import GRAMMAR_MISTAKES, PLANTED, TARGET_ALONE
-from specdec.proof.greedy import greedy
 from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
 from specdec.proof.pair import CachedRows, guided_toy, ModelPair, next_tokens, toy
-from specdec.proof.sample import sample
 from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
