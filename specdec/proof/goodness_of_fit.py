@@ -192,7 +192,8 @@ def two_samples(first: Counts, second: Counts) -> GTest:
 
     Given how often each cell came in both together, which of these draws were the first sample's is pure chance if the
     distributions are equal: that is the permutation test. To draw permutations shows no tail of one in ten million; a
-    Chernoff bound does, with each cell's moments summed exactly. Cells that came fewer than ten times in both share one.
+    Chernoff bound does, with each cell's moments summed exactly. Cells that came fewer than ten times in both share
+    one.
     """
     a, b = sum(first.values()), sum(second.values())
     together = {cell: first.get(cell, 0) + second.get(cell, 0) for cell in first.keys() | second.keys()}

@@ -38,7 +38,6 @@ from ..proof.pair import brief, CachedRows
 from ..proof.power import assumed_draft, power
 from ..types import Said, SamplingParams
 from .base import Chunk, Server, ServerError, Token
-from .contexts import CONTEXTS
 from .verdict import against, judge
 
 ALARM = 1e-6  # the chance that a lossless server is called anything else, over all tests of one certificate
@@ -50,6 +49,12 @@ TOP = 20  # log-probabilities asked for; what vLLM grants by default
 LEAST = 1e-6  # a token's chance where none is told
 STRIDE = 1_000  # between the seeds of two requests: a server may seed the texts of one with seed, seed + 1, …
 NEWS = 2.0  # seconds between two reports of a growing sample
+# Places of texts at which a server is judged: its distribution there decides which mistakes can show.
+CONTEXTS = {
+    "flat": "The old lighthouse keeper climbed the stairs and",  # many ways to go on: residuals are drawn from often
+    "peaked": "Q: What is the capital of France?\nA:",  # whole drafts are accepted, so that the bonus is seen
+    "code": "import os\nimport sys\n\ndef main(argv=None):\n",  # both in turns
+}
 
 
 @dataclass(frozen=True)

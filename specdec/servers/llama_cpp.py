@@ -13,7 +13,7 @@ from typing import Any
 
 from ..events import FinishReason
 from ..types import SamplingParams
-from . import distributions, fields
+from . import fields
 from .base import Chunk, Ending, Facts, ServerError, Token
 from .fields import at
 from .stream import Client
@@ -95,7 +95,7 @@ class LlamaCpp:
             raise fields.unreadable("times")
         return tokens, spent / 1e3
 
-    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> distributions.Told:
+    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         told = self._client.ask("/completion", self._body(prompt, params) | {"n_predict": 1, "n_probs": max(top, 1)})
         found = at(told, "completion_probabilities", 0, "top_probs")
         if not found:

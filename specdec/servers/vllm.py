@@ -19,8 +19,8 @@ from typing import Any
 
 from ..events import FinishReason
 from ..types import SamplingParams
-from . import distributions, fields
-from .base import Chunk, Ending, Facts, ServerError, Token
+from . import fields
+from .base import after_warp, Chunk, Ending, Facts, filters, greedy_token, ServerError, Token
 from .fields import at
 from .stream import Client
 
@@ -126,14 +126,14 @@ class VLLM:
             texts += [fields.ids(at(choice, "token_ids")) for choice in choices]
         return texts
 
-    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> distributions.Told:
+    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         if params.temperature == 0.0 or self._tells_distribution(params):
             told = self._first(prompt, params, top)
             if params.temperature == 0.0:
-                return distributions.warped(told, params)
+                return after_warp(told, params)
             return {token: math.exp(value) for token, value in told.items()}
         try:  # before temperature, top-k and top-p: these can be done here if all of the distribution is told
-            return distributions.warped(self._first(prompt, params, -1), params)
+            return after_warp(self._first(prompt, params, -1), params)
         except ServerError as error:
             if error.said.values.get("status") != 400:
                 raise
@@ -142,7 +142,7 @@ class VLLM:
                 "--logprobs-mode processed_logprobs, or with --max-logprobs -1."
             ) from error
 
-    def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> distributions.Told:
+    def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         """Log-probabilities after `prompt`, as the server tells them: of the `top` likeliest tokens; of all with -1."""
         body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
         told = self._client.ask("/v1/completions", body)
@@ -157,7 +157,7 @@ class VLLM:
 
         `--logprobs-mode` is not told. But a temperature of 2 halves the gap of two logits, if it is applied.
         """
-        if params.temperature == 0.0 or distributions.is_plain(params):
+        if params.temperature == 0.0 or (params.temperature == 1.0 and not filters(params)):
             return True
         if self._processed is None:
             gaps = []
@@ -236,9 +236,7 @@ def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...
         likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in top.items())
         exact = params.temperature > 0.0
         value = fields.logprob(value)
-        found.append(
-            Token(piece, number, value, likeliest) if exact else distributions.greedy(piece, number, value, likeliest)
-        )
+        found.append(Token(piece, number, value, likeliest) if exact else greedy_token(piece, number, value, likeliest))
     return tuple(found)
 
 

@@ -14,8 +14,9 @@ from dataclasses import astuple
 from typing import Any
 
 from ..exposure import limits
-from ..servers import allowed, apart
+from ..servers import apart
 from ..servers.base import ServerError
+from ..servers.connect import permit
 from ..servers.verdict import against, judge, so_far
 from ..types import Said
 from . import session
@@ -45,7 +46,7 @@ def _run(request: ExaminationRequest) -> Iterator[News]:
 
 def _states(request: ExaminationRequest) -> Iterator[News]:
     yield News("notice", notice("connecting"))
-    allowed.permit(request.address, request.plain)  # before a process is started for it
+    permit(request.address, request.plain)  # before a process is started for it
     started, known = time.monotonic(), None
     with contextlib.closing(apart.examining(*astuple(request))) as states:
         for told in states:

@@ -10,6 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from specdec.cli.certify import RECORDED
 from specdec.proof.black_box import (
     cell_of,
     counted_row,
@@ -23,7 +24,6 @@ from specdec.proof.black_box import (
     Row,
     witness,
 )
-from specdec.proof.certify import RECORDED
 from specdec.proof.enumeration import JointDistribution, total_variation
 from specdec.proof.goodness_of_fit import deviance, log_binomial, two_samples
 from specdec.proof.mistakes import MISTAKES
