@@ -98,8 +98,8 @@ def side_by_side(
 
 
 def parameters_of(drafter: str, family: Family) -> int:
-    among = family.weighed if drafter == AUTO else [adapted(drafter) or drafter]
-    return sum(family.drafters[name].parameters for name in among)
+    names = family.to_probe if drafter == AUTO else [adapted(drafter) or drafter]
+    return sum(family.drafters[name].parameters for name in names)
 
 
 def speedup_of(entry: Row) -> float:

@@ -38,8 +38,8 @@ def tasks(
     judge = rules.named(rule)
     if wrapped := adapted(drafter):
         probe(family, wrapped)
-    for name in family.weighed if drafter == AUTO else ():
-        probe(family, name, among=True)
+    for name in family.to_probe if drafter == AUTO else ():
+        probe(family, name, for_auto=True)
 
     def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:
         target, drafter = family.lane(drafter_name, capacity)

@@ -58,7 +58,7 @@ def duration(prompt: str, drafter: str, k: int, params: SamplingParams, peer: bo
     """Seconds of the GPU to ask for: enough, in plain PyTorch, for drafts of which nothing is kept."""
     drafting = DEFAULT if drafter == AUTO else adapted(drafter) or drafter
     layers = (2 + peer) * family.facts["target"]["layers"] + k * family.facts.get(drafting, {}).get("layers", 1)
-    tokens = params.max_tokens + (len(_family.weighed) if drafter == AUTO else drafting != drafter) * PROBED
+    tokens = params.max_tokens + (len(_family.to_probe) if drafter == AUTO else drafting != drafter) * PROBED
     return min(MOST, max(LEAST, math.ceil(beginning() + LAYER * layers * tokens)))
 
 
