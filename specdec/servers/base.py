@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 from ..events import FinishReason
 from ..proof.warp import warped
-from ..types import Said, SamplingParams
+from ..types import SamplingParams, TranslatableText
 
 
 class ServerError(ValueError):
     """What a server did wrong, or why it cannot be asked: one sentence for people (`said`), without its key."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
-        self.said = reason if isinstance(reason, Said) else Said(reason, **values)
+        self.said = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)
         super().__init__(self.said)
 
 

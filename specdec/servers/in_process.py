@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ..types import Said, SamplingParams
+from ..types import SamplingParams, TranslatableText
 from .base import Chunk, Ending, Facts, ServerError, Token
 
 Write = Callable[[Sequence[int], SamplingParams], Sequence[int]]  # the new tokens of one text after a prompt
@@ -35,4 +35,4 @@ class InProcess:
         return [tuple(self._write(prompt, replace(params, seed=seed))) for seed in seeds]
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        raise ServerError(Said("This engine tells no probabilities."))
+        raise ServerError(TranslatableText("This engine tells no probabilities."))
