@@ -9,7 +9,7 @@ from typing import Any
 
 from ..exposure import limits
 from ..families import presets
-from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, known, ROUNDED, RULES, WRAPPERS
+from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, known, METHODS, ROUNDED, RULES
 from ..types import check_grammar, has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
 from .menu import drafters, families, has_peer, is_pair
 from .text import strings, teaching, translated
@@ -193,7 +193,7 @@ def known_family(name: Any) -> str:
 def known_drafter(name: Any, family: str) -> str:
     """One of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
     names = drafters(family)
-    fixed = [name for name in names if name not in (*WRAPPERS, "none")]
+    fixed = [name for name in names if METHODS[name].kind not in ("wrapper", "none")]
     if not isinstance(name, str) or name not in [*names, *(f"{ADAPTIVE}:{one}" for one in fixed)]:
         raise InputError(say("drafter", names=listed(names)))
     return name

@@ -27,7 +27,7 @@ from ..events import Event
 from ..exposure import limits
 from ..families import hub, presets
 from ..lanes.worker import NoGPU, Worker, WorkerDied
-from ..methods import EMBEDDED, METHODS, WRAPPERS
+from ..methods import EMBEDDED, is_wrapper, METHODS
 from ..traces.file import line, live_header, recording, Trace
 from . import menu
 from .request import CertificateRequest, LearningRequest, RunRequest
@@ -313,7 +313,7 @@ def _with_engine(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Itera
 
 
 def _live(request: RunRequest, family: Any, race: Any, engine: Any) -> Iterator[News]:
-    slow_start = "peer" if request.peer else "probing" if request.drafter.startswith(WRAPPERS) else "running"
+    slow_start = "peer" if request.peer else "probing" if is_wrapper(request.drafter) else "running"
     yield News("notice", _notice("asking" if engine is _gpu else slow_start))
     started = time.monotonic()
     running = race(

@@ -2,7 +2,7 @@
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
 const { speculative, plain, peerOf, isOver, wasStopped, atEnd, isServed, isBusy, grammarOf } = require("./run.js");
-const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"), { counted, lines, nameOf } = require("./served.js");
+const { BLOCK, h, fixed, size, pick, words, write, methodOf } = require("./kit.js"), { counted, lines, nameOf } = require("./served.js");
 
 const LONGEST = 300; // characters of a grammar that a card shows
 const PRECISIONS = ["bfloat16", "int8"]; // each makes another target of the same weights
@@ -14,7 +14,7 @@ function figures(W, root, part, S) {
     write(part.source, "textContent", W.source[source]);
     write(root.dataset, "source", source);
     const total = models.target && size(models.target.parameters), target = total && models.family === "tuned" ? words(W.meta.tuned, { target: total }) : total;
-    const drafting = /^draft_model/.test(started.drafter) && Object.hasOwn(models, started.drafter) && models[started.drafter], draft = drafting && size(drafting.parameters);
+    const drafting = methodOf(W.methods, started.drafter).kind === "model" && Object.hasOwn(models, started.drafter) && models[started.drafter], draft = drafting && size(drafting.parameters);
     const pair = target && draft ? words(W.meta.pair, { target, draft }) : target ? words(W.meta.target_only, { target }) : "";
     const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(S.run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
     const server = (models.server || {}).model ? words(W.server.model, { model: models.server.model }) : "";
@@ -33,7 +33,7 @@ function figures(W, root, part, S) {
   }
 
   /* Only a tree tries several guesses where one is asked for. */
-  const draftedBy = ({ k, drafter }) => (k === 0 ? W.lane.none : k === 1 && !/:tree$/.test(drafter) ? W.lane.one : pick(W.drafter, drafter));
+  const draftedBy = ({ k, drafter }) => (k === 0 ? W.lane.none : k === 1 && !methodOf(W.methods, drafter).tree ? W.lane.one : pick(W.drafter, drafter));
 
   /* Under a grammar, a badge says so; touched, it shows the expression. */
   function bound(grammar) {

@@ -47,6 +47,15 @@ const shown = (piece) => visible(piece.trim() ? piece.replace(/^ /, "") : blank(
 /* Where the drafter cut the text otherwise: its own pieces under this token; else "". */
 const wrote = (draft) => (draft.seam || []).map((piece) => visible(piece).replace(/ /g, "␣")).join("|");
 
+/* What the registry says of a drafter, also of one with a name of its own (`eagle3:FOLDER`); of `adaptive:NAME`, what
+   it says of that one. */
+function methodOf(methods, name) {
+  const [first, ...rest] = name.split(":"), wraps = Object.hasOwn(methods, first) && methods[first].wraps.length > 0;
+  let known = (wraps && rest.join(":")) || name;
+  while (known && !Object.hasOwn(methods, known)) known = known.slice(0, Math.max(0, known.lastIndexOf(":")));
+  return methods[known] || {};
+}
+
 /* The words for a name, or those for any other. */
 const pick = (map, name) => (Object.hasOwn(map, name) ? map[name] : map.other);
 
@@ -181,6 +190,6 @@ function prompted(header, write) {
 }
 
 module.exports = {
-  MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, wrote, seams, pick, fill, words, sentences, niceStep, tick, marksOf, widthOf,
+  MARK, BLOCK, NOISE, clamp, fixed, chance, apart, duration, size, visible, shown, wrote, seams, methodOf, pick, fill, words, sentences, niceStep, tick, marksOf, widthOf,
   dress, h, s, text, line, rect, svg, write, attribute, bundle, hatch, body, atBreak, chip, statusOf, parts, copied, answer, saved, freshId, prompted,
 };

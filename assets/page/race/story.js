@@ -2,8 +2,7 @@
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
 const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf, isServed, isBusy, grammarOf, isBarred } = require("./run.js");
-const { BLOCK, NOISE, h, fixed, chance, apart, duration, shown, pick, fill, words, sentences } = require("./kit.js"), { served } = require("./served.js");
-const COPIERS = ["prompt_lookup", "suffix"]; /* their drafts are copies of the text */
+const { BLOCK, NOISE, h, fixed, chance, apart, duration, shown, pick, fill, words, sentences, methodOf } = require("./kit.js"), { served } = require("./served.js");
 
 /* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers. */
 function story(W, S, numbersOf) {
@@ -22,7 +21,7 @@ function story(W, S, numbersOf) {
 
   function begin(started, drafter) {
     const { k } = started || { k: "K" };
-    return k === 1 && !/:tree$/.test(drafter) ? W.say.start_one : words(pick(W.say.start, k === 0 ? "none" : drafter), { k });
+    return k === 1 && !methodOf(W.methods, drafter).tree ? W.say.start_one : words(pick(W.say.start, k === 0 ? "none" : drafter), { k });
   }
 
   const whoDrafted = (cycle) => (cycle.who ? [words(W.say.who, { who: W.names[cycle.who] || cycle.who })] : []);
@@ -38,7 +37,7 @@ function story(W, S, numbersOf) {
     const { piece, p, q, u, h: reach } = cycle.drafts[i], left = n - i - 1, greedy = started && started.params && started.params.temperature === 0;
     const [coin, stay] = u == null ? ["–", chance(Math.min(1, p / q))] : apart(u, Math.min(1, p / q)), [, limit] = u == null || reach == null ? [0, chance(reach)] : apart(u, reach);
     const told = { draft: tinted("rej", piece), p: chance(p), q: chance(q), chance: stay, h: limit, u: coin, verdict: h("b", {}, Y.rejected_word), n: left };
-    const rule = started ? started.rule : "", copied = started && COPIERS.includes(cycle.who || started.drafter);
+    const rule = started ? started.rule : "", copied = started && methodOf(W.methods, cycle.who || started.drafter).copies;
     const why = greedy ? Y.rejected_greedy : isBarred(started, p) ? Y.rejected_grammar : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected), block = rule === BLOCK && !greedy;
     const then = fill(left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none, { n: left, own });
     return [firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about), ...fill(why, told), ...then, numbersOf(cycle.drafts[i])];
@@ -59,7 +58,7 @@ function story(W, S, numbersOf) {
     if (!F.a.k || (!F.b.k && plain(S.run))) return [sentences(Y.one_token, endings())];
     if (isServed(S.run)) return [sentences(theirs.end(F, told), endings())];
     if (!plain(S.run)) return [sentences(words(Y.alone, told), endings())];
-    if (!F.a.drafted) return [sentences(words(COPIERS.includes(drafter) ? Y.inactive_lookup : Y.inactive, told), endings())];
+    if (!F.a.drafted) return [sentences(words(methodOf(W.methods, drafter).copies ? Y.inactive_lookup : Y.inactive, told), endings())];
     const rest = Math.max(0, F.cost - F.draftCost - F.passCost);
     Object.assign(told, { cost: fixed(F.cost), drafting: fixed(F.draftCost), checking: fixed(F.passCost), rest: fixed(rest) });
     return [sentences(words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told), isBusy(S.run) && Y.busy, peerSays(F), endings())];

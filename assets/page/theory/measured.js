@@ -42,8 +42,8 @@ function predicted(reports, here) {
   const fit = rows.filter((row) => row.drafter === here.drafter && row.domain === here.kind && row.alpha_by_position && row.alpha_by_position.length && row.draft_cost != null && row.verify_cost != null);
   const row = fit.sort((x, y) => Math.abs(x.temperature - here.temperature) - Math.abs(y.temperature - here.temperature) || Math.abs(x.k - here.k) - Math.abs(y.k - here.k))[0];
   if (!row) return null;
-  const drafted = (row.tau - 1) / row.draft_acceptance_rate, adaptive = /^(adaptive|auto)/.test(row.drafter); // tokens per cycle
-  if (adaptive) return { row, value: row.tau / (drafted * row.draft_cost + row.verify_cost + row.overhead) };
+  const drafted = (row.tau - 1) / row.draft_acceptance_rate; // tokens per cycle
+  if (row.wrapper) return { row, value: row.tau / (drafted * row.draft_cost + row.verify_cost + row.overhead) };
   const share = Math.min(1, drafted / row.k), alphas = Array.from({ length: here.k }, (_, i) => row.alpha_by_position[Math.min(i, row.alpha_by_position.length - 1)]);
   return { row, value: accountedSpeedup(alphas, here.k, row.draft_cost, growing(row.verify_cost, row.k)(here.k), row.overhead, share) };
 }
