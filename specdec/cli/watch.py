@@ -14,9 +14,9 @@ from ..figures.stats import Comparison
 from ..servers import lane
 from ..servers.base import Server
 from ..servers.connect import connect_pair
+from ..settings import RunRequest
 from ..traces import file as trace
 from ..traces.file import Header
-from ..types import SamplingParams
 from .commands import KEY
 from .render import as_lines, render, strip_control_characters, STYLES
 
@@ -29,20 +29,20 @@ COUNTED = {
 
 
 def watched(
-    prompt: str, address: str, plain_address: str | None, key_env: str, params: SamplingParams, kind: str, as_json: bool
+    asked: RunRequest, address: str, plain_address: str | None, key_env: str, kind: str, as_json: bool
 ) -> tuple[Header, list[Event]]:
     """The run as the server counts it at its end, told on the standard output. ServerError where it cannot begin."""
     key = os.environ.get(key_env, "")
     if key_env != KEY and not key:
         raise ValueError(f"the environment holds no {key_env}")
     server, plain = connect_pair(address, plain_address, key)
-    header = trace.live_header(prompt, lane.about(server, plain), kind)
+    header = trace.live_header(asked.prompt, lane.about(server, plain), kind)
     lanes = ("speculative", "plain") if plain else ("speculative",)
     header = replace(header, lanes=lanes, machine={})  # the server's machine is not told
     events = list[Event]()
     if not as_json:
-        sys.stdout.write(prompt)
-    for told in lane.race(server, plain, prompt, params):
+        sys.stdout.write(asked.prompt)
+    for told in lane.race(server, plain, asked.prompt, asked.params):
         if isinstance(told, lane.FinalTrace):
             events = list(told.events)
         elif isinstance(told, Committed) and told.lane == "speculative" and not as_json:
