@@ -100,8 +100,8 @@ def run(
     if server is not None:
         if target is not None or asked.drafter or asked.peer or asked.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
-        if asked.params.grammar is not None:
-            raise ValueError("a grammar is for our own engine; a --server is watched without one")
+        if names := asked.params.host_only:
+            raise ValueError(f"--{names[0]} is for our own engine; leave it out with --server")
         from .watch import watched
 
         header, told = watched(asked, server, plain, key_env, kind, as_json)
