@@ -14,14 +14,14 @@ from typing import Annotated, Any, cast, Literal
 
 from typer import Argument, Option
 
-from ..events import Event, Failed
+from ..events import Committed, Event, Failed
 from ..grammar import check
 from ..methods import check_asked, EXIT, known, METHODS, RULES
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
 from ..types import check_schema, MAX_GRAMMAR, Said
 from .commands import KEY, Precision
-from .render import as_lines, as_text
+from .render import as_lines, as_text, render, report_of_server, strip_control_characters
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
@@ -102,8 +102,6 @@ def run(
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
         if names := asked.params.host_only:
             raise ValueError(f"--{names[0]} is for our own engine; leave it out with --server")
-        from .watch import watched
-
         header, told = watched(asked, server, plain, key_env, kind, as_json)
         return kept_as(save, header, told)
     from ..families import zoo  # after the arguments are known to be good
@@ -124,6 +122,39 @@ def run(
     header = trace.live_header(asked.prompt, models.describe(), kind, asked.peer)
     kept = as_lines(header, events) if as_json else as_text(asked.prompt, events, models.precision)
     return kept_as(save, header, kept)
+
+
+def watched(
+    asked: RunRequest, address: str, plain_address: str | None, key_env: str, kind: str, as_json: bool
+) -> tuple[Header, list[Event]]:
+    """The run as the server counts it at its end, told on the standard output. ServerError where it cannot begin."""
+    from ..servers import lane
+    from ..servers.connect import connect_pair
+    from ..traces import file as trace
+
+    key = os.environ.get(key_env, "")
+    if key_env != KEY and not key:
+        raise ValueError(f"the environment holds no {key_env}")
+    server, plain = connect_pair(address, plain_address, key)
+    header = trace.live_header(asked.prompt, lane.about(server, plain), kind)
+    lanes = ("speculative", "plain") if plain else ("speculative",)
+    header = replace(header, lanes=lanes, machine={})  # the server's machine is not told
+    events = list[Event]()
+    if not as_json:
+        sys.stdout.write(asked.prompt)
+    for told in lane.race(server, plain, asked.prompt, asked.params):
+        if isinstance(told, lane.FinalTrace):
+            events = list(told.events)
+        elif isinstance(told, Committed) and told.lane == "speculative" and not as_json:
+            sys.stdout.write(strip_control_characters(told.text))
+            sys.stdout.flush()
+    if as_json:
+        return header, as_lines(header, events)
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    mine = [event for event in events if event.lane == "speculative"]
+    drawn = "".join(render(event, mine[: place + 1], colour) for place, event in enumerate(mine))
+    print(f"\n\n{drawn}\n\n{report_of_server(events, server)}")
+    return header, events
 
 
 def kept_as(save: Path | None, header: Header, events: Sequence[Event]) -> int:
