@@ -95,6 +95,7 @@ SETTINGS = {
         Setting("rule", str, RULES[0], f"{', '.join(RULES)}; typical is lossy", sampling=False, served=False),
         Setting(
             "family", str, EMBEDDED, "the target: embedded, or tuned (on edits)", sampling=False, served=False,
+            label="target",
             flag=Flag(
                 str, EMBEDDED,
                 "'embedded', 'tuned' (its target tuned on edits), or a folder with target/ and tokenizer/",
