@@ -19,7 +19,7 @@ from ..grammar import check
 from ..methods import check_asked, EXIT, known, METHODS, RULES
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
-from ..types import check_schema, MAX_GRAMMAR, Said
+from ..types import check_schema, MAX_GRAMMAR, TranslatableText
 from .commands import KEY, Precision
 from .render import as_lines, as_text, render, report_of_server, strip_control_characters
 
@@ -183,7 +183,7 @@ def text_of(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(4 * MAX_GRAMMAR + 1)  # a character has up to 4 bytes
         if len(data) > 4 * MAX_GRAMMAR:
-            raise ValueError(Said("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
+            raise ValueError(TranslatableText("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
         return data.decode()
     except OSError as error:
         raise ValueError(f"the schema cannot be read: {path}: {error.strerror}") from None

@@ -13,7 +13,7 @@ import toyrun
 from stub import Asked, recording, Reply, Stub
 
 from specdec import settings
-from specdec.servers.allowed import LISTED
+from specdec.servers.connect import LISTED
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
 from specdec.ui import session, watch

@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from ...families import presets
 from ...methods import EMBEDDED, ROUNDED, RULES
 from ...settings import Setting, SETTINGS, taking
+from ...types import EVERYWHERE
 from .. import menu, session, watch
 from ..components.engine import check_server, Engine, engine, SERVER
 from ..components.notice import ended, notice, tell
@@ -263,6 +264,8 @@ def settings_of(log: str) -> dict[str, Any]:
     try:
         header, started = (json.loads(text) for text in log.split("\n", 2)[:2])
         params, server = started["params"], started.get("server")
+        if not {*EVERYWHERE} <= params.keys():  # what came later may be missing
+            return {}
         ours = {
             "family": header.get("models", {}).get("family", EMBEDDED),
             "drafter": started["drafter"],
@@ -273,7 +276,7 @@ def settings_of(log: str) -> dict[str, Any]:
         return {
             "prompt": header["prompt"],
             **({} if server else ours),  # a server decides these by itself
-            **{one.name: as_sent(params.get(one.name)) for one in SETTINGS.values() if one.sampling},
+            **{one.name: as_sent(params.get(one.name, one.default)) for one in SETTINGS.values() if one.sampling},
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
