@@ -782,12 +782,15 @@ def test_nothing_is_fetched_from_outside():
             assert not re.search(r"https?://|@import|url\(['\"]?//", source), path
 
 
-def test_the_players_arithmetic(tmp_path):
-    toyrun.trace().save(tmp_path / "toy.jsonl")
-    toyrun.tree_trace().save(tmp_path / "tree.jsonl")
-    toyrun.peer_trace().save(tmp_path / "peer.jsonl")
-    toyrun.server_trace(beside=True).save(tmp_path / "served.jsonl")
-    toyrun.server_trace("totals", source="live").save(tmp_path / "sums.jsonl")
-    files = {name: tmp_path / f"{name.lower()}.jsonl" for name in ("TOY", "TREE", "PEER", "SERVED", "SUMS")}
-    nodejs.check("player.test.cjs", **files, TRACE=files["TOY"])
-    nodejs.check("flow.test.cjs", TRACE=files["TOY"])
+def test_the_runs_of_the_javascript_tests_are_the_toy_runs():
+    runs = {
+        "toy": toyrun.trace(),
+        "tree": toyrun.tree_trace(),
+        "peer": toyrun.peer_trace(),
+        "served": toyrun.server_trace(beside=True),
+        "sums": toyrun.server_trace("totals", source="live"),
+    }
+    folder = nodejs.TESTS / "runs"
+    assert {path.stem: path.read_text(encoding="utf-8") for path in folder.iterdir()} == {
+        name: run.dumps() for name, run in runs.items()
+    }

@@ -4,7 +4,7 @@
  * What is drawn is read from Gradio's configuration of the page; nothing is sent twice. */
 
 (() => {
-  const first = document.getElementById("first"),
+  const first = /** @type {any} */ (document.getElementById("first")),
     asked = new URLSearchParams(location.search),
     { components, css } = window.gradio_config;
   const stored = (name) => {

@@ -1,6 +1,6 @@
 // @ts-check
-/* Many texts at once: what that makes of speculation by kind of load, throughput against the speed of each text, and both
- * as the bench measured them with the embedded pair. */
+/* Many texts at once: what that makes of speculation by kind of load, throughput against the speed of each text,
+ * and both as the bench measured them with the embedded pair. */
 
 const { text, line, words, sentences, fixed, niceStep, widthOf } = require("../race/player.js");
 const {
@@ -58,7 +58,7 @@ function batchView(
       g.append(text(x(2 ** power), A.floor + 18, String(2 ** power), "", "middle"));
     g.append(text(A.left + A.wide / 2, A.height - 4, W.batches.axis, "", "middle"));
     let last = 0;
-    for (const { name, line, look, marks } of lines) {
+    for (const { line, look, marks } of lines) {
       const at = line.map(([batch, gain]) => [x(batch), y(gain)]);
       g.append(
         path(at, look),
@@ -140,7 +140,8 @@ function batchView(
     );
   }
 
-  /* Lanes of [tokens/s of each text, batch]; the first ones' batches are written beside them, and `mark` joins two points. */
+  /* Lanes of [tokens/s of each text, batch]; the first ones' batches are written beside them, and `mark` joins two
+   * points. */
   function rates(name, lanes, mark) {
     const A = frame(name, 300, W.labels.tradetitle, { left: 52, bottom: 40, top: 24, right: 20 }),
       { g } = A,

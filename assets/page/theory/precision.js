@@ -1,5 +1,6 @@
 // @ts-check
-/* Quantise or draft? What the bench measured in 32, 16 and 8 bits, plain and with drafts, as multiples of plain decoding in 32. */
+/* Quantise or draft? What the bench measured in 32, 16 and 8 bits, plain and with drafts, as multiples of plain
+ * decoding in 32. */
 
 const { h, words, sentences, fixed } = require("../race/player.js");
 const { times, plainTable } = require("./axes.js");
@@ -99,8 +100,8 @@ function quantiseOrDraft(W, part, report) {
   );
 }
 
-/* What drafting does to one kind of text, by the ratios of the same texts where the bench told them; else it is too close
- * to tell where the intervals of the two lanes overlap, which is the stricter rule. */
+/* What drafting does to one kind of text, by the ratios of the same texts where the bench told them; else it is
+ * too close to tell where the intervals of the two lanes overlap, which is the stricter rule. */
 function changeOf(plain, drafted) {
   const paired = drafted.over_plain != null,
     [low, high] = paired ? drafted.over_plain_interval : drafted.ratio_interval,
