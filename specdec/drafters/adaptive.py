@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..sampling import Sampler
 from ..types import Costs, Proposal, SamplingParams
 from .base import ChainDrafter, Drafter
-from .stop import Rate, Stop
+from .stop import DraftLengthController, Rate
 
 
 class AdaptiveDrafter:
@@ -27,12 +27,12 @@ class AdaptiveDrafter:
     def __init__(self, inner: Drafter, costs: Costs) -> None:
         self.inner, self.costs = inner, costs
         self.rate = Rate(1.0 / costs.passes[0])
-        self.stop = Stop(self.rate)
+        self.stop = DraftLengthController(self.rate)
         self.resting = self.rest = 0
         self._before: tuple[int, Proposal] | None = None  # length of the text, and the draft after it
         self.stops = isinstance(inner, ChainDrafter)
         if isinstance(inner, ChainDrafter):
-            inner.enough = self.enough
+            inner.should_stop = self.should_stop
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         self.costs = self.costs.at(params.temperature)
@@ -52,7 +52,7 @@ class AdaptiveDrafter:
         """What was drafted after a text of that length: the next one tells what was kept of it."""
         self._before = (length, proposal)
 
-    def enough(self, confidence: float, index: int) -> bool:
+    def should_stop(self, confidence: float, index: int) -> bool:
         """After each drafted token: would one more be worth its cost?"""
         return self.stops and self.stop(confidence, index)
 
@@ -67,7 +67,7 @@ class AdaptiveDrafter:
                 best, depth = expected / cost, deeper
         if depth:
             self.rest = 8
-            # Confident tokens may go beyond the average depth; `enough` stops the others.
+            # Confident tokens may go beyond the average depth; `should_stop` stops the others.
             return k if self.stops else depth
         self.resting += 1
         if self.resting <= self.rest:

@@ -20,7 +20,7 @@ from ..models.base import common_prefix
 from ..sampling import Sampler
 from ..types import Costs, Proposal, SamplingParams
 from .base import ChainDrafter, Drafter
-from .stop import Rate, Share, Stop
+from .stop import DraftLengthController, Rate, Share
 
 IDLE = 0.97  # of evidence, a cycle: one not used for a while may have become better
 PRIOR, WEIGHT = 0.75, 1.0  # a model's acceptance before anything was seen, and how many tokens' evidence that is
@@ -39,7 +39,7 @@ class Arm:
     costs: Costs
     copies: bool = False
     read: int = 0  # tokens of the text when it was last asked
-    stop: Stop | None = None  # ends its drafts where they are unsure, if it drafts token by token
+    stop: DraftLengthController | None = None  # ends its drafts where they are unsure, if it drafts token by token
     shares: dict[int, Share] = field(default_factory=dict)
 
     def kind(self, length: int) -> int:
@@ -90,7 +90,7 @@ class AutoDrafter:
         self.rate = Rate(expected=EXPECTED)
         for arm in self.arms:
             if isinstance(arm.drafter, ChainDrafter):
-                arm.drafter.enough = arm.stop = Stop(self.rate, PATIENCE)
+                arm.drafter.should_stop = arm.stop = DraftLengthController(self.rate, PATIENCE)
         self._length = 0  # of the text, when it was last asked
         self._drafts: dict[Arm, Proposal] = {}  # the draft of then, and the copies beside it
         self._cost = 0.0  # of the cycle since

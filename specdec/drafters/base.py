@@ -17,7 +17,7 @@ from ..sampling import argmax, probabilities, Sampler
 from ..types import Proposal, SamplingParams
 
 # Asked after each drafted token, with the draft's confidence in it and its place from 0: is that enough?
-Enough = Callable[[float, int], bool]
+ShouldStop = Callable[[float, int], bool]
 
 
 class Drafter(Protocol):
@@ -58,7 +58,7 @@ class Guided:
 class ChainDrafter(Guided):
     """The loop of drafters that draft token by token; a subclass computes one step."""
 
-    enough: Enough | None = None
+    should_stop: ShouldStop | None = None
 
     def step(self, pending: list[int]) -> Tensor | None:
         """Read the tokens not read yet; logits after the last of them, None where nothing can be drafted.  # [1, V]"""
@@ -75,7 +75,7 @@ class ChainDrafter(Guided):
         return sampler.categorical(distribution, ("draft", index)), distribution
 
     def chain(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """Up to `k` tokens. `enough` may end the draft, after a token that stays in it."""
+        """Up to `k` tokens. `should_stop` may end the draft, after a token that stays in it."""
         drafted: list[int] = []
         distributions: list[Tensor] = []
         seconds: list[float] = []
@@ -92,7 +92,9 @@ class ChainDrafter(Guided):
             now = time.perf_counter()
             seconds.append(now - started)
             started = now
-            if self.enough is not None and self.enough(confidence(logits, token, distribution), len(drafted) - 1):
+            if self.should_stop is not None and self.should_stop(
+                confidence(logits, token, distribution), len(drafted) - 1
+            ):
                 break
         return Proposal.chain(drafted, torch.stack(distributions) if distributions else None, tuple(seconds))
 

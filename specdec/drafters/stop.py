@@ -93,7 +93,7 @@ class Rate:
         return max(self.plain, self.tokens / self.spent if self.spent else 0.0)
 
 
-class Stop:
+class DraftLengthController:
     """Asked after each drafted token: is that enough? It learns how often tokens were kept that the draft was so sure
     of. The token that ends a draft stays in it, so the output distribution is untouched.
 

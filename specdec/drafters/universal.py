@@ -106,7 +106,7 @@ class UniversalDrafter(ChainDrafter):
                 break
             own, said = own + pending, said + data
             ids = continued(words, before, readable(said))
-            if self.enough is not None and self.enough(confidence(logits, pending[0], None), len(own) - 1):
+            if self.should_stop is not None and self.should_stop(confidence(logits, pending[0], None), len(own) - 1):
                 break
         self._unread = []
         return Proposal.chain(ids[:k], own=cuts(self.part.own, own, [len(words.bytes(token)) for token in ids[:k]]))

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
 from ..figures import machine
-from ..methods import adapted, AUTO, COPIES, DEFAULT, EXIT, Method, METHODS, MODEL, MODELS, of_part, ROUNDED
+from ..methods import adapted, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
@@ -78,7 +78,7 @@ class Family:
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
         self.drafters |= {draft_name: LoadedMethod(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
         if target.exit_layers:
-            self.drafters |= leaving(target.exit_layers[0])
+            self.drafters |= early_exit_methods(target.exit_layers[0])
 
     @property
     def draft(self) -> Target | None:
@@ -90,8 +90,8 @@ class Family:
         The process computes with this family's number of threads from here on.
         """
         self.use_threads()
-        if name == AUTO and self.weighed:
-            return self._choosing(capacity)
+        if name == AUTO and self.to_probe(AUTO):
+            return self._auto_lane(capacity)
         wrapped = adapted(name)
         name = wrapped or name
         if name not in self.drafters:
@@ -101,22 +101,24 @@ class Family:
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
 
     @property
-    def among(self) -> list[str]:
+    def auto_candidates(self) -> list[str]:
         """The drafters among which `auto` chooses."""
-        models = [name for name in MODELS if name in self.drafters]
-        return [*(name for name in COPIES if name in self.drafters), *models[:1]]
+        offered = [name for name in METHODS[AUTO].wraps if name in self.drafters]
+        models = [name for name in offered if not self.drafters[name].method.copies]
+        return [name for name in offered if name not in models[1:]]
 
-    @property
-    def weighed(self) -> list[str]:
-        """Those of them that cost something."""
-        return [name for name in self.among if self.drafters[name].method.takes]
+    def to_probe(self, name: str) -> list[str]:
+        """The drafters whose costs that one weighs, so that they are measured first; copies cost next to nothing."""
+        if name == AUTO:
+            return [one for one in self.auto_candidates if self.drafters[one].method.takes]
+        return [wrapped] if (wrapped := adapted(name)) else []
 
-    def _choosing(self, capacity: int) -> tuple[TargetView, Drafter]:
+    def _auto_lane(self, capacity: int) -> tuple[TargetView, Drafter]:
         """One view with the taps of all; copies cost no more than their check, and a check costs what it costs."""
-        models = {name: self.costs[f"{AUTO}:{name}"] for name in self.weighed}
+        models = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe(AUTO)}
         cheapest = min(models.values(), key=lambda costs: costs.overhead)
         checks = Costs(0.0, cheapest.passes, cheapest.overhead)
-        chosen = {name: self.drafters[name] for name in self.among}
+        chosen = {name: self.drafters[name] for name in self.auto_candidates}
         view = TargetView(
             self.target, sorted({tap for one in chosen.values() for tap in getattr(one.part, "taps", ())})
         )
@@ -248,7 +250,7 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     drafts = {name: Transformer.load(path, dtype, device, small) for name, path in draft_folders(folder, tuned).items()}
     family = Family(name, Transformer.load(folder / "target", dtype, device, stored), tokenizer, drafts)
     family.drafters |= heads(folder, family.target, small)
-    return at_its_fastest(family)
+    return autotune(family)
 
 
 def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
@@ -286,7 +288,9 @@ def load_pair(
     folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)
-    with called({place: str(source) for source, place in zip((target, *drafts), (folder, *others), strict=True)}):
+    with rename_in_errors(
+        {place: str(source) for source, place in zip((target, *drafts), (folder, *others), strict=True)}
+    ):
         number, stored = computed_in(dtype, device)
         model = published.load_model(folder, number, device, stored)
         with naming(folder):
@@ -300,7 +304,7 @@ def load_pair(
         family = Family(str(target), model, tokenizer, {})
         family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, around
         if exit_layer:
-            family.drafters |= leaving(exit_layer)
+            family.drafters |= early_exit_methods(exit_layer)
         for source, place in zip(drafts, others, strict=True):
             part = published.load_drafter(place, model, tokenizer, pickles, universal)
             for method in of_part(part):
@@ -311,11 +315,11 @@ def load_pair(
                 draft = part.model if isinstance(part, ForeignModel) else part
                 if isinstance(draft, published.Model):
                     family.drafts[name] = draft
-        return at_its_fastest(family)
+        return autotune(family)
 
 
 @contextmanager
-def called(names: dict[Path, str]) -> Iterator[None]:
+def rename_in_errors(names: dict[Path, str]) -> Iterator[None]:
     """Sentences name a checkpoint as it was asked for, not by its place in the Hub's cache."""
     try:
         yield
@@ -344,12 +348,12 @@ def stored_bytes(place: Path) -> int:
     return sum(file.stat().st_size for file in place.glob("*.safetensors"))
 
 
-def leaving(exit_layer: int) -> dict[str, LoadedMethod]:
+def early_exit_methods(exit_layer: int) -> dict[str, LoadedMethod]:
     """The drafters that are the target's own layers below that one."""
     return {m.name: LoadedMethod(m, exit_layer) for m in METHODS.values() if m.part == EXIT}
 
 
-def at_its_fastest(family: Family) -> Family:
+def autotune(family: Family) -> Family:
     """With the settings that are fastest on this machine; a GPU has none."""
     if family.target.device != "cpu":
         return family

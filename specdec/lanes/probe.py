@@ -28,19 +28,19 @@ PAUSE = 8  # plain cycles, after which a drafter catches up
 Loop = Callable[[Task], Iterator[Event]]
 
 
-def probe(family: Family, name: str, among: bool = False) -> Costs:
+def probe(family: Family, name: str, for_auto: bool = False) -> Costs:
     """Costs of drafting with `name`, in plain steps. Measured once, then frozen for this family.
 
-    With `among`, as `auto` weighs it among others: in the plain loop, where alone drafters change, and with what
+    With `for_auto`, as `auto` weighs it among others: in the plain loop, where alone drafters change, and with what
     catching up costs. Medians of single cycles: one pause of the machine must not make a depth look permanently
     expensive. ValueError where it drafts nothing.
     """
-    key, loop = (f"{AUTO}:{name}", engine.generate) if among else (name, generate)
+    key, loop = (f"{AUTO}:{name}", engine.generate) if for_auto else (name, generate)
     if key not in family.costs:
         compare(family, name, max(DEPTHS), loop)  # first calls are slow
         seen = {depth: compare(family, name, depth, loop) for depth in DEPTHS}
         late = [
-            cycle for _ in range(ROUNDS if among else 0)
+            cycle for _ in range(ROUNDS if for_auto else 0)
             for cycle in cycles_of(events_of(family, name, min(DEPTHS), loop, pausing=True))
         ]  # fmt: skip
         everything = [comparison for runs in seen.values() for comparison in runs.comparisons]

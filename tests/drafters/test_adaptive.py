@@ -43,7 +43,7 @@ class World(ChainDrafter):
             self.drafted += 1
             draft.append(self.drafted)
             self.coins.append(self.random.random() < chance)
-            if self.enough is not None and self.enough(chance**self.power, len(draft) - 1):
+            if self.should_stop is not None and self.should_stop(chance**self.power, len(draft) - 1):
                 break
         return Proposal.chain(draft)
 
@@ -133,9 +133,9 @@ def test_the_same_costs_and_text_give_the_same_depths() -> None:
 
 
 def test_it_never_drops_the_token_that_ends_the_draft() -> None:
-    """`enough` is asked behind a token; the token stays whatever the answer."""
+    """`should_stop` is asked behind a token; the token stays whatever the answer."""
     world = World(0.5, 7)
-    world.enough = lambda confidence, place: place == 2
+    world.should_stop = lambda confidence, place: place == 2
     assert len(world.propose([0], 8, GREEDY, RandomSampler(0))) == 3
 
 

@@ -218,7 +218,7 @@ def test_a_models_draft_ends_where_it_is_unsure_and_the_token_stays() -> None:
         def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
             sure = (len(tokens) // 7) % 8 + 1  # tokens
             for n in range(k):
-                if self.enough is not None and self.enough(0.99 if n < sure else 0.01, n):
+                if self.should_stop is not None and self.should_stop(0.99 if n < sure else 0.01, n):
                     return Proposal.chain(list(range(n + 1)))
             return Proposal.chain(list(range(k)))
 

@@ -10,23 +10,23 @@ import pytest
 import torch
 
 from specdec.drafters.base import confidence
-from specdec.drafters.stop import Calibration, Rate, Share, Stop
+from specdec.drafters.stop import Calibration, DraftLengthController, Rate, Share
 from specdec.types import Costs
 
 FLAT = Costs(0.1, (1.0,) * 9)
 STEP = Costs(0.0, (1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0))  # the third token is dear, and those after it are free
 
 
-def stop(costs: Costs, kept: float, k: int = 8, patience: float = 1.0) -> Stop:
+def stop(costs: Costs, kept: float, k: int = 8, patience: float = 1.0) -> DraftLengthController:
     """At plain decoding's rate, and certain that this share of all tokens is kept."""
-    made = Stop(Rate(), patience)
+    made = DraftLengthController(Rate(), patience)
     made.acceptance = Share(kept, 1e6)
     made.calibration.level, made.calibration.slope = math.log(kept / (1.0 - kept)), 0.0
     made.begin(costs.cycles(k))
     return made
 
 
-def length(asked: Stop, k: int = 8, confidence: float = 0.5) -> int:
+def length(asked: DraftLengthController, k: int = 8, confidence: float = 0.5) -> int:
     return next((n for n in range(1, k) if asked(confidence, n - 1)), k)
 
 
@@ -115,7 +115,7 @@ def test_confidence_in_a_drawn_token_is_its_chance_in_the_distribution_that_it_w
 
 
 def test_it_learns_what_its_confidence_is_worth() -> None:
-    asked = Stop(Rate())
+    asked = DraftLengthController(Rate())
     for _ in range(200):  # of every two tokens the sure one is kept, and the unsure one is not
         asked.begin(FLAT.cycles(8))
         asked(0.95, 0)

@@ -25,11 +25,11 @@ def test_a_chain_keeps_the_token_that_ends_it(stop: int) -> None:
     whole = DraftModelDrafter(model).propose([1, 2], 6, WARM, RandomSampler(5))
     drafter, asked = DraftModelDrafter(model), list[float]()
 
-    def enough(confidence: float, index: int) -> bool:
+    def should_stop(confidence: float, index: int) -> bool:
         asked.append(confidence)
         return index == stop
 
-    drafter.enough = enough
+    drafter.should_stop = should_stop
     ended = drafter.propose([1, 2], 6, WARM, RandomSampler(5))
     assert ended.tokens == whole.tokens[: stop + 1]
     assert ended.probs is not None and whole.probs is not None and torch.equal(ended.probs, whole.probs[: stop + 1])
