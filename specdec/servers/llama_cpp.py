@@ -35,8 +35,8 @@ class LlamaCpp:
         context = at(props, "default_generation_settings", "n_ctx")
         self.facts = Facts(
             kind="llama.cpp",
-            version=fields.word(at(props, "build_info")),
-            model=fields.word(at(model, "id")),
+            version=fields.label(at(props, "build_info")),
+            model=fields.label(at(model, "id")),
             context=context if type(context) is int and context > 0 else None,
             speculates=self._speculates(),
         )
@@ -67,12 +67,12 @@ class LlamaCpp:
         count = 0
         for data, arrived in self._client.events("/completion", body):
             sums = at(data, "timings", "draft_n") or 0, at(data, "timings", "draft_n_accepted") or 0
-            drafted, accepted = (fields.whole(value, "counts of drafts") for value in sums)
+            drafted, accepted = (fields.integer(value, "counts of drafts") for value in sums)
             if at(data, "stop") is True:
                 yield from cycle.flush()
                 yield Ending(reason(data), arrived, drafted=drafted, accepted=accepted)
                 return
-            told = fields.whole(at(data, "tokens_predicted"), "counts of tokens")
+            told = fields.integer(at(data, "tokens_predicted"), "counts of tokens")
             silent = [Token("")] * min(told - count - 1, params.max_tokens)  # half a character each: not told by itself
             count = told
             yield from cycle.take(
@@ -101,7 +101,7 @@ class LlamaCpp:
         if not found:
             raise ServerError("The server tells no probabilities.")
         return {
-            fields.whole(at(item, "id"), "token ids"): math.exp(probability(at(item, "prob")))
+            fields.integer(at(item, "id"), "token ids"): math.exp(probability(at(item, "prob")))
             for item in fields.listed(found, "probabilities")
         }
 
@@ -170,7 +170,7 @@ def probability(value: Any) -> float:
 
 
 def reason(data: Any) -> FinishReason:
-    found = REASONS.get(fields.word(at(data, "stop_type")))
+    found = REASONS.get(fields.label(at(data, "stop_type")))
     if found is None:
         raise ServerError("The server ended its answer without saying why.")
     return "context" if found == "length" and at(data, "truncated") is True else found

@@ -32,8 +32,8 @@ class SGLang:
         self._whole = at(told, "incremental_streaming_output") is not True  # each chunk repeats those before
         self.facts = Facts(
             kind="SGLang",
-            version=fields.word(at(told, "version")),
-            model=fields.word(at(model, "id")),
+            version=fields.label(at(told, "version")),
+            model=fields.label(at(model, "id")),
             context=context if type(context) is int and context > 0 else None,
             speculates=speculates,
             # its own account takes one token off: the first node of a step is the last token of the text
@@ -103,7 +103,7 @@ class SGLang:
         if not found:
             raise ServerError("The server tells no log-probabilities.")
         told = {
-            fields.whole(at(item, 1), "token ids"): fields.logprob(at(item, 0))
+            fields.integer(at(item, 1), "token ids"): fields.logprob(at(item, 0))
             for item in fields.listed(found, "log-probabilities")
         }
         if params.temperature == 0.0:
@@ -130,7 +130,7 @@ class SGLang:
 
 def token(entry: Any, top: Any, params: SamplingParams) -> Token:
     """From (log-probability, id, text), with the distribution in use where that is told."""
-    piece, number = fields.text(at(entry, 2), "pieces of text"), fields.whole(at(entry, 1), "token ids")
+    piece, number = fields.text(at(entry, 2), "pieces of text"), fields.integer(at(entry, 1), "token ids")
     if filters(params) and params.temperature > 0.0:
         return Token(piece, number)
     value = fields.logprob(at(entry, 0))
@@ -151,13 +151,13 @@ def ending(told: Any, arrived: float, counts: Any) -> Ending:
     if kind == "length":
         reason = "length"
     elif kind != "stop":
-        raise ServerError("The server broke the text off ({reason}).", reason=fields.word(kind))
+        raise ServerError("The server broke the text off ({reason}).", reason=fields.label(kind))
     drafted, accepted = (at(counts, f"spec_num_{name}_drafts") for name in ("proposed", "correct"))
     histogram = at(counts, "spec_correct_drafts_histogram")
     return Ending(
         reason,
         arrived,
-        drafted=fields.whole(drafted, "counts of drafts") if drafted is not None else None,
-        accepted=fields.whole(accepted, "counts of drafts") if accepted is not None else None,
+        drafted=fields.integer(drafted, "counts of drafts") if drafted is not None else None,
+        accepted=fields.integer(accepted, "counts of drafts") if accepted is not None else None,
         histogram=fields.ids(histogram, "counts of steps") if histogram is not None else None,
     )

@@ -44,8 +44,8 @@ class VLLM:
         context = at(model, "max_model_len")
         self.facts = Facts(
             kind="vLLM",
-            version=fields.word(at(client.ask("/version"), "version")),
-            model=fields.word(at(model, "id")),
+            version=fields.label(at(client.ask("/version"), "version")),
+            model=fields.label(at(model, "id")),
             context=context if type(context) is int and context > 0 else None,
             speculates=(DRAFTS, -1) in counters if counters else None,
             k=max(places) + 1 if places else None,
@@ -249,7 +249,7 @@ def finish(choice: Any) -> FinishReason | None:
         return "stop" if isinstance(at(choice, "stop_reason"), str) else "end"
     if told == "length":
         return "length"
-    raise ServerError("The server broke the text off ({reason}).", reason=fields.word(told))
+    raise ServerError("The server broke the text off ({reason}).", reason=fields.label(told))
 
 
 def ending(reason: FinishReason, arrived: float, told: Any) -> Ending:
@@ -265,8 +265,8 @@ def ending(reason: FinishReason, arrived: float, told: Any) -> Ending:
         arrived,
         step_drafted=steps[0],
         step_accepted=steps[1],
-        drafted=fields.whole(drafted, "counts of drafts") if drafted is not None else None,
-        accepted=fields.whole(accepted, "counts of drafts") if accepted is not None else None,
+        drafted=fields.integer(drafted, "counts of drafts") if drafted is not None else None,
+        accepted=fields.integer(accepted, "counts of drafts") if accepted is not None else None,
         histogram=fields.ids(histogram, "counts of steps") if histogram is not None else None,
     )
 

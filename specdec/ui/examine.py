@@ -14,7 +14,7 @@ from dataclasses import astuple
 from typing import Any
 
 from ..exposure import limits
-from ..servers import apart
+from ..servers import child
 from ..servers.base import ServerError
 from ..servers.connect import permit
 from ..servers.verdict import against, judge, so_far
@@ -48,7 +48,7 @@ def _states(request: ExaminationRequest) -> Iterator[News]:
     yield News("notice", notice("connecting"))
     permit(request.address, request.plain)  # before a process is started for it
     started, known = time.monotonic(), None
-    with contextlib.closing(apart.examining(*astuple(request))) as states:
+    with contextlib.closing(child.examining(*astuple(request))) as states:
         for told in states:
             known = told or known
             yield News("lines", written(told | so_far(told), request) if told else "")

@@ -127,7 +127,7 @@ def test_at_the_deadline_what_is_known_is_told(plain: str, monkeypatch: pytest.M
     def states(*_: Any) -> Iterator[dict[str, Any]]:
         yield {"contexts": [], "doing": "", "notes": [], "reference": "weights", "plain": None}
 
-    monkeypatch.setattr(examine.apart, "examining", states)
+    monkeypatch.setattr(examine.child, "examining", states)
     end = told(list(examine.run(request(address, plain))))[-1]
     assert end["verdict"] == "cannot be tested" and "take fewer draws" in end["sentences"][0]
 
