@@ -84,7 +84,7 @@ def styled(piece: str, status: str, colour: bool) -> str:
 
 
 def report(events: Sequence[Event], precision: str = "") -> str:
-    """The figures, one a line, with their units, and what they are about. Of a server no precision is known."""
+    """The figures, one per line, with their units, and what they are about. Of a server no precision is known."""
     comparison = Comparison.of(events)
     spec, plain = comparison.speculative, comparison.plain
     rows = [

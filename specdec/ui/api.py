@@ -155,7 +155,7 @@ def summarise(trace: str) -> Answer:
     Returns:
         settings
         texts by lane, and whether they are the same_text
-        figures: alpha, tau, measured_speedup, tokens_per_second, draft_cost, verify_cost …; None where not told
+        figures: alpha, tau, measured_speedup, tokens_per_second, draft_cost, verify_cost …; None where not reported
         machine_busy: whether the speed-up cannot be trusted and is to be measured again
     """
     with desk(trace):
@@ -170,7 +170,7 @@ def audit(trace: str) -> Answer:
 
     Returns:
         holds
-        lanes: of each, what was done again, its faults (20 at most; fault_count counts all), and what is not told
+        lanes: of each, what was done again, its faults (20 at most; fault_count counts all), and what is not reported
     """
     with desk(trace):
         run = read(trace)

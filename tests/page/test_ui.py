@@ -119,7 +119,7 @@ BAD = [
     ({"grammar": "[a\ud800]"}, "surrogate"),
     ({"grammar": '{"enum": [1e400]}'}, "a number that is too large"),
     ({"grammar": "{"}, "no JSON"),
-    ({"grammar": "a", "peer": True}, "transformers follows no grammar"),
+    ({"grammar": "a", "peer": True}, "transformers does not support grammars"),
 ]
 
 

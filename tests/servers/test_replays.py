@@ -287,7 +287,7 @@ def test_the_terminal_shows_the_race_and_keeps_it(tmp_path, capsys, monkeypatch)
         "gaps, plain",
     ):
         assert line in said
-    assert "□✗" in said and "not told" in said
+    assert "□✗" in said and "not reported" in said
     trace = Trace.load(tmp_path / "run.jsonl")
     assert trace.header.lanes == ("speculative", "plain") and trace.header.machine == {}
     assert trace.summary()["same_text"] and trace.summary()["settings"]["counted"] == "exact"
