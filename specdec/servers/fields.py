@@ -62,13 +62,13 @@ def label(value: Any) -> str:
 
 def steps(drafted: Any, accepted: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The server's list of its steps: how many tokens each drafted and accepted."""
-    told = tuple(
+    lists = tuple(
         tuple(integer(item, "counts of steps", MAX_DRAFT + 1) for item in listed(value, "counts of steps"))
         for value in (drafted, accepted)
     )
-    if len(told[0]) != len(told[1]) or any(kept > tried for tried, kept in zip(*told, strict=True)):
+    if len(lists[0]) != len(lists[1]) or any(kept > tried for tried, kept in zip(*lists, strict=True)):
         raise unreadable("counts of steps")
-    return told[0], told[1]
+    return lists[0], lists[1]
 
 
 def unreadable(name: str) -> ServerError:

@@ -65,8 +65,8 @@ class VLLM:
         return counters
 
     def tokenize(self, text: str) -> tuple[int, ...]:
-        told = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
-        return fields.ids(at(told, "tokens"))
+        payload = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
+        return fields.ids(at(payload, "tokens"))
 
     def read(self, prompt: str) -> tuple[int, ...]:
         return in_template(self._client, self.facts.model, prompt) or self.tokenize(prompt)
@@ -95,8 +95,8 @@ class VLLM:
             reason, count = finish(choice) or reason, count + len(found)
         if reason is None:
             raise ServerError("The server ended its answer without saying why.")
-        told = at(last, "metrics", "speculative_decoding") or (self._grown(before, count) if before else None)
-        yield ending(reason, arrived, told)
+        payload = at(last, "metrics", "speculative_decoding") or (self._grown(before, count) if before else None)
+        yield ending(reason, arrived, payload)
 
     def _grown(self, before: Counters, count: int) -> dict[str, Any] | None:
         """What the counters tell of a text of so many tokens, as the last chunk would; None if others wrote, too."""
@@ -118,9 +118,9 @@ class VLLM:
         while len(texts) < draws:
             n = min(AT_ONCE, draws - len(texts))
             body = self._body(prompt, params) | {"n": n, "seed": seed(params.seed + len(texts))}
-            told = self._client.ask("/v1/completions", body)
-            self._check_model(told)
-            choices = fields.listed(at(told, "choices"), "texts")
+            payload = self._client.ask("/v1/completions", body)
+            self._check_model(payload)
+            choices = fields.listed(at(payload, "choices"), "texts")
             if len(choices) != n:
                 raise ServerError("The server wrote {found} texts where {n} were asked for.", found=len(choices), n=n)
             texts += [fields.ids(at(choice, "token_ids")) for choice in choices]
@@ -128,11 +128,11 @@ class VLLM:
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         if params.temperature == 0.0 or self._tells_distribution(params):
-            told = self._first(prompt, params, top)
+            logprobs = self._first(prompt, params, top)
             if params.temperature == 0.0:
-                return after_warp(told, params)
-            return {token: math.exp(value) for token, value in told.items()}
-        try:  # before temperature, top-k and top-p: these can be done here if all of the distribution is told
+                return after_warp(logprobs, params)
+            return {token: math.exp(value) for token, value in logprobs.items()}
+        try:  # before temperature, top-k and top-p: these can be done here if all of the distribution is reported
             return after_warp(self._first(prompt, params, -1), params)
         except ServerError as error:
             if error.said.values.get("status") != 400:
@@ -145,9 +145,9 @@ class VLLM:
     def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         """Log-probabilities after `prompt`, as the server tells them: of the `top` likeliest tokens; of all with -1."""
         body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
-        told = self._client.ask("/v1/completions", body)
-        self._check_model(told)
-        found = at(told, "choices", 0, "logprobs", "top_logprobs", 0)
+        payload = self._client.ask("/v1/completions", body)
+        self._check_model(payload)
+        found = at(payload, "choices", 0, "logprobs", "top_logprobs", 0)
         if not isinstance(found, dict) or not found:
             raise ServerError("The server tells no log-probabilities.")
         return {number(name): fields.logprob(value) for name, value in found.items()}
@@ -155,7 +155,7 @@ class VLLM:
     def _tells_distribution(self, params: SamplingParams) -> bool:
         """Whether its log-probabilities are those of the distribution in use, or (the default) of the model's own.
 
-        `--logprobs-mode` is not told. But a temperature of 2 halves the gap of two logits, if it is applied.
+        `--logprobs-mode` is not reported. But a temperature of 2 halves the gap of two logits, if it is applied.
         """
         if params.temperature == 0.0 or (params.temperature == 1.0 and not filters(params)):
             return True
@@ -214,8 +214,8 @@ def in_template(client: Client, model: str, prompt: str) -> tuple[int, ...] | No
 
 def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...]:
     """Those of a chunk, with the distribution in use where the log-probabilities are `known` to tell it."""
-    told = at(choice, "token_ids")
-    numbers = fields.ids(told) if told is not None else None
+    ids = at(choice, "token_ids")
+    numbers = fields.ids(ids) if ids is not None else None
     names = at(choice, "logprobs", "tokens")
     if names is None:
         if numbers:
@@ -242,23 +242,23 @@ def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...
 
 def finish(choice: Any) -> FinishReason | None:
     """`stop` is an end token, or with a reason that is text, a stop string."""
-    told = at(choice, "finish_reason")
-    if told is None:
+    reason = at(choice, "finish_reason")
+    if reason is None:
         return None
-    if told == "stop":
+    if reason == "stop":
         return "stop" if isinstance(at(choice, "stop_reason"), str) else "end"
-    if told == "length":
+    if reason == "length":
         return "length"
-    raise ServerError("The server broke the text off ({reason}).", reason=fields.label(told))
+    raise ServerError("The server broke the text off ({reason}).", reason=fields.label(reason))
 
 
-def ending(reason: FinishReason, arrived: float, told: Any) -> Ending:
-    if not isinstance(told, dict):
+def ending(reason: FinishReason, arrived: float, payload: Any) -> Ending:
+    if not isinstance(payload, dict):
         return Ending(reason, arrived)
     drafted, accepted, histogram = (
-        told.get(name) for name in ("num_draft_tokens", "num_accepted_draft_tokens", "acceptance_histogram")
+        payload.get(name) for name in ("num_draft_tokens", "num_accepted_draft_tokens", "acceptance_histogram")
     )
-    lists = told.get("per_step_drafted"), told.get("per_step_accepted")
+    lists = payload.get("per_step_drafted"), payload.get("per_step_accepted")
     steps = fields.steps(*lists) if all(x is not None for x in lists) else (None, None)
     return Ending(
         reason,
@@ -272,10 +272,10 @@ def ending(reason: FinishReason, arrived: float, told: Any) -> Ending:
 
 
 def number(name: str) -> int:
-    told = name.removeprefix(PLACEHOLDER)
-    if told == name or not told.isdecimal() or len(told) > 10:
+    digits = name.removeprefix(PLACEHOLDER)
+    if digits == name or not digits.isdecimal() or len(digits) > 10:
         raise fields.unreadable("token ids")
-    return int(told)
+    return int(digits)
 
 
 def seed(wanted: int) -> int:
