@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gradio as gr
 
+from ...settings import SETTINGS
 from ..menu import read_json
-from ..request import MAX_SEED
 from ..tabs import labels
 from ..text import ASSETS, prompts, strings
 from .drawn import drawn
@@ -28,5 +28,5 @@ def guide() -> gr.HTML:
         sources=read_json(ASSETS / "sources.json"),
         settings={"prompt": prompts()["story"][0], "drafter": "draft_model", "k": 3, "temperature": 0.8},
         seed=CLASS_SEED,
-        most=MAX_SEED,
+        most=SETTINGS["seed"].high,
     )
