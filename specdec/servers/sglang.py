@@ -17,12 +17,12 @@ from . import fields
 from .base import after_warp, Chunk, Ending, Facts, filters, greedy_token, ServerError, Token
 from .fields import at
 from .stream import Client
-from .vllm import in_template
+from .vllm import Tokenizer
 
 AT_ONCE = 64  # texts asked for in one request
 
 
-class SGLang:
+class SGLang(Tokenizer):
     def __init__(self, client: Client, model: dict[str, Any]) -> None:
         self._client = client
         payload = client.ask("/server_info")
@@ -39,13 +39,6 @@ class SGLang:
             # its own account takes one token off: the first node of a step is the last token of the text
             k=nodes - 1 if speculates and type(nodes) is int and nodes > 1 else None,
         )
-
-    def tokenize(self, text: str) -> tuple[int, ...]:
-        payload = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
-        return fields.ids(at(payload, "tokens"))
-
-    def read(self, prompt: str) -> tuple[int, ...]:
-        return in_template(self._client, self.facts.model, prompt) or self.tokenize(prompt)
 
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0

@@ -36,7 +36,38 @@ PLACEHOLDER = "token_id:"  # how an id is written where names of tokens are expe
 Counters = Counter[tuple[str, int]]
 
 
-class VLLM:
+class Tokenizer:
+    """The route /tokenize, which SGLang has, too."""
+
+    _client: Client
+    facts: Facts
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        payload = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
+        return fields.ids(at(payload, "tokens"))
+
+    def read(self, prompt: str) -> tuple[int, ...]:
+        """As a user's message, the answer begun, without thinking. Without a template it is refused, in the words of
+        the libraries below.
+        """
+        messages = [{"role": "user", "content": prompt}]
+        kwargs = {"enable_thinking": False}
+        body = {"model": self.facts.model, "messages": messages, "chat_template_kwargs": kwargs}
+        try:
+            return fields.ids(at(self._client.ask("/tokenize", body), "tokens"))
+        except ServerError as error:
+            if any(words in error.said.values.get("said", "") for words in NO_TEMPLATE):
+                return self.tokenize(prompt)
+            if error.said.values.get("status") not in (400, 404, 422, 500):
+                raise
+            raise ServerError(
+                "The server does not put the prompt into its model's chat template. {reason} Update the server, or "
+                "check its --chat-template.",
+                reason=error.said,
+            ) from None
+
+
+class VLLM(Tokenizer):
     def __init__(self, client: Client, model: dict[str, Any]) -> None:
         self._client = client
         counters = self._counters()
@@ -63,13 +94,6 @@ class VLLM:
             with contextlib.suppress(ValueError, OverflowError):
                 counters[name, int(place) if place else -1] += int(float(value))
         return counters
-
-    def tokenize(self, text: str) -> tuple[int, ...]:
-        payload = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
-        return fields.ids(at(payload, "tokens"))
-
-    def read(self, prompt: str) -> tuple[int, ...]:
-        return in_template(self._client, self.facts.model, prompt) or self.tokenize(prompt)
 
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
@@ -189,27 +213,6 @@ class VLLM:
     def _check_model(self, data: Any) -> None:
         if at(data, "model") != self.facts.model:
             raise ServerError("Another model answered than the one that was asked.")
-
-
-def in_template(client: Client, model: str, prompt: str) -> tuple[int, ...] | None:
-    """The ids of the prompt as a user's message, the answer begun, without thinking; None without a chat template.
-
-    SGLang has the same route. Without a template both refuse in the words of the libraries below them.
-    """
-    messages = [{"role": "user", "content": prompt}]
-    body = {"model": model, "messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
-    try:
-        return fields.ids(at(client.ask("/tokenize", body), "tokens"))
-    except ServerError as error:
-        if any(words in error.said.values.get("said", "") for words in NO_TEMPLATE):
-            return None
-        if error.said.values.get("status") not in (400, 404, 422, 500):
-            raise
-        raise ServerError(
-            "The server does not put the prompt into its model's chat template. {reason} Update the server, or check "
-            "its --chat-template.",
-            reason=error.said,
-        ) from None
 
 
 def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...]:
