@@ -28,6 +28,7 @@ from ..request import (
     MAX_TEMPERATURE,
     MOST_OWN,
     sampling,
+    sent,
 )
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
@@ -221,7 +222,7 @@ def recordings(screen: gr.HTML, line: gr.HTML, pills: gr.Row, names: Sequence[st
 
 def head_of(event: gr.EventData) -> str:
     """The first lines of the run that the page opened. Anybody can send anything in their place."""
-    return str(event._data.get("head", "")) if isinstance(event._data, dict) else ""
+    return str(sent(event, "head") or "")
 
 
 def show(names: Sequence[str], kind: str, prompt: str, drafter: str) -> list[Any]:
