@@ -135,7 +135,7 @@ class Blocks(gr.Blocks):
     async def process_api(self, block_fn: Any, inputs: list[Any], *more: Any, **named: Any) -> dict[str, Any]:
         language, scope = private(block_fn, "page", ""), scope_of(named["request"]) if "request" in named else {}
         try:
-            if not private(block_fn, "fn"):
+            if not private(block_fn, "fn", True):
                 raise self.failure(None, language, scope)
             return await super().process_api(block_fn, inputs, *more, **named)
         except gr.Error:
@@ -190,7 +190,7 @@ def guard_queue(demo: gr.Blocks, alone: str) -> None:
         event = functions(demo).get(body.fn_index)
         if body.fn_index is None:
             raise UnknownName(body.fn_index)
-        if event and not private(event, "fn"):
+        if event and not private(event, "fn", True):
             return False, alone, "error"
         body.session_hash = body.session_hash or None  # a call without a session is one by itself, with its own limits
         return await push(body=body, **more)

@@ -83,9 +83,12 @@ class Refusals:
             body = (await receive()).get("body", b"")  # in one piece, as `doors.py` gives it
             receive = again(body, receive)
             demo = demo_of(scope["app"])
-            if not is_named(demo, name) and (kind.startswith("call") or numbers_none(body)):
+            needed = demo.arguments if demo else {}
+            names = {one.api_name for one in functions(demo).values()} or needed.keys()
+            # Where Gradio tells no names, it finds out by itself.
+            if names and name not in names and (kind.startswith("call") or numbers_none(body)):
                 answer = unknown()
-            elif kind == "call/v2" and not fits(body, demo.arguments.get(name)):
+            elif kind == "call/v2" and not fits(body, needed.get(name)):
                 answer = unreadable()
             elif not kind.startswith("call"):
                 refused = scope[MARK] = list[bool]()
@@ -97,12 +100,6 @@ class Refusals:
                 await self.app(scope, receive, tell)
                 return
         await answer(scope, receive, send)
-
-
-def is_named(demo: Page, name: str) -> bool:
-    """Whether a function has that name. Where Gradio does not tell, it finds out by itself."""
-    names = {one.api_name for one in functions(demo).values()} or demo.arguments.keys()
-    return not names or name in names
 
 
 def numbers_none(body: bytes) -> bool:
