@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
 from ..figures import machine
-from ..methods import adapted, AUTO, COPIES, DEFAULT, EXIT, Method, METHODS, MODEL, MODELS, of_part, ROUNDED
+from ..methods import adapted, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
@@ -91,7 +91,7 @@ class Family:
         The process computes with this family's number of threads from here on.
         """
         self.use_threads()
-        if name == AUTO and self.to_probe:
+        if name == AUTO and self.to_probe(AUTO):
             return self._auto_lane(capacity)
         wrapped = adapted(name)
         name = wrapped or name
@@ -104,17 +104,19 @@ class Family:
     @property
     def auto_candidates(self) -> list[str]:
         """The drafters among which `auto` chooses."""
-        models = [name for name in MODELS if name in self.drafters]
-        return [*(name for name in COPIES if name in self.drafters), *models[:1]]
+        offered = [name for name in METHODS[AUTO].wraps if name in self.drafters]
+        models = [name for name in offered if not self.drafters[name].method.copies]
+        return [name for name in offered if name not in models[1:]]
 
-    @property
-    def to_probe(self) -> list[str]:
-        """Those of them that cost something."""
-        return [name for name in self.auto_candidates if self.drafters[name].method.takes]
+    def to_probe(self, name: str) -> list[str]:
+        """The drafters whose costs that one weighs, so that they are measured first; copies cost next to nothing."""
+        if name == AUTO:
+            return [one for one in self.auto_candidates if self.drafters[one].method.takes]
+        return [wrapped] if (wrapped := adapted(name)) else []
 
     def _auto_lane(self, capacity: int) -> tuple[TargetView, Drafter]:
         """One view with the taps of all; copies cost no more than their check, and a check costs what it costs."""
-        models = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe}
+        models = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe(AUTO)}
         cheapest = min(models.values(), key=lambda costs: costs.overhead)
         checks = Costs(0.0, cheapest.passes, cheapest.overhead)
         chosen = {name: self.drafters[name] for name in self.auto_candidates}

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from specdec import rules
+from specdec.cli.trace import examine
 from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.drafters.base import Drafter
 from specdec.engine import generate, Task
@@ -30,7 +31,6 @@ from specdec.traces import file as trace
 from specdec.traces.audit import audit, Fault, holds, LaneAudit
 from specdec.traces.compare import compare
 from specdec.traces.file import Header, Trace, TraceError
-from specdec.traces.report import examine
 from specdec.traces.rulings import BLOCK, JUDGES, MATCH, NOISE, REJECTION, TYPICAL
 from specdec.traces.shape import MAX_NODES
 from specdec.types import Costs, SamplingParams
@@ -144,7 +144,7 @@ def test_every_drafter_has_a_sound_run_in_every_domain() -> None:
 def test_every_drafter_of_the_family_passes(rule: str, whole: bool, shallow: str) -> None:
     """On few layers greedily and sampled in turn."""
     family = zoo.load("embedded" if whole else shallow, torch.float32)
-    for name in ("draft_model", *(f"auto:{one}" for one in family.to_probe)):
+    for name in ("draft_model", *(f"auto:{one}" for one in family.to_probe("auto"))):
         family.costs.setdefault(name, Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05))
     for i, name in enumerate([one for one in family.drafters if one != "none"] + ["adaptive", "auto"]):
         for temperature in (0.0, 0.8) if whole else ((0.0, 0.8)[(i + [*rules.RULES].index(rule)) % 2],):
