@@ -22,7 +22,7 @@ from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
 from ..models.config import FAMILIES
 from ..models.device import multiplies_bfloat16
-from ..models.matrix import EightBit
+from ..models.matrix import of_drafts
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -247,7 +247,7 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     dtype, stored = computed_in(dtype, device)
     if device == "cpu" and dtype == torch.bfloat16 and native.library() is not None:
         dtype = torch.float32  # these layers read bfloat16 and compute in float32
-    small = torch.int8 if device == "cpu" and EightBit.pays() else None  # of drafts, whatever the target keeps
+    small = of_drafts(device)  # whatever the target keeps
     drafts = {name: Transformer.load(path, dtype, device, small) for name, path in draft_folders(folder, tuned).items()}
     family = Family(name, Transformer.load(folder / "target", dtype, device, stored), tokenizer, drafts)
     family.drafters |= heads(folder, family.target, small)
