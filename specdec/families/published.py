@@ -39,7 +39,7 @@ from ..models.checkpoint import (
 )
 from ..models.config import Config
 from ..models.hugging_face import HuggingFaceModel
-from ..models.matrix import EightBit
+from ..models.matrix import of_drafts
 from ..models.pretrained import config_of, is_ours
 from ..models.reduced import READS, ReducedDraft
 from ..models.transformer import tensors_of, Transformer
@@ -68,7 +68,7 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
             return Transformer.load(folder, dtype, device, stored)
         if stored == torch.int8:
             raise ValueError("transformers runs this model, in float32 or bfloat16; 8 bits are for our own decoder")
-    return HuggingFaceModel.load(folder, dtype, device)
+    return HuggingFaceModel.load(folder, stored or dtype, device)
 
 
 def load_drafter(
@@ -94,8 +94,7 @@ def load_drafter(
         if kind == "eagle3":
             return eagle3(weights, config, target)
         if kind == "reduced":
-            small = torch.int8 if target.device == "cpu" and EightBit.pays() else None
-            return ReducedDraft(Config.read(config), weights, target, small)
+            return ReducedDraft(Config.read(config), weights, target, of_drafts(target.device))
         return draft_model(folder, weights, config, target, tokenizer, universal)
 
 
@@ -233,7 +232,8 @@ def draft_model(
         check_tensors(weights, tensors_of(shape, weights))
         draft = Transformer(shape, weights, target.dtype, target.device, target.stored)
     else:
-        draft = HuggingFaceModel(config_of(config), dict(weights), target.dtype, target.device)
+        dtype = target.dtype if target.stored == torch.int8 else target.stored
+        draft = HuggingFaceModel(config_of(config), dict(weights), dtype, target.device)
     draft.source = folder
     cut_vocabulary(draft, shared_vocabulary(draft, own) if universal else target.vocabulary)
     if not universal:
