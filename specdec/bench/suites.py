@@ -30,7 +30,7 @@ from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..figures.stats import middle
 from ..gpu import lane
-from ..methods import adapted, ADAPTIVE, AUTO, DEFAULT, METHODS, TUNED, WRAPPERS
+from ..methods import ADAPTIVE, AUTO, DEFAULT, METHODS, TUNED, WRAPPERS
 from . import peers, precision, servers
 from .journal import Journal
 from .measure import host_syncs, pairs, Row, row, Setting, telling
@@ -98,7 +98,7 @@ def side_by_side(
 
 
 def parameters_of(drafter: str, family: Family) -> int:
-    names = family.to_probe if drafter == AUTO else [adapted(drafter) or drafter]
+    names = family.to_probe if drafter == AUTO else [family.wrapped(drafter) or drafter]
     return sum(family.drafters[name].parameters for name in names)
 
 

@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from ..events import Event, Failed
 from ..grammar import check
-from ..methods import check_asked, EMBEDDED, EXIT, known, METHODS, RULES
+from ..methods import check_asked, EMBEDDED, known, METHODS, RULES
 from ..traces.file import Header
 from ..types import check_schema, MAX_GRAMMAR, Said, SamplingParams
 from .commands import KEY, Precision
@@ -24,7 +24,7 @@ DEFAULTS = SamplingParams()
 
 def run(
     prompt: Annotated[str, Argument(help="the text to continue", show_default=False)],
-    drafter: Annotated[str, Option(help="its name [default: draft_model, or what --draft brings]")] = "",
+    drafter: Annotated[str, Option(help="its name [default: what was trained for the target, else suffix]")] = "",
     rule: Annotated[str, Option(help=f"{', '.join(RULES)}; typical is lossy")] = RULES[0],
     k: Annotated[int, Option("-k", help="tokens drafted per cycle")] = 4,
     temperature: Annotated[float, Option(help="0 is greedy")] = 0.8,
@@ -107,12 +107,9 @@ def run(
         )
     else:
         models = zoo.load(family, number, device)
-    trained = [name for name, fitted in models.drafters.items() if fitted.part is not None]
-    trained.sort(key=lambda name: models.drafters[name].method.part == EXIT)  # what --draft brings is what was meant
-    chosen = drafter or next(iter(trained), "prompt_lookup")
-    events = race(models, prompt, chosen, k, params, rule=rule, peer=bool(peer))
+    events = race(models, prompt, drafter or models.usual, k, params, rule=rule, peer=bool(peer))
     header = trace.live_header(prompt, models.describe(), kind, bool(peer))
-    kept = as_lines(header, events) if as_json else as_text(prompt, events, models.precision)
+    kept = as_lines(header, events) if as_json else as_text(prompt, events, models.precision, models.chat is not None)
     return kept_as(save, header, kept)
 
 

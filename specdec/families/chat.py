@@ -41,6 +41,10 @@ class Chat:
         before, after = around
         return [*before, *ids_of(prompt, tokenizer), *after]
 
+    def around(self, tokenizer: Tokenizer) -> tuple[int, int]:
+        """How many tokens stand before and after a prompt."""
+        return len(with_controls(self.before, tokenizer)), len(with_controls(self.after, tokenizer))
+
 
 def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
     """The tokens of a template's text, control tokens among them."""

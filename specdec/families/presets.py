@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..exposure import limits
-from ..methods import DEFAULT, EMBEDDED, ROUNDED, TUNED, WRAPPERS
+from ..methods import AUTO, DEFAULT, EMBEDDED, ROUNDED, TUNED, WRAPPERS
 from ..models.gguf_header import is_named
 from .hub import MORE
 
 BESIDE, OTHERWISE = " + ", "~"
 ALWAYS = ("prompt_lookup", "suffix", "none")  # ways of drafting that need nothing but the target
+ALONE = ("suffix", "prompt_lookup", AUTO)  # of a target without a draft, the quickest to begin first
 MODEL = (DEFAULT, *WRAPPERS)
 EAGLE3, MEDUSA, EXIT = ("eagle3", "eagle3:tree"), ("medusa", "medusa:tree"), ("early_exit",)
 UNIVERSAL = ("universal",)
@@ -93,6 +94,8 @@ def named(spec: str) -> Pair | None:
         drafts = [draft.removeprefix(OTHERWISE).strip() for draft in drafts]
     if not all(map(is_model, (target, *drafts))):
         return None
+    if not drafts:
+        return Pair(target, methods=ALONE)
     return Pair(target, tuple(drafts), methods=UNIVERSAL) if universal else Pair(target, tuple(drafts))
 
 

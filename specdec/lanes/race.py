@@ -11,7 +11,7 @@ from ..events import Event
 from ..families.zoo import Family
 from ..gpu.lane import generate
 from ..grammar import check, Grammar, Guide, Words
-from ..methods import adapted, AUTO, check_asked
+from ..methods import AUTO, check_asked
 from ..types import SamplingParams
 from ..verify import RejectionSampling, Rule
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
@@ -36,7 +36,7 @@ def tasks(
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)
-    if wrapped := adapted(drafter):
+    if wrapped := family.wrapped(drafter):
         probe(family, wrapped)
     for name in family.to_probe if drafter == AUTO else ():
         probe(family, name, for_auto=True)

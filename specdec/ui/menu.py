@@ -74,7 +74,7 @@ def drafters(family: str = EMBEDDED) -> list[str]:
     if (own := stored(family)) in TARGETS:
         return [name for name, method in METHODS.items() if own in method.families and is_there(name, own)]
     pair = presets.named(family) or presets.Pair(family)
-    return [name for name in METHODS if name in (*pair.methods, *presets.ALWAYS)]
+    return list(dict.fromkeys((*pair.methods, *presets.ALWAYS)))
 
 
 def stored(family: str) -> str:
