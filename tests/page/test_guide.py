@@ -37,7 +37,7 @@ MODELS = {
     for one in HARDWARE["models"]
 }
 GUIDES = [language for language in LANGUAGES if (TEXT / language / "guide.json").exists()]
-LIMIT = 155_000  # bytes, compressed, of the page's own scripts, styles, templates, pictures and words of one language
+LIMIT = 200_000  # bytes, compressed, of the page's own scripts, styles, templates, pictures and words of one language
 WORDS = strings("guide")
 
 

@@ -5,18 +5,41 @@
 
 const { questions } = require("./question.js");
 
-const GLIDE = 200, FRAME = 33, FAR = 1500; // ms: to the next moment, between two drawings, and what is more than playing on
-const VOTES = 200, AGAIN = 4000; // ms between two votes, and to the next try
+const GLIDE = 200,
+  FRAME = 33,
+  FAR = 1500; // ms: to the next moment, between two drawings, and what is more than playing on
+const VOTES = 200,
+  AGAIN = 4000; // ms between two votes, and to the next try
 const KEY = "specdec.phone";
 
 function mount() {
-  const player = document.querySelector(".sd-player"), W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), P = W.phone, { h } = player.kit, { worded, bars } = questions(player.kit, W, quiz), part = player.kit.parts(element);
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, me = name();
-  const S = { following: true, run: "", log: "", shown: "", since: "", state: null, trouble: "", frame: 0, chosen: null, voting: false };
+  const player = document.querySelector(".sd-player"),
+    W = JSON.parse(props.words),
+    quiz = JSON.parse(props.quiz),
+    P = W.phone,
+    { h } = player.kit,
+    { worded, bars } = questions(player.kit, W, quiz),
+    part = player.kit.parts(element);
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
+    me = name();
+  const S = {
+    following: true,
+    run: "",
+    log: "",
+    shown: "",
+    since: "",
+    state: null,
+    trouble: "",
+    frame: 0,
+    chosen: null,
+    voting: false,
+  };
 
   /* So that one phone has one vote: made here, and gone with the browser tab. */
   function name() {
-    const made = Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) => one.toString(16).padStart(2, "0")).join("");
+    const made = Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) =>
+      one.toString(16).padStart(2, "0"),
+    ).join("");
     try {
       sessionStorage.setItem(KEY, sessionStorage.getItem(KEY) || made);
       return sessionStorage.getItem(KEY);
@@ -67,8 +90,11 @@ function mount() {
   function glide(cursor) {
     cancelAnimationFrame(S.frame);
     if (!cursor) return;
-    const from = player.moment().t, ahead = cursor.t - from, began = performance.now();
-    if (calm || !cursor.playing || ahead <= 0 || ahead * cursor.slow > FAR) return player.show(cursor);
+    const from = player.moment().t,
+      ahead = cursor.t - from,
+      began = performance.now();
+    if (calm || !cursor.playing || ahead <= 0 || ahead * cursor.slow > FAR)
+      return player.show(cursor);
     let drawn = 0;
     S.frame = requestAnimationFrame(function move(now) {
       const share = Math.min(1, Math.max(0, now - began) / GLIDE);
@@ -103,22 +129,31 @@ function mount() {
     const { question, answer, counts } = S.state;
     part.question.hidden = !question;
     if (!question) return;
-    const vote = S.voting && S.chosen.question === question.id && !answer ? S.chosen.choice : S.state.vote;
+    const vote =
+      S.voting && S.chosen.question === question.id && !answer ? S.chosen.choice : S.state.vote;
     const told = worded(question);
     if (part.question.dataset.id !== question.id) {
       part.question.dataset.id = question.id;
       part.text.replaceChildren(...told.text);
-      part.choices.replaceChildren(...told.choices.map((label, i) => {
-        const node = h("button", { type: "button", class: "sd-btn" }, label);
-        node.onclick = () => choose(question.id, i);
-        return node;
-      }));
+      part.choices.replaceChildren(
+        ...told.choices.map((label, i) => {
+          const node = h("button", { type: "button", class: "sd-btn" }, label);
+          node.onclick = () => choose(question.id, i);
+          return node;
+        }),
+      );
       scrollTo({ top: 0 });
     }
     part.choices.hidden = Boolean(answer);
-    [...part.choices.children].forEach((node, i) => node.setAttribute("aria-pressed", String(i === vote)));
+    [...part.choices.children].forEach((node, i) =>
+      node.setAttribute("aria-pressed", String(i === vote)),
+    );
     part.bars.replaceChildren(...(answer ? bars(told.choices, counts, answer.right) : []));
-    part.why.textContent = answer ? (vote == null ? "" : (vote === answer.right ? P.right : P.wrong) + " ") + told.why(answer) : vote == null ? "" : P.voted;
+    part.why.textContent = answer
+      ? (vote == null ? "" : (vote === answer.right ? P.right : P.wrong) + " ") + told.why(answer)
+      : vote == null
+        ? ""
+        : P.voted;
   }
 
   /* One vote at a time is on its way; the last choice counts. */
@@ -127,8 +162,12 @@ function mount() {
     Object.assign(S, { chosen: { question, choice }, voting: true });
     paintQuestion();
     if (busy) return;
-    for (let sent = null; sent !== S.chosen; ) {
-      const vote = S.chosen, answer = await fetch("class/vote", { method: "POST", body: JSON.stringify({ phone: me, ...vote }) }).catch(() => null);
+    for (let sent = null; sent !== S.chosen;) {
+      const vote = S.chosen,
+        answer = await fetch("class/vote", {
+          method: "POST",
+          body: JSON.stringify({ phone: me, ...vote }),
+        }).catch(() => null);
       if (answer && answer.status !== 429) sent = vote;
       await new Promise((resolve) => setTimeout(resolve, answer ? VOTES : AGAIN));
     }
@@ -136,7 +175,13 @@ function mount() {
   }
 
   part.turn.onclick = turn;
-  player.addEventListener("keydown", (event) => { if (S.following) event.stopPropagation(); }, true); // keys move the time
+  player.addEventListener(
+    "keydown",
+    (event) => {
+      if (S.following) event.stopPropagation();
+    },
+    true,
+  ); // keys move the time
   paintHead();
   listen();
 }

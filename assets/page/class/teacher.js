@@ -5,21 +5,45 @@
 
 const { quarterOf, questions } = require("./question.js");
 
-const GAP = 200, AGAIN = 1000, LONGEST = 400000; // ms between two posts, and after one that failed; characters of one
+const GAP = 200,
+  AGAIN = 1000,
+  LONGEST = 400000; // ms between two posts, and after one that failed; characters of one
 const KEY = "specdec.teach";
 
 function mount(element, props, player, secret) {
-  const W = JSON.parse(props.words), quiz = JSON.parse(props.quiz), T = W.teacher, { h, words, speculative, doneBy, depthOf } = player.kit, { worded, bars } = questions(player.kit, W, quiz), part = player.kit.parts(element);
-  const button = (label, act) => { const node = h("button", { type: "button", class: "sd-btn" }, label); node.onclick = act; return node; };
+  const W = JSON.parse(props.words),
+    quiz = JSON.parse(props.quiz),
+    T = W.teacher,
+    { h, words, speculative, doneBy, depthOf } = player.kit,
+    { worded, bars } = questions(player.kit, W, quiz),
+    part = player.kit.parts(element);
+  const button = (label, act) => {
+    const node = h("button", { type: "button", class: "sd-btn" }, label);
+    node.onclick = act;
+    return node;
+  };
   const some = (told, n, more) => words(n === 1 ? told.one : told.many, { n, ...more });
-  const tell = (text, wrong = false) => { part.said.textContent = text; part.said.classList.toggle("sd-wrong", wrong); };
+  const tell = (text, wrong = false) => {
+    part.said.textContent = text;
+    part.said.classList.toggle("sd-wrong", wrong);
+  };
   const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
   /* -- what the class is told -- */
 
-  let run = "", sent = "", parts = 0, pointed = "", busy = false, over = false;
+  let run = "",
+    sent = "",
+    parts = 0,
+    pointed = "",
+    busy = false,
+    over = false;
 
-  const post = (body) => fetch("class/teach", { method: "POST", headers: { "X-Teach": secret }, body: JSON.stringify(body) });
+  const post = (body) =>
+    fetch("class/teach", {
+      method: "POST",
+      headers: { "X-Teach": secret },
+      body: JSON.stringify(body),
+    });
 
   /* Whatever of the run and its moment the class has not got; at once, then no more often than every `GAP`. */
   async function send() {
@@ -29,7 +53,8 @@ function mount(element, props, player, secret) {
       for (let news = unsent(); news && !over; news = unsent()) {
         const answer = await post(news.body);
         if (answer.status === 403) return refuse();
-        if (answer.status === 409) run = ""; // another app than the one that had the beginning
+        if (answer.status === 409)
+          run = ""; // another app than the one that had the beginning
         else if (answer.ok) news.done();
         else tell(words(T.refused, { reason: await answer.text() }), true);
         await wait(answer.ok ? GAP : AGAIN);
@@ -44,20 +69,29 @@ function mount(element, props, player, secret) {
   }
 
   function unsent() {
-    const log = player.log(), cursor = player.moment(), now = JSON.stringify(cursor), body = {};
+    const log = player.log(),
+      cursor = player.moment(),
+      now = JSON.stringify(cursor),
+      body = {};
     if (!player.run()) return null;
-    if (!run || !log.startsWith(sent)) Object.assign(body, { run: fresh(), part: 0, log: log.slice(0, LONGEST) });
-    else if (log.length > sent.length) Object.assign(body, { run, part: parts, log: log.slice(sent.length, sent.length + LONGEST) });
+    if (!run || !log.startsWith(sent))
+      Object.assign(body, { run: fresh(), part: 0, log: log.slice(0, LONGEST) });
+    else if (log.length > sent.length)
+      Object.assign(body, { run, part: parts, log: log.slice(sent.length, sent.length + LONGEST) });
     else if (now === pointed) return null;
     const done = () => {
       pointed = now;
-      if (body.run) [run, parts, sent] = [body.run, body.part + 1, (body.part ? sent : "") + body.log];
+      if (body.run)
+        [run, parts, sent] = [body.run, body.part + 1, (body.part ? sent : "") + body.log];
       if (part.said.textContent === T.lost) tell("");
     };
     return { body: { ...body, cursor }, done };
   }
 
-  const fresh = () => Array.from(crypto.getRandomValues(new Uint8Array(8)), (one) => one.toString(16).padStart(2, "0")).join("");
+  const fresh = () =>
+    Array.from(crypto.getRandomValues(new Uint8Array(8)), (one) =>
+      one.toString(16).padStart(2, "0"),
+    ).join("");
 
   /* -- questions -- */
 
@@ -71,7 +105,13 @@ function mount(element, props, player, secret) {
 
   /* The next cycle that judges a draft, and the moment before it does. */
   function coming() {
-    const all = player.run() ? speculative(player.run()).cycles : [], cycle = all.slice(doneBy(all, player.moment().t)).find((one) => one.check && one.drafts.some((draft) => draft.state === "rej" || draft.state === "acc"));
+    const all = player.run() ? speculative(player.run()).cycles : [],
+      cycle = all
+        .slice(doneBy(all, player.moment().t))
+        .find(
+          (one) =>
+            one.check && one.drafts.some((draft) => draft.state === "rej" || draft.state === "acc"),
+        );
     if (cycle) stand(cycle.check.end - 0.001);
     else tell(T.no_cycle, true);
     return cycle;
@@ -79,17 +119,32 @@ function mount(element, props, player, secret) {
 
   /* The one that is rejected, or the last of those that are kept. */
   function askKeep() {
-    const cycle = coming(), draft = cycle && (cycle.drafts.find((one) => one.state === "rej") || cycle.drafts.filter((one) => one.state === "acc").pop());
+    const cycle = coming(),
+      draft =
+        cycle &&
+        (cycle.drafts.find((one) => one.state === "rej") ||
+          cycle.drafts.filter((one) => one.state === "acc").pop());
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
-    if (draft) ask({ kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q }, { right: quarterOf(p, q) }, cycle.at);
+    if (draft)
+      ask(
+        { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q },
+        { right: quarterOf(p, q) },
+        cycle.at,
+      );
   }
 
   function askCount() {
     const cycle = coming();
-    if (cycle) ask({ kind: "count", choices: depthOf(cycle) + 1 }, { right: cycle.accepted }, cycle.at);
+    if (cycle)
+      ask({ kind: "count", choices: depthOf(cycle) + 1 }, { right: cycle.accepted }, cycle.at);
   }
 
-  const askQuiz = (number) => ask({ kind: "quiz", number, choices: quiz.list[number].choices.length }, { right: quiz.list[number].answer }, null);
+  const askQuiz = (number) =>
+    ask(
+      { kind: "quiz", number, choices: quiz.list[number].choices.length },
+      { right: quiz.list[number].answer },
+      null,
+    );
 
   async function ask(question, answer, at) {
     asked = { answer, at };
@@ -119,7 +174,9 @@ function mount(element, props, player, secret) {
   function heard({ joined, turned_away, phones_of_address, question, answer, counts }) {
     part.joined.textContent = some(T.joined, joined);
     part.away.hidden = !turned_away;
-    part.turned.textContent = turned_away ? some(T.turned_away, turned_away, { most: phones_of_address }) : "";
+    part.turned.textContent = turned_away
+      ? some(T.turned_away, turned_away, { most: phones_of_address })
+      : "";
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
     if (!question) return;
@@ -127,14 +184,19 @@ function mount(element, props, player, secret) {
     part.text.replaceChildren(...told.text);
     part.bars.replaceChildren(...bars(told.choices, counts, answer ? answer.right : -1));
     part.why.textContent = answer ? told.why(answer) : "";
-    part.votes.textContent = some(T.votes, counts.reduce((sum, n) => sum + n, 0));
+    part.votes.textContent = some(
+      T.votes,
+      counts.reduce((sum, n) => sum + n, 0),
+    );
     part.reveal.hidden = Boolean(answer) || !asked; // after a reload the answer is not known here
   }
 
   function listen() {
     const events = new EventSource("class/events?teach=" + encodeURIComponent(secret));
     events.onmessage = ({ data }) => heard(JSON.parse(data));
-    events.onerror = () => { if (events.readyState === EventSource.CLOSED) setTimeout(invite, AGAIN); };
+    events.onerror = () => {
+      if (events.readyState === EventSource.CLOSED) setTimeout(invite, AGAIN);
+    };
   }
 
   /* The app was started anew, with another secret. */
@@ -163,9 +225,18 @@ function mount(element, props, player, secret) {
     send();
   }
 
-  for (const name of ["title", "join", "how", "reveal", "done", "admit"]) part[name].textContent = T[name];
-  const choice = h("select", { "aria-label": T.ask_quiz }, h("option", { value: "" }, T.ask_quiz), quiz.list.map((one, i) => h("option", { value: i }, `${i + 1}. ${one.ask}`)));
-  choice.onchange = () => { if (choice.value) askQuiz(+choice.value); choice.value = ""; };
+  for (const name of ["title", "join", "how", "reveal", "done", "admit"])
+    part[name].textContent = T[name];
+  const choice = h(
+    "select",
+    { "aria-label": T.ask_quiz },
+    h("option", { value: "" }, T.ask_quiz),
+    quiz.list.map((one, i) => h("option", { value: i }, `${i + 1}. ${one.ask}`)),
+  );
+  choice.onchange = () => {
+    if (choice.value) askQuiz(+choice.value);
+    choice.value = "";
+  };
   part.asks.append(button(T.ask_keep, askKeep), button(T.ask_count, askCount), choice);
   part.reveal.onclick = reveal;
   part.done.onclick = () => say({ ask: null });
@@ -176,11 +247,16 @@ function mount(element, props, player, secret) {
 }
 
 function secretOf() {
-  const query = new URLSearchParams(location.search), told = query.get("teach");
+  const query = new URLSearchParams(location.search),
+    told = query.get("teach");
   if (told) {
     query.delete("teach");
     sessionStorage.setItem(KEY, told);
-    history.replaceState(history.state, "", location.pathname + (String(query) ? "?" + query : "") + location.hash);
+    history.replaceState(
+      history.state,
+      "",
+      location.pathname + (String(query) ? "?" + query : "") + location.hash,
+    );
   }
   return told || sessionStorage.getItem(KEY);
 }
@@ -194,6 +270,13 @@ function whenDrawn() {
 }
 const secret = secretOf();
 if (secret && !whenDrawn()) {
-  const waiting = new MutationObserver(() => { if (whenDrawn()) waiting.disconnect(); });
-  waiting.observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-state"] });
+  const waiting = new MutationObserver(() => {
+    if (whenDrawn()) waiting.disconnect();
+  });
+  waiting.observe(document.body, {
+    subtree: true,
+    childList: true,
+    attributes: true,
+    attributeFilter: ["data-state"],
+  });
 }

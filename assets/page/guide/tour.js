@@ -5,10 +5,19 @@
 
 /* ---- where things go ------------------------------------------------------------------------------------------ */
 
-const MARGIN = 16, CLEAR = 12, RING = 7, NARROW = 720; // pixels: panel to window, panel to target, ring to target, one column
+const MARGIN = 16,
+  CLEAR = 12,
+  RING = 7,
+  NARROW = 720; // pixels: panel to window, panel to target, ring to target, one column
 
-const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
-const around = ({ left, right, top, bottom }, by) => ({ left: left - by, right: right + by, top: top - by, bottom: bottom + by });
+const apart = (a, b) =>
+  a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+const around = ({ left, right, top, bottom }, by) => ({
+  left: left - by,
+  right: right + by,
+  top: top - by,
+  bottom: bottom + by,
+});
 
 /* The corners of the window, the preferred first; each as the box of a panel that stands there. */
 const CORNERS = ["right bottom", "left bottom", "right top", "left top"];
@@ -34,47 +43,133 @@ function scrollTo(target, top, bottom) {
 /* ---- the steps ------------------------------------------------------------------------------------------------ */
 
 /* What must be there before a step may act on its tab. */
-const READY = { race: ".sd-player", step: ".sd-step[data-state=ready] [data-part=rail] li", lossless: ".sd-proof", methods: "#findings p", theory: ".sd-theory [data-part=headline]:not(:empty)" };
-const PLAYER = ".sd-player [data-part=", STEP = ".sd-step [data-part=", THEORY = ".sd-theory [data-part=", BUG = ".sd-bug[data-key=from_target]";
-const CARD = ".sd-player .sd-card:not([hidden])", VERDICT = ".sd-proof .sd-verdict";
+const READY = {
+  race: ".sd-player",
+  step: ".sd-step[data-state=ready] [data-part=rail] li",
+  lossless: ".sd-proof",
+  methods: "#findings p",
+  theory: ".sd-theory [data-part=headline]:not(:empty)",
+};
+const PLAYER = ".sd-player [data-part=",
+  STEP = ".sd-step [data-part=",
+  THEORY = ".sd-theory [data-part=",
+  BUG = ".sd-bug[data-key=from_target]";
+const CARD = ".sd-player .sd-card:not([hidden])",
+  VERDICT = ".sd-proof .sd-verdict";
 
 /* `at` is what a step points at and `act` what it does on coming; `show` does what the visitor is asked for, `done` knows when
    it is done, `then` is what it points at from there on, and `tidy` undoes it on going. */
 const STEPS = [
-  { id: "race", tab: "race", at: PLAYER + "play]", act: (page) => page.seek(0), show: (page) => page.press(PLAYER + "play]"), done: (page) => page.value(PLAYER + "scrub]") > 0 },
-  { id: "rejection", tab: "race", at: PLAYER + "lane0] .sd-rej:not(.sd-fut)", act: (page) => page.seek(page.rejection().at), show: (page) => page.press(PLAYER + "lane0] .sd-rej:not(.sd-fut)"), done: (page) => page.has(PLAYER + "lane0] .sd-rej.sd-on"), then: CARD },
+  {
+    id: "race",
+    tab: "race",
+    at: PLAYER + "play]",
+    act: (page) => page.seek(0),
+    show: (page) => page.press(PLAYER + "play]"),
+    done: (page) => page.value(PLAYER + "scrub]") > 0,
+  },
+  {
+    id: "rejection",
+    tab: "race",
+    at: PLAYER + "lane0] .sd-rej:not(.sd-fut)",
+    act: (page) => page.seek(page.rejection().at),
+    show: (page) => page.press(PLAYER + "lane0] .sd-rej:not(.sd-fut)"),
+    done: (page) => page.has(PLAYER + "lane0] .sd-rej.sd-on"),
+    then: CARD,
+  },
   { id: "speed", tab: "race", at: ".sd-player .sd-hero", act: (page) => page.seek(Infinity) },
-  { id: "check", tab: "step", at: STEP + "next]", act: (page) => page.apart("draft"), show: (page) => page.press(STEP + "next]"), done: (page) => !page.has(STEP + "rail] li:first-child[aria-current]"), then: STEP + "grid]" },
+  {
+    id: "check",
+    tab: "step",
+    at: STEP + "next]",
+    act: (page) => page.apart("draft"),
+    show: (page) => page.press(STEP + "next]"),
+    done: (page) => !page.has(STEP + "rail] li:first-child[aria-current]"),
+    then: STEP + "grid]",
+  },
   { id: "coin", tab: "step", at: STEP + "right]", act: (page) => page.apart(page.rejected()) },
-  { id: "what_if", tab: "step", at: STEP + "coin]", box: ".sd-ask", act: (page) => page.apart(page.rejected()), show: (page) => page.slide(STEP + "coin]", 0), done: (page) => page.has(STEP + "hint] .sd-reset"), tidy: (page) => page.press(STEP + "hint] .sd-reset") },
+  {
+    id: "what_if",
+    tab: "step",
+    at: STEP + "coin]",
+    box: ".sd-ask",
+    act: (page) => page.apart(page.rejected()),
+    show: (page) => page.slide(STEP + "coin]", 0),
+    done: (page) => page.has(STEP + "hint] .sd-reset"),
+    tidy: (page) => page.press(STEP + "hint] .sd-reset"),
+  },
   { id: "residual", tab: "step", at: STEP + "left]", act: (page) => page.apart("own") },
   { id: "certificate", tab: "lossless", at: VERDICT },
-  { id: "break", tab: "lossless", at: BUG, show: (page) => page.press(BUG), done: (page) => page.has(BUG + "[aria-checked=true]"), then: VERDICT, tidy: (page) => page.press(BUG + "[aria-checked=true]") },
+  {
+    id: "break",
+    tab: "lossless",
+    at: BUG,
+    show: (page) => page.press(BUG),
+    done: (page) => page.has(BUG + "[aria-checked=true]"),
+    then: VERDICT,
+    tidy: (page) => page.press(BUG + "[aria-checked=true]"),
+  },
   { id: "methods", tab: "methods", at: "#findings" },
-  { id: "alpha", tab: "theory", at: THEORY + "alpha]", box: ".sd-ask", act: (page) => page.press(THEORY + "here]"), show: (page) => page.slide(THEORY + "alpha]", 0.2), done: (page) => page.value(THEORY + "alpha]") <= 0.3, tidy: (page) => page.press(THEORY + "here]") },
+  {
+    id: "alpha",
+    tab: "theory",
+    at: THEORY + "alpha]",
+    box: ".sd-ask",
+    act: (page) => page.press(THEORY + "here]"),
+    show: (page) => page.slide(THEORY + "alpha]", 0.2),
+    done: (page) => page.value(THEORY + "alpha]") <= 0.3,
+    tidy: (page) => page.press(THEORY + "here]"),
+  },
   { id: "yours", tab: "race", at: "#run" },
 ];
 
 /* ---- the panel ------------------------------------------------------------------------------------------------ */
 
 function mount(element, props, player) {
-  const W = JSON.parse(props.words), { words, isOver, speculative, firstRejection, horizon } = player.kit;
-  const root = element.querySelector(".sd-touring"), part = player.kit.parts(root);
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, recorded = player.log();
-  const S = { at: -1, acted: false, came: false, done: false, place: "", stands: "", kept: null, from: null, frame: 0 };
+  const W = JSON.parse(props.words),
+    { words, isOver, speculative, firstRejection, horizon } = player.kit;
+  const root = element.querySelector(".sd-touring"),
+    part = player.kit.parts(root);
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
+    recorded = player.log();
+  const S = {
+    at: -1,
+    acted: false,
+    came: false,
+    done: false,
+    place: "",
+    stands: "",
+    kept: null,
+    from: null,
+    frame: 0,
+  };
 
   /* -- the page, as the steps see it -- */
 
-  const visible = (selector) => [...document.querySelectorAll(selector)].find((node) => node.getClientRects().length) || null;
-  const press = (selector) => { const node = document.querySelector(selector); if (node && !node.disabled) node.click(); };
-  const slide = (selector, value) => { const node = document.querySelector(selector); node.value = value; node.dispatchEvent(new Event("input")); };
+  const visible = (selector) =>
+    [...document.querySelectorAll(selector)].find((node) => node.getClientRects().length) || null;
+  const press = (selector) => {
+    const node = document.querySelector(selector);
+    if (node && !node.disabled) node.click();
+  };
+  const slide = (selector, value) => {
+    const node = document.querySelector(selector);
+    node.value = value;
+    node.dispatchEvent(new Event("input"));
+  };
   const rejection = () => firstRejection(player.run()) || speculative(player.run()).cycles[0];
   const page = {
-    press, slide, rejection,
+    press,
+    slide,
+    rejection,
     has: (selector) => Boolean(visible(selector)),
     value: (selector) => Number(document.querySelector(selector).value),
     seek: (t) => slide(PLAYER + "scrub]", Math.min(t, horizon(player.run()))),
-    rejected: () => Math.max(0, rejection().drafts.findIndex((draft) => draft.state === "rej")),
+    rejected: () =>
+      Math.max(
+        0,
+        rejection().drafts.findIndex((draft) => draft.state === "rej"),
+      ),
     apart(node) {
       player.wanted = { cycle: rejection().number, node };
       player.dispatchEvent(new Event("sd-apart"));
@@ -101,7 +196,9 @@ function mount(element, props, player) {
     Object.assign(S, { at, acted: false, came: false, done: false });
     press("#" + STEPS[at].tab + "-button");
     paint();
-    part.announce.textContent = [part.count, part.title, part.text, part.task].map((node) => node.textContent).join(" ");
+    part.announce.textContent = [part.count, part.title, part.text, part.task]
+      .map((node) => node.textContent)
+      .join(" ");
   }
 
   function tidy() {
@@ -116,13 +213,17 @@ function mount(element, props, player) {
     Object.assign(S, { at: -1, kept: null });
     part.panel.hidden = part.ring.hidden = true;
     document.documentElement.style.removeProperty("--sd-sheet");
-    (S.from && S.from.getClientRects().length ? S.from : document.querySelector(".sd-tabs [role=tab][aria-selected=true]")).focus({ preventScroll: true });
+    (S.from && S.from.getClientRects().length
+      ? S.from
+      : document.querySelector(".sd-tabs [role=tab][aria-selected=true]")
+    ).focus({ preventScroll: true });
   }
 
   /* -- the words -- */
 
   function paint() {
-    const step = STEPS[S.at], told = W.steps[step.id];
+    const step = STEPS[S.at],
+      told = W.steps[step.id];
     part.count.textContent = words(W.count, { n: S.at + 1, of: STEPS.length });
     part.title.textContent = told.title;
     part.text.textContent = told.text;
@@ -164,10 +265,12 @@ function mount(element, props, player) {
   }
 
   function point(target) {
-    const view = { width: document.documentElement.clientWidth, height: innerHeight }, panel = part.panel.getBoundingClientRect();
+    const view = { width: document.documentElement.clientWidth, height: innerHeight },
+      panel = part.panel.getBoundingClientRect();
     part.ring.hidden = !target;
     const box = target ? target.getBoundingClientRect() : { left: 0, right: 0, top: 0, bottom: 0 };
-    const place = placeOf(box, panel, view, S.place), sheet = place === "sheet" ? panel.height : 0;
+    const place = placeOf(box, panel, view, S.place),
+      sheet = place === "sheet" ? panel.height : 0;
     if (place !== S.place || S.sheet !== sheet) {
       Object.assign(S, { place, sheet });
       part.panel.dataset.place = place;
@@ -182,13 +285,19 @@ function mount(element, props, player) {
       if (by) scrollBy({ top: by, behavior: calm ? "instant" : "smooth" });
     }
     const px = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // a large screen zooms the page
-    Object.assign(part.ring.style, { left: px(box.left - RING), top: px(box.top - RING), width: px(box.right - box.left + 2 * RING), height: px(box.bottom - box.top + 2 * RING) });
+    Object.assign(part.ring.style, {
+      left: px(box.left - RING),
+      top: px(box.top - RING),
+      width: px(box.right - box.left + 2 * RING),
+      height: px(box.bottom - box.top + 2 * RING),
+    });
   }
 
   /* -- listening -- */
 
   function keys(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || S.at < 0 && event.key !== "Escape") return;
+    if (event.altKey || event.ctrlKey || event.metaKey || (S.at < 0 && event.key !== "Escape"))
+      return;
     if (event.key === "Escape") leave();
     else if (event.key === "ArrowRight") go(S.at + 1);
     else if (event.key === "ArrowLeft" && S.at > 0) go(S.at - 1);
@@ -203,7 +312,10 @@ function mount(element, props, player) {
   part.next.onclick = () => go(S.at + 1);
   part.show.onclick = () => STEPS[S.at].show(page);
   part.panel.addEventListener("keydown", keys);
-  document.addEventListener("click", (event) => { const button = event.target.closest("[data-tour]"); if (button && S.at < 0) start(button); });
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-tour]");
+    if (button && S.at < 0) start(button);
+  });
   if (new URLSearchParams(location.search).has("tour")) start(null);
 }
 
@@ -214,5 +326,6 @@ function whenPlayed() {
   else requestAnimationFrame(whenPlayed);
 }
 
-if (typeof module !== "undefined" && module.exports) module.exports = { STEPS, CORNERS, boxAt, placeOf, scrollTo, apart };
+if (typeof module !== "undefined" && module.exports)
+  module.exports = { STEPS, CORNERS, boxAt, placeOf, scrollTo, apart };
 else whenPlayed();

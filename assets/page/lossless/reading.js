@@ -1,23 +1,35 @@
 /* What is read off a certificate of a pair, without a document, so that Node can test it. */
 
-const EXACT = 1e-9, FALSE_ALARM = 1e-9, NEAR = 0.05; // as in the engine; NEAR: logits this close are a near tie
+const EXACT = 1e-9,
+  FALSE_ALARM = 1e-9,
+  NEAR = 0.05; // as in the engine; NEAR: logits this close are a near tie
 const FIRST = 8; // mistakes that are on show at once
 
 /* The sample as it stood after so many draws, else as it stands: [draws, [one distance per length]]. */
-const sampleAt = (told, draws) => told.sampled.find(([count]) => count === draws) || told.sampled[told.sampled.length - 1] || null;
+const sampleAt = (told, draws) =>
+  told.sampled.find(([count]) => count === draws) || told.sampled[told.sampled.length - 1] || null;
 const isRed = (distance) => distance[4] !== null && distance[4] < FALSE_ALARM;
 const isExact = (told) => told.closed.error !== null && told.closed.error <= EXACT;
 
 /* Which checks pass; null for a sample that nobody has drawn. */
 function checksOf(told, draws) {
   const sample = sampleAt(told, draws);
-  return { closed: isExact(told), sampled: sample ? !sample[1].some(isRed) : null, greedy: told.greedy.equal === told.greedy.of };
+  return {
+    closed: isExact(told),
+    sampled: sample ? !sample[1].some(isRed) : null,
+    greedy: told.greedy.equal === told.greedy.of,
+  };
 }
 
 /* "missed" is a mistake that is there and that no check shows; what is harmless is none. */
 function verdictOf(told, draws) {
-  const checks = checksOf(told, draws), failed = Object.values(checks).filter((passed) => passed === false).length;
-  return { checks, failed, kind: failed ? "bad" : told.mistake && !told.harmless ? "missed" : "good" };
+  const checks = checksOf(told, draws),
+    failed = Object.values(checks).filter((passed) => passed === false).length;
+  return {
+    checks,
+    failed,
+    kind: failed ? "bad" : told.mistake && !told.harmless ? "missed" : "good",
+  };
 }
 
 /* About how many draws would show the mistake: by the law of three tokens where it was enumerated, else of one. Where that
@@ -29,18 +41,39 @@ function neededBy(told) {
 
 /* How many of the guesses are right; null where nothing was ticked, which is no guess. */
 function scoreOf(guesses) {
-  return guesses.some((one) => one.ticked) ? guesses.filter((one) => one.ticked === one.hidden).length : null;
+  return guesses.some((one) => one.ticked)
+    ? guesses.filter((one) => one.ticked === one.hidden).length
+    : null;
 }
 
 const count = (n) => Math.round(n).toLocaleString("en");
 function roughly(n, language = "en") {
   if (n < 1e6) return count(Number(n.toPrecision(2)));
   const digits = { minimumSignificantDigits: 2, maximumSignificantDigits: 2 };
-  return new Intl.NumberFormat(language, { notation: "compact", compactDisplay: "long", ...digits }).format(n);
+  return new Intl.NumberFormat(language, {
+    notation: "compact",
+    compactDisplay: "long",
+    ...digits,
+  }).format(n);
 }
 function figure(x) {
   if (x === 0) return "0";
   return x >= 0.001 ? x.toFixed(3) : x.toExponential(0).replace("e-", "e−");
 }
 
-module.exports = { EXACT, FALSE_ALARM, NEAR, FIRST, sampleAt, isRed, isExact, checksOf, verdictOf, neededBy, scoreOf, count, roughly, figure };
+module.exports = {
+  EXACT,
+  FALSE_ALARM,
+  NEAR,
+  FIRST,
+  sampleAt,
+  isRed,
+  isExact,
+  checksOf,
+  verdictOf,
+  neededBy,
+  scoreOf,
+  count,
+  roughly,
+  figure,
+};

@@ -1,49 +1,124 @@
 // @ts-check
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
-const { speculative, plain, peerOf, isOver, wasStopped, atEnd, isServed, isBusy, grammarOf } = require("./run.js");
-const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"), { counted, lines, nameOf } = require("./served.js");
+const {
+  speculative,
+  plain,
+  peerOf,
+  isOver,
+  wasStopped,
+  atEnd,
+  isServed,
+  isBusy,
+  grammarOf,
+} = require("./run.js");
+const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"),
+  { counted, lines, nameOf } = require("./served.js");
 
 const LONGEST = 300; // characters of a grammar that a card shows
 const PRECISIONS = ["bfloat16", "int8"]; // each makes another target of the same weights
 
 function figures(W, root, part, S) {
   function heading() {
-    const head = S.run.header, started = speculative(S.run).started || { drafter: "other", k: "K" }, models = head.models || {}, machine = head.machine || {};
+    const head = S.run.header,
+      started = speculative(S.run).started || { drafter: "other", k: "K" },
+      models = head.models || {},
+      machine = head.machine || {};
     const source = head.source === "live" ? "live" : "recorded";
     write(part.source, "textContent", W.source[source]);
     write(root.dataset, "source", source);
-    const total = models.target && size(models.target.parameters), target = total && models.family === "tuned" ? words(W.meta.tuned, { target: total }) : total;
-    const drafting = /^draft_model/.test(started.drafter) && Object.hasOwn(models, started.drafter) && models[started.drafter], draft = drafting && size(drafting.parameters);
-    const pair = target && draft ? words(W.meta.pair, { target, draft }) : target ? words(W.meta.target_only, { target }) : "";
-    const pace = S.slow === 1 ? W.meta.real_time : words(source === "live" ? (isOver(S.run) ? W.meta.live : W.meta.running) : W.meta.recorded, { times: S.slow });
-    const server = (models.server || {}).model ? words(W.server.model, { model: models.server.model }) : "";
-    write(part.meta, "textContent", [W.kind[head.kind || ""] || head.kind, server, pair, PRECISIONS.includes(models.dtype) ? W.meta[models.dtype] : "", placeOf(W, models, machine), pace].filter(Boolean).join(" · "));
+    const total = models.target && size(models.target.parameters),
+      target = total && models.family === "tuned" ? words(W.meta.tuned, { target: total }) : total;
+    const drafting =
+        /^draft_model/.test(started.drafter) &&
+        Object.hasOwn(models, started.drafter) &&
+        models[started.drafter],
+      draft = drafting && size(drafting.parameters);
+    const pair =
+      target && draft
+        ? words(W.meta.pair, { target, draft })
+        : target
+          ? words(W.meta.target_only, { target })
+          : "";
+    const pace =
+      S.slow === 1
+        ? W.meta.real_time
+        : words(
+            source === "live" ? (isOver(S.run) ? W.meta.live : W.meta.running) : W.meta.recorded,
+            { times: S.slow },
+          );
+    const server = (models.server || {}).model
+      ? words(W.server.model, { model: models.server.model })
+      : "";
+    write(
+      part.meta,
+      "textContent",
+      [
+        W.kind[head.kind || ""] || head.kind,
+        server,
+        pair,
+        PRECISIONS.includes(models.dtype) ? W.meta[models.dtype] : "",
+        placeOf(W, models, machine),
+        pace,
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    );
     counted(W, part.counted, speculative(S.run));
     bound(grammarOf(started));
     root.toggleAttribute("data-lossy", started.lossless === false);
     root.toggleAttribute("data-alone", !plain(S.run));
     root.toggleAttribute("data-peer", Boolean(peerOf(S.run)));
-    if (peerOf(S.run)) write(part.sub2, "textContent", peerWords(peerOf(S.run), machine.transformers));
+    if (peerOf(S.run))
+      write(part.sub2, "textContent", peerWords(peerOf(S.run), machine.transformers));
     write(part.legend.late, "data", W.status[started.rule === BLOCK ? "late" : "dis"]);
     part.swatches.hidden = isServed(S.run);
-    write(part.sub1, "textContent", isServed(S.run) ? words(W.server.plain, { server: nameOf(models.plain_server || {}) }) : W.lane.plain_sub);
-    if (isServed(S.run)) write(part.sub0, "textContent", lines(W, models.server || { kind: started.server, version: "", k: started.k }));
-    else write(part.sub0, "textContent", words(draftedBy(started), { k: started.k, who: W.names[started.drafter] || started.drafter }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""));
+    write(
+      part.sub1,
+      "textContent",
+      isServed(S.run)
+        ? words(W.server.plain, { server: nameOf(models.plain_server || {}) })
+        : W.lane.plain_sub,
+    );
+    if (isServed(S.run))
+      write(
+        part.sub0,
+        "textContent",
+        lines(W, models.server || { kind: started.server, version: "", k: started.k }),
+      );
+    else
+      write(
+        part.sub0,
+        "textContent",
+        words(draftedBy(started), {
+          k: started.k,
+          who: W.names[started.drafter] || started.drafter,
+        }) + (pick(W.rule, started.rule) ? "; " + pick(W.rule, started.rule) : ""),
+      );
   }
 
   /* Only a tree tries several guesses where one is asked for. */
-  const draftedBy = ({ k, drafter }) => (k === 0 ? W.lane.none : k === 1 && !/:tree$/.test(drafter) ? W.lane.one : pick(W.drafter, drafter));
+  const draftedBy = ({ k, drafter }) =>
+    k === 0
+      ? W.lane.none
+      : k === 1 && !/:tree$/.test(drafter)
+        ? W.lane.one
+        : pick(W.drafter, drafter);
 
   /* Under a grammar, a badge says so; touched, it shows the expression. */
   function bound(grammar) {
     part.grammar.hidden = !grammar;
     write(part.grammar, "textContent", W.grammar.badge);
-    part.grammar.definition = words(W.grammar.about, { grammar: grammar.length > LONGEST ? grammar.slice(0, LONGEST) + " …" : grammar });
+    part.grammar.definition = words(W.grammar.about, {
+      grammar: grammar.length > LONGEST ? grammar.slice(0, LONGEST) + " …" : grammar,
+    });
   }
 
   function peerWords(lane, version) {
-    return words(pick(W.peer, lane.started ? lane.started.drafter : "other"), { k: lane.started ? lane.started.k : "K", version: version || "" });
+    return words(pick(W.peer, lane.started ? lane.started.drafter : "other"), {
+      k: lane.started ? lane.started.k : "K",
+      version: version || "",
+    });
   }
 
   function term(name, label) {
@@ -53,23 +128,73 @@ function figures(W, root, part, S) {
   }
 
   function paintFigures(F) {
-    const final = isOver(S.run) && atEnd(S) && !wasStopped(S.run), U = W.figures, busy = final && isBusy(S.run);
+    const final = isOver(S.run) && atEnd(S) && !wasStopped(S.run),
+      U = W.figures,
+      busy = final && isBusy(S.run);
     root.toggleAttribute("data-busy", busy);
     const rows = [
-      ["speedup", busy ? U.busy : final ? U.speedup : U.so_far, F.speedup ? fixed(F.speedup) + "×" : "–", plain(S.run) ? "" : isServed(S.run) ? W.server.no_plain : U.no_plain, "sd-hero"],
+      [
+        "speedup",
+        busy ? U.busy : final ? U.speedup : U.so_far,
+        F.speedup ? fixed(F.speedup) + "×" : "–",
+        plain(S.run) ? "" : isServed(S.run) ? W.server.no_plain : U.no_plain,
+        "sd-hero",
+      ],
       ["speculative", U.speculative, F.a.rate ? fixed(F.a.rate, 0) : "–", U.rate_unit, "sd-rate"],
-      ...(plain(S.run) ? [["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit, "sd-rate"]] : []),
-      ...(F.peer ? [["peer", U.peer, F.peer.rate ? fixed(F.peer.rate, 0) : "–", F.against ? words(U.against, { times: fixed(F.against) }) : U.rate_unit, "sd-rate"]] : []),
-      ["alpha", U.alpha, F.alpha == null ? "–" : fixed(F.alpha), !F.told ? (speculative(S.run).finished ? W.server.untold : W.server.later) : F.a.judged ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged }) : ""],
+      ...(plain(S.run)
+        ? [["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit, "sd-rate"]]
+        : []),
+      ...(F.peer
+        ? [
+            [
+              "peer",
+              U.peer,
+              F.peer.rate ? fixed(F.peer.rate, 0) : "–",
+              F.against ? words(U.against, { times: fixed(F.against) }) : U.rate_unit,
+              "sd-rate",
+            ],
+          ]
+        : []),
+      [
+        "alpha",
+        U.alpha,
+        F.alpha == null ? "–" : fixed(F.alpha),
+        !F.told
+          ? speculative(S.run).finished
+            ? W.server.untold
+            : W.server.later
+          : F.a.judged
+            ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged })
+            : "",
+      ],
       ["tau", U.tau, F.tau == null ? "–" : fixed(F.tau), U.tau_unit],
     ];
-    if (part.figures.children.length !== rows.length) part.figures.replaceChildren(...rows.map(([name, label, , , cls]) => h("div", { class: cls }, h("dt", {}, term(name, label), name === "speedup" ? h("span", { class: "sd-tag" }, W.lossy) : null), h("dd", {}))));
+    if (part.figures.children.length !== rows.length)
+      part.figures.replaceChildren(
+        ...rows.map(([name, label, , , cls]) =>
+          h(
+            "div",
+            { class: cls },
+            h(
+              "dt",
+              {},
+              term(name, label),
+              name === "speedup" ? h("span", { class: "sd-tag" }, W.lossy) : null,
+            ),
+            h("dd", {}),
+          ),
+        ),
+      );
     rows.forEach(([, label, value, unit], i) => {
       const [dt, dd] = part.figures.children[i].children;
       write(dt.firstChild, "textContent", label);
-      if (dd.told !== (dd.told = value + unit)) dd.replaceChildren(value, ...(unit ? [h("small", {}, unit)] : []));
+      if (dd.told !== (dd.told = value + unit))
+        dd.replaceChildren(value, ...(unit ? [h("small", {}, unit)] : []));
     });
-    const clock = (lane, n) => [h("b", {}, n === 1 ? W.lane.one_token : words(W.lane.clock, { tokens: n })), h("span", {}, "")];
+    const clock = (lane, n) => [
+      h("b", {}, n === 1 ? W.lane.one_token : words(W.lane.clock, { tokens: n })),
+      h("span", {}, ""),
+    ];
     part.clock0.replaceChildren(...clock(speculative(S.run), F.a.written));
     if (plain(S.run)) part.clock1.replaceChildren(...clock(plain(S.run), F.b.written));
     if (F.peer) part.clock2.replaceChildren(...clock(peerOf(S.run), F.peer.written));
@@ -80,9 +205,19 @@ function figures(W, root, part, S) {
 
 // Where it ran. Who shares a GPU shares its clock.
 function placeOf(W, models, machine) {
-  if (/^cuda/.test(models.device) && machine.gpu) return machine.shared ? words(W.meta.shared, { gpu: machine.gpu }) : machine.gpu;
-  const cores = machine.cores === 1 ? W.meta.one_core : machine.cores ? words(W.meta.cores, { n: machine.cores }) : "";
-  return cores && Number.isInteger(models.threads) ? cores + W.meta.join + words(models.kernels === "native" ? W.meta.native : W.meta.torch, { n: models.threads }) : cores;
+  if (/^cuda/.test(models.device) && machine.gpu)
+    return machine.shared ? words(W.meta.shared, { gpu: machine.gpu }) : machine.gpu;
+  const cores =
+    machine.cores === 1
+      ? W.meta.one_core
+      : machine.cores
+        ? words(W.meta.cores, { n: machine.cores })
+        : "";
+  return cores && Number.isInteger(models.threads)
+    ? cores +
+        W.meta.join +
+        words(models.kernels === "native" ? W.meta.native : W.meta.torch, { n: models.threads })
+    : cores;
 }
 
 module.exports = { figures, placeOf };

@@ -10,9 +10,13 @@
 const { tipOf } = require("./run.js");
 const { h, words, clamp, chip } = require("./kit.js");
 
-const DRAFTED = 0.4, PASSED = 0.7, FLASHED = 0.76;
+const DRAFTED = 0.4,
+  PASSED = 0.7,
+  FLASHED = 0.76;
 const MOST = 7; // drafts that are drawn: the last ones that were judged, then the others
-const GAP = 6, FALL = 62, DRAFT_BOX = 74;
+const GAP = 6,
+  FALL = 62,
+  DRAFT_BOX = 74;
 const GONE = ["rej", "dis", "cut"];
 
 /* 0 before `from`, 1 after `to`, smooth between. */
@@ -27,23 +31,56 @@ function progressAt(cycle, t, settled = 1) {
   if (t >= cycle.at) return PASSED + (1 - PASSED) * settled;
   const part = (from, to) => (to > from ? clamp((t - from) / (to - from), 0, 1) : 1);
   if (cycle.draft && t < cycle.draft.end) return DRAFTED * part(cycle.draft.start, cycle.draft.end);
-  return DRAFTED + (PASSED - DRAFTED) * (cycle.check ? part(cycle.check.start, cycle.check.end) : 1);
+  return (
+    DRAFTED + (PASSED - DRAFTED) * (cycle.check ? part(cycle.check.start, cycle.check.end) : 1)
+  );
 }
 
 function flow(box, W) {
   const stage = h("div", { class: "sd-flow", "aria-hidden": "true" });
-  let shown = null, wide = 0, items = [], pass = null, fill = null, gain = null;
+  let shown = null,
+    wide = 0,
+    items = [],
+    pass = null,
+    fill = null,
+    gain = null;
 
   /* The cycle's chips at their last places; `draw` moves them there. */
   function build(cycle) {
-    const judged = cycle.drafts.filter((draft) => !["dis", "cut"].includes(draft.state)), rest = cycle.drafts.filter((draft) => !judged.includes(draft));
-    const chosen = cycle.drafts.length > MOST ? [...judged.slice(-MOST), ...rest].slice(0, MOST) : cycle.drafts, tip = tipOf(cycle);
-    items = chosen.map((draft, i) => ({ draft, state: draft.state, node: chip(W, draft.piece, draft.state, "span"), i }));
-    if (cycle.own) items.push({ state: cycle.own.state, node: chip(W, cycle.own.piece, cycle.own.state, "span"), own: true, i: chosen.length });
-    const n = cycle.drafts.length, label = words(n > 1 ? W.flow.pass : n ? W.flow.pass_one : W.flow.alone, { n });
+    const judged = cycle.drafts.filter((draft) => !["dis", "cut"].includes(draft.state)),
+      rest = cycle.drafts.filter((draft) => !judged.includes(draft));
+    const chosen =
+        cycle.drafts.length > MOST
+          ? [...judged.slice(-MOST), ...rest].slice(0, MOST)
+          : cycle.drafts,
+      tip = tipOf(cycle);
+    items = chosen.map((draft, i) => ({
+      draft,
+      state: draft.state,
+      node: chip(W, draft.piece, draft.state, "span"),
+      i,
+    }));
+    if (cycle.own)
+      items.push({
+        state: cycle.own.state,
+        node: chip(W, cycle.own.piece, cycle.own.state, "span"),
+        own: true,
+        i: chosen.length,
+      });
+    const n = cycle.drafts.length,
+      label = words(n > 1 ? W.flow.pass : n ? W.flow.pass_one : W.flow.alone, { n });
     pass = h("div", { class: "sd-flowpass" }, h("span", {}, label), (fill = h("i", {}, label))); // each half in its own ink
-    gain = h("div", { class: "sd-flowgain" }, words(cycle.gained === 1 ? W.flow.gain_one : W.flow.gain, { n: cycle.gained }));
-    stage.replaceChildren(h("div", { class: "sd-flowdraft" }, h("i", {}), h("span", {}, W.flow.draft)), pass, gain, ...items.map((item) => item.node));
+    gain = h(
+      "div",
+      { class: "sd-flowgain" },
+      words(cycle.gained === 1 ? W.flow.gain_one : W.flow.gain, { n: cycle.gained }),
+    );
+    stage.replaceChildren(
+      h("div", { class: "sd-flowdraft" }, h("i", {}), h("span", {}, W.flow.draft)),
+      pass,
+      gain,
+      ...items.map((item) => item.node),
+    );
     if (box.firstChild !== stage) box.replaceChildren(stage);
     place(tip, cycle);
   }
@@ -51,9 +88,12 @@ function flow(box, W) {
   /* One reading of the widths for a cycle. The target's own token stands where the first rejected draft stood. */
   function place(tip, cycle) {
     wide = stage.clientWidth;
-    const widths = items.map((item) => item.node.offsetWidth), left = DRAFT_BOX + 22;
-    const total = widths.reduce((sum, width) => sum + width + GAP, 0), scale = Math.min(1, (wide - left - GAP) / Math.max(total, 1));
-    let x = left + GAP, hole = null;
+    const widths = items.map((item) => item.node.offsetWidth),
+      left = DRAFT_BOX + 22;
+    const total = widths.reduce((sum, width) => sum + width + GAP, 0),
+      scale = Math.min(1, (wide - left - GAP) / Math.max(total, 1));
+    let x = left + GAP,
+      hole = null;
     items.forEach((item, i) => {
       item.x = x;
       item.scale = scale;
@@ -69,11 +109,14 @@ function flow(box, W) {
   };
 
   function draw(cycle, progress) {
-    if (shown !== cycle || (!wide && stage.clientWidth)) { // a width is read only while there is none: reading it lays the page out
+    if (shown !== cycle || (!wide && stage.clientWidth)) {
+      // a width is read only while there is none: reading it lays the page out
       shown = cycle;
       build(cycle);
     }
-    const n = items.filter((item) => !item.own).length || 1, open = progress >= PASSED, flash = ease(progress, PASSED, FLASHED) - ease(progress, FLASHED, 0.84);
+    const n = items.filter((item) => !item.own).length || 1,
+      open = progress >= PASSED,
+      flash = ease(progress, PASSED, FLASHED) - ease(progress, FLASHED, 0.84);
     fill.style.clipPath = `inset(0 ${(100 * (1 - ease(progress, DRAFTED, PASSED))).toFixed(1)}% 0 0)`;
     pass.style.opacity = progress > DRAFTED - 0.05 ? "1" : "0.45";
     gain.style.opacity = ease(progress, 0.9, 1).toFixed(2);
@@ -88,13 +131,24 @@ function flow(box, W) {
         move(item.node, item.x, -26 * (1 - down), item.scale, 0, down);
         continue;
       }
-      const share = DRAFTED / n, came = ease(progress, item.i * share, (item.i + 0.9) * share), gone = GONE.includes(item.state) ? ease(progress, 0.78, 0.95) : 0;
+      const share = DRAFTED / n,
+        came = ease(progress, item.i * share, (item.i + 0.9) * share),
+        gone = GONE.includes(item.state) ? ease(progress, 0.78, 0.95) : 0;
       const side = item.state === "rej" ? 1 : 0.6;
-      move(item.node, 14 + (item.x - 14) * came, FALL * gone, item.scale * (1 + 0.1 * flash), 5 * gone * side, came === 0 ? 0 : gone ? 1 - gone * (1 - side * 0.85) : 1);
+      move(
+        item.node,
+        14 + (item.x - 14) * came,
+        FALL * gone,
+        item.scale * (1 + 0.1 * flash),
+        5 * gone * side,
+        came === 0 ? 0 : gone ? 1 - gone * (1 - side * 0.85) : 1,
+      );
     }
   }
 
-  const resized = () => { shown = null; }; // the next drawing builds anew; until then the box may hold the end
+  const resized = () => {
+    shown = null;
+  }; // the next drawing builds anew; until then the box may hold the end
 
   return { draw, resized };
 }

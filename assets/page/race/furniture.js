@@ -8,7 +8,24 @@ const AUTO = "auto"; // the speed that the page chooses from moment to moment
 const speedName = (slow) => (slow === 1 ? "1×" : "1/" + slow);
 
 function furniture(W, part, speeds) {
-  const named = { name0: W.lane.speculative, name1: W.lane.plain, name2: W.lane.peer, time: W.time.title, own: W.own, how: W.how, door: W.door, barstitle: W.charts.bars, barssub: W.charts.bars_sub, curvetitle: W.charts.curve, curvesub: W.charts.curve_sub, alphatitle: W.charts.alpha, alphasub: W.charts.alpha_sub, accounttitle: W.charts.account, accountsub: W.charts.account_sub, download: W.transport.download };
+  const named = {
+    name0: W.lane.speculative,
+    name1: W.lane.plain,
+    name2: W.lane.peer,
+    time: W.time.title,
+    own: W.own,
+    how: W.how,
+    door: W.door,
+    barstitle: W.charts.bars,
+    barssub: W.charts.bars_sub,
+    curvetitle: W.charts.curve,
+    curvesub: W.charts.curve_sub,
+    alphatitle: W.charts.alpha,
+    alphasub: W.charts.alpha_sub,
+    accounttitle: W.charts.account,
+    accountsub: W.charts.account_sub,
+    download: W.transport.download,
+  };
   for (const [name, words] of Object.entries(named)) part[name].textContent = words;
   part.card.id = freshId("card");
   part.stage.setAttribute("aria-label", W.transport.stage);
@@ -19,11 +36,27 @@ function furniture(W, part, speeds) {
   part.scrub.setAttribute("aria-label", W.transport.position);
   part.speed.setAttribute("aria-label", W.transport.speed);
   part.lossy.textContent = W.lossy;
-  part.legend.append(...["acc", "rej", "dis", "res", "bon", "pen"].map((state) => h("span", { class: "sd-it" }, legendChip(W, state), W.status[state])));
+  part.legend.append(
+    ...["acc", "rej", "dis", "res", "bon", "pen"].map((state) =>
+      h("span", { class: "sd-it" }, legendChip(W, state), W.status[state]),
+    ),
+  );
   part.legend.late = part.legend.children[2].lastChild;
-  part.swatches.append(h("i", { class: "sd-sw-draft" }), W.time.draft + " ", h("i", { class: "sd-sw-target" }), W.time.target);
-  part.zoom.append(...["close", "run"].map((zoom) => h("button", { type: "button", "data-zoom": zoom }, W.time[zoom])));
-  part.speed.append(h("button", { type: "button", class: "sd-auto", "data-slow": AUTO }), ...speeds.map((slow) => h("button", { type: "button", "data-slow": slow }, speedName(slow))));
+  part.swatches.append(
+    h("i", { class: "sd-sw-draft" }),
+    W.time.draft + " ",
+    h("i", { class: "sd-sw-target" }),
+    W.time.target,
+  );
+  part.zoom.append(
+    ...["close", "run"].map((zoom) =>
+      h("button", { type: "button", "data-zoom": zoom }, W.time[zoom]),
+    ),
+  );
+  part.speed.append(
+    h("button", { type: "button", class: "sd-auto", "data-slow": AUTO }),
+    ...speeds.map((slow) => h("button", { type: "button", "data-slow": slow }, speedName(slow))),
+  );
 }
 
 function legendChip(W, state) {

@@ -8,9 +8,12 @@ const NEAR = 60; // px: two lines from its end a lane still follows
 
 /* S: the run on show and the moment S.t. */
 function lanes(W, part, S) {
-  let chips = [], trees = [], built = [];
+  let chips = [],
+    trees = [],
+    built = [];
 
-  const clip = (prompt) => visible(prompt.length > 260 ? "… " + prompt.slice(-240) : prompt).replace(/↵/g, "↵\n");
+  const clip = (prompt) =>
+    visible(prompt.length > 260 ? "… " + prompt.slice(-240) : prompt).replace(/↵/g, "↵\n");
   const laneBoxes = () => [part.lane0, part.lane1, part.lane2];
   const isDrafting = (l) => l !== 1; // all lanes but the plain one
 
@@ -28,20 +31,40 @@ function lanes(W, part, S) {
     shownLanes(S.run).forEach((lane, l) => {
       if (built[l] < 0 && lane.first) {
         if (lane.first.cycle) buildCycle(l, lane.first.cycle);
-        else lane.first.pieces.forEach((piece) => put(l, laneBoxes()[l], piece, "pla", 0, 0, { own: lane.first, place: "first" }));
+        else
+          lane.first.pieces.forEach((piece) =>
+            put(l, laneBoxes()[l], piece, "pla", 0, 0, { own: lane.first, place: "first" }),
+          );
         laneBoxes()[l].append(h("span", { class: "sd-gap" }));
         built[l] = 0;
       }
-      for (; built[l] >= 0 && built[l] < lane.cycles.length; built[l]++) buildCycle(l, lane.cycles[built[l]]);
+      for (; built[l] >= 0 && built[l] < lane.cycles.length; built[l]++)
+        buildCycle(l, lane.cycles[built[l]]);
     });
   }
 
   function buildCycle(l, cycle) {
     const box = laneBoxes()[l];
-    const group = h("span", { class: "sd-cyc" }), judged = cycle.check ? cycle.check.end : cycle.at;
+    const group = h("span", { class: "sd-cyc" }),
+      judged = cycle.check ? cycle.check.end : cycle.at;
     const place = cycle.tree ? plant(group, cycle) : () => group;
-    cycle.drafts.forEach((draft, i) => put(l, place(i, draft.parent), draft.piece, draft.state, draft.ready, judged, { cycle, draft, i }));
-    if (cycle.own) put(l, place(cycle.drafts.length, tipOf(cycle)), cycle.own.piece, cycle.own.state, cycle.at, cycle.at, { cycle, own: cycle.own });
+    cycle.drafts.forEach((draft, i) =>
+      put(l, place(i, draft.parent), draft.piece, draft.state, draft.ready, judged, {
+        cycle,
+        draft,
+        i,
+      }),
+    );
+    if (cycle.own)
+      put(
+        l,
+        place(cycle.drafts.length, tipOf(cycle)),
+        cycle.own.piece,
+        cycle.own.state,
+        cycle.at,
+        cycle.at,
+        { cycle, own: cycle.own },
+      );
     box.append(group);
     if (isDrafting(l)) box.append(h("span", { class: "sd-gap" }), " ");
   }
@@ -49,7 +72,15 @@ function lanes(W, part, S) {
   /* A draft with siblings: they hang below each other, and what follows a token stands right of it. Says where a token goes. */
   function plant(tree, cycle) {
     const nodes = { "-1": tree };
-    dress(tree, { class: "sd-cyc sd-tree", role: "group", "aria-label": words(W.tree.aria, { n: cycle.drafts.length, levels: depthOf(cycle) }) }, []);
+    dress(
+      tree,
+      {
+        class: "sd-cyc sd-tree",
+        role: "group",
+        "aria-label": words(W.tree.aria, { n: cycle.drafts.length, levels: depthOf(cycle) }),
+      },
+      [],
+    );
     trees.push({ tree, cycle });
     return (i, parent) => {
       const up = nodes[parent];
@@ -61,7 +92,8 @@ function lanes(W, part, S) {
 
   /* Only what joins the text may break a line. */
   function put(l, parent, piece, ...more) {
-    const [state] = more, inText = !["rej", "dis", "cut"].includes(state);
+    const [state] = more,
+      inText = !["rej", "dis", "cut"].includes(state);
     (inText ? atBreak(piece) : [piece]).forEach((end, i) => {
       const node = putOne(l, parent, end, ...more);
       if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // one mark a token
@@ -80,13 +112,15 @@ function lanes(W, part, S) {
     return node;
   }
 
-  const levelOf = ({ cycle, draft }) => (draft && cycle.tree ? ", " + words(W.tree.level, { level: draft.level }) : "");
+  const levelOf = ({ cycle, draft }) =>
+    draft && cycle.tree ? ", " + words(W.tree.level, { level: draft.level }) : "";
 
   function paintChips() {
     const latest = doneBy(speculative(S.run).cycles, S.t);
     for (const item of chips) {
       const now = S.t + EPS < item.from ? "fut" : S.t + EPS < item.judged ? "pen" : item.state;
-      const reach = now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === latest ? 0 : -1;
+      const reach =
+        now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === latest ? 0 : -1;
       if (item.reach !== reach) item.node.tabIndex = item.reach = reach;
       if (item.now === now) continue;
       item.now = now;

@@ -3,23 +3,74 @@
  *
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
-const RUN = require("./run.js"), SHARED = require("./kit.js");
-const { FIRST, pace } = require("./tempo.js"), { flow, progressAt } = require("./flow.js"), { finish } = require("./finish.js"), { ways } = require("./ways.js"), { AUTO, speedName, furniture } = require("./furniture.js");
-const { figures } = require("./figures.js"), { lanes } = require("./lanes.js"), { story } = require("./story.js"), { charts } = require("./charts.js"), { cards } = require("./card.js");
-const { EPS, speculative, plain, peerOf, isOver, wasStopped, horizon, doneBy, figuresAt, firstRejection, newReader, read, shownLanes, atEnd, isServed } = RUN;
+const RUN = require("./run.js"),
+  SHARED = require("./kit.js");
+const { FIRST, pace } = require("./tempo.js"),
+  { flow, progressAt } = require("./flow.js"),
+  { finish } = require("./finish.js"),
+  { ways } = require("./ways.js"),
+  { AUTO, speedName, furniture } = require("./furniture.js");
+const { figures } = require("./figures.js"),
+  { lanes } = require("./lanes.js"),
+  { story } = require("./story.js"),
+  { charts } = require("./charts.js"),
+  { cards } = require("./card.js");
+const {
+  EPS,
+  speculative,
+  plain,
+  peerOf,
+  isOver,
+  wasStopped,
+  horizon,
+  doneBy,
+  figuresAt,
+  firstRejection,
+  newReader,
+  read,
+  shownLanes,
+  atEnd,
+  isServed,
+} = RUN;
 const { h, clamp, duration, words, write, attribute, saved } = SHARED;
 
 const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
-const SETTLE = 1500, READ = 2600, HOLD = 5500; // ms: the verdicts of a first cycle move, its sentence is read, the first rejection stands
-const FRAME = 30, TEXT = 120; // ms at least between two drawings, and between two changes of a clock: the engine beside it needs the core
+const SETTLE = 1500,
+  READ = 2600,
+  HOLD = 5500; // ms: the verdicts of a first cycle move, its sentence is read, the first rejection stands
+const FRAME = 30,
+  TEXT = 120; // ms at least between two drawings, and between two changes of a clock: the engine beside it needs the core
 
 function mount(element, props, watch, trigger) {
-  const W = JSON.parse(props.words), root = element.querySelector(".sd-player"), part = SHARED.parts(root);
+  const W = JSON.parse(props.words),
+    root = element.querySelector(".sd-player"),
+    part = SHARED.parts(root);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const S = { run: null, t: 0, room: { gantt: 0, bars: 0, alpha: 0, curve: 0 }, playing: false, slow: 100, zoom: "close", zoomChosen: false, hold: "armed", timer: 0, touched: false, last: 0, guided: true, settle: 1, seen: true, below: false };
+  const S = {
+    run: null,
+    t: 0,
+    room: { gantt: 0, bars: 0, alpha: 0, curve: 0 },
+    playing: false,
+    slow: 100,
+    zoom: "close",
+    zoomChosen: false,
+    hold: "armed",
+    timer: 0,
+    touched: false,
+    last: 0,
+    guided: true,
+    settle: 1,
+    seen: true,
+    below: false,
+  };
   const reader = newReader();
-  const picture = flow(part.flow, W), ending = finish(part.flow, W, { share: () => root.share });
-  const text = lanes(W, part, S), card = cards(W, root, part, S), about = figures(W, root, part, S), drawing = charts(W, part, S, about.term), told = story(W, S, numbersOf);
+  const picture = flow(part.flow, W),
+    ending = finish(part.flow, W, { share: () => root.share });
+  const text = lanes(W, part, S),
+    card = cards(W, root, part, S),
+    about = figures(W, root, part, S),
+    drawing = charts(W, part, S, about.term),
+    told = story(W, S, numbersOf);
   let drawn = null;
 
   /* -- taking in the log -- */
@@ -68,14 +119,26 @@ function mount(element, props, watch, trigger) {
   function begin(fresh) {
     clearTimeout(S.timer);
     card.hide();
-    const live = S.run.header.source === "live", again = S.sent || (fresh && live && isServed(S.run) && isOver(S.run)); // or the same run, as its server counted it
+    const live = S.run.header.source === "live",
+      again = S.sent || (fresh && live && isServed(S.run) && isOver(S.run)); // or the same run, as its server counted it
     S.sentRun = S.sent ? S.run : null;
-    Object.assign(S, { t: again ? horizon(S.run) : 0, zoom: S.zoomChosen ? S.zoom : again ? "run" : "close", hold: live || S.touched ? "spent" : "armed", playing: false, settle: 1 });
+    Object.assign(S, {
+      t: again ? horizon(S.run) : 0,
+      zoom: S.zoomChosen ? S.zoom : again ? "run" : "close",
+      hold: live || S.touched ? "spent" : "armed",
+      playing: false,
+      settle: 1,
+    });
     if (S.guided) S.slow = !live || again ? pace(S.run, 0) : isServed(S.run) ? 1 : 100;
     [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plain(S.run)];
     text.clear();
-    part.rows.replaceChildren(...[W.lane.speculative, peerOf(S.run) && W.lane.peer, plain(S.run) && W.lane.plain].filter(Boolean).map((name) => h("span", {}, name)));
-    if (drawn !== null && !again && innerWidth <= 1040) part.stage.scrollIntoView({ behavior: calm ? "auto" : "smooth" }); // the button is far below
+    part.rows.replaceChildren(
+      ...[W.lane.speculative, peerOf(S.run) && W.lane.peer, plain(S.run) && W.lane.plain]
+        .filter(Boolean)
+        .map((name) => h("span", {}, name)),
+    );
+    if (drawn !== null && !again && innerWidth <= 1040)
+      part.stage.scrollIntoView({ behavior: calm ? "auto" : "smooth" }); // the button is far below
     drawn = null;
     about.heading();
     if (!calm && !again) S.timer = setTimeout(() => play(true), live ? 0 : 400);
@@ -94,7 +157,11 @@ function mount(element, props, watch, trigger) {
 
   function draw() {
     if (!S.run || !S.seen) return;
-    const F = figuresAt(S.run, S.t), end = horizon(S.run), over = isOver(S.run), key = [F.a.k, F.b.k, over, end, S.slow, atEnd(S)].join(), changed = key !== drawn;
+    const F = figuresAt(S.run, S.t),
+      end = horizon(S.run),
+      over = isOver(S.run),
+      key = [F.a.k, F.b.k, over, end, S.slow, atEnd(S)].join(),
+      changed = key !== drawn;
     text.paint();
     if (changed) {
       drawn = key;
@@ -124,7 +191,8 @@ function mount(element, props, watch, trigger) {
 
   /* One cycle as token flow; at the end both lanes as bars. While cycles pass too fast to be seen, only their ends show. */
   function drawPicture(F, over) {
-    const cycles = speculative(S.run).cycles, done = over && atEnd(S) && F.a.k > 0 && (F.b.k > 0 || !plain(S.run)) && !wasStopped(S.run);
+    const cycles = speculative(S.run).cycles,
+      done = over && atEnd(S) && F.a.k > 0 && (F.b.k > 0 || !plain(S.run)) && !wasStopped(S.run);
     if (done !== Boolean(S.done) || (done && S.done !== S.run)) {
       S.done = done ? S.run : null;
       part.flow.replaceChildren();
@@ -133,7 +201,10 @@ function mount(element, props, watch, trigger) {
     }
     if (!cycles.length) part.flow.replaceChildren(); // the run before
     if (done || !cycles.length) return;
-    const last = F.a.last, next = cycles[F.a.k], between = next && last && S.t < next.start + EPS, early = S.t > (last ? last.at : 0) + EPS;
+    const last = F.a.last,
+      next = cycles[F.a.k],
+      between = next && last && S.t < next.start + EPS,
+      early = S.t > (last ? last.at : 0) + EPS;
     const moving = next && early && !between && (!S.playing || slow());
     if (moving) picture.draw(next, progressAt(next, S.t));
     else picture.draw(last || next, last ? progressAt(last, S.t, calm ? 1 : S.settle) : 0);
@@ -163,8 +234,13 @@ function mount(element, props, watch, trigger) {
   }
 
   function paintTransport(F, end) {
-    const label = S.playing ? "❚❚" : "▶", now = performance.now();
-    if (part.play.label !== label) part.play.replaceChildren((part.play.label = label), h("span", {}, " " + (S.playing ? W.transport.pause : W.transport.play)));
+    const label = S.playing ? "❚❚" : "▶",
+      now = performance.now();
+    if (part.play.label !== label)
+      part.play.replaceChildren(
+        (part.play.label = label),
+        h("span", {}, " " + (S.playing ? W.transport.pause : W.transport.play)),
+      );
     write(part.scrub, "max", String(Math.max(end, EPS)));
     if (S.playing && now - S.told < TEXT) return;
     S.told = now;
@@ -172,16 +248,27 @@ function mount(element, props, watch, trigger) {
     attribute(part.scrub, "aria-valuetext", words(W.transport.tokens, { n: F.a.written }));
     shownLanes(S.run).forEach((lane, l) => {
       const span = part["clock" + l].lastChild;
-      if (span) write(span, "textContent", " · " + duration(lane.finished || S.run.closed ? Math.min(S.t, lane.end) : S.t));
+      if (span)
+        write(
+          span,
+          "textContent",
+          " · " + duration(lane.finished || S.run.closed ? Math.min(S.t, lane.end) : S.t),
+        );
     });
     write(part.speed.firstChild, "textContent", W.transport.auto + " " + speedName(S.slow));
-    for (const b of part.speed.children) attribute(b, "aria-pressed", String(b.dataset.slow === (S.guided ? AUTO : String(S.slow))));
-    for (const b of part.zoom.children) attribute(b, "aria-pressed", String(b.dataset.zoom === S.zoom));
+    for (const b of part.speed.children)
+      attribute(b, "aria-pressed", String(b.dataset.slow === (S.guided ? AUTO : String(S.slow))));
+    for (const b of part.zoom.children)
+      attribute(b, "aria-pressed", String(b.dataset.zoom === S.zoom));
   }
 
   function numbersOf(draft) {
     const more = h("button", { type: "button", class: "sd-link sd-inline" }, W.say.numbers);
-    more.onclick = () => { touch(); const item = text.find(draft); item && card.showToken(item, true); };
+    more.onclick = () => {
+      touch();
+      const item = text.find(draft);
+      item && card.showToken(item, true);
+    };
     const apart = h("button", { type: "button", class: "sd-link sd-inline" }, W.say.apart);
     apart.onclick = () => takeApart(draft);
     return h("span", {}, more, " · ", apart);
@@ -213,7 +300,11 @@ function mount(element, props, watch, trigger) {
     const elapsed = Math.min(now - S.last, 250);
     S.last = now;
     if (S.pause > 0) return stand(elapsed);
-    const end = horizon(S.run), cycles = speculative(S.run).cycles, k = doneBy(cycles, S.t), next = cycles[k], to = S.t + elapsed / S.slow;
+    const end = horizon(S.run),
+      cycles = speculative(S.run).cycles,
+      k = doneBy(cycles, S.t),
+      next = cycles[k],
+      to = S.t + elapsed / S.slow;
     if (next && to >= next.at && tellsSlowly(k)) return commitSlowly(next);
     const stop = S.hold === "armed" ? firstRejection(S.run) : null;
     if (stop && to >= stop.at) return holdAt(stop.at);
@@ -227,13 +318,18 @@ function mount(element, props, watch, trigger) {
 
   /* The verdicts of a cycle move while its time stands still, and its sentence may be read. */
   function commitSlowly(cycle) {
-    Object.assign(S, { t: cycle.at, settle: 0, pause: SETTLE + (S.hold === "armed" && firstRejection(S.run) === cycle ? 0 : READ) });
+    Object.assign(S, {
+      t: cycle.at,
+      settle: 0,
+      pause: SETTLE + (S.hold === "armed" && firstRejection(S.run) === cycle ? 0 : READ),
+    });
     draw();
   }
 
   function stand(elapsed) {
     S.pause -= elapsed;
-    const settle = Math.min(1, S.settle + elapsed / SETTLE), moved = settle !== S.settle;
+    const settle = Math.min(1, S.settle + elapsed / SETTLE),
+      moved = settle !== S.settle;
     S.settle = settle;
     const stop = S.hold === "armed" ? firstRejection(S.run) : null;
     if (S.pause <= 0 && stop && Math.abs(stop.at - S.t) < EPS) return holdAt(stop.at);
@@ -288,12 +384,20 @@ function mount(element, props, watch, trigger) {
 
   function step(direction) {
     if (!S.run) return;
-    const cycles = speculative(S.run).cycles, k = doneBy(cycles, S.t), to = clamp(k + direction, 0, cycles.length);
+    const cycles = speculative(S.run).cycles,
+      k = doneBy(cycles, S.t),
+      to = clamp(k + direction, 0, cycles.length);
     jump(direction > 0 && k === cycles.length ? horizon(S.run) : to ? cycles[to - 1].at : 0);
   }
 
   /* The moment on show; and another one, told by another page, which also tells when it moves. */
-  const moment = () => ({ t: S.t, settle: S.settle, playing: S.playing, slow: S.slow, closed: Boolean(S.run && S.run.closed) });
+  const moment = () => ({
+    t: S.t,
+    settle: S.settle,
+    playing: S.playing,
+    slow: S.slow,
+    closed: Boolean(S.run && S.run.closed),
+  });
   function show({ t, settle = 1, playing = false, slow = S.slow }) {
     if (!S.run) return;
     touch();
@@ -302,17 +406,24 @@ function mount(element, props, watch, trigger) {
     seek(t);
   }
 
-  const announce = () => { part.announce.textContent = part.say.textContent; };
+  const announce = () => {
+    part.announce.textContent = part.say.textContent;
+  };
 
   function setSpeed(slow) {
     const guided = slow === AUTO;
-    Object.assign(S, { slow: guided ? (S.run && S.run.header.source !== "live" ? pace(S.run, S.t) : 100) : slow, guided, told: 0 });
+    Object.assign(S, {
+      slow: guided ? (S.run && S.run.header.source !== "live" ? pace(S.run, S.t) : 100) : slow,
+      guided,
+      told: 0,
+    });
     draw();
   }
 
   function key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
-    const onButton = event.target.closest("button"), onRange = event.target.matches("input");
+    const onButton = event.target.closest("button"),
+      onRange = event.target.matches("input");
     if (event.key === " " && !onButton) toggle();
     else if (event.key === "ArrowRight" && !onRange) step(1);
     else if (event.key === "ArrowLeft" && !onRange) step(-1);
@@ -335,11 +446,14 @@ function mount(element, props, watch, trigger) {
     part.play.onclick = toggle;
     part.back.onclick = () => step(-1);
     part.next.onclick = () => step(1);
-    part.download.onclick = () => saved(new Blob([props.value || ""], { type: "application/x-ndjson" }), S.run, ".jsonl");
+    part.download.onclick = () =>
+      saved(new Blob([props.value || ""], { type: "application/x-ndjson" }), S.run, ".jsonl");
     part.scrub.oninput = () => takeOver(+part.scrub.value);
     part.scrub.onchange = announce;
     part.speed.onclick = (event) => {
-      const all = [AUTO, ...SPEEDS.map(String)], at = all.indexOf(event.target.dataset.slow), alone = event.currentTarget.clientWidth < 140; // on a phone one button stands for all
+      const all = [AUTO, ...SPEEDS.map(String)],
+        at = all.indexOf(event.target.dataset.slow),
+        alone = event.currentTarget.clientWidth < 140; // on a phone one button stands for all
       const chosen = all[alone ? (at + 1) % all.length : at];
       if (at >= 0) setSpeed(chosen === AUTO ? AUTO : +chosen);
     };
@@ -352,20 +466,57 @@ function mount(element, props, watch, trigger) {
     part.stage.addEventListener("keydown", key);
     part.stage.addEventListener("pointerdown", touch);
     const target = (event) => event.target.closest("button.sd-tok, .sd-term");
-    const open = (node, pinned) => (node.item ? card.showToken(node.item, pinned) : card.showTerm(node, pinned));
-    root.addEventListener("pointerover", (event) => { const node = target(event); if (node && event.pointerType === "mouse" && !card.pinned()) open(node, false); });
-    root.addEventListener("pointerout", (event) => { if (target(event) && !card.pinned()) card.hide(); });
-    root.addEventListener("focusin", (event) => { const node = target(event); if (node && node.matches(":focus-visible")) { touch(); open(node, false); } });
+    const open = (node, pinned) =>
+      node.item ? card.showToken(node.item, pinned) : card.showTerm(node, pinned);
+    root.addEventListener("pointerover", (event) => {
+      const node = target(event);
+      if (node && event.pointerType === "mouse" && !card.pinned()) open(node, false);
+    });
+    root.addEventListener("pointerout", (event) => {
+      if (target(event) && !card.pinned()) card.hide();
+    });
+    root.addEventListener("focusin", (event) => {
+      const node = target(event);
+      if (node && node.matches(":focus-visible")) {
+        touch();
+        open(node, false);
+      }
+    });
     root.addEventListener("focusout", () => card.hide());
-    root.addEventListener("click", (event) => { const node = target(event); if (node) { touch(); card.pinned() && card.anchor() === node ? card.hide() : open(node, true); } });
-    document.addEventListener("pointerdown", (event) => { if (card.pinned() && !target(event) && !event.target.closest(".sd-inline")) card.hide(); });
+    root.addEventListener("click", (event) => {
+      const node = target(event);
+      if (node) {
+        touch();
+        card.pinned() && card.anchor() === node ? card.hide() : open(node, true);
+      }
+    });
+    document.addEventListener("pointerdown", (event) => {
+      if (card.pinned() && !target(event) && !event.target.closest(".sd-inline")) card.hide();
+    });
     document.addEventListener("keydown", (event) => event.key === "Escape" && card.hide()); // wherever the focus is
-    new IntersectionObserver((changes) => { S.seen = changes.at(-1).isIntersecting; S.last = performance.now(); draw(); }).observe(root); // a busy page is told of several at once
-    new IntersectionObserver((changes) => { S.below = changes.at(-1).isIntersecting; draw(); }).observe(root.querySelector(".sd-two"));
-    new ResizeObserver(() => { if (S.run && measure()) resized(); }).observe(root);
+    new IntersectionObserver((changes) => {
+      S.seen = changes.at(-1).isIntersecting;
+      S.last = performance.now();
+      draw();
+    }).observe(root); // a busy page is told of several at once
+    new IntersectionObserver((changes) => {
+      S.below = changes.at(-1).isIntersecting;
+      draw();
+    }).observe(root.querySelector(".sd-two"));
+    new ResizeObserver(() => {
+      if (S.run && measure()) resized();
+    }).observe(root);
   }
 
-  Object.assign(root, { kit: KIT, words: W, run: () => S.run, log: () => props.value || "", load, moment, show }); // for the other views of the same run
+  Object.assign(root, {
+    kit: KIT,
+    words: W,
+    run: () => S.run,
+    log: () => props.value || "",
+    load,
+    moment,
+    show,
+  }); // for the other views of the same run
   furniture(W, part, SPEEDS);
   listen();
   pull();
@@ -390,7 +541,8 @@ function mount(element, props, watch, trigger) {
 const KIT = { ...RUN, ...SHARED }; // for the other views of a run
 if (typeof element === "undefined") module.exports = KIT;
 else {
-  const first = document.getElementById("first"), early = first && first.querySelector(".sd-player");
+  const first = document.getElementById("first"),
+    early = first && first.querySelector(".sd-player");
   if (early && early.moveTo) {
     early.moveTo(element, props, watch, trigger);
     first.remove();

@@ -9,20 +9,37 @@ function served(W, S, tinted, numbersOf) {
   const V = W.server;
 
   function cycle(one, about) {
-    const i = one.drafts.findIndex((draft) => draft.state === "rej"), n = one.drafts.length;
-    if (!isTold(speculative(S.run))) return [words(one.gained === 1 ? V.arrived_one : V.arrived, about)];
+    const i = one.drafts.findIndex((draft) => draft.state === "rej"),
+      n = one.drafts.length;
+    if (!isTold(speculative(S.run)))
+      return [words(one.gained === 1 ? V.arrived_one : V.arrived, about)];
     if (!n) return [words(W.say.nothing, about)];
     if (!one.own) return [words(W.say.ended, about)];
     const own = tinted(one.own.state, one.own.piece);
     if (i < 0) return fill(n === 1 ? W.say.bonus_one : W.say.bonus, { ...about, bonus: own });
-    return [firstRejection(S.run) === one ? W.say.first : words(W.say.cycle, about), ...fill(V.rejected, { ...about, kept: i, own }), numbersOf(one.drafts[i])];
+    return [
+      firstRejection(S.run) === one ? W.say.first : words(W.say.cycle, about),
+      ...fill(V.rejected, { ...about, kept: i, own }),
+      numbersOf(one.drafts[i]),
+    ];
   }
 
   /* What the run came to; a speed-up only beside a plain server. Drafts in vain are said loudly. */
   function end(F, told) {
-    const sums = speculative(S.run).finished || {}, drafted = F.told ? F.a.drafted : sums.drafted || 0, kept = F.told ? F.a.accepted : sums.accepted || 0;
-    const gain = !plain(S.run) ? V.alone : F.speedup >= 1.02 ? V.faster : F.speedup < 0.98 ? V.slower : V.even;
-    return [words(gain, { ...told, times: F.speedup ? fixed(F.speedup) : "–" }), !drafted ? V.silent : !kept ? words(V.none_kept, { n: drafted }) : ""];
+    const sums = speculative(S.run).finished || {},
+      drafted = F.told ? F.a.drafted : sums.drafted || 0,
+      kept = F.told ? F.a.accepted : sums.accepted || 0;
+    const gain = !plain(S.run)
+      ? V.alone
+      : F.speedup >= 1.02
+        ? V.faster
+        : F.speedup < 0.98
+          ? V.slower
+          : V.even;
+    return [
+      words(gain, { ...told, times: F.speedup ? fixed(F.speedup) : "–" }),
+      !drafted ? V.silent : !kept ? words(V.none_kept, { n: drafted }) : "",
+    ];
   }
 
   return { cycle, end };
@@ -30,7 +47,8 @@ function served(W, S, tinted, numbersOf) {
 
 /* How the cycles of a server are known, as a badge with its sentence. */
 function counted(W, node, lane) {
-  const V = W.server, name = serverOf(lane) && lane.finished ? countedOf(lane) || "untold" : "";
+  const V = W.server,
+    name = serverOf(lane) && lane.finished ? countedOf(lane) || "untold" : "";
   node.hidden = !name;
   if (!name) return;
   write(node, "textContent", V.counted[name]);
@@ -39,7 +57,8 @@ function counted(W, node, lane) {
 }
 
 /* Beside a lane's name: whose it is, by the facts of a header. */
-const lines = (W, { kind, version, k }) => words(k ? W.server.drafts : W.server.watched, { server: nameOf({ kind, version }), k });
+const lines = (W, { kind, version, k }) =>
+  words(k ? W.server.drafts : W.server.watched, { server: nameOf({ kind, version }), k });
 const nameOf = ({ kind, version }) => `${kind || ""} ${version || ""}`.trim();
 
 module.exports = { served, counted, lines, nameOf };

@@ -1,18 +1,57 @@
 // @ts-check
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
-const { speculative, plain, peerOf, isOver, atEnd, wasStopped, firstRejection, partAt, tipOf, isServed, isBusy, grammarOf, isBarred } = require("./run.js");
-const { BLOCK, NOISE, h, fixed, chance, apart, duration, shown, pick, fill, words, sentences } = require("./kit.js"), { served } = require("./served.js");
+const {
+  speculative,
+  plain,
+  peerOf,
+  isOver,
+  atEnd,
+  wasStopped,
+  firstRejection,
+  partAt,
+  tipOf,
+  isServed,
+  isBusy,
+  grammarOf,
+  isBarred,
+} = require("./run.js");
+const {
+    BLOCK,
+    NOISE,
+    h,
+    fixed,
+    chance,
+    apart,
+    duration,
+    shown,
+    pick,
+    fill,
+    words,
+    sentences,
+  } = require("./kit.js"),
+  { served } = require("./served.js");
 const COPIERS = ["prompt_lookup", "suffix"]; /* their drafts are copies of the text */
 
 /* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers. */
 function story(W, S, numbersOf) {
-  const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece)), theirs = served(W, S, tinted, numbersOf);
+  const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece)),
+    theirs = served(W, S, tinted, numbersOf);
 
   function sentence(F) {
-    const Y = W.say, lane = speculative(S.run), fatal = [lane, plain(S.run)].filter(Boolean).map((one) => one.failures.find((f) => f.fatal)).find(Boolean);
-    const drafter = lane.started ? lane.started.drafter : "", over = isOver(S.run);
-    if (over && atEnd(S)) return [...(S.sentRun === S.run ? [h("b", {}, Y.sent), " "] : []), ...(fatal ? [words(Y.failed, { reason: fatal.reason })] : lastWords(F, drafter))];
+    const Y = W.say,
+      lane = speculative(S.run),
+      fatal = [lane, plain(S.run)]
+        .filter(Boolean)
+        .map((one) => one.failures.find((f) => f.fatal))
+        .find(Boolean);
+    const drafter = lane.started ? lane.started.drafter : "",
+      over = isOver(S.run);
+    if (over && atEnd(S))
+      return [
+        ...(S.sentRun === S.run ? [h("b", {}, Y.sent), " "] : []),
+        ...(fatal ? [words(Y.failed, { reason: fatal.reason })] : lastWords(F, drafter)),
+      ];
     if (lane.finished && F.a.k === lane.cycles.length && F.a.k) return [Y.spec_done];
     if (!lane.first) return [Y.waiting];
     if (!F.a.k && isServed(S.run)) return [W.server.begun];
@@ -22,70 +61,160 @@ function story(W, S, numbersOf) {
 
   function begin(started, drafter) {
     const { k } = started || { k: "K" };
-    return k === 1 && !/:tree$/.test(drafter) ? W.say.start_one : words(pick(W.say.start, k === 0 ? "none" : drafter), { k });
+    return k === 1 && !/:tree$/.test(drafter)
+      ? W.say.start_one
+      : words(pick(W.say.start, k === 0 ? "none" : drafter), { k });
   }
 
-  const whoDrafted = (cycle) => (cycle.who ? [words(W.say.who, { who: W.names[cycle.who] || cycle.who })] : []);
+  const whoDrafted = (cycle) =>
+    cycle.who ? [words(W.say.who, { who: W.names[cycle.who] || cycle.who })] : [];
 
   function cycleWords(cycle, started) {
-    const Y = W.say, n = cycle.drafts.length, about = { cycle: cycle.number, n, total: cycle.gained };
+    const Y = W.say,
+      n = cycle.drafts.length,
+      about = { cycle: cycle.number, n, total: cycle.gained };
     if (started && started.server) return theirs.cycle(cycle, about);
     if (!n) return [words(Y.nothing, about)];
     if (!cycle.own) return [words(Y.ended, about)];
     if (cycle.tree) return treeWords(cycle, about);
-    const i = cycle.drafts.findIndex((draft) => draft.state === "rej"), own = tinted(cycle.own.state, cycle.own.piece);
+    const i = cycle.drafts.findIndex((draft) => draft.state === "rej"),
+      own = tinted(cycle.own.state, cycle.own.piece);
     if (i < 0) return fill(n === 1 ? Y.bonus_one : Y.bonus, { ...about, bonus: own });
-    const { piece, p, q, u, h: reach } = cycle.drafts[i], left = n - i - 1, greedy = started && started.params && started.params.temperature === 0;
-    const [coin, stay] = u == null ? ["–", chance(Math.min(1, p / q))] : apart(u, Math.min(1, p / q)), [, limit] = u == null || reach == null ? [0, chance(reach)] : apart(u, reach);
-    const told = { draft: tinted("rej", piece), p: chance(p), q: chance(q), chance: stay, h: limit, u: coin, verdict: h("b", {}, Y.rejected_word), n: left };
-    const rule = started ? started.rule : "", copied = started && COPIERS.includes(cycle.who || started.drafter);
-    const why = greedy ? Y.rejected_greedy : isBarred(started, p) ? Y.rejected_grammar : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected), block = rule === BLOCK && !greedy;
-    const then = fill(left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none, { n: left, own });
-    return [firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about), ...fill(why, told), ...then, numbersOf(cycle.drafts[i])];
+    const { piece, p, q, u, h: reach } = cycle.drafts[i],
+      left = n - i - 1,
+      greedy = started && started.params && started.params.temperature === 0;
+    const [coin, stay] =
+        u == null ? ["–", chance(Math.min(1, p / q))] : apart(u, Math.min(1, p / q)),
+      [, limit] = u == null || reach == null ? [0, chance(reach)] : apart(u, reach);
+    const told = {
+      draft: tinted("rej", piece),
+      p: chance(p),
+      q: chance(q),
+      chance: stay,
+      h: limit,
+      u: coin,
+      verdict: h("b", {}, Y.rejected_word),
+      n: left,
+    };
+    const rule = started ? started.rule : "",
+      copied = started && COPIERS.includes(cycle.who || started.drafter);
+    const why = greedy
+        ? Y.rejected_greedy
+        : isBarred(started, p)
+          ? Y.rejected_grammar
+          : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected),
+      block = rule === BLOCK && !greedy;
+    const then = fill(
+      left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none,
+      { n: left, own },
+    );
+    return [
+      firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about),
+      ...fill(why, told),
+      ...then,
+      numbersOf(cycle.drafts[i]),
+    ];
   }
 
   /* Of a tree: the path that was kept, and how it ends. */
   function treeWords(cycle, about) {
-    const Y = W.say, T = W.tree, tip = tipOf(cycle), tried = cycle.drafts.filter((draft) => draft.parent === tip), path = [];
-    for (let i = tip; i >= 0; i = cycle.drafts[i].parent) path.unshift(" ", tinted("acc", cycle.drafts[i].piece));
-    const own = tinted(cycle.own.state, cycle.own.piece), told = { ...about, path: h("span", {}, path.slice(1)), own, tried: tried.length };
-    const kept = fill(tip < 0 ? T.none : T.kept, told), end = fill(!tried.length ? T.bonus : tried.length > 1 ? T.rejected : T.rejected_one, told);
-    return [firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about), ...kept, ...end, ...(tried.length ? [numbersOf(tried[0])] : [])];
+    const Y = W.say,
+      T = W.tree,
+      tip = tipOf(cycle),
+      tried = cycle.drafts.filter((draft) => draft.parent === tip),
+      path = [];
+    for (let i = tip; i >= 0; i = cycle.drafts[i].parent)
+      path.unshift(" ", tinted("acc", cycle.drafts[i].piece));
+    const own = tinted(cycle.own.state, cycle.own.piece),
+      told = { ...about, path: h("span", {}, path.slice(1)), own, tried: tried.length };
+    const kept = fill(tip < 0 ? T.none : T.kept, told),
+      end = fill(!tried.length ? T.bonus : tried.length > 1 ? T.rejected : T.rejected_one, told);
+    return [
+      firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about),
+      ...kept,
+      ...end,
+      ...(tried.length ? [numbersOf(tried[0])] : []),
+    ];
   }
 
   function lastWords(F, drafter) {
-    const Y = W.say, told = { n: F.a.written, m: F.b.written, ts: duration(F.a.time), tp: duration(F.b.time), ks: F.a.k, kp: F.b.k, tau: F.tau == null ? "–" : fixed(F.tau) };
+    const Y = W.say,
+      told = {
+        n: F.a.written,
+        m: F.b.written,
+        ts: duration(F.a.time),
+        tp: duration(F.b.time),
+        ks: F.a.k,
+        kp: F.b.k,
+        tau: F.tau == null ? "–" : fixed(F.tau),
+      };
     if (wasStopped(S.run)) return [F.a.written ? words(Y.stopped, told) : Y.stopped_early];
     if (!F.a.k || (!F.b.k && plain(S.run))) return [sentences(Y.one_token, endings())];
     if (isServed(S.run)) return [sentences(theirs.end(F, told), endings())];
     if (!plain(S.run)) return [sentences(words(Y.alone, told), endings())];
-    if (!F.a.drafted) return [sentences(words(COPIERS.includes(drafter) ? Y.inactive_lookup : Y.inactive, told), endings())];
+    if (!F.a.drafted)
+      return [
+        sentences(
+          words(COPIERS.includes(drafter) ? Y.inactive_lookup : Y.inactive, told),
+          endings(),
+        ),
+      ];
     const rest = Math.max(0, F.cost - F.draftCost - F.passCost);
-    Object.assign(told, { cost: fixed(F.cost), drafting: fixed(F.draftCost), checking: fixed(F.passCost), rest: fixed(rest) });
-    return [sentences(words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told), isBusy(S.run) && Y.busy, peerSays(F), endings())];
+    Object.assign(told, {
+      cost: fixed(F.cost),
+      drafting: fixed(F.draftCost),
+      checking: fixed(F.passCost),
+      rest: fixed(rest),
+    });
+    return [
+      sentences(
+        words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told),
+        isBusy(S.run) && Y.busy,
+        peerSays(F),
+        endings(),
+      ),
+    ];
   }
 
   /* How the peer did; if it failed, its lane says so. */
   function peerSays(F) {
-    return F.against && peerOf(S.run).finished ? words(W.peer.done, { n: F.peer.written, time: duration(F.peer.time), times: fixed(F.against) }) : "";
+    return F.against && peerOf(S.run).finished
+      ? words(W.peer.done, {
+          n: F.peer.written,
+          time: duration(F.peer.time),
+          times: fixed(F.against),
+        })
+      : "";
   }
 
   /* Why a lane wrote fewer tokens than it was asked for. */
   function endings() {
-    const lanes = [speculative(S.run), plain(S.run)].filter(Boolean), [a, b] = lanes.map((lane) => lane.finished.reason), complete = Boolean(grammarOf(lanes[0].started || {}));
-    const one = (who, reason) => words(reason === "end" && complete ? W.grammar.complete : W.reason[reason] || "", { who });
+    const lanes = [speculative(S.run), plain(S.run)].filter(Boolean),
+      [a, b] = lanes.map((lane) => lane.finished.reason),
+      complete = Boolean(grammarOf(lanes[0].started || {}));
+    const one = (who, reason) =>
+      words(reason === "end" && complete ? W.grammar.complete : W.reason[reason] || "", { who });
     if (!plain(S.run)) return [one(W.lane.speculative, a)];
     return a === b ? [one(W.lane.both, a)] : [one(W.lane.speculative, a), one(W.lane.plain, b)];
   }
 
   function footnote() {
-    const Y = W.foot, failure = speculative(S.run).failures.find((f) => !f.fatal);
-    return sentences(agreement(Y), failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }), peerFailed(), eagerly(Y), Y.keys);
+    const Y = W.foot,
+      failure = speculative(S.run).failures.find((f) => !f.fatal);
+    return sentences(
+      agreement(Y),
+      failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }),
+      peerFailed(),
+      eagerly(Y),
+      Y.keys,
+    );
   }
 
   /* On a GPU, why a lane ran without captured graphs. */
   function eagerly(Y) {
-    const lane = [speculative(S.run), plain(S.run)].find((lane) => lane && lane.finished && lane.finished.eager);
+    const lane = [speculative(S.run), plain(S.run)].find(
+      (lane) => lane && lane.finished && lane.finished.eager,
+    );
     return lane && words(Y.eager, { who: W.lane[lane.name], reason: lane.finished.eager });
   }
 
@@ -96,18 +225,26 @@ function story(W, S, numbersOf) {
 
   /* What the two texts have in common: the same words, the same odds, or neither. */
   function agreement(Y) {
-    const { params, rule, lossless } = speculative(S.run).started || {}, { at, of } = partAt(S.run), over = isOver(S.run) && atEnd(S);
+    const { params, rule, lossless } = speculative(S.run).started || {},
+      { at, of } = partAt(S.run),
+      over = isOver(S.run) && atEnd(S);
     if (!params || !of) return "";
-    const about = { temperature: params.temperature, n: at < 0 ? of : at + 1 }, sampled = params.temperature > 0;
+    const about = { temperature: params.temperature, n: at < 0 ? of : at + 1 },
+      sampled = params.temperature > 0;
     if (sampled && isServed(S.run)) return words(W.server.odds, about);
     if (sampled && lossless === false) return words(Y.lossy, about);
-    if (sampled && rule === NOISE) return words(at >= 0 ? Y.noise_part : over ? Y.noise : Y.noise_so_far, about);
+    if (sampled && rule === NOISE)
+      return words(at >= 0 ? Y.noise_part : over ? Y.noise : Y.noise_so_far, about);
     if (sampled) return words(at >= 0 ? Y.sampled : Y.sampled_same, about);
-    return sentences(words(at >= 0 ? Y.part : over ? Y.same : Y.same_so_far, about), over && peerAgrees());
+    return sentences(
+      words(at >= 0 ? Y.part : over ? Y.same : Y.same_so_far, about),
+      over && peerAgrees(),
+    );
   }
 
   function peerAgrees() {
-    const lane = peerOf(S.run), { at, of } = lane ? partAt(S.run, lane) : {};
+    const lane = peerOf(S.run),
+      { at, of } = lane ? partAt(S.run, lane) : {};
     return of ? words(at < 0 ? W.peer.same : W.peer.part, { n: at + 1 }) : "";
   }
 

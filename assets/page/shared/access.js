@@ -10,15 +10,27 @@ skip.addEventListener("click", (event) => {
 });
 
 /* Tabs as the pattern of the ARIA guide: one stop for all, arrow keys, Home and End from one to the next. */
-const KEYS = { ArrowRight: (at, n) => (at + 1) % n, ArrowLeft: (at, n) => (at + n - 1) % n, Home: () => 0, End: (at, n) => n - 1 };
-const tabs = () => [...document.querySelectorAll(".sd-tabs [role=tab]")].filter((tab) => tab.id && tab.getClientRects().length);
+const KEYS = {
+  ArrowRight: (at, n) => (at + 1) % n,
+  ArrowLeft: (at, n) => (at + n - 1) % n,
+  Home: () => 0,
+  End: (at, n) => n - 1,
+};
+const tabs = () =>
+  [...document.querySelectorAll(".sd-tabs [role=tab]")].filter(
+    (tab) => tab.id && tab.getClientRects().length,
+  );
 function oneStop({ target }) {
-  const all = tabs(), stop = all.includes(target) ? target : all.find((tab) => tab.getAttribute("aria-selected") === "true");
+  const all = tabs(),
+    stop = all.includes(target)
+      ? target
+      : all.find((tab) => tab.getAttribute("aria-selected") === "true");
   for (const tab of all) tab.tabIndex = tab === stop ? 0 : -1;
 }
 
 document.addEventListener("keydown", (event) => {
-  const all = tabs(), at = all.indexOf(document.activeElement);
+  const all = tabs(),
+    at = all.indexOf(document.activeElement);
   if (at < 0 || !(event.key in KEYS) || event.altKey || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
   const next = all[KEYS[event.key](at, all.length)];

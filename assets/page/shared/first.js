@@ -4,29 +4,46 @@
  * What is drawn is read from Gradio's configuration of the page; nothing is sent twice. */
 
 (() => {
-  const first = document.getElementById("first"), asked = new URLSearchParams(location.search), { components, css } = window.gradio_config;
-  const stored = (name) => { try { return sessionStorage.getItem(name); } catch { return null; } };
+  const first = document.getElementById("first"),
+    asked = new URLSearchParams(location.search),
+    { components, css } = window.gradio_config;
+  const stored = (name) => {
+    try {
+      return sessionStorage.getItem(name);
+    } catch {
+      return null;
+    }
+  };
   const elsewhere = (asked.get("tab") || "race") !== "race";
-  if (!components || elsewhere || stored("specdec.run") || location.hash.startsWith("#run=")) return first.remove(); // it asks for a password, or will show another run
+  if (!components || elsewhere || stored("specdec.run") || location.hash.startsWith("#run="))
+    return first.remove(); // it asks for a password, or will show another run
   try {
     draw();
-  } catch (error) { // Gradio draws all of it a second later
+  } catch (error) {
+    // Gradio draws all of it a second later
     first.remove();
     console.error(error);
   }
 
   function draw() {
-    const theme = asked.get("__theme"), night = matchMedia("(prefers-color-scheme: dark)").matches;
+    const theme = asked.get("__theme"),
+      night = matchMedia("(prefers-color-scheme: dark)").matches;
     document.body.classList.toggle("dark", theme === "dark" || (theme !== "light" && night));
     first.querySelector("style").append(css);
     for (const place of first.querySelectorAll("[data-draws]")) {
       const { props } = components.find((one) => one.props.elem_id === place.dataset.draws);
       place.innerHTML = props.html_template;
-      new Function("element", "props", "watch", "trigger", props.js_on_load)(place, { ...props.props, value: props.value }, () => {}, () => {});
+      new Function("element", "props", "watch", "trigger", props.js_on_load)(
+        place,
+        { ...props.props, value: props.value },
+        () => {},
+        () => {},
+      );
     }
     for (const { type, props } of components) {
       if (type !== "tabitem") continue;
-      const tab = document.createElement("a"), query = new URLSearchParams(asked);
+      const tab = document.createElement("a"),
+        query = new URLSearchParams(asked);
       query.set("tab", props.elem_id);
       Object.assign(tab, { textContent: props.label, href: location.pathname + "?" + query });
       first.querySelector("nav.sd-first-tabs").append(tab);

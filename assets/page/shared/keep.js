@@ -3,7 +3,8 @@
  * language, or a connection that breaks. What the address cannot hold stays in this browser tab's own storage, where
  * `components/keep.py` finds it when the page loads. */
 
-const RUN = "specdec.run", PROMPT = "specdec.prompt";
+const RUN = "specdec.run",
+  PROMPT = "specdec.prompt";
 const LONGEST = 4000; // characters of an address; a prompt beyond that is stored
 
 /* The query of these settings beside what else the address asks for. What has its usual value is left out. */
@@ -35,10 +36,19 @@ function withTab(search, tab, first) {
 }
 
 function mount(props, player) {
-  const landing = player.log(), [names, usual, order] = [props.names, props.usual, props.tabs].map((text) => JSON.parse(text));
-  let values = null, timer = 0, here = null;
+  const landing = player.log(),
+    [names, usual, order] = [props.names, props.usual, props.tabs].map((text) => JSON.parse(text));
+  let values = null,
+    timer = 0,
+    here = null;
 
-  const store = (name, text) => { try { text === null ? sessionStorage.removeItem(name) : sessionStorage.setItem(name, text); } catch { /* full, or forbidden */ } };
+  const store = (name, text) => {
+    try {
+      text === null ? sessionStorage.removeItem(name) : sessionStorage.setItem(name, text);
+    } catch {
+      /* full, or forbidden */
+    }
+  };
   const address = (query) => location.pathname + searchOf(query) + location.hash;
 
   /* -- settings -- */
@@ -52,14 +62,20 @@ function mount(props, player) {
   window.addEventListener("sd-settings", (event) => {
     values = /** @type {CustomEvent} */ (event).detail;
     clearTimeout(timer);
-    timer = window.setTimeout(() => history.replaceState(history.state, "", address(written(location.search))), 300);
+    timer = window.setTimeout(
+      () => history.replaceState(history.state, "", address(written(location.search))),
+      300,
+    );
   });
 
   /* -- tabs -- */
 
   const tabs = /** @type {HTMLElement} */ (document.querySelector(".sd-tabs"));
   const nameOf = (button) => button.id.replace(/-button$/, "");
-  const opened = () => { const button = tabs.querySelector("[role=tab][aria-selected=true]"); return button && nameOf(button); };
+  const opened = () => {
+    const button = tabs.querySelector("[role=tab][aria-selected=true]");
+    return button && nameOf(button);
+  };
   new MutationObserver(() => {
     const now = opened();
     if (!now || now === here) return;
@@ -67,7 +83,12 @@ function mount(props, player) {
     here = now;
     const query = withTab(location.search, now, order[0]);
     if (!first && searchOf(query) !== location.search) history.pushState(null, "", address(query));
-  }).observe(tabs, { subtree: true, childList: true, attributes: true, attributeFilter: ["aria-selected"] });
+  }).observe(tabs, {
+    subtree: true,
+    childList: true,
+    attributes: true,
+    attributeFilter: ["aria-selected"],
+  });
   window.addEventListener("popstate", () => {
     const asked = new URLSearchParams(location.search).get("tab") || order[0];
     history.replaceState(history.state, "", address(written(location.search))); // Back changes the tab, not the settings
@@ -87,7 +108,8 @@ function mount(props, player) {
   });
 }
 
-if (typeof module !== "undefined" && module.exports) module.exports = { queryOf, searchOf, stored, withTab };
+if (typeof module !== "undefined" && module.exports)
+  module.exports = { queryOf, searchOf, stored, withTab };
 /* The player may be drawn after this. */
 function whenDrawn() {
   const player = /** @type {any} */ (document.querySelector(".sd-player"));
@@ -96,6 +118,13 @@ function whenDrawn() {
   return true;
 }
 if (typeof document !== "undefined" && !whenDrawn()) {
-  const waiting = new MutationObserver(() => { if (whenDrawn()) waiting.disconnect(); });
-  waiting.observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-state"] });
+  const waiting = new MutationObserver(() => {
+    if (whenDrawn()) waiting.disconnect();
+  });
+  waiting.observe(document.body, {
+    subtree: true,
+    childList: true,
+    attributes: true,
+    attributeFilter: ["data-state"],
+  });
 }

@@ -5,14 +5,21 @@ const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b));
 
 /* By one column; what has no figure comes last either way, and rows that are even keep their order. */
 function sorted(rows, at, down) {
-  const gone = (row) => Number(row[at] === null), sign = down ? -1 : 1;
-  return [...rows].sort((a, b) => gone(a) - gone(b) || (gone(a) ? 0 : sign * compare(a[at], b[at])));
+  const gone = (row) => Number(row[at] === null),
+    sign = down ? -1 : 1;
+  return [...rows].sort(
+    (a, b) => gone(a) - gone(b) || (gone(a) ? 0 : sign * compare(a[at], b[at])),
+  );
 }
 
 function mount(element, props, watch) {
-  const [box, table] = [element.querySelector(".sd-scroll"), element.querySelector("table")], { digits } = props;
+  const [box, table] = [element.querySelector(".sd-scroll"), element.querySelector("table")],
+    { digits } = props;
   const S = { at: null, down: false };
-  const formats = digits.map((n) => new Intl.NumberFormat("en", { minimumFractionDigits: n ?? 0, maximumFractionDigits: n ?? 0 }));
+  const formats = digits.map(
+    (n) =>
+      new Intl.NumberFormat("en", { minimumFractionDigits: n ?? 0, maximumFractionDigits: n ?? 0 }),
+  );
   const isWords = (i) => digits[i] === null;
 
   function make(tag, attributes, ...children) {
@@ -23,8 +30,10 @@ function mount(element, props, watch) {
   }
 
   const align = (i) => (isWords(i) ? {} : { class: "sd-num" });
-  const written = (value, i) => (value === null ? "–" : isWords(i) || value === 0 ? String(value) : formats[i].format(value));
-  const cell = (value, i) => make(i ? "td" : "th", { ...align(i), ...(i ? {} : { scope: "row" }) }, written(value, i));
+  const written = (value, i) =>
+    value === null ? "–" : isWords(i) || value === 0 ? String(value) : formats[i].format(value);
+  const cell = (value, i) =>
+    make(i ? "td" : "th", { ...align(i), ...(i ? {} : { scope: "row" }) }, written(value, i));
 
   /* The largest figure first, words from A; a second press reverses the order. */
   function press(i) {

@@ -4,18 +4,26 @@
  * This is the rules' third form, beside the engine's loop and the audit. It shares no code with them, so that Node can hold
  * it against them. A cycle is one of `../race/run.js`. */
 
-const REJECTION = "rejection sampling", MATCH = "sample and match", NOISE = "shared noise", BLOCK = "block verification", TYPICAL = "typical acceptance", FIRST = "first choice";
+const REJECTION = "rejection sampling",
+  MATCH = "sample and match",
+  NOISE = "shared noise",
+  BLOCK = "block verification",
+  TYPICAL = "typical acceptance",
+  FIRST = "first choice";
 const RULES = [REJECTION, MATCH, NOISE, BLOCK, TYPICAL, FIRST];
-const EPSILON = 0.09, DELTA = 0.3; // of typical acceptance, as in the engine
+const EPSILON = 0.09,
+  DELTA = 0.3; // of typical acceptance, as in the engine
 
 /* What a question needs and this cycle does not hold, as the name of a sentence; null if it can be answered. */
 function lacks(cycle, rule) {
   const { drafts, tree } = cycle;
   if (cycle.served) return "server";
   if (rule === REJECTION) return null;
-  if (rule === BLOCK) return tree ? "tree" : drafts.every((draft) => chanceOfBlock(draft) != null) ? null : "block";
+  if (rule === BLOCK)
+    return tree ? "tree" : drafts.every((draft) => chanceOfBlock(draft) != null) ? null : "block";
   const heads = drafts.filter((draft) => headOf(drafts, draft) === draft);
-  if (rule === MATCH || rule === NOISE) return heads.every((draft) => draft.target && draft.target.sample) ? null : "sample";
+  if (rule === MATCH || rule === NOISE)
+    return heads.every((draft) => draft.target && draft.target.sample) ? null : "sample";
   return heads.every((draft) => draft.target && draft.target.top.length) ? null : "laws";
 }
 
@@ -46,24 +54,43 @@ function freshCoin(number, node) {
 
 /* The cycle under another rule, with a shorter draft or with other coins: `choice` is { rule, k, coins }, `ran` the rule of its run. */
 function judge(cycle, choice, ran) {
-  const k = choice.k ?? Infinity, drafts = cycle.drafts.map((draft) => (draft.level <= k ? draft : { ...draft, parent: null })), raw = rawOf(cycle.drafts);
-  const coin = (node) => choice.coins && choice.coins[node] != null ? choice.coins[node] : drafts[node].u ?? freshCoin(cycle.number, node);
-  const samples = ran === MATCH ? drawnIn(cycle) : {}, bySample = sampled(choice.rule === MATCH ? samples : {});
-  const walk = { [REJECTION]: byCoins, [MATCH]: bySample, [NOISE]: bySample, [BLOCK]: byBlock, [TYPICAL]: byThreshold, [FIRST]: byFirst }[choice.rule];
+  const k = choice.k ?? Infinity,
+    drafts = cycle.drafts.map((draft) => (draft.level <= k ? draft : { ...draft, parent: null })),
+    raw = rawOf(cycle.drafts);
+  const coin = (node) =>
+    choice.coins && choice.coins[node] != null
+      ? choice.coins[node]
+      : (drafts[node].u ?? freshCoin(cycle.number, node));
+  const samples = ran === MATCH ? drawnIn(cycle) : {},
+    bySample = sampled(choice.rule === MATCH ? samples : {});
+  const walk = {
+    [REJECTION]: byCoins,
+    [MATCH]: bySample,
+    [NOISE]: bySample,
+    [BLOCK]: byBlock,
+    [TYPICAL]: byThreshold,
+    [FIRST]: byFirst,
+  }[choice.rule];
   return { rule: choice.rule, k, ...walk(drafts, raw, coin) };
 }
 
 /* Walks down the tree: `keep` tries one guess after another, in a place where `tip` is the last token kept. */
 function descend(drafts, keep) {
-  const path = [], order = [], trials = {};
-  for (let tip = -1; ; ) {
+  const path = [],
+    order = [],
+    trials = {};
+  for (let tip = -1; ;) {
     const tried = [];
     let kept = null;
     for (const draft of drafts.filter((one) => one.parent === tip)) {
-      const node = drafts.indexOf(draft), trial = (trials[node] = keep(draft, node, tried));
+      const node = drafts.indexOf(draft),
+        trial = (trials[node] = keep(draft, node, tried));
       order.push(node);
       tried.push(node);
-      if (trial.kept) { kept = node; break; }
+      if (trial.kept) {
+        kept = node;
+        break;
+      }
     }
     if (kept === null) return { path, order, trials, tip };
     path.push((tip = kept));
@@ -74,19 +101,32 @@ function descend(drafts, keep) {
  * drawn the event tells what is left. */
 function byCoins(drafts, raw, coin) {
   return descend(drafts, (draft, node, tried) => {
-    const rest = tried.reduce((left, one) => left - raw[one], 1), u = coin(node);
-    const p = !tried.length ? raw[node] : draft.q < 1 ? (draft.behind ?? draft.p) : rest > 0 ? Math.min(1, raw[node] / rest) : raw[node];
+    const rest = tried.reduce((left, one) => left - raw[one], 1),
+      u = coin(node);
+    const p = !tried.length
+      ? raw[node]
+      : draft.q < 1
+        ? (draft.behind ?? draft.p)
+        : rest > 0
+          ? Math.min(1, raw[node] / rest)
+          : raw[node];
     return { p, q: draft.q, u, chance: Math.min(1, p / draft.q), kept: u * draft.q < p };
   });
 }
 
 /* All guesses for a place are looked at together; the one that is wanted, if any, is kept. */
 function together(drafts, wanted) {
-  const path = [], order = [], trials = {};
-  for (let tip = -1; ; ) {
-    const here = drafts.map((draft, node) => node).filter((node) => drafts[node].parent === tip), found = here.map((node) => wanted(drafts[node], node));
+  const path = [],
+    order = [],
+    trials = {};
+  for (let tip = -1; ;) {
+    const here = drafts.map((draft, node) => node).filter((node) => drafts[node].parent === tip),
+      found = here.map((node) => wanted(drafts[node], node));
     const at = found.findIndex((one) => one.kept);
-    (at < 0 ? here : [here[at]]).forEach((node) => { order.push(node); trials[node] = found[here.indexOf(node)]; });
+    (at < 0 ? here : [here[at]]).forEach((node) => {
+      order.push(node);
+      trials[node] = found[here.indexOf(node)];
+    });
     if (at < 0) return { path, order, trials, tip };
     path.push((tip = here[at]));
   }
@@ -94,16 +134,19 @@ function together(drafts, wanted) {
 
 /* What the target drew is kept: in this very run, where `known` tells it by place, else with the noise of the place. */
 function sampled(known) {
-  return (drafts, raw) => together(drafts, (draft, node) => {
-    const sample = known[draft.parent] || headOf(drafts, draft).target.sample;
-    return { p: raw[node], q: draft.q, sample, kept: sample.token === draft.token };
-  });
+  return (drafts, raw) =>
+    together(drafts, (draft, node) => {
+      const sample = known[draft.parent] || headOf(drafts, draft).target.sample;
+      return { p: raw[node], q: draft.q, sample, kept: sample.token === draft.token };
+    });
 }
 
 /* The target's own draws in a run of sample and match, by place: they are the text. */
 function drawnIn(cycle) {
-  const kept = cycle.drafts.filter((draft) => draft.status === "accepted"), places = kept.map((draft) => [draft.parent, draft]);
-  if (cycle.own) places.push([kept.length ? cycle.drafts.indexOf(kept[kept.length - 1]) : -1, cycle.own]);
+  const kept = cycle.drafts.filter((draft) => draft.status === "accepted"),
+    places = kept.map((draft) => [draft.parent, draft]);
+  if (cycle.own)
+    places.push([kept.length ? cycle.drafts.indexOf(kept[kept.length - 1]) : -1, cycle.own]);
   return Object.fromEntries(places.map(([place, { token, piece }]) => [place, { token, piece }]));
 }
 
@@ -116,19 +159,40 @@ function byFirst(drafts, raw) {
 
 /* The deepest path whose every token the target finds plausible. */
 function byThreshold(drafts, raw) {
-  const limits = drafts.map((draft) => Math.min(EPSILON, DELTA * Math.exp(-headOf(drafts, draft).target.entropy))), plausible = new Set([-1]), level = (node) => (node < 0 ? 0 : drafts[node].level);
-  drafts.forEach((draft, node) => { if (plausible.has(draft.parent) && raw[node] >= limits[node]) plausible.add(node); });
-  const deepest = [...plausible].reduce((best, node) => (level(node) > level(best) ? node : best), -1), kept = new Set();
+  const limits = drafts.map((draft) =>
+      Math.min(EPSILON, DELTA * Math.exp(-headOf(drafts, draft).target.entropy)),
+    ),
+    plausible = new Set([-1]),
+    level = (node) => (node < 0 ? 0 : drafts[node].level);
+  drafts.forEach((draft, node) => {
+    if (plausible.has(draft.parent) && raw[node] >= limits[node]) plausible.add(node);
+  });
+  const deepest = [...plausible].reduce(
+      (best, node) => (level(node) > level(best) ? node : best),
+      -1,
+    ),
+    kept = new Set();
   for (let node = deepest; node >= 0; node = drafts[node].parent) kept.add(node);
-  return together(drafts, (draft, node) => ({ p: raw[node], q: draft.q, limit: limits[node], kept: kept.has(node) }));
+  return together(drafts, (draft, node) => ({
+    p: raw[node],
+    q: draft.q,
+    limit: limits[node],
+    kept: kept.has(node),
+  }));
 }
 
 /* The longest block whose coin falls below its h; the coins are tossed from the end. */
 function byBlock(drafts, raw, coin) {
-  const weights = weightsOf(drafts), order = [], trials = {}, last = drafts.filter((draft) => draft.parent !== null).length - 1;
+  const weights = weightsOf(drafts),
+    order = [],
+    trials = {},
+    last = drafts.filter((draft) => draft.parent !== null).length - 1;
   let kept = last + 1;
   for (; kept > 0; kept--) {
-    const node = kept - 1, { p, q } = drafts[node], h = node === last ? weights[kept] : chanceOfBlock(drafts[node]), u = coin(node);
+    const node = kept - 1,
+      { p, q } = drafts[node],
+      h = node === last ? weights[kept] : chanceOfBlock(drafts[node]),
+      u = coin(node);
     trials[node] = { p, q, u, h, chance: h, kept: u < h };
     order.push(node);
     if (u < h) break;
@@ -146,19 +210,30 @@ function weightsOf(drafts) {
 
 /* What really happened, in the same shape. */
 function recorded(cycle, rule) {
-  const { drafts } = cycle, accepted = (draft) => draft.status === "accepted", trials = {};
-  const path = drafts.map((_, node) => node).filter((node) => accepted(drafts[node])), tip = path.length ? path[path.length - 1] : -1;
+  const { drafts } = cycle,
+    accepted = (draft) => draft.status === "accepted",
+    trials = {};
+  const path = drafts.map((_, node) => node).filter((node) => accepted(drafts[node])),
+    tip = path.length ? path[path.length - 1] : -1;
   let order = drafts.map((_, node) => node).filter((node) => drafts[node].status !== "discarded");
-  if (rule === BLOCK) order = drafts.map((_, node) => node).filter((node) => drafts[node].u != null).reverse();
+  if (rule === BLOCK)
+    order = drafts
+      .map((_, node) => node)
+      .filter((node) => drafts[node].u != null)
+      .reverse();
   else order.sort((a, b) => drafts[a].level - drafts[b].level || a - b);
   for (const node of order) {
-    const draft = drafts[node], { p, q, u, h } = draft, head = headOf(drafts, draft), law = head.target;
+    const draft = drafts[node],
+      { p, q, u, h } = draft,
+      head = headOf(drafts, draft),
+      law = head.target;
     trials[node] = { p, q, kept: rule === BLOCK ? u < h : accepted(draft) };
     if (rule === BLOCK) Object.assign(trials[node], { u, h, chance: h });
     else if (u != null) Object.assign(trials[node], { u, chance: Math.min(1, p / q) });
     else if (rule === MATCH) trials[node].sample = drawnIn(cycle)[draft.parent];
     else if (rule === NOISE && law) trials[node].sample = law.sample;
-    else if (rule === TYPICAL && law) trials[node].limit = Math.min(EPSILON, DELTA * Math.exp(-law.entropy));
+    else if (rule === TYPICAL && law)
+      trials[node].limit = Math.min(EPSILON, DELTA * Math.exp(-law.entropy));
   }
   return { rule, k: Infinity, path, order, trials, tip, weight: weightsOf(drafts)[path.length] };
 }
@@ -175,13 +250,34 @@ function statesOf(cycle, verdict) {
 
 /* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
 function ownOf(cycle, verdict, theirs) {
-  if (cycle.served) return cycle.own && { state: cycle.own.state, node: -1, law: cycle.own.law || (cycle.drafts.find((draft) => draft.state === "rej") || {}).target || null, sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p } };
-  const { drafts } = cycle, { tip, rule, order, k } = verdict, head = drafts.find((draft) => draft.parent === tip);
-  const bonus = !head || head.level > k, rejected = !bonus && (rule === REJECTION || rule === BLOCK), node = rejected ? (rule === BLOCK ? tip + 1 : order[order.length - 1]) : -1;
-  const law = (head ? head.target : cycle.tree ? null : cycle.bonus) || null, state = !drafts.length ? "pla" : bonus ? "bon" : "res", own = { state, node, law, sample: null };
+  if (cycle.served)
+    return (
+      cycle.own && {
+        state: cycle.own.state,
+        node: -1,
+        law:
+          cycle.own.law ||
+          (cycle.drafts.find((draft) => draft.state === "rej") || {}).target ||
+          null,
+        sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p },
+      }
+    );
+  const { drafts } = cycle,
+    { tip, rule, order, k } = verdict,
+    head = drafts.find((draft) => draft.parent === tip);
+  const bonus = !head || head.level > k,
+    rejected = !bonus && (rule === REJECTION || rule === BLOCK),
+    node = rejected ? (rule === BLOCK ? tip + 1 : order[order.length - 1]) : -1;
+  const law = (head ? head.target : cycle.tree ? null : cycle.bonus) || null,
+    state = !drafts.length ? "pla" : bonus ? "bon" : "res",
+    own = { state, node, law, sample: null };
   if (same(verdict, theirs) && (!cycle.own || cycle.own.state === state)) {
     if (!cycle.own) return null; // the text ended inside the draft
-    return { ...own, law: law || cycle.own.law, sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p } };
+    return {
+      ...own,
+      law: law || cycle.own.law,
+      sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p },
+    };
   }
   if (rejected) own.sample = drawnFrom(drafts, node, rule === theirs.rule);
   else if (law) own.sample = rule === FIRST ? law.top[0] : law.sample || null;
@@ -192,23 +288,44 @@ const same = (a, b) => a.rule === b.rule && String(a.path) === String(b.path);
 
 /* The stored draw from a residual serves where the same rule asks behind the same siblings. */
 function drawnFrom(drafts, node, fits) {
-  const { residual, parent } = drafts[node], elders = drafts.slice(0, node).filter((one) => one.parent === parent);
+  const { residual, parent } = drafts[node],
+    elders = drafts.slice(0, node).filter((one) => one.parent === parent);
   return (fits && residual && elders.every((one) => one.u != null) && residual.sample) || null;
 }
 
 /* Both laws of a place over the tokens of which both are known, and all others together; p comes with a weight. */
 function lawsOf(draft, weight = 1) {
-  const P = draft.target, Q = draft.draft, rows = new Map(), paired = Boolean(P && P.sample); // older traces list each law's own favourites
-  const add = (token, piece) => rows.has(token) || rows.set(token, { token, piece, p: valueIn(P, token, paired), q: valueIn(Q, token, paired) });
+  const P = draft.target,
+    Q = draft.draft,
+    rows = new Map(),
+    paired = Boolean(P && P.sample); // older traces list each law's own favourites
+  const add = (token, piece) =>
+    rows.has(token) ||
+    rows.set(token, { token, piece, p: valueIn(P, token, paired), q: valueIn(Q, token, paired) });
   add(draft.token, draft.piece);
   for (const law of [P, Q]) for (const one of law ? law.top : []) add(one.token, one.piece);
   Object.assign(rows.get(draft.token), { p: draft.p, q: draft.q });
-  const all = [...rows.values()], known = all.filter((row) => row.p != null && row.q != null), sum = (list, of) => list.reduce((total, row) => total + of(row), 0);
-  known.forEach((row) => { row.p *= weight; });
-  const rest = { p: Math.max(0, weight - sum(known, (row) => row.p)), q: Math.max(0, 1 - sum(known, (row) => row.q)) };
-  const beta = weight === 1 && draft.overlap != null ? draft.overlap : null, both = sum(known, (row) => Math.min(row.p, row.q));
-  rest.min = beta == null ? Math.min(rest.p, rest.q) : Math.min(rest.p, rest.q, Math.max(0, beta - both));
-  return { known, half: all.filter((row) => !known.includes(row)), rest, overlap: both + rest.min, surplus: sum(known, (row) => Math.max(0, row.p - row.q)) + rest.p - rest.min };
+  const all = [...rows.values()],
+    known = all.filter((row) => row.p != null && row.q != null),
+    sum = (list, of) => list.reduce((total, row) => total + of(row), 0);
+  known.forEach((row) => {
+    row.p *= weight;
+  });
+  const rest = {
+    p: Math.max(0, weight - sum(known, (row) => row.p)),
+    q: Math.max(0, 1 - sum(known, (row) => row.q)),
+  };
+  const beta = weight === 1 && draft.overlap != null ? draft.overlap : null,
+    both = sum(known, (row) => Math.min(row.p, row.q));
+  rest.min =
+    beta == null ? Math.min(rest.p, rest.q) : Math.min(rest.p, rest.q, Math.max(0, beta - both));
+  return {
+    known,
+    half: all.filter((row) => !known.includes(row)),
+    rest,
+    overlap: both + rest.min,
+    surplus: sum(known, (row) => Math.max(0, row.p - row.q)) + rest.p - rest.min,
+  };
 }
 
 function valueIn(law, token, paired) {
@@ -220,7 +337,31 @@ function valueIn(law, token, paired) {
 function stepsOf(cycle, verdict, states, own) {
   if (!cycle.drafts.length) return ["check", "own", "commit"];
   const late = verdict.rule !== BLOCK && states.includes("dis");
-  return ["draft", "check", ...verdict.order, ...(late ? ["late"] : []), ...(own ? ["own"] : []), "commit"];
+  return [
+    "draft",
+    "check",
+    ...verdict.order,
+    ...(late ? ["late"] : []),
+    ...(own ? ["own"] : []),
+    "commit",
+  ];
 }
 
-module.exports = { BLOCK, MATCH, NOISE, FIRST, TYPICAL, REJECTION, RULES, judge, recorded, statesOf, ownOf, stepsOf, lawsOf, lacks, headOf, freshCoin };
+module.exports = {
+  BLOCK,
+  MATCH,
+  NOISE,
+  FIRST,
+  TYPICAL,
+  REJECTION,
+  RULES,
+  judge,
+  recorded,
+  statesOf,
+  ownOf,
+  stepsOf,
+  lawsOf,
+  lacks,
+  headOf,
+  freshCoin,
+};

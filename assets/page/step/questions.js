@@ -4,7 +4,8 @@
  * `page` is the page that asks: what it shows (`now`), the rule of its run, the draft in focus, and how it is drawn again. */
 
 const { h, words, sentences, shown } = require("../race/player.js");
-const { MATCH, NOISE, RULES, lacks } = require("./judge.js"), { figure } = require("./pictures.js");
+const { MATCH, NOISE, RULES, lacks } = require("./judge.js"),
+  { figure } = require("./pictures.js");
 
 function whatIf(W, part, S, page) {
   function paint() {
@@ -15,56 +16,125 @@ function whatIf(W, part, S, page) {
   }
 
   function paintNotation() {
-    for (const node of part.notation.children) node.setAttribute("aria-pressed", String(node.dataset.name === S.notation));
+    for (const node of part.notation.children)
+      node.setAttribute("aria-pressed", String(node.dataset.name === S.notation));
     part.notes.textContent = W.notation[S.notation].hint;
     part.klabel.textContent = W.notation[S.notation].k;
   }
 
   const tokens = (n) => (n === 1 ? W.what_if.one : words(W.what_if.many, { n }));
-  const enable = (input, on) => { input.disabled = !on; input.closest(".sd-ask").toggleAttribute("data-off", !on); };
+  const enable = (input, on) => {
+    input.disabled = !on;
+    input.closest(".sd-ask").toggleAttribute("data-off", !on);
+  };
 
   function paintCoin() {
-    const now = page.now(), { verdict, cycle, touched } = now, A = W.what_if, node = S.coin ?? page.focus(), trial = node === null ? null : verdict.trials[node], askable = trial && trial.u != null && !lacks(cycle, verdict.rule);
+    const now = page.now(),
+      { verdict, cycle, touched } = now,
+      A = W.what_if,
+      node = S.coin ?? page.focus(),
+      trial = node === null ? null : verdict.trials[node],
+      askable = trial && trial.u != null && !lacks(cycle, verdict.rule);
     enable(part.coin, Boolean(askable));
     if (!askable) {
       part.coinvalue.textContent = "–";
-      part.coinanswer.textContent = cycle.served ? W.lacks.server : node === null ? A.coin_where : trial && trial.u == null ? A.coin_none : W.lacks[lacks(cycle, verdict.rule)] || A.coin_where;
+      part.coinanswer.textContent = cycle.served
+        ? W.lacks.server
+        : node === null
+          ? A.coin_where
+          : trial && trial.u == null
+            ? A.coin_none
+            : W.lacks[lacks(cycle, verdict.rule)] || A.coin_where;
       return;
     }
     S.coin = node;
     part.coin.value = trial.u;
     part.coinvalue.textContent = trial.u.toFixed(2);
-    const x = "“" + shown(cycle.drafts[node].piece) + "”", r = figure(trial.chance), moved = touched && S.choice.coins && S.choice.coins[node] != null, told = { x, r, tokens: tokens(now.gained) };
-    part.coinanswer.textContent = words(trial.chance >= 1 ? A.coin_sure : trial.chance <= 0 ? A.coin_never : !moved ? (trial.kept ? A.coin_below : A.coin_above) : trial.kept ? (isNextFresh(node) ? A.coin_next : A.coin_stays) : A.coin_goes, told);
+    const x = "“" + shown(cycle.drafts[node].piece) + "”",
+      r = figure(trial.chance),
+      moved = touched && S.choice.coins && S.choice.coins[node] != null,
+      told = { x, r, tokens: tokens(now.gained) };
+    part.coinanswer.textContent = words(
+      trial.chance >= 1
+        ? A.coin_sure
+        : trial.chance <= 0
+          ? A.coin_never
+          : !moved
+            ? trial.kept
+              ? A.coin_below
+              : A.coin_above
+            : trial.kept
+              ? isNextFresh(node)
+                ? A.coin_next
+                : A.coin_stays
+              : A.coin_goes,
+      told,
+    );
   }
 
   function isNextFresh(node) {
-    const { verdict, cycle } = page.now(), next = verdict.order[verdict.order.indexOf(node) + 1];
+    const { verdict, cycle } = page.now(),
+      next = verdict.order[verdict.order.indexOf(node) + 1];
     return next != null && cycle.drafts[next].u == null;
   }
 
   function paintShorter() {
-    const now = page.now(), { cycle, verdict, gained } = now, A = W.what_if, deep = Math.max(0, ...cycle.drafts.map((draft) => draft.level)), why = lacks(cycle, verdict.rule), k = S.choice.k ?? deep;
+    const now = page.now(),
+      { cycle, verdict, gained } = now,
+      A = W.what_if,
+      deep = Math.max(0, ...cycle.drafts.map((draft) => draft.level)),
+      why = lacks(cycle, verdict.rule),
+      k = S.choice.k ?? deep;
     enable(part.k, deep > 1 && !why);
     part.k.max = Math.max(1, deep);
     part.k.value = k || 1;
     part.kvalue.textContent = String(k || "–");
-    const saved = cycle.drafts.filter((draft) => draft.level > k).length, told = { tokens: tokens(gained), was: cycle.gained, saved };
-    part.kanswer.textContent = deep < 2 ? A.k_short : why ? W.lacks[why] : S.choice.k == null ? A.k_same : words(now.own && now.own.state === "bon" ? A.k_bonus : gained === cycle.gained ? A.k_equal : A.k_other, told);
+    const saved = cycle.drafts.filter((draft) => draft.level > k).length,
+      told = { tokens: tokens(gained), was: cycle.gained, saved };
+    part.kanswer.textContent =
+      deep < 2
+        ? A.k_short
+        : why
+          ? W.lacks[why]
+          : S.choice.k == null
+            ? A.k_same
+            : words(
+                now.own && now.own.state === "bon"
+                  ? A.k_bonus
+                  : gained === cycle.gained
+                    ? A.k_equal
+                    : A.k_other,
+                told,
+              );
   }
 
   function paintRule() {
-    const { cycle, gained, verdict } = page.now(), A = W.what_if, mine = page.rule(), missing = [];
+    const { cycle, gained, verdict } = page.now(),
+      A = W.what_if,
+      mine = page.rule(),
+      missing = [];
     for (const option of part.rule.options) {
       const tied = mine === NOISE && option.value === MATCH && "tied"; // its draft knows the only draws that a trace holds
-      const why = cycle.drafts.length ? (cycle.served || option.value !== mine) && (tied || lacks(cycle, option.value)) : "nothing";
+      const why = cycle.drafts.length
+        ? (cycle.served || option.value !== mine) && (tied || lacks(cycle, option.value))
+        : "nothing";
       option.disabled = Boolean(why);
       if (why && !missing.includes(why)) missing.push(why);
     }
     part.rule.value = cycle.served ? "" : verdict.rule;
     enable(part.rule, cycle.drafts.length > 0 && !cycle.served);
-    const told = cycle.served ? "" : S.choice.rule == null ? A.rule_same : sentences(words(A.rule_gives, { tokens: tokens(gained), was: cycle.gained }), A.rules[verdict.rule]);
-    part.ruleanswer.textContent = sentences(told, missing.map((why) => W.lacks[why]));
+    const told = cycle.served
+      ? ""
+      : S.choice.rule == null
+        ? A.rule_same
+        : sentences(
+            words(A.rule_gives, { tokens: tokens(gained), was: cycle.gained }),
+            A.rules[verdict.rule],
+          );
+    part.ruleanswer.textContent = sentences(
+      told,
+      missing.map((why) => W.lacks[why]),
+    );
   }
 
   /* A question is about this cycle as it was: what equals the recorded choice is no question. */
@@ -72,7 +142,11 @@ function whatIf(W, part, S, page) {
     page.play(false);
     S.choice = { ...S.choice, ...change };
     if (S.choice.rule === page.rule()) delete S.choice.rule;
-    if (S.choice.k != null && S.choice.k >= Math.max(...page.now().cycle.drafts.map((draft) => draft.level))) delete S.choice.k;
+    if (
+      S.choice.k != null &&
+      S.choice.k >= Math.max(...page.now().cycle.drafts.map((draft) => draft.level))
+    )
+      delete S.choice.k;
     page.draw();
   }
 
@@ -82,9 +156,18 @@ function whatIf(W, part, S, page) {
     ask({ coins: { ...S.choice.coins, [node]: u } });
   }
 
-  part.notation.append(...["plain", "lev", "chen"].map((name) => h("button", { type: "button", "data-name": name }, W.notation[name].name)));
+  part.notation.append(
+    ...["plain", "lev", "chen"].map((name) =>
+      h("button", { type: "button", "data-name": name }, W.notation[name].name),
+    ),
+  );
   part.rule.append(...RULES.map((name) => h("option", { value: name }, W.what_if.names[name])));
-  part.notation.onclick = (event) => { if (event.target.dataset.name) { S.notation = event.target.dataset.name; page.draw(); } };
+  part.notation.onclick = (event) => {
+    if (event.target.dataset.name) {
+      S.notation = event.target.dataset.name;
+      page.draw();
+    }
+  };
   part.coin.oninput = () => askCoin(+part.coin.value);
   part.k.oninput = () => ask({ k: +part.k.value });
   part.rule.onchange = () => ask({ rule: part.rule.value, coins: S.choice.coins });

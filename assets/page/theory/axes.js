@@ -1,38 +1,116 @@
 // @ts-check
 /* What the charts and tables of this page are made of. `room` holds the widths of the charts, by name. */
 
-const { h, s, text, line, rect, svg, fixed, clamp, niceStep, duration } = require("../race/player.js");
+const {
+  h,
+  s,
+  text,
+  line,
+  rect,
+  svg,
+  fixed,
+  clamp,
+  niceStep,
+  duration,
+} = require("../race/player.js");
 
 const times = (x, digits = 2) => fixed(x, digits) + "×";
 const byId = (list, id) => list.find((one) => one.id === id);
 const range = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 const milliseconds = (seconds) => duration(seconds * 1000);
-const gigabytes = (bytes) => (bytes >= 1e13 ? fixed(bytes / 1e12, 1) + " TB" : fixed(bytes / 1e9, bytes >= 1e11 ? 0 : bytes >= 1e9 ? 1 : 2) + " GB");
-const path = (points, cls) => s("path", { d: "M" + points.map(([x, y]) => x.toFixed(1) + " " + y.toFixed(1)).join("L"), class: cls, fill: "none" });
+const gigabytes = (bytes) =>
+  bytes >= 1e13
+    ? fixed(bytes / 1e12, 1) + " TB"
+    : fixed(bytes / 1e9, bytes >= 1e11 ? 0 : bytes >= 1e9 ? 1 : 2) + " GB";
+const path = (points, cls) =>
+  s("path", {
+    d: "M" + points.map(([x, y]) => x.toFixed(1) + " " + y.toFixed(1)).join("L"),
+    class: cls,
+    fill: "none",
+  });
 const dot = (x, y, r, cls) => s("circle", { cx: x, cy: y, r, class: cls });
 
-const headRow = (heads, ...more) => h("thead", {}, h("tr", {}, Object.values(heads).map((head) => h("th", { scope: "col" }, head)), more));
-const barCell = (share, strong) => h("td", { class: "sd-th-bar" }, h("i", { style: `width:${(clamp(share, 0, 1) * 100).toFixed(1)}%`, class: strong ? "sd-th-strong" : null }));
+const headRow = (heads, ...more) =>
+  h(
+    "thead",
+    {},
+    h(
+      "tr",
+      {},
+      Object.values(heads).map((head) => h("th", { scope: "col" }, head)),
+      more,
+    ),
+  );
+const barCell = (share, strong) =>
+  h(
+    "td",
+    { class: "sd-th-bar" },
+    h("i", {
+      style: `width:${(clamp(share, 0, 1) * 100).toFixed(1)}%`,
+      class: strong ? "sd-th-strong" : null,
+    }),
+  );
 /* Wider than a phone: it scrolls by itself, by keyboard too. */
-const plainTable = (heads, rows) => h("div", { class: "sd-th-scroll", tabindex: "0" }, h("table", { class: "sd-th-table" }, headRow(heads), h("tbody", {}, rows)));
+const plainTable = (heads, rows) =>
+  h(
+    "div",
+    { class: "sd-th-scroll", tabindex: "0" },
+    h("table", { class: "sd-th-table" }, headRow(heads), h("tbody", {}, rows)),
+  );
 
 function axes(W, room) {
   function frame(name, height, label, { left = 34, right = 14, top = 14, bottom = 44 } = {}) {
     const width = room[name];
-    return { width, height, left, right, top, wide: width - left - right, tall: height - top - bottom, floor: height - bottom, g: svg(width, height, label) };
+    return {
+      width,
+      height,
+      left,
+      right,
+      top,
+      wide: width - left - right,
+      tall: height - top - bottom,
+      floor: height - bottom,
+      g: svg(width, height, label),
+    };
   }
 
   /* Speed-ups upwards from 0, with what is slower than plain decoding shaded. */
   function speedAxis(A, most, aside) {
-    const y = (value) => A.floor - (value / most) * A.tall, step = niceStep(most, 5);
+    const y = (value) => A.floor - (value / most) * A.tall,
+      step = niceStep(most, 5);
     A.g.append(rect(A.left, y(1), A.wide, A.floor - y(1), { class: "sd-th-shade" }));
-    for (let v = 0; v <= most + 1e-9; v += step) A.g.append(line(A.left, y(v), A.left + A.wide, y(v), "sd-grid"), text(A.left - 8, y(v) + 4, fixed(v, step < 1 ? 1 : 0) + "×", "", "end"));
+    for (let v = 0; v <= most + 1e-9; v += step)
+      A.g.append(
+        line(A.left, y(v), A.left + A.wide, y(v), "sd-grid"),
+        text(A.left - 8, y(v) + 4, fixed(v, step < 1 ? 1 : 0) + "×", "", "end"),
+      );
     A.g.append(line(A.left, y(1), A.left + A.wide, y(1), "sd-th-one"));
-    if (A.floor - y(1) > 26) A.g.append(text(aside ? A.left + A.wide - 10 : A.left + 10, A.floor - 9, W.slower, "", aside ? "end" : "start"));
+    if (A.floor - y(1) > 26)
+      A.g.append(
+        text(
+          aside ? A.left + A.wide - 10 : A.left + 10,
+          A.floor - 9,
+          W.slower,
+          "",
+          aside ? "end" : "start",
+        ),
+      );
     return y;
   }
 
   return { frame, speedAxis };
 }
 
-module.exports = { axes, times, byId, range, milliseconds, gigabytes, path, dot, headRow, barCell, plainTable };
+module.exports = {
+  axes,
+  times,
+  byId,
+  range,
+  milliseconds,
+  gigabytes,
+  path,
+  dot,
+  headRow,
+  barCell,
+  plainTable,
+};

@@ -10,11 +10,14 @@ function expectedAccepted(alpha, k, kept = 0) {
   return further;
 }
 
-const acceptedDistribution = (alpha, k) => Array.from({ length: k + 1 }, (_, n) => (n < k ? alpha ** n * (1 - alpha) : alpha ** k));
-const throughput = (probability, n, draftSeconds, verifySeconds) => (expectedAccepted(probability, n) + 1) / (n * draftSeconds + verifySeconds);
+const acceptedDistribution = (alpha, k) =>
+  Array.from({ length: k + 1 }, (_, n) => (n < k ? alpha ** n * (1 - alpha) : alpha ** k));
+const throughput = (probability, n, draftSeconds, verifySeconds) =>
+  (expectedAccepted(probability, n) + 1) / (n * draftSeconds + verifySeconds);
 
 function tokensByPosition(alphas, k) {
-  let total = 1, survival = 1;
+  let total = 1,
+    survival = 1;
   alphas.slice(0, Math.ceil(k)).forEach((alpha, place) => {
     survival *= alpha;
     total += survival * Math.min(1, k - place);
@@ -25,13 +28,17 @@ function tokensByPosition(alphas, k) {
 const speedup = (alpha, k, c, v = 1, o = 0) => expectedTokens(alpha, k) / (k * c + v + o);
 
 function accountedSpeedup(alphas, k, c, v, o, share = 1, step = 1, drafted = k) {
-  return (share * tokensByPosition(alphas, k) + 1 - share) / (share * (drafted * c + v) + (1 - share) * step + o);
+  return (
+    (share * tokensByPosition(alphas, k) + 1 - share) /
+    (share * (drafted * c + v) + (1 - share) * step + o)
+  );
 }
 
 const growing = (v, at) => (k) => 1 + ((v - 1) * k) / at;
 
 function bestK(alpha, c, v = 1, o = 0, largest = 32) {
-  const cost = typeof v === "function" ? v : () => v, gain = (k) => speedup(alpha, k, c, cost(k), o);
+  const cost = typeof v === "function" ? v : () => v,
+    gain = (k) => speedup(alpha, k, c, cost(k), o);
   let best = 1;
   for (let k = 2; k <= largest; k++) if (gain(k) > gain(best)) best = k;
   return gain(best) > 1 ? best : 0;
@@ -41,40 +48,72 @@ const breakEven = (c, v = 1, o = 0) => Math.max(0, c + v + o - 1);
 
 function wilson(accepted, judged, z = 1.96) {
   if (!judged) return [0, 1];
-  const rate = accepted / judged, square = (z * z) / judged, middle = (rate + square / 2) / (1 + square);
-  const reach = (z / (1 + square)) * Math.sqrt((rate * (1 - rate)) / judged + square / (4 * judged));
+  const rate = accepted / judged,
+    square = (z * z) / judged,
+    middle = (rate + square / 2) / (1 + square);
+  const reach =
+    (z / (1 + square)) * Math.sqrt((rate * (1 - rate)) / judged + square / (4 * judged));
   return [Math.max(0, middle - reach), Math.min(1, middle + reach)];
 }
 
 const CACHE_BYTES = 2;
-const machineOf = ({ tflops, gbps, mib }) => ({ flops: tflops * 1e12, bandwidth: gbps * 1e9, memory: mib * 2 ** 20 });
-const modelOf = (one) => ({ experts: 1, chosen: 1, ...one, parameters: one.parameters * 1e9, active: (one.active ?? one.parameters) * 1e9, embedding: (one.embedding ?? 0) * 1e9 });
+const machineOf = ({ tflops, gbps, mib }) => ({
+  flops: tflops * 1e12,
+  bandwidth: gbps * 1e9,
+  memory: mib * 2 ** 20,
+});
+const modelOf = (one) => ({
+  experts: 1,
+  chosen: 1,
+  ...one,
+  parameters: one.parameters * 1e9,
+  active: (one.active ?? one.parameters) * 1e9,
+  embedding: (one.embedding ?? 0) * 1e9,
+});
 
 function weightsRead(model, rows) {
   const read = model.parameters - model.embedding;
   if (model.experts === model.chosen) return read;
-  const share = model.chosen / model.experts, inExperts = (model.parameters - model.active) / (1 - share);
+  const share = model.chosen / model.experts,
+    inExperts = (model.parameters - model.active) / (1 - share);
   return read - inExperts * (1 - share) ** rows;
 }
 
-const cacheBytes = (model, tokens) => 2 * model.layers * model.kv_heads * model.head_dim * CACHE_BYTES * tokens;
+const cacheBytes = (model, tokens) =>
+  2 * model.layers * model.kv_heads * model.head_dim * CACHE_BYTES * tokens;
 
 function readingSeconds(machine, model, bits, batch, rows, context) {
-  return ((weightsRead(model, batch * rows) * bits) / 8 + cacheBytes(model, batch * context)) / machine.bandwidth;
+  return (
+    ((weightsRead(model, batch * rows) * bits) / 8 + cacheBytes(model, batch * context)) /
+    machine.bandwidth
+  );
 }
 
 function computingSeconds(machine, model, batch, rows, context) {
-  return (batch * rows * (2 * (model.active - model.embedding) + 4 * model.layers * model.heads * model.head_dim * context)) / machine.flops;
+  return (
+    (batch *
+      rows *
+      (2 * (model.active - model.embedding) +
+        4 * model.layers * model.heads * model.head_dim * context)) /
+    machine.flops
+  );
 }
 
 function passSeconds(machine, model, bits, batch, rows, context) {
-  return Math.max(readingSeconds(machine, model, bits, batch, rows, context), computingSeconds(machine, model, batch, rows, context));
+  return Math.max(
+    readingSeconds(machine, model, bits, batch, rows, context),
+    computingSeconds(machine, model, batch, rows, context),
+  );
 }
 
 function freeRows(machine, model, bits, batch, context) {
-  let low = 0, high = 2 ** 24;
+  let low = 0,
+    high = 2 ** 24;
   for (let i = 0; i < 80; i++) {
-    const middle = (low + high) / 2, free = computingSeconds(machine, model, batch, middle, context) <= readingSeconds(machine, model, bits, batch, middle, context);
+    const middle = (low + high) / 2,
+      free =
+        computingSeconds(machine, model, batch, middle, context) <=
+        readingSeconds(machine, model, bits, batch, middle, context);
     [low, high] = free ? [middle, high] : [low, middle];
   }
   return low;
@@ -83,7 +122,11 @@ function freeRows(machine, model, bits, batch, context) {
 /* What a pair costs at a batch size, in plain steps; a draft may read the last `read` tokens only. */
 function batchCosts(machine, target, draft, bits, k, batch, context, read = context) {
   const plain = passSeconds(machine, target, bits, batch, 1, context);
-  return { plain, c: passSeconds(machine, draft, bits, batch, 1, Math.min(context, read)) / plain, v: passSeconds(machine, target, bits, batch, k + 1, context) / plain };
+  return {
+    plain,
+    c: passSeconds(machine, draft, bits, batch, 1, Math.min(context, read)) / plain,
+    v: passSeconds(machine, target, bits, batch, k + 1, context) / plain,
+  };
 }
 
 function batchSpeedup(machine, target, draft, bits, alpha, k, batch, context, read) {
@@ -97,15 +140,21 @@ function batchRates(machine, target, draft, bits, alpha, k, batch, context) {
   return [1 / plain, speedup(alpha, k, c, v) / plain];
 }
 
-const crossings = (speedups) => speedups.flatMap((gain, i) => (i && gain < 1 !== speedups[i - 1] < 1 ? [i] : []));
+const crossings = (speedups) =>
+  speedups.flatMap((gain, i) => (i && gain < 1 !== speedups[i - 1] < 1 ? [i] : []));
 
 function memoryBytes(target, draft, bits, batch, context) {
-  return [...[target, draft].map((model) => (model.parameters * bits) / 8), ...[target, draft].map((model) => cacheBytes(model, batch * context))];
+  return [
+    ...[target, draft].map((model) => (model.parameters * bits) / 8),
+    ...[target, draft].map((model) => cacheBytes(model, batch * context)),
+  ];
 }
 
 /* Probabilities at a temperature, from those at temperature 1: p^(1/T), scaled to 1; at 0 all on the first choice. */
 function tempered(law, temperature) {
-  const most = Math.max(...law), raised = law.map((p) => (temperature ? (p / most) ** (1 / temperature) : Number(p === most))), sum = raised.reduce((a, b) => a + b);
+  const most = Math.max(...law),
+    raised = law.map((p) => (temperature ? (p / most) ** (1 / temperature) : Number(p === most))),
+    sum = raised.reduce((a, b) => a + b);
   return raised.map((p) => p / sum);
 }
 
@@ -113,7 +162,30 @@ function tempered(law, temperature) {
 const overlap = (p, q) => p.reduce((sum, one, i) => sum + Math.min(one, q[i]), 0);
 
 module.exports = {
-  expectedTokens, expectedAccepted, acceptedDistribution, throughput, tokensByPosition, speedup, accountedSpeedup, growing, bestK, breakEven, wilson,
-  machineOf, modelOf, weightsRead, cacheBytes, readingSeconds, computingSeconds, passSeconds, freeRows, batchCosts, batchSpeedup, batchRates, crossings, memoryBytes,
-  tempered, overlap,
+  expectedTokens,
+  expectedAccepted,
+  acceptedDistribution,
+  throughput,
+  tokensByPosition,
+  speedup,
+  accountedSpeedup,
+  growing,
+  bestK,
+  breakEven,
+  wilson,
+  machineOf,
+  modelOf,
+  weightsRead,
+  cacheBytes,
+  readingSeconds,
+  computingSeconds,
+  passSeconds,
+  freeRows,
+  batchCosts,
+  batchSpeedup,
+  batchRates,
+  crossings,
+  memoryBytes,
+  tempered,
+  overlap,
 };

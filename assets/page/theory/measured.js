@@ -7,18 +7,57 @@ const { accountedSpeedup, growing } = require("./formulas.js");
 /* In the letters of the formulas; null if nothing was drafted or nothing stands beside it. Costs are in plain steps. */
 function ofRun(run) {
   if (run.names.length < 2) return null;
-  const F = KIT.figuresAt(run, KIT.horizon(run)), { a } = F, lane = KIT.speculative(run), cycles = lane.cycles.slice(0, a.k), drafting = cycles.filter((cycle) => cycle.draft);
+  const F = KIT.figuresAt(run, KIT.horizon(run)),
+    { a } = F,
+    lane = KIT.speculative(run),
+    cycles = lane.cycles.slice(0, a.k),
+    drafting = cycles.filter((cycle) => cycle.draft);
   if (!a.judged || F.c == null || F.v == null || !F.speedup) return null;
-  const { drafter = "", k: asked = 0, params } = lane.started || {}, count = (of) => (place) => cycles.filter((cycle) => of(cycle) > place).length;
-  const places = Array.from({ length: Math.max(...cycles.map((cycle) => cycle.judged)) }, (_, place) => place);
-  const judgedAt = places.map(count((cycle) => cycle.judged)), acceptedAt = places.map(count((cycle) => cycle.accepted));
-  const alphas = acceptedAt.map((kept, place) => kept / judgedAt[place]), passing = acceptedAt.map((kept, place) => kept / ((place ? acceptedAt[place - 1] : drafting.length) || 1)), mean = a.drafted / drafting.length, share = drafting.length / a.k, tree = a.trees > 0;
-  const o = F.perPass(Math.max(0, a.time - a.drafting - a.passing), a.k), step = F.perPass(a.passing - a.checking, a.k - a.checks) ?? 1;
-  const k = tree ? asked : Math.max(1, Math.round(mean)), c = tree ? F.perPass(a.drafting, drafting.length * k) : F.c;
+  const { drafter = "", k: asked = 0, params } = lane.started || {},
+    count = (of) => (place) => cycles.filter((cycle) => of(cycle) > place).length;
+  const places = Array.from(
+    { length: Math.max(...cycles.map((cycle) => cycle.judged)) },
+    (_, place) => place,
+  );
+  const judgedAt = places.map(count((cycle) => cycle.judged)),
+    acceptedAt = places.map(count((cycle) => cycle.accepted));
+  const alphas = acceptedAt.map((kept, place) => kept / judgedAt[place]),
+    passing = acceptedAt.map(
+      (kept, place) => kept / ((place ? acceptedAt[place - 1] : drafting.length) || 1),
+    ),
+    mean = a.drafted / drafting.length,
+    share = drafting.length / a.k,
+    tree = a.trees > 0;
+  const o = F.perPass(Math.max(0, a.time - a.drafting - a.passing), a.k),
+    step = F.perPass(a.passing - a.checking, a.k - a.checks) ?? 1;
+  const k = tree ? asked : Math.max(1, Math.round(mean)),
+    c = tree ? F.perPass(a.drafting, drafting.length * k) : F.c;
   return {
-    drafter, k, c, v: F.v, o, share, tree, varied: !tree && Math.abs(mean - k) > 0.1, tau: F.tau, alpha: F.alpha, alphas, judgedAt, acceptedAt, judged: a.judged, accepted: a.accepted, measured: F.speedup,
-    accounted: accountedSpeedup(passing, passing.length, F.c, F.v, o, share, step, mean), temperature: params ? params.temperature : 0, kind: run.header.kind || "",
-    family: (run.header.models || {}).family, passMs: F.b.time / F.b.k, keptOf: drafting.filter((cycle) => cycle.own && deep(cycle) === k).map((cycle) => cycle.accepted), checks: checksOf(cycles, F.perPass),
+    drafter,
+    k,
+    c,
+    v: F.v,
+    o,
+    share,
+    tree,
+    varied: !tree && Math.abs(mean - k) > 0.1,
+    tau: F.tau,
+    alpha: F.alpha,
+    alphas,
+    judgedAt,
+    acceptedAt,
+    judged: a.judged,
+    accepted: a.accepted,
+    measured: F.speedup,
+    accounted: accountedSpeedup(passing, passing.length, F.c, F.v, o, share, step, mean),
+    temperature: params ? params.temperature : 0,
+    kind: run.header.kind || "",
+    family: (run.header.models || {}).family,
+    passMs: F.b.time / F.b.k,
+    keptOf: drafting
+      .filter((cycle) => cycle.own && deep(cycle) === k)
+      .map((cycle) => cycle.accepted),
+    checks: checksOf(cycles, F.perPass),
   };
 }
 
@@ -29,23 +68,54 @@ function checksOf(cycles, perPass) {
   const seen = new Map();
   for (const { check, drafts } of cycles) {
     if (!check) continue;
-    const rows = drafts.length + 1, [n, ms] = seen.get(rows) || [0, 0];
+    const rows = drafts.length + 1,
+      [n, ms] = seen.get(rows) || [0, 0];
     seen.set(rows, [n + 1, ms + check.end - check.start]);
   }
-  return [...seen].map(([rows, [n, ms]]) => ({ rows, n, cost: perPass(ms, n) })).sort((x, y) => x.rows - y.rows);
+  return [...seen]
+    .map(([rows, [n, ms]]) => ({ rows, n, cost: perPass(ms, n) }))
+    .sort((x, y) => x.rows - y.rows);
 }
 
 /* What the bench's runs on the same kind of text foretell for this one; null if it has none with this drafter. */
 function predicted(reports, here) {
   if (here.family !== "embedded") return null;
   const rows = reports.flatMap(({ rows, machine }) => rows.map((row) => ({ ...row, machine })));
-  const fit = rows.filter((row) => row.drafter === here.drafter && row.domain === here.kind && row.alpha_by_position && row.alpha_by_position.length && row.draft_cost != null && row.verify_cost != null);
-  const row = fit.sort((x, y) => Math.abs(x.temperature - here.temperature) - Math.abs(y.temperature - here.temperature) || Math.abs(x.k - here.k) - Math.abs(y.k - here.k))[0];
+  const fit = rows.filter(
+    (row) =>
+      row.drafter === here.drafter &&
+      row.domain === here.kind &&
+      row.alpha_by_position &&
+      row.alpha_by_position.length &&
+      row.draft_cost != null &&
+      row.verify_cost != null,
+  );
+  const row = fit.sort(
+    (x, y) =>
+      Math.abs(x.temperature - here.temperature) - Math.abs(y.temperature - here.temperature) ||
+      Math.abs(x.k - here.k) - Math.abs(y.k - here.k),
+  )[0];
   if (!row) return null;
-  const drafted = (row.tau - 1) / row.draft_acceptance_rate, adaptive = /^(adaptive|auto)/.test(row.drafter); // tokens per cycle
-  if (adaptive) return { row, value: row.tau / (drafted * row.draft_cost + row.verify_cost + row.overhead) };
-  const share = Math.min(1, drafted / row.k), alphas = Array.from({ length: here.k }, (_, i) => row.alpha_by_position[Math.min(i, row.alpha_by_position.length - 1)]);
-  return { row, value: accountedSpeedup(alphas, here.k, row.draft_cost, growing(row.verify_cost, row.k)(here.k), row.overhead, share) };
+  const drafted = (row.tau - 1) / row.draft_acceptance_rate,
+    adaptive = /^(adaptive|auto)/.test(row.drafter); // tokens per cycle
+  if (adaptive)
+    return { row, value: row.tau / (drafted * row.draft_cost + row.verify_cost + row.overhead) };
+  const share = Math.min(1, drafted / row.k),
+    alphas = Array.from(
+      { length: here.k },
+      (_, i) => row.alpha_by_position[Math.min(i, row.alpha_by_position.length - 1)],
+    );
+  return {
+    row,
+    value: accountedSpeedup(
+      alphas,
+      here.k,
+      row.draft_cost,
+      growing(row.verify_cost, row.k)(here.k),
+      row.overhead,
+      share,
+    ),
+  };
 }
 
 module.exports = { ofRun, predicted };

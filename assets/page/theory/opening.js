@@ -3,57 +3,168 @@
  * temperature does to acceptance, and what each rule keeps of one draft. */
 
 const { h, text, line, rect, svg, words, fixed } = require("../race/player.js");
-const { machineOf, modelOf, readingSeconds, computingSeconds, weightsRead, cacheBytes, bestK, speedup, tempered, overlap } = require("./formulas.js");
+const {
+  machineOf,
+  modelOf,
+  readingSeconds,
+  computingSeconds,
+  weightsRead,
+  cacheBytes,
+  bestK,
+  speedup,
+  tempered,
+  overlap,
+} = require("./formulas.js");
 const { times, byId, milliseconds, gigabytes } = require("./axes.js");
 
-const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9], COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
+const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
+  COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
 /* Two places at temperature 1: draft and target agree on the first choice, or they do not. */
-const PLACES = { agree: [[0.5, 0.25, 0.15, 0.1], [0.4, 0.35, 0.15, 0.1]], differ: [[0.5, 0.25, 0.15, 0.1], [0.3, 0.45, 0.15, 0.1]] };
+const PLACES = {
+  agree: [
+    [0.5, 0.25, 0.15, 0.1],
+    [0.4, 0.35, 0.15, 0.1],
+  ],
+  differ: [
+    [0.5, 0.25, 0.15, 0.1],
+    [0.3, 0.45, 0.15, 0.1],
+  ],
+};
 const TEMPERATURES = [0, 0.5, 1, 2];
 
 function opening(W, part, S, room, { machines, models, reports }) {
   /* Reading one's weights, and computing beside it: one row, and those of a check. */
   function paintWall() {
-    const machine = machineOf(byId(machines, S.machine)), target = modelOf(byId(models, S.target)), rows = S.k + 1;
-    const reading = readingSeconds(machine, target, S.bits, 1, 1, S.context), computing = (n) => computingSeconds(machine, target, 1, n, S.context);
-    const told = { target: byId(models, S.target).name, machine: byId(machines, S.machine).name, bytes: gigabytes((weightsRead(target, 1) * S.bits) / 8), cache: gigabytes(cacheBytes(target, S.context)), reading: milliseconds(reading), one: milliseconds(computing(1)), rows, all: milliseconds(computing(rows)) };
-    const width = room.wall, left = width > 480 ? 150 : 0, high = left ? 44 : 62, dy = left ? 0 : 18, most = Math.max(reading, computing(rows)), x = (v) => (v / most) * (width - left - 4);
-    const bars = [[W.wall_first.write, computing(1), 1], [words(W.wall_first.check, told), computing(rows), rows]], g = svg(width, bars.length * high + 4, words(W.wall_first.lead, told));
+    const machine = machineOf(byId(machines, S.machine)),
+      target = modelOf(byId(models, S.target)),
+      rows = S.k + 1;
+    const reading = readingSeconds(machine, target, S.bits, 1, 1, S.context),
+      computing = (n) => computingSeconds(machine, target, 1, n, S.context);
+    const told = {
+      target: byId(models, S.target).name,
+      machine: byId(machines, S.machine).name,
+      bytes: gigabytes((weightsRead(target, 1) * S.bits) / 8),
+      cache: gigabytes(cacheBytes(target, S.context)),
+      reading: milliseconds(reading),
+      one: milliseconds(computing(1)),
+      rows,
+      all: milliseconds(computing(rows)),
+    };
+    const width = room.wall,
+      left = width > 480 ? 150 : 0,
+      high = left ? 44 : 62,
+      dy = left ? 0 : 18,
+      most = Math.max(reading, computing(rows)),
+      x = (v) => (v / most) * (width - left - 4);
+    const bars = [
+        [W.wall_first.write, computing(1), 1],
+        [words(W.wall_first.check, told), computing(rows), rows],
+      ],
+      g = svg(width, bars.length * high + 4, words(W.wall_first.lead, told));
     bars.forEach(([name, seconds, n], i) => {
       const y = i * high + dy;
-      g.append(text(0, left ? y + 19 : y - 4, name, "sd-k"), rect(left, y, x(reading), 14, { class: "sd-f-target" }), text(left + 8, y + 11, words(W.wall_first.reads, told), "sd-th-light"), rect(left, y + 17, Math.max(2, x(seconds)), 12, { class: "sd-th-you" }));
-      g.append(text(left + Math.max(2, x(seconds)) + 7, y + 27, words(W.wall_first.computes, { time: milliseconds(seconds), n }), "sd-th-mine"));
+      g.append(
+        text(0, left ? y + 19 : y - 4, name, "sd-k"),
+        rect(left, y, x(reading), 14, { class: "sd-f-target" }),
+        text(left + 8, y + 11, words(W.wall_first.reads, told), "sd-th-light"),
+        rect(left, y + 17, Math.max(2, x(seconds)), 12, { class: "sd-th-you" }),
+      );
+      g.append(
+        text(
+          left + Math.max(2, x(seconds)) + 7,
+          y + 27,
+          words(W.wall_first.computes, { time: milliseconds(seconds), n }),
+          "sd-th-mine",
+        ),
+      );
     });
     part.wall.replaceChildren(g);
     part.wallfirst.textContent = words(W.wall_first.lead, told);
   }
 
   function paintLoses(now, tokens, passes) {
-    part.loses.replaceChildren(h("b", {}, W.loses.rule), " ", words(now >= 1 ? W.loses.wins : W.loses.loses, { tokens: fixed(tokens), passes: fixed(passes), times: times(now) }));
+    part.loses.replaceChildren(
+      h("b", {}, W.loses.rule),
+      " ",
+      words(now >= 1 ? W.loses.wins : W.loses.loses, {
+        tokens: fixed(tokens),
+        passes: fixed(passes),
+        times: times(now),
+      }),
+    );
   }
 
   /* The best K and its speed-up by α and c, with checks that cost one plain step. */
   function buildMap() {
-    const cell = (alpha, c) => { const k = bestK(alpha, c); return h("td", {}, k ? h("b", {}, String(k)) : "–", k ? " " + times(speedup(alpha, k, c), 1) : null); };
+    const cell = (alpha, c) => {
+      const k = bestK(alpha, c);
+      return h(
+        "td",
+        {},
+        k ? h("b", {}, String(k)) : "–",
+        k ? " " + times(speedup(alpha, k, c), 1) : null,
+      );
+    };
     part.map.replaceChildren(
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "α"), COSTS.map((c) => h("th", { scope: "col" }, "c = " + c)))),
-      h("tbody", {}, ALPHAS.map((alpha) => h("tr", {}, h("th", { scope: "row" }, fixed(alpha, 1)), COSTS.map((c) => cell(alpha, c))))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, "α"),
+          COSTS.map((c) => h("th", { scope: "col" }, "c = " + c)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        ALPHAS.map((alpha) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, fixed(alpha, 1)),
+            COSTS.map((c) => cell(alpha, c)),
+          ),
+        ),
+      ),
     );
   }
 
   /* Both laws of two places at several temperatures, and their overlap. */
   function paintHeat() {
-    const width = room.heat, wide = width / TEMPERATURES.length, tall = 62, high = tall + 56, g = svg(width, 2 * high - 8, W.heat.aria);
+    const width = room.heat,
+      wide = width / TEMPERATURES.length,
+      tall = 62,
+      high = tall + 56,
+      g = svg(width, 2 * high - 8, W.heat.aria);
     Object.entries(PLACES).forEach(([name, laws], row) => {
       const floor = row * high + tall + 30;
       g.append(text(0, row * high + 11, W.heat[name], "sd-k"));
       TEMPERATURES.forEach((temperature, i) => {
-        const [p, q] = laws.map((law) => tempered(law, temperature)), left = i * wide, each = (wide - 18) / p.length, thick = Math.max(2, each / 2 - 1.5);
-        p.forEach((_, token) => [[p, "sd-f-target"], [q, "sd-f-draft sd-s-draft"]].forEach(([law, cls], side) => {
-          const up = law[token] * tall;
-          g.append(rect(left + token * each + side * (thick + 1), floor - up, thick, up, { class: cls, "stroke-width": 0.6 }));
-        }));
-        g.append(line(left, floor, left + wide - 14, floor, "sd-ax"), text(left, floor + 14, `T ${temperature}`), text(left + wide - 14, floor + 14, "β " + fixed(overlap(p, q)), "sd-b", "end"));
+        const [p, q] = laws.map((law) => tempered(law, temperature)),
+          left = i * wide,
+          each = (wide - 18) / p.length,
+          thick = Math.max(2, each / 2 - 1.5);
+        p.forEach((_, token) =>
+          [
+            [p, "sd-f-target"],
+            [q, "sd-f-draft sd-s-draft"],
+          ].forEach(([law, cls], side) => {
+            const up = law[token] * tall;
+            g.append(
+              rect(left + token * each + side * (thick + 1), floor - up, thick, up, {
+                class: cls,
+                "stroke-width": 0.6,
+              }),
+            );
+          }),
+        );
+        g.append(
+          line(left, floor, left + wide - 14, floor, "sd-ax"),
+          text(left, floor + 14, `T ${temperature}`),
+          text(left + wide - 14, floor + 14, "β " + fixed(overlap(p, q)), "sd-b", "end"),
+        );
       });
     });
     part.heat.replaceChildren(g);
@@ -61,30 +172,76 @@ function opening(W, part, S, room, { machines, models, reports }) {
 
   /* One place three times, and in it what stays: of a draft that is drawn, by either rule, and of the draft's first choice. */
   function paintRules() {
-    const [p, q] = PLACES.agree, width = room.heat, wide = width / 3, tall = 62, floor = tall + 34, g = svg(width, floor + 22, W.kept_by.aria), first = q.indexOf(Math.max(...q));
-    const kept = { rejection: p.map((_, token) => Math.min(p[token], q[token])), match: p.map((_, token) => p[token] * q[token]), chosen: p.map((_, token) => (token === first ? p[token] : 0)) };
+    const [p, q] = PLACES.agree,
+      width = room.heat,
+      wide = width / 3,
+      tall = 62,
+      floor = tall + 34,
+      g = svg(width, floor + 22, W.kept_by.aria),
+      first = q.indexOf(Math.max(...q));
+    const kept = {
+      rejection: p.map((_, token) => Math.min(p[token], q[token])),
+      match: p.map((_, token) => p[token] * q[token]),
+      chosen: p.map((_, token) => (token === first ? p[token] : 0)),
+    };
     Object.entries(kept).forEach(([name, parts], i) => {
-      const left = i * wide, each = (wide - 18) / p.length, thick = Math.max(3, each - 4), up = (value) => (value / 0.5) * tall;
-      W.kept_by[name].split("\n").forEach((said, row) => g.append(text(left, 11 + 14 * row, said, row ? "" : "sd-k")));
+      const left = i * wide,
+        each = (wide - 18) / p.length,
+        thick = Math.max(3, each - 4),
+        up = (value) => (value / 0.5) * tall;
+      W.kept_by[name]
+        .split("\n")
+        .forEach((said, row) => g.append(text(left, 11 + 14 * row, said, row ? "" : "sd-k")));
       parts.forEach((part, token) => {
-        const x = left + token * each, outline = (value, cls) => g.append(rect(x, floor - up(value), thick, up(value), { class: cls, fill: "none", "stroke-width": 1.2 }));
+        const x = left + token * each,
+          outline = (value, cls) =>
+            g.append(
+              rect(x, floor - up(value), thick, up(value), {
+                class: cls,
+                fill: "none",
+                "stroke-width": 1.2,
+              }),
+            );
         g.append(rect(x, floor - up(part), thick, up(part), { class: "sd-f-acc" }));
         outline(p[token], "sd-s-target");
         if (name !== "chosen") outline(q[token], "sd-s-draft");
       });
-      g.append(line(left, floor, left + wide - 14, floor, "sd-ax"), text(left, floor + 15, words(W.kept_by.kept, { share: fixed(parts.reduce((all, part) => all + part, 0)) }), "sd-b"));
+      g.append(
+        line(left, floor, left + wide - 14, floor, "sd-ax"),
+        text(
+          left,
+          floor + 15,
+          words(W.kept_by.kept, { share: fixed(parts.reduce((all, part) => all + part, 0)) }),
+          "sd-b",
+        ),
+      );
     });
     part.rules.replaceChildren(g);
   }
 
   /* The draft model's α, greedy and sampled, on each text that the bench recorded. */
   function measuredHeat() {
-    const rows = reports.flatMap((one) => one.rows).filter((row) => row.drafter === "draft_model" && row.alpha != null), told = [];
+    const rows = reports
+        .flatMap((one) => one.rows)
+        .filter((row) => row.drafter === "draft_model" && row.alpha != null),
+      told = [];
     for (const domain of new Set(rows.map((row) => row.domain))) {
-      const of = (cold) => rows.find((row) => row.domain === domain && (row.temperature === 0) === cold), [cold, warm] = [of(true), of(false)];
-      if (cold && warm) told.push(words(W.heat.pair, { domain: W.heat.domains[domain] || domain, cold: fixed(cold.alpha), warm: fixed(warm.alpha), t: warm.temperature }));
+      const of = (cold) =>
+          rows.find((row) => row.domain === domain && (row.temperature === 0) === cold),
+        [cold, warm] = [of(true), of(false)];
+      if (cold && warm)
+        told.push(
+          words(W.heat.pair, {
+            domain: W.heat.domains[domain] || domain,
+            cold: fixed(cold.alpha),
+            warm: fixed(warm.alpha),
+            t: warm.temperature,
+          }),
+        );
     }
-    part.heatsay.textContent = told.length ? words(W.heat.measured, { pairs: told.join(W.heat.comma) }) : "";
+    part.heatsay.textContent = told.length
+      ? words(W.heat.measured, { pairs: told.join(W.heat.comma) })
+      : "";
   }
 
   buildMap();

@@ -2,16 +2,46 @@
 /* The memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
 
 const { h, s, text, line, rect, words, sentences, fixed, clamp } = require("../race/player.js");
-const { machineOf, modelOf, weightsRead, readingSeconds, computingSeconds, passSeconds, freeRows, batchCosts, memoryBytes, speedup } = require("./formulas.js");
-const { times, byId, range, milliseconds, gigabytes, path, dot, headRow, barCell, plainTable } = require("./axes.js");
+const {
+  machineOf,
+  modelOf,
+  weightsRead,
+  readingSeconds,
+  computingSeconds,
+  passSeconds,
+  freeRows,
+  batchCosts,
+  memoryBytes,
+  speedup,
+} = require("./formulas.js");
+const {
+  times,
+  byId,
+  range,
+  milliseconds,
+  gigabytes,
+  path,
+  dot,
+  headRow,
+  barCell,
+  plainTable,
+} = require("./axes.js");
 const { batchView } = require("./batch.js");
 
 function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
-  const { machines, models, read } = hardware, many = batchView(W, part, S, { frame, speedAxis }, hardware);
+  const { machines, models, read } = hardware,
+    many = batchView(W, part, S, { frame, speedAxis }, hardware);
 
   function costs() {
-    const machine = machineOf(byId(machines, S.machine)), [target, draft] = [S.target, S.draft].map((id) => modelOf(byId(models, id)));
-    return { machine, target, draft, free: freeRows(machine, target, S.bits, S.batch, S.context), ...batchCosts(machine, target, draft, S.bits, S.k, S.batch, S.context) };
+    const machine = machineOf(byId(machines, S.machine)),
+      [target, draft] = [S.target, S.draft].map((id) => modelOf(byId(models, id)));
+    return {
+      machine,
+      target,
+      draft,
+      free: freeRows(machine, target, S.bits, S.batch, S.context),
+      ...batchCosts(machine, target, draft, S.bits, S.k, S.batch, S.context),
+    };
   }
 
   function paint() {
@@ -20,7 +50,11 @@ function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
     part.context.value = Math.log2(S.context);
     part.batchvalue.textContent = String(S.batch);
     part.contextvalue.textContent = words(W.wall.tokens, { n: S.context.toLocaleString("en") });
-    for (const [name, value] of [["batch", S.batch], ["context", S.context]]) part[name].setAttribute("aria-valuetext", String(value));
+    for (const [name, value] of [
+      ["batch", S.batch],
+      ["context", S.context],
+    ])
+      part[name].setAttribute("aria-valuetext", String(value));
     const R = costs();
     paintRoof(R);
     paintMemory(R);
@@ -29,34 +63,134 @@ function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
   }
 
   function paintWallWords({ machine, target, draft, plain, c, v, free }) {
-    const B = W.wall, now = speedup(S.alpha, S.k, c, v), bytes = readingSeconds(machine, target, S.bits, S.batch, 1, S.context) * machine.bandwidth;
-    const told = { time: milliseconds(plain), rate: fixed(S.batch / plain, S.batch / plain < 10 ? 1 : 0), bytes: gigabytes(bytes), rows: S.k + 1, v: fixed(v), c: fixed(c), times: times(now), free: fixed(free, free < 10 ? 1 : 0), alpha: fixed(S.alpha), k: S.k, share: fixed((weightsRead(target, S.batch * (S.k + 1)) / target.parameters) * 100, 0) };
+    const B = W.wall,
+      now = speedup(S.alpha, S.k, c, v),
+      bytes = readingSeconds(machine, target, S.bits, S.batch, 1, S.context) * machine.bandwidth;
+    const told = {
+      time: milliseconds(plain),
+      rate: fixed(S.batch / plain, S.batch / plain < 10 ? 1 : 0),
+      bytes: gigabytes(bytes),
+      rows: S.k + 1,
+      v: fixed(v),
+      c: fixed(c),
+      times: times(now),
+      free: fixed(free, free < 10 ? 1 : 0),
+      alpha: fixed(S.alpha),
+      k: S.k,
+      share: fixed((weightsRead(target, S.batch * (S.k + 1)) / target.parameters) * 100, 0),
+    };
     const bound = free < 1 ? B.bound : target.experts > 1 ? B.experts : v > 1.005 ? B.past : B.free;
-    part.wallsay.textContent = sentences(words(B.plain, told), words(bound, told), words(now >= 1 ? B.pays : B.loses, told), draft.parameters >= target.parameters && B.backwards);
+    part.wallsay.textContent = sentences(
+      words(B.plain, told),
+      words(bound, told),
+      words(now >= 1 ? B.pays : B.loses, told),
+      draft.parameters >= target.parameters && B.backwards,
+    );
   }
 
   function paintRoof({ machine, target, plain, free }) {
-    const A = frame("roof", 270, W.roof.aria, { left: 62, bottom: 40, top: 30 }), { g } = A, B = S.batch, last = Math.max(4096, B * 16), time = (rows) => passSeconds(machine, target, S.bits, B, rows / B, S.context);
-    const span = Math.log2(last), x = (rows) => A.left + (Math.log2(rows) / span) * A.wide, high = Math.log(time(last) * 1.2), low = Math.log(plain / 2), y = (v) => A.floor - ((Math.log(v) - low) / (high - low)) * A.tall, ridge = free * B;
-    if (ridge > B && target.experts === 1) g.append(rect(x(B), A.top, x(Math.min(ridge, last)) - x(B), A.tall, { class: "sd-th-shade" }));
-    if (ridge > B && ridge < last) g.append(line(x(ridge), A.top, x(ridge), A.floor, "sd-dots"), text(clamp(x(ridge), A.left + 40, A.width - 40), A.top - 8, words(W.roof.ridge, { rows: fixed(ridge, ridge < 10 ? 1 : 0) }), "sd-b", "middle"));
-    if (x(Math.min(ridge, last)) - x(B) > 120 && target.experts === 1) g.append(text(x(B) + 10, A.top + 18, W.roof.free));
-    for (let rows = 1; rows <= last; rows *= 4) g.append(text(x(rows), A.floor + 18, String(rows), "", "middle"), line(x(rows), A.floor, x(rows), A.floor + 4, "sd-ax"));
-    g.append(line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"), text(A.left + A.wide / 2, A.height - 4, W.roof.axis, "", "middle"));
+    const A = frame("roof", 270, W.roof.aria, { left: 62, bottom: 40, top: 30 }),
+      { g } = A,
+      B = S.batch,
+      last = Math.max(4096, B * 16),
+      time = (rows) => passSeconds(machine, target, S.bits, B, rows / B, S.context);
+    const span = Math.log2(last),
+      x = (rows) => A.left + (Math.log2(rows) / span) * A.wide,
+      high = Math.log(time(last) * 1.2),
+      low = Math.log(plain / 2),
+      y = (v) => A.floor - ((Math.log(v) - low) / (high - low)) * A.tall,
+      ridge = free * B;
+    if (ridge > B && target.experts === 1)
+      g.append(
+        rect(x(B), A.top, x(Math.min(ridge, last)) - x(B), A.tall, { class: "sd-th-shade" }),
+      );
+    if (ridge > B && ridge < last)
+      g.append(
+        line(x(ridge), A.top, x(ridge), A.floor, "sd-dots"),
+        text(
+          clamp(x(ridge), A.left + 40, A.width - 40),
+          A.top - 8,
+          words(W.roof.ridge, { rows: fixed(ridge, ridge < 10 ? 1 : 0) }),
+          "sd-b",
+          "middle",
+        ),
+      );
+    if (x(Math.min(ridge, last)) - x(B) > 120 && target.experts === 1)
+      g.append(text(x(B) + 10, A.top + 18, W.roof.free));
+    for (let rows = 1; rows <= last; rows *= 4)
+      g.append(
+        text(x(rows), A.floor + 18, String(rows), "", "middle"),
+        line(x(rows), A.floor, x(rows), A.floor + 4, "sd-ax"),
+      );
+    g.append(
+      line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"),
+      text(A.left + A.wide / 2, A.height - 4, W.roof.axis, "", "middle"),
+    );
     const points = range(0, 120).map((i) => B * (last / B) ** (i / 120));
-    g.append(path(points.map((rows) => [x(rows), y(time(rows))]), "sd-line-a"), text(A.left - 9, y(plain) + 4, milliseconds(plain), "sd-k", "end"));
-    if (y(plain) - y(time(last)) > 18) g.append(text(A.left - 9, y(time(last)) + 4, milliseconds(time(last)), "sd-k", "end"));
-    const check = B * (S.k + 1), right = x(check) > A.left + A.wide - 150;
-    g.append(dot(x(B), y(plain), 5, "sd-dot-b"), dot(x(check), y(time(check)), 6.5, "sd-th-you"), text(x(B) + 2, y(plain) + 22, words(W.roof.plain, { rows: B }), "sd-k", x(B) > A.left + A.wide - 90 ? "end" : "start"));
-    const steep = check > ridge, aside = right ? -12 : steep ? 12 : 0; // right of a rising line there is room below it
-    g.append(text(x(check) + aside, y(time(check)) + (steep && !right ? 16 : -13), words(W.roof.check, { rows: check, times: fixed(time(check) / plain) }), "sd-th-mine sd-b", right ? "end" : "start"));
+    g.append(
+      path(
+        points.map((rows) => [x(rows), y(time(rows))]),
+        "sd-line-a",
+      ),
+      text(A.left - 9, y(plain) + 4, milliseconds(plain), "sd-k", "end"),
+    );
+    if (y(plain) - y(time(last)) > 18)
+      g.append(text(A.left - 9, y(time(last)) + 4, milliseconds(time(last)), "sd-k", "end"));
+    const check = B * (S.k + 1),
+      right = x(check) > A.left + A.wide - 150;
+    g.append(
+      dot(x(B), y(plain), 5, "sd-dot-b"),
+      dot(x(check), y(time(check)), 6.5, "sd-th-you"),
+      text(
+        x(B) + 2,
+        y(plain) + 22,
+        words(W.roof.plain, { rows: B }),
+        "sd-k",
+        x(B) > A.left + A.wide - 90 ? "end" : "start",
+      ),
+    );
+    const steep = check > ridge,
+      aside = right ? -12 : steep ? 12 : 0; // right of a rising line there is room below it
+    g.append(
+      text(
+        x(check) + aside,
+        y(time(check)) + (steep && !right ? 16 : -13),
+        words(W.roof.check, { rows: check, times: fixed(time(check) / plain) }),
+        "sd-th-mine sd-b",
+        right ? "end" : "start",
+      ),
+    );
     part.roof.replaceChildren(g);
   }
 
   function paintMemory({ machine, target, draft }) {
-    const M = W.memory, parts = memoryBytes(target, draft, S.bits, S.batch, S.context), total = parts.reduce((sum, one) => sum + one, 0), most = Math.max(total, machine.memory), row = (name, bytes, strong) => h("tr", { class: strong ? "sd-th-best" : null }, h("th", { scope: "row" }, name), h("td", {}, gigabytes(bytes)), barCell(bytes / most, strong));
+    const M = W.memory,
+      parts = memoryBytes(target, draft, S.bits, S.batch, S.context),
+      total = parts.reduce((sum, one) => sum + one, 0),
+      most = Math.max(total, machine.memory),
+      row = (name, bytes, strong) =>
+        h(
+          "tr",
+          { class: strong ? "sd-th-best" : null },
+          h("th", { scope: "row" }, name),
+          h("td", {}, gigabytes(bytes)),
+          barCell(bytes / most, strong),
+        );
     const need = Math.ceil(total / machine.memory);
-    part.memory.replaceChildren(h("caption", {}, words(need > 1 ? M.too_much : M.fits, { n: need, machine: byId(machines, S.machine).name })), h("tbody", {}, Object.values(M.parts).map((name, i) => row(name, parts[i])), row(M.total, total, true), row(M.room, machine.memory)));
+    part.memory.replaceChildren(
+      h(
+        "caption",
+        {},
+        words(need > 1 ? M.too_much : M.fits, { n: need, machine: byId(machines, S.machine).name }),
+      ),
+      h(
+        "tbody",
+        {},
+        Object.values(M.parts).map((name, i) => row(name, parts[i])),
+        row(M.total, total, true),
+        row(M.room, machine.memory),
+      ),
+    );
   }
 
   function choose(values) {
@@ -65,10 +199,62 @@ function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
   }
 
   function buildSources() {
-    const cells = (values) => values.map((value) => h("td", {}, String(value))), { active, experts } = W.sources;
-    part.sources.append(plainTable(W.sources.heads, machines.map(({ id, name, tflops, gbps, gb, mib, link }) => h("tr", {}, h("th", { scope: "row" }, name, h("span", { class: "sd-sub" }, W.sources.machines[id], link ? [" ", h("a", { class: "sd-th-link", href: link, target: "_blank", rel: "noreferrer" }, new URL(link).hostname)] : null)), cells([tflops, gbps, gb, mib.toLocaleString("en")])))));
-    part.sources.append(plainTable(W.sources.model_heads, models.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name),
-      cells([one.active ? words(active, { all: one.parameters, active: one.active }) : one.parameters, one.embedding ?? "–", one.layers, one.heads + " × " + one.head_dim, one.kv_heads, one.experts ? words(experts, { all: one.experts, chosen: one.chosen }) : "–"])))));
+    const cells = (values) => values.map((value) => h("td", {}, String(value))),
+      { active, experts } = W.sources;
+    part.sources.append(
+      plainTable(
+        W.sources.heads,
+        machines.map(({ id, name, tflops, gbps, gb, mib, link }) =>
+          h(
+            "tr",
+            {},
+            h(
+              "th",
+              { scope: "row" },
+              name,
+              h(
+                "span",
+                { class: "sd-sub" },
+                W.sources.machines[id],
+                link
+                  ? [
+                      " ",
+                      h(
+                        "a",
+                        { class: "sd-th-link", href: link, target: "_blank", rel: "noreferrer" },
+                        new URL(link).hostname,
+                      ),
+                    ]
+                  : null,
+              ),
+            ),
+            cells([tflops, gbps, gb, mib.toLocaleString("en")]),
+          ),
+        ),
+      ),
+    );
+    part.sources.append(
+      plainTable(
+        W.sources.model_heads,
+        models.map((one) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, one.name),
+            cells([
+              one.active
+                ? words(active, { all: one.parameters, active: one.active })
+                : one.parameters,
+              one.embedding ?? "–",
+              one.layers,
+              one.heads + " × " + one.head_dim,
+              one.kv_heads,
+              one.experts ? words(experts, { all: one.experts, chosen: one.chosen }) : "–",
+            ]),
+          ),
+        ),
+      ),
+    );
     part.sources.append(h("p", { class: "sd-sub" }, words(W.sources.models, { read })));
   }
 
@@ -76,11 +262,15 @@ function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
   part.machine.append(...options(machines));
   part.target.append(...options(models));
   part.draft.append(...options(models));
-  part.bits.append(...[16, 8, 4].map((bits) => h("option", { value: bits }, words(W.wall.bits, { bits }))));
+  part.bits.append(
+    ...[16, 8, 4].map((bits) => h("option", { value: bits }, words(W.wall.bits, { bits }))),
+  );
   buildSources();
-  for (const name of ["machine", "target", "draft"]) part[name].onchange = () => choose({ [name]: part[name].value });
+  for (const name of ["machine", "target", "draft"])
+    part[name].onchange = () => choose({ [name]: part[name].value });
   part.bits.onchange = () => choose({ bits: +part.bits.value });
-  for (const name of ["batch", "context"]) part[name].oninput = () => choose({ [name]: 2 ** part[name].value });
+  for (const name of ["batch", "context"])
+    part[name].oninput = () => choose({ [name]: 2 ** part[name].value });
   return { paint, choose };
 }
 

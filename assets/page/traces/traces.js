@@ -6,12 +6,29 @@ const { fragmentOf, carriesRun, logIn } = require("./share.js");
 
 /* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones. */
 function linkOf(run, base, rules) {
-  const { header } = run, started = run.lanes[run.names[0]].started || {}, params = started.params || {};
-  const served = Boolean(started.server), ours = served ? {} : { drafter: started.drafter, k: started.k }; // a server decides by itself; where it is, no trace tells
-  const all = { prompt: header.prompt, ...ours, temperature: params.temperature, seed: params.seed };
-  const usual = { max_tokens: [params.max_tokens, 64], top_p: [params.top_p, 1], top_k: [params.top_k, 0] };
+  const { header } = run,
+    started = run.lanes[run.names[0]].started || {},
+    params = started.params || {};
+  const served = Boolean(started.server),
+    ours = served ? {} : { drafter: started.drafter, k: started.k }; // a server decides by itself; where it is, no trace tells
+  const all = {
+    prompt: header.prompt,
+    ...ours,
+    temperature: params.temperature,
+    seed: params.seed,
+  };
+  const usual = {
+    max_tokens: [params.max_tokens, 64],
+    top_p: [params.top_p, 1],
+    top_k: [params.top_k, 0],
+  };
   const stops = (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n");
-  if (!served) Object.assign(usual, { rule: [rules[started.rule], "rejection"], family: [(header.models || {}).family, "embedded"], peer: [run.names.length > 2 ? "1" : "", ""] });
+  if (!served)
+    Object.assign(usual, {
+      rule: [rules[started.rule], "rejection"],
+      family: [(header.models || {}).family, "embedded"],
+      peer: [run.names.length > 2 ? "1" : "", ""],
+    });
   Object.assign(usual, { stop: [stops, ""], grammar: [params.grammar || "", ""] });
   for (const [name, [value, same]] of Object.entries(usual)) if (value !== same) all[name] = value;
   const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value != null));
@@ -20,20 +37,31 @@ function linkOf(run, base, rules) {
 
 const escape = (text) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;");
 
-const frame = (address, title) => `<iframe src="${escape(address)}" title="${escape(title)}" width="100%" height="900" loading="lazy" style="border:0"></iframe>`;
+const frame = (address, title) =>
+  `<iframe src="${escape(address)}" title="${escape(title)}" width="100%" height="900" loading="lazy" style="border:0"></iframe>`;
 
 /* ---- the buttons --------------------------------------------------------------------------------------------- */
 
 function mount(element, props, server) {
-  const W = JSON.parse(props.words), tabs = JSON.parse(props.tabs), rules = JSON.parse(props.rules), root = element.querySelector(".sd-traces");
-  const player = document.querySelector(".sd-player"), part = player.kit.parts(root), { h, copied, saved, shown, visible, fill, sentences, isOver } = player.kit;
+  const W = JSON.parse(props.words),
+    tabs = JSON.parse(props.tabs),
+    rules = JSON.parse(props.rules),
+    root = element.querySelector(".sd-traces");
+  const player = document.querySelector(".sd-player"),
+    part = player.kit.parts(root),
+    { h, copied, saved, shown, visible, fill, sentences, isOver } = player.kit;
   const base = location.origin + location.pathname;
   player.share = share; // the end of a race offers it, too
-  let asked = 0, deed = null, about = player.run(), arriving = false;
+  let asked = 0,
+    deed = null,
+    about = player.run(),
+    arriving = false;
 
   /* The link to the run; or, where that is too long for one or goes on still, to its settings alone. */
   async function share() {
-    const run = player.run(), settings = linkOf(run, base, rules), fragment = isOver(run) ? await fragmentOf(player.log()) : "";
+    const run = player.run(),
+      settings = linkOf(run, base, rules),
+      fragment = isOver(run) ? await fragmentOf(player.log()) : "";
     return { link: settings + (fragment && "#" + fragment), whole: Boolean(fragment) };
   }
 
@@ -57,7 +85,8 @@ function mount(element, props, server) {
     about = player.run();
     asked++;
     tell({});
-    if (carriesRun(location.hash) && !arriving) history.replaceState(history.state, "", location.pathname + location.search); // that was of the other
+    if (carriesRun(location.hash) && !arriving)
+      history.replaceState(history.state, "", location.pathname + location.search); // that was of the other
   }
 
   /* Asks Python; only the last question's answer counts. */
@@ -75,7 +104,8 @@ function mount(element, props, server) {
   }
 
   const has = () => Boolean(player.run()) || (tell({ said: W.no_run, wrong: true }), false);
-  const save = (text, type, extension) => saved(new Blob([text], { type }), player.run(), extension);
+  const save = (text, type, extension) =>
+    saved(new Blob([text], { type }), player.run(), extension);
 
   /* -- this run -- */
 
@@ -86,7 +116,12 @@ function mount(element, props, server) {
   }
 
   function page() {
-    if (has()) ask("make_page", [player.log(), base], (answer) => answer.page && save(answer.page, "text/html", ".html"));
+    if (has())
+      ask(
+        "make_page",
+        [player.log(), base],
+        (answer) => answer.page && save(answer.page, "text/html", ".html"),
+      );
   }
 
   /* Shown as well as copied. */
@@ -104,7 +139,11 @@ function mount(element, props, server) {
     const { link, whole } = await share();
     part.tabs.hidden = true;
     part.copy.setAttribute("aria-label", W.link_label);
-    offer(link, whole ? W.link_copied : W.link_settings_copied, whole ? W.link_shown : W.link_settings_shown);
+    offer(
+      link,
+      whole ? W.link_copied : W.link_settings_copied,
+      whole ? W.link_shown : W.link_settings_shown,
+    );
   }
 
   function embed() {
@@ -119,8 +158,10 @@ function mount(element, props, server) {
   }
 
   async function snippet(tab) {
-    for (const button of part.tabs.children) button.setAttribute("aria-pressed", String(button.dataset.tab === tab));
-    const address = tab === "race" ? (await share()).link : base + "?" + new URLSearchParams({ tab });
+    for (const button of part.tabs.children)
+      button.setAttribute("aria-pressed", String(button.dataset.tab === tab));
+    const address =
+      tab === "race" ? (await share()).link : base + "?" + new URLSearchParams({ tab });
     if (part.tabs.querySelector("[aria-pressed=true]").dataset.tab !== tab) return; // another was chosen meanwhile
     offer(frame(address, "specdec: " + tabs[tab]), W.embed_copied, W.embed_shown);
   }
@@ -135,7 +176,8 @@ function mount(element, props, server) {
 
   async function take(chosen, what) {
     if (!chosen) return;
-    if (chosen.size > props.limit) return tell({ said: fill(W.too_large, { limit: props.limit / 1e6 }).join(""), wrong: true });
+    if (chosen.size > props.limit)
+      return tell({ said: fill(W.too_large, { limit: props.limit / 1e6 }).join(""), wrong: true });
     let text;
     try {
       text = await chosen.text();
@@ -147,7 +189,8 @@ function mount(element, props, server) {
 
   function open(text, name) {
     const run = player.run();
-    if (run && run.header.source === "live" && !isOver(run)) return tell({ said: W.running, wrong: true });
+    if (run && run.header.source === "live" && !isOver(run))
+      return tell({ said: W.running, wrong: true });
     ask("open_trace", text, (answer) => {
       if (!answer.log) return;
       player.load(answer.log);
@@ -175,16 +218,57 @@ function mount(element, props, server) {
 
   /* Two texts one below the other, the first token that differs marked in each, and what else differs. */
   function draw({ texts, at, cut, rows }) {
-    const one = (pieces, name) => h("div", { class: "sd-version" }, h("h3", {}, name), h("p", {}, cut ? "… " : null,
-      visible(pieces.slice(0, at).join("")), " ", h("mark", { class: "sd-parts" }, "≠ " + (at < pieces.length ? shown(pieces[at]) : W.ended)), visible(pieces.slice(at + 1).join(""))));
-    const table = h("table", { class: "sd-account" }, h("thead", {}, h("tr", {}, h("td"), h("th", { scope: "col" }, W.first), h("th", { scope: "col" }, W.second))),
-      h("tbody", {}, rows.map(([name, a, b]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, a), h("td", {}, b)))));
-    part.parting.replaceChildren(...(texts.length ? [one(texts[0], W.first), one(texts[1], W.second)] : []), ...(rows.length ? [table] : []));
+    const one = (pieces, name) =>
+      h(
+        "div",
+        { class: "sd-version" },
+        h("h3", {}, name),
+        h(
+          "p",
+          {},
+          cut ? "… " : null,
+          visible(pieces.slice(0, at).join("")),
+          " ",
+          h(
+            "mark",
+            { class: "sd-parts" },
+            "≠ " + (at < pieces.length ? shown(pieces[at]) : W.ended),
+          ),
+          visible(pieces.slice(at + 1).join("")),
+        ),
+      );
+    const table = h(
+      "table",
+      { class: "sd-account" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("td"),
+          h("th", { scope: "col" }, W.first),
+          h("th", { scope: "col" }, W.second),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map(([name, a, b]) =>
+          h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, a), h("td", {}, b)),
+        ),
+      ),
+    );
+    part.parting.replaceChildren(
+      ...(texts.length ? [one(texts[0], W.first), one(texts[1], W.second)] : []),
+      ...(rows.length ? [table] : []),
+    );
   }
 
   /* -- listening -- */
 
-  const carriesFile = (event) => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
+  const carriesFile = (event) =>
+    event.dataTransfer && [...event.dataTransfer.types].includes("Files");
 
   /* A file may be dropped anywhere; the browser would leave the page for it. */
   function drag(event) {
@@ -195,7 +279,11 @@ function mount(element, props, server) {
   }
 
   for (const [name, label] of Object.entries(W.labels)) part[name].textContent = label;
-  part.tabs.append(...Object.entries(tabs).map(([tab, label]) => h("button", { type: "button", "data-tab": tab }, label)));
+  part.tabs.append(
+    ...Object.entries(tabs).map(([tab, label]) =>
+      h("button", { type: "button", "data-tab": tab }, label),
+    ),
+  );
   part.tabs.setAttribute("aria-label", W.tabs);
   part.download.onclick = download;
   part.page.onclick = page;

@@ -3,13 +3,21 @@ const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
-const player = require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"));
+const player = require(
+  path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"),
+);
 
 test("the page doubts the speed-ups that the summary doubts", () => {
   const expected = Object.entries(JSON.parse(fs.readFileSync(process.env.EXPECTED, "utf8")));
   assert.ok(expected.length > 20);
   for (const [name, busy] of expected) {
-    const run = player.fold(fs.readFileSync(path.join(process.env.CASES, name), "utf8").trim().split("\n").map((line) => JSON.parse(line)));
+    const run = player.fold(
+      fs
+        .readFileSync(path.join(process.env.CASES, name), "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    );
     assert.equal(player.isBusy(run), busy, name);
   }
 });

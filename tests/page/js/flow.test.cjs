@@ -8,7 +8,13 @@ const { fold, speculative } = require(path.join(RACE, "run.js"));
 const { progressAt, DRAFTED, PASSED } = require(path.join(RACE, "flow.js"));
 const { pace } = require(path.join(RACE, "tempo.js"));
 
-const run = fold(fs.readFileSync(process.env.TRACE, "utf8").trim().split("\n").map((line) => JSON.parse(line)));
+const run = fold(
+  fs
+    .readFileSync(process.env.TRACE, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line)),
+);
 const cycle = speculative(run).cycles[1];
 
 test("a cycle's progress goes from its draft over its pass to its verdicts", () => {
@@ -31,5 +37,10 @@ test("progress never goes back", () => {
 test("the first cycles are told more slowly than the others, and each pace is a round number", () => {
   const { cycles } = speculative(run);
   const paces = [0, cycles[2].at, cycles[cycles.length - 1].at].map((t) => pace(run, t));
-  assert.ok(paces[0] >= paces[1] && paces.every((one) => [1, 2, 5, 4, 8, 16, 32].includes(Number(String(one).replace(/0+$/, "")))));
+  assert.ok(
+    paces[0] >= paces[1] &&
+      paces.every((one) =>
+        [1, 2, 5, 4, 8, 16, 32].includes(Number(String(one).replace(/0+$/, ""))),
+      ),
+  );
 });

@@ -8,61 +8,92 @@ const tour = require(path.join(ASSETS, "page", "guide", "tour.js"));
 const guide = require(path.join(ASSETS, "page", "guide", "guide.js"));
 const words = JSON.parse(fs.readFileSync(path.join(ASSETS, "text", "en", "guide.json"), "utf8"));
 
-const box = (left, top, width, height) => ({ left, top, right: left + width, bottom: top + height });
-const PANEL = { width: 348, height: 280 }, WIDE = { width: 1280, height: 800 }, PHONE = { width: 375, height: 740 };
+const box = (left, top, width, height) => ({
+  left,
+  top,
+  right: left + width,
+  bottom: top + height,
+});
+const PANEL = { width: 348, height: 280 },
+  WIDE = { width: 1280, height: 800 },
+  PHONE = { width: 375, height: 740 };
 
 test("the panel stands in a corner that leaves its target free, else along the bottom", () => {
   let corners = 0;
-  for (let left = 0; left < 1200; left += 60) for (let top = 0; top < 760; top += 60) for (const size of [40, 300, 700]) {
-    const target = box(left, top, size, size / 2), place = tour.placeOf(target, PANEL, WIDE);
-    if (place === "sheet") continue;
-    assert.ok(tour.apart(tour.boxAt(place, PANEL, WIDE), target));
-    corners++;
-  }
+  for (let left = 0; left < 1200; left += 60)
+    for (let top = 0; top < 760; top += 60)
+      for (const size of [40, 300, 700]) {
+        const target = box(left, top, size, size / 2),
+          place = tour.placeOf(target, PANEL, WIDE);
+        if (place === "sheet") continue;
+        assert.ok(tour.apart(tour.boxAt(place, PANEL, WIDE), target));
+        corners++;
+      }
   assert.ok(corners > 500);
   assert.equal(tour.placeOf(box(0, 0, 1280, 800), PANEL, WIDE), "sheet");
   assert.equal(tour.placeOf(box(10, 10, 40, 40), PANEL, PHONE), "sheet");
 });
 
 test("the panel stays where it is while it can", () => {
-  for (const corner of tour.CORNERS) assert.equal(tour.placeOf(box(600, 380, 40, 40), PANEL, WIDE, corner), corner);
+  for (const corner of tour.CORNERS)
+    assert.equal(tour.placeOf(box(600, 380, 40, 40), PANEL, WIDE, corner), corner);
   assert.equal(tour.placeOf(box(1000, 700, 40, 40), PANEL, WIDE, "right bottom"), "left bottom");
   assert.equal(tour.placeOf(box(600, 380, 40, 40), PANEL, WIDE, "sheet"), "right bottom");
 });
 
 test("a target is scrolled between the lines, a tall one to its beginning", () => {
   assert.equal(tour.scrollTo(box(0, 100, 10, 10), 16, 500), 0);
-  for (const top of [-400, 0, 480, 3000]) for (const height of [20, 300, 484]) {
-    const by = tour.scrollTo(box(0, top, 10, height), 16, 500);
-    assert.ok(top - by >= 16 && top - by + height <= 500, `${top} ${height}`);
-  }
+  for (const top of [-400, 0, 480, 3000])
+    for (const height of [20, 300, 484]) {
+      const by = tour.scrollTo(box(0, top, 10, height), 16, 500);
+      assert.ok(top - by >= 16 && top - by + height <= 500, `${top} ${height}`);
+    }
   assert.equal(2000 - tour.scrollTo(box(0, 2000, 10, 900), 16, 500), 16);
 });
 
 test("every step has its words, and asks for something just where it knows when that is done", () => {
-  assert.deepEqual(tour.STEPS.map((step) => step.id), Object.keys(words.tour.steps));
+  assert.deepEqual(
+    tour.STEPS.map((step) => step.id),
+    Object.keys(words.tour.steps),
+  );
   assert.ok(tour.STEPS.length >= 8 && tour.STEPS.length <= 12);
   for (const step of tour.STEPS) {
     const told = words.tour.steps[step.id];
     assert.ok(told.title && told.text && step.tab && step.at, step.id);
-    for (const has of [Boolean(step.show), Boolean(told.task), Boolean(told.after)]) assert.equal(has, Boolean(step.done), step.id);
+    for (const has of [Boolean(step.show), Boolean(told.task), Boolean(told.after)])
+      assert.equal(has, Boolean(step.done), step.id);
   }
 });
 
 test("the game gives the target's odds exactly, and with the mistake it does not", () => {
-  const { GAME } = guide, target = GAME.target.map((n) => n / 6), near = (a, b) => assert.ok(Math.abs(a - b) < 1e-12);
+  const { GAME } = guide,
+    target = GAME.target.map((n) => n / 6),
+    near = (a, b) => assert.ok(Math.abs(a - b) < 1e-12);
   guide.lawOf(GAME).forEach((p, i) => near(p, target[i]));
   const wrong = guide.lawOf(GAME, true);
-  near(wrong.reduce((sum, p) => sum + p, 0), 1);
+  near(
+    wrong.reduce((sum, p) => sum + p, 0),
+    1,
+  );
   assert.ok(wrong[0] > target[0] + 0.1);
   assert.equal(guide.keepOf(GAME) % 1, 0);
   GAME.target.forEach((p, i) => assert.ok(i === 0 || p >= GAME.draft[i])); // only the first word is ever rejected
-  assert.deepEqual(GAME.target.slice(1).map((p, i) => p - GAME.draft[i + 1]), [1, 1]); // so odd and even decide the residual
-  for (const counts of [GAME.draft, GAME.target]) assert.deepEqual(guide.facesOf(counts, GAME).flatMap(({ low, high }) => Array.from({ length: high - low + 1 }, (_, i) => low + i)), [1, 2, 3, 4, 5, 6]);
+  assert.deepEqual(
+    GAME.target.slice(1).map((p, i) => p - GAME.draft[i + 1]),
+    [1, 1],
+  ); // so odd and even decide the residual
+  for (const counts of [GAME.draft, GAME.target])
+    assert.deepEqual(
+      guide
+        .facesOf(counts, GAME)
+        .flatMap(({ low, high }) => Array.from({ length: high - low + 1 }, (_, i) => low + i)),
+      [1, 2, 3, 4, 5, 6],
+    );
   assert.ok(Math.abs(guide.cardsOf(GAME) - Number(process.env.CARDS)) < 1e-9);
 });
 
 test("the class link holds the settings and the seed", () => {
-  const query = new URL(guide.linkOf("http://here/app", { prompt: "a & b", k: 3 }, 12)).searchParams;
+  const query = new URL(guide.linkOf("http://here/app", { prompt: "a & b", k: 3 }, 12))
+    .searchParams;
   assert.deepEqual(Object.fromEntries(query), { tab: "race", prompt: "a & b", k: "3", seed: "12" });
 });

@@ -2,13 +2,19 @@
 const test = require("node:test");
 const assert = require("node:assert");
 const path = require("node:path");
-const { queryOf, searchOf, stored, withTab } = require(path.join(__dirname, "..", "..", "..", "assets", "page", "shared", "keep.js"));
+const { queryOf, searchOf, stored, withTab } = require(
+  path.join(__dirname, "..", "..", "..", "assets", "page", "shared", "keep.js"),
+);
 
-const NAMES = ["prompt", "k", "peer"], USUAL = { prompt: "Once", k: 3, peer: false };
+const NAMES = ["prompt", "k", "peer"],
+  USUAL = { prompt: "Once", k: 3, peer: false };
 
 test("usual values are left out, other wishes stay", () => {
   assert.equal(searchOf(queryOf("?lang=zh&k=9", NAMES, ["Once", 3, false], USUAL)), "?lang=zh");
-  assert.equal(searchOf(queryOf("?tab=step", NAMES, ["a & b", 4, true], USUAL)), "?tab=step&prompt=a+%26+b&k=4&peer=true");
+  assert.equal(
+    searchOf(queryOf("?tab=step", NAMES, ["a & b", 4, true], USUAL)),
+    "?tab=step&prompt=a+%26+b&k=4&peer=true",
+  );
   assert.equal(searchOf(queryOf("?k=4", NAMES, ["Once", 3, false], USUAL)), "");
 });
 
@@ -22,8 +28,12 @@ test("the first tab needs no word", () => {
 });
 
 test("a prompt that is too long for the address is stored, wherever it stands among the settings", () => {
-  const long = "x".repeat(5000), USUALLY = { k: 3, prompt: "Once", peer: false };
-  for (const names of [["prompt", "k", "peer"], ["k", "prompt", "peer"]]) {
+  const long = "x".repeat(5000),
+    USUALLY = { k: 3, prompt: "Once", peer: false };
+  for (const names of [
+    ["prompt", "k", "peer"],
+    ["k", "prompt", "peer"],
+  ]) {
     const values = names.map((name) => ({ prompt: long, k: 4, peer: false })[name]);
     const [query, prompt] = stored("?lang=zh", names, values, USUALLY);
     assert.equal(searchOf(query), "?lang=zh&k=4");

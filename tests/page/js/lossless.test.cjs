@@ -6,66 +6,123 @@ const fs = require("node:fs");
 const path = require("node:path");
 const { test } = require("node:test");
 
-const lossless = require(path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "reading.js"));
-const server = require(path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "server.js"));
-const { toy: RECORDED, embedded: REAL, grammar: GUIDED } = JSON.parse(fs.readFileSync(process.env.CERTIFICATES, "utf8"));
+const lossless = require(
+  path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "reading.js"),
+);
+const server = require(
+  path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "server.js"),
+);
+const {
+  toy: RECORDED,
+  embedded: REAL,
+  grammar: GUIDED,
+} = JSON.parse(fs.readFileSync(process.env.CERTIFICATES, "utf8"));
 
 /* Caught, or with the number of draws that it takes, or with the length of the drafts that show it. */
 function isToldOf(told) {
   const { kind } = lossless.verdictOf(told, 20000);
-  return kind === "bad" || (kind === "missed" && (lossless.neededBy(told) > 20000 || told.beyond > 20000 || told.least_k > told.k));
+  return (
+    kind === "bad" ||
+    (kind === "missed" &&
+      (lossless.neededBy(told) > 20000 || told.beyond > 20000 || told.least_k > told.k))
+  );
 }
 
 test("the shipped rule passes all checks, and every mistake is caught or told of", () => {
   for (const pair of [RECORDED, REAL])
-    for (const [name, told] of Object.entries(pair)) assert.ok(name ? isToldOf(told) : lossless.verdictOf(told, 20000).kind === "good", name);
+    for (const [name, told] of Object.entries(pair))
+      assert.ok(name ? isToldOf(told) : lossless.verdictOf(told, 20000).kind === "good", name);
 });
 
 test("under a grammar each mistake is caught, and what is harmless is told as lossless", () => {
-  for (const told of Object.values(GUIDED)) assert.equal(lossless.verdictOf(told, 20000).kind, told.mistake && !told.harmless ? "bad" : "good", told.mistake);
+  for (const told of Object.values(GUIDED))
+    assert.equal(
+      lossless.verdictOf(told, 20000).kind,
+      told.mistake && !told.harmless ? "bad" : "good",
+      told.mistake,
+    );
   assert.equal(Object.values(GUIDED).filter((told) => told.harmless).length, 1);
-  const found = lossless.verdictOf({ ...GUIDED.grammar_target_only, greedy: { equal: 1, of: 2 } }, 20000);
+  const found = lossless.verdictOf(
+    { ...GUIDED.grammar_target_only, greedy: { equal: 1, of: 2 } },
+    20000,
+  );
   assert.equal(found.kind, "bad"); // harmless is a claim: it may fail
 });
 
 test("the toy pair catches all but the one that takes far more draws", () => {
-  const missed = Object.values(RECORDED).filter((told) => told.mistake && lossless.verdictOf(told, 20000).kind === "missed");
-  assert.deepEqual(missed.map((told) => told.mistake), ["block_residual"]);
+  const missed = Object.values(RECORDED).filter(
+    (told) => told.mistake && lossless.verdictOf(told, 20000).kind === "missed",
+  );
+  assert.deepEqual(
+    missed.map((told) => told.mistake),
+    ["block_residual"],
+  );
   assert.ok(lossless.neededBy(missed[0]) > 100000);
 });
 
 test("where the next token hides a mistake of real models, a number says how many draws it takes", () => {
-  const told = REAL.one_coin, { sampled } = lossless.checksOf(told, 20000);
+  const told = REAL.one_coin,
+    { sampled } = lossless.checksOf(told, 20000);
   assert.equal(lossless.checksOf(told, 100).sampled, true);
   assert.equal(lossless.verdictOf(told, 100).kind, "missed");
-  assert.ok(sampled ? told.beyond > 20000 : told.sampled.some(([draws]) => draws === lossless.neededBy(told)));
+  assert.ok(
+    sampled
+      ? told.beyond > 20000
+      : told.sampled.some(([draws]) => draws === lossless.neededBy(told)),
+  );
 });
 
 test("a mistake that the next token hides needs more than a hundred draws", () => {
   const told = RECORDED.extra_bonus;
-  assert.deepEqual([lossless.checksOf(told, 100).sampled, lossless.checksOf(told, 20000).sampled], [true, false]);
+  assert.deepEqual(
+    [lossless.checksOf(told, 100).sampled, lossless.checksOf(told, 20000).sampled],
+    [true, false],
+  );
   assert.equal(lossless.checksOf(told, 100).closed, true);
   assert.equal(lossless.verdictOf({ ...told, greedy: { equal: 4, of: 4 } }, 100).kind, "missed");
   assert.ok(lossless.neededBy(told) > 100 && lossless.neededBy(told) < 20000);
 });
 
 test("a sample is looked at where it is asked for, else as it stands; without one nothing is said", () => {
-  const told = { ...RECORDED[""], sampled: [[100, []], [250, []]] };
-  assert.deepEqual([100, 20000].map((draws) => lossless.sampleAt(told, draws)[0]), [100, 250]);
+  const told = {
+    ...RECORDED[""],
+    sampled: [
+      [100, []],
+      [250, []],
+    ],
+  };
+  assert.deepEqual(
+    [100, 20000].map((draws) => lossless.sampleAt(told, draws)[0]),
+    [100, 250],
+  );
   assert.equal(lossless.checksOf({ ...told, sampled: [] }, 100).sampled, null);
   assert.equal(lossless.verdictOf({ ...told, sampled: [] }, 100).kind, "good");
 });
 
 test("numbers for people", () => {
-  assert.deepEqual([88, 4577, 61044, 4.2e6, 1.55e8, 2e9].map((n) => lossless.roughly(n)), ["88", "4,600", "61,000", "4.2 million", "160 million", "2.0 billion"]);
-  assert.deepEqual([0, 0.1432, 0.0004, 1.2e-16].map(lossless.figure), ["0", "0.143", "4e−4", "1e−16"]);
+  assert.deepEqual(
+    [88, 4577, 61044, 4.2e6, 1.55e8, 2e9].map((n) => lossless.roughly(n)),
+    ["88", "4,600", "61,000", "4.2 million", "160 million", "2.0 billion"],
+  );
+  assert.deepEqual([0, 0.1432, 0.0004, 1.2e-16].map(lossless.figure), [
+    "0",
+    "0.143",
+    "4e−4",
+    "1e−16",
+  ]);
 });
 
 test("a server's certificate tells its share of the work, and what it cannot show", () => {
-  const contexts = [{ done: 100, needed: { a: 90, b: 500, c: null, d: null } }, { done: 50, needed: { a: null, b: 300, c: null, d: 99 } }];
+  const contexts = [
+    { done: 100, needed: { a: 90, b: 500, c: null, d: null } },
+    { done: 50, needed: { a: null, b: 300, c: null, d: 99 } },
+  ];
   assert.equal(server.share({ draws: 100, contexts }), 0.75);
   assert.equal(server.share({ draws: 0, contexts }), 0); // greedy
-  assert.deepEqual(server.blind({ draws: 100, contexts }), [["b", 300], ["c", Infinity]]);
+  assert.deepEqual(server.blind({ draws: 100, contexts }), [
+    ["b", 300],
+    ["c", Infinity],
+  ]);
   assert.deepEqual(server.blind({ draws: 100, contexts: [{ done: 3 }] }), []);
 });
 

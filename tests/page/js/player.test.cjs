@@ -3,10 +3,15 @@ const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
-const player = require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"));
+const player = require(
+  path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"),
+);
 
 const log = fs.readFileSync(process.env.TRACE, "utf8");
-const lines = log.trim().split("\n").map((line) => JSON.parse(line));
+const lines = log
+  .trim()
+  .split("\n")
+  .map((line) => JSON.parse(line));
 const run = player.fold(lines);
 const { speculative, plain } = run.lanes;
 
@@ -24,17 +29,58 @@ test("the first token and a cycle without a draft are plain, not bonus", () => {
 
 test("tokens behind a rejection are discarded, and nobody judged them", () => {
   const cycle = speculative.cycles[2];
-  assert.deepEqual(cycle.drafts.map((draft) => draft.state), ["acc", "rej", "dis"]);
+  assert.deepEqual(
+    cycle.drafts.map((draft) => draft.state),
+    ["acc", "rej", "dis"],
+  );
   assert.equal(cycle.judged, 2);
 });
 
 test("a token tells what the draft wrote in its place, where it was cut otherwise", () => {
   const lines = [
     { event: "header", lanes: ["speculative", "plain"] },
-    { event: "committed", lane: "speculative", cycle: 0, tokens: [1], pieces: ["a"], accepted: 0, kind: "bonus", at: 0 },
-    { event: "drafted", lane: "speculative", cycle: 1, tokens: [2, 3], pieces: [" lighthouse", "."], parents: [-1, 0], start: 0, end: 1, own: [[" light", "house"], []] },
-    { event: "verified", lane: "speculative", cycle: 1, positions: [{ token: 2, piece: " lighthouse", status: "accepted" }, { token: 3, piece: ".", status: "rejected" }], start: 1, end: 2 },
-    { event: "committed", lane: "speculative", cycle: 1, tokens: [2, 4], pieces: [" lighthouse", ","], accepted: 1, kind: "resampled", at: 2 },
+    {
+      event: "committed",
+      lane: "speculative",
+      cycle: 0,
+      tokens: [1],
+      pieces: ["a"],
+      accepted: 0,
+      kind: "bonus",
+      at: 0,
+    },
+    {
+      event: "drafted",
+      lane: "speculative",
+      cycle: 1,
+      tokens: [2, 3],
+      pieces: [" lighthouse", "."],
+      parents: [-1, 0],
+      start: 0,
+      end: 1,
+      own: [[" light", "house"], []],
+    },
+    {
+      event: "verified",
+      lane: "speculative",
+      cycle: 1,
+      positions: [
+        { token: 2, piece: " lighthouse", status: "accepted" },
+        { token: 3, piece: ".", status: "rejected" },
+      ],
+      start: 1,
+      end: 2,
+    },
+    {
+      event: "committed",
+      lane: "speculative",
+      cycle: 1,
+      tokens: [2, 4],
+      pieces: [" lighthouse", ","],
+      accepted: 1,
+      kind: "resampled",
+      at: 2,
+    },
   ];
   const drafts = (log) => player.fold(log).lanes.speculative.cycles[0].drafts.map(player.wrote);
   assert.deepEqual(drafts(lines), ["␣light|house", ""]);
@@ -45,8 +91,19 @@ test("a token tells what the draft wrote in its place, where it was cut otherwis
 test("the grammar is blamed only where nothing else takes a token's chance", () => {
   const under = (more) => ({ params: { grammar: "a*", top_k: 0, top_p: 1, ...more } });
   assert.equal(player.isBarred(under({}), 0), true);
-  for (const [started, p] of [[under({}), 1e-9], [under({ top_k: 5 }), 0], [under({ top_p: 0.9 }), 0], [under({ grammar: null }), 0], [{}, 0], [null, 0]]) assert.equal(player.isBarred(started, p), false);
-  assert.deepEqual([player.grammarOf(under({})), player.grammarOf({ params: {} }), player.grammarOf({})], ["a*", "", ""]);
+  for (const [started, p] of [
+    [under({}), 1e-9],
+    [under({ top_k: 5 }), 0],
+    [under({ top_p: 0.9 }), 0],
+    [under({ grammar: null }), 0],
+    [{}, 0],
+    [null, 0],
+  ])
+    assert.equal(player.isBarred(started, p), false);
+  assert.deepEqual(
+    [player.grammarOf(under({})), player.grammarOf({ params: {} }), player.grammarOf({})],
+    ["a*", "", ""],
+  );
 });
 
 test("figures at the end", () => {
@@ -70,13 +127,25 @@ test("figures at time zero are empty, not wrong", () => {
 });
 
 test("a cycle knows who drafted it, where the log says so", () => {
-  const named = player.fold(lines.map((line) => (line.event === "drafted" ? { ...line, drafter: "suffix" } : line)));
-  assert.deepEqual([...new Set(named.lanes.speculative.cycles.filter((cycle) => cycle.drafts.length).map((cycle) => cycle.who))], ["suffix"]);
+  const named = player.fold(
+    lines.map((line) => (line.event === "drafted" ? { ...line, drafter: "suffix" } : line)),
+  );
+  assert.deepEqual(
+    [
+      ...new Set(
+        named.lanes.speculative.cycles
+          .filter((cycle) => cycle.drafts.length)
+          .map((cycle) => cycle.who),
+      ),
+    ],
+    ["suffix"],
+  );
   assert.ok(run.lanes.speculative.cycles.every((cycle) => cycle.who === ""));
 });
 
 test("a growing log is read once, line by line, and a new first line begins a new run", () => {
-  const reader = player.newReader(), half = log.indexOf("\n", log.length / 2) + 7;
+  const reader = player.newReader(),
+    half = log.indexOf("\n", log.length / 2) + 7;
   player.read(reader, log.slice(0, half));
   const before = reader.run.lanes.speculative.cycles[0];
   player.read(reader, log);
@@ -97,16 +166,43 @@ test("a run that goes on shows no lane ahead of what the other has done", () => 
 
 /* The first cycle of the toy run, as another verdict and another commit would leave it. */
 function firstCycle(statuses, committed) {
-  const rest = { event: "committed", lane: "speculative", cycle: 1, kind: "bonus", text: "", total: 3, at: 0.02 };
-  const mine = lines.filter((line) => line.event === "header" || (line.lane === "speculative" && (line.cycle || 0) <= 1 && line.event !== "finished"));
-  const judged = mine.slice(0, -1).map((line) => (line.event === "verified" && line.cycle === 1 ? { ...line, positions: line.positions.map((one, i) => ({ ...one, status: statuses[i] })) } : line));
-  const cut = player.fold([...judged, { ...rest, ...committed }]), cycle = cut.lanes.speculative.cycles[0];
-  return { cycle, states: cycle.drafts.map((draft) => draft.state), F: player.figuresAt(cut, cycle.at) };
+  const rest = {
+    event: "committed",
+    lane: "speculative",
+    cycle: 1,
+    kind: "bonus",
+    text: "",
+    total: 3,
+    at: 0.02,
+  };
+  const mine = lines.filter(
+    (line) =>
+      line.event === "header" ||
+      (line.lane === "speculative" && (line.cycle || 0) <= 1 && line.event !== "finished"),
+  );
+  const judged = mine
+    .slice(0, -1)
+    .map((line) =>
+      line.event === "verified" && line.cycle === 1
+        ? { ...line, positions: line.positions.map((one, i) => ({ ...one, status: statuses[i] })) }
+        : line,
+    );
+  const cut = player.fold([...judged, { ...rest, ...committed }]),
+    cycle = cut.lanes.speculative.cycles[0];
+  return {
+    cycle,
+    states: cycle.drafts.map((draft) => draft.state),
+    F: player.figuresAt(cut, cycle.at),
+  };
 }
 
 test("what stands behind the end of the text counts neither as accepted nor as judged", () => {
   const ends = { tokens: [1, 2], pieces: ["a", "b"], accepted: 2 };
-  for (const statuses of [["accepted", "accepted", "accepted"], ["accepted", "accepted", "rejected"], ["accepted", "accepted", "discarded"]]) {
+  for (const statuses of [
+    ["accepted", "accepted", "accepted"],
+    ["accepted", "accepted", "rejected"],
+    ["accepted", "accepted", "discarded"],
+  ]) {
     const { cycle, states, F } = firstCycle(statuses, ends);
     assert.deepEqual(states, ["acc", "acc", "cut"]);
     assert.equal(cycle.own, null);
@@ -116,16 +212,38 @@ test("what stands behind the end of the text counts neither as accepted nor as j
 });
 
 test("an accepted second sibling is no cut", () => {
-  const { cycle, states } = firstCycle(["rejected", "accepted", "rejected"], { tokens: [1, 2], pieces: ["a", "b"], accepted: 1, kind: "resampled" });
+  const { cycle, states } = firstCycle(["rejected", "accepted", "rejected"], {
+    tokens: [1, 2],
+    pieces: ["a", "b"],
+    accepted: 1,
+    kind: "resampled",
+  });
   assert.deepEqual(states, ["rej", "acc", "rej"]);
   assert.equal(cycle.own.state, "res");
 });
 
 test("in a tree levels count, and a path may lead through a second sibling", () => {
-  const grown = player.fold(fs.readFileSync(process.env.TREE, "utf8").trim().split("\n").map((line) => JSON.parse(line)));
-  const { cycles } = grown.lanes.speculative, F = player.figuresAt(grown, player.horizon(grown));
-  assert.deepEqual(cycles[0].drafts.map((draft) => draft.level), [1, 1, 2, 2, 2, 2, 3]);
-  assert.deepEqual(cycles.map((cycle) => [cycle.tree, cycle.accepted, cycle.judged, cycle.own.state]), [[true, 2, 2, "bon"], [true, 1, 2, "res"], [true, 0, 1, "res"]]);
+  const grown = player.fold(
+    fs
+      .readFileSync(process.env.TREE, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line)),
+  );
+  const { cycles } = grown.lanes.speculative,
+    F = player.figuresAt(grown, player.horizon(grown));
+  assert.deepEqual(
+    cycles[0].drafts.map((draft) => draft.level),
+    [1, 1, 2, 2, 2, 2, 3],
+  );
+  assert.deepEqual(
+    cycles.map((cycle) => [cycle.tree, cycle.accepted, cycle.judged, cycle.own.state]),
+    [
+      [true, 2, 2, "bon"],
+      [true, 1, 2, "res"],
+      [true, 0, 1, "res"],
+    ],
+  );
   assert.deepEqual([F.a.accepted, F.a.judged, F.a.drafted, F.a.trees], [3, 5, 21, 3]);
   assert.equal(player.firstRejection(grown), cycles[1]);
   assert.deepEqual(cycles.map(player.tipOf), [5, 0, -1]);
@@ -133,51 +251,116 @@ test("in a tree levels count, and a path may lead through a second sibling", () 
 });
 
 test("a text that ends inside a tree cuts the levels behind it, and parents that make no tree make a chain", () => {
-  const grown = fs.readFileSync(process.env.TREE, "utf8").trim().split("\n").map((line) => JSON.parse(line));
-  const ended = grown.map((line) => (line.event === "committed" && line.cycle === 1 && line.lane === "speculative" ? { ...line, accepted: 1, tokens: [1], pieces: ["a"] } : line));
+  const grown = fs
+    .readFileSync(process.env.TREE, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const ended = grown.map((line) =>
+    line.event === "committed" && line.cycle === 1 && line.lane === "speculative"
+      ? { ...line, accepted: 1, tokens: [1], pieces: ["a"] }
+      : line,
+  );
   const cycle = player.fold(ended).lanes.speculative.cycles[0];
-  assert.deepEqual(cycle.drafts.map((draft) => draft.state), ["rej", "acc", "cut", "cut", "cut", "cut", "cut"]);
+  assert.deepEqual(
+    cycle.drafts.map((draft) => draft.state),
+    ["rej", "acc", "cut", "cut", "cut", "cut", "cut"],
+  );
   assert.deepEqual([cycle.accepted, cycle.judged, cycle.own], [1, 1, null]);
-  const odd = grown.map((line) => (line.event === "drafted" ? { ...line, parents: [5, 1, "x", -7] } : line));
-  assert.deepEqual(player.fold(odd).lanes.speculative.cycles[0].drafts.map((draft) => draft.parent), [-1, 0, 1, 2, 3, 4, 5]);
+  const odd = grown.map((line) =>
+    line.event === "drafted" ? { ...line, parents: [5, 1, "x", -7] } : line,
+  );
+  assert.deepEqual(
+    player.fold(odd).lanes.speculative.cycles[0].drafts.map((draft) => draft.parent),
+    [-1, 0, 1, 2, 3, 4, 5],
+  );
 });
 
 test("one check costs what passes over a draft cost; a pass without one is no check", () => {
-  const slow = lines.map((line) => (line.event === "verified" && line.cycle === 5 && line.lane === "speculative" ? { ...line, end: line.end + 1 } : line));
+  const slow = lines.map((line) =>
+    line.event === "verified" && line.cycle === 5 && line.lane === "speculative"
+      ? { ...line, end: line.end + 1 }
+      : line,
+  );
   const F = player.figuresAt(player.fold(slow), player.horizon(run));
   assert.ok(Math.abs(F.v - 1) < 1e-6);
   assert.ok(Math.abs(F.passCost - (6 * 4 + 1000) / 6 / 4) < 1e-6);
 });
 
 test("a third lane has its own text and clock, and counts from its first commit on", () => {
-  const raced = player.fold(fs.readFileSync(process.env.PEER, "utf8").trim().split("\n").map((line) => JSON.parse(line)));
-  const peer = raced.lanes.transformers, F = player.figuresAt(raced, player.horizon(raced));
-  assert.deepEqual(peer.first.cycle.drafts.map((draft) => draft.state), ["acc", "acc"]);
-  assert.deepEqual([peer.first.cycle.number, peer.first.cycle.own.state, peer.cycles.length], [0, "bon", 3]);
+  const raced = player.fold(
+    fs
+      .readFileSync(process.env.PEER, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line)),
+  );
+  const peer = raced.lanes.transformers,
+    F = player.figuresAt(raced, player.horizon(raced));
+  assert.deepEqual(
+    peer.first.cycle.drafts.map((draft) => draft.state),
+    ["acc", "acc"],
+  );
+  assert.deepEqual(
+    [peer.first.cycle.number, peer.first.cycle.own.state, peer.cycles.length],
+    [0, "bon", 3],
+  );
   assert.deepEqual([F.peer.written, F.peer.tokens, F.peer.accepted, F.peer.judged], [9, 6, 3, 5]);
   assert.ok(Math.abs(F.against - 6 / 27 / (14 / 56)) < 1e-6);
   assert.ok(Math.abs(F.perPass(F.peer.checking, F.peer.checks) - 2) < 1e-6);
-  assert.equal(F.speedup, player.figuresAt(run, player.horizon(run)).speedup, "the other lanes do not notice");
+  assert.equal(
+    F.speedup,
+    player.figuresAt(run, player.horizon(run)).speedup,
+    "the other lanes do not notice",
+  );
   assert.equal(player.figuresAt(run, 5).peer, null);
 });
 
 test("a third lane that goes on holds the others back, and one that failed does not", () => {
-  const all = fs.readFileSync(process.env.PEER, "utf8").trim().split("\n").map((line) => JSON.parse(line));
-  const going = player.fold(all.filter((line) => line.lane !== "transformers" || (line.cycle || 0) <= 1).filter((line) => line.event !== "finished"));
+  const all = fs
+    .readFileSync(process.env.PEER, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const going = player.fold(
+    all
+      .filter((line) => line.lane !== "transformers" || (line.cycle || 0) <= 1)
+      .filter((line) => line.event !== "finished"),
+  );
   assert.equal(player.horizon(going), going.lanes.transformers.end);
-  const failed = [...all.filter((line) => line.lane !== "transformers"), { event: "failed", lane: "transformers", reason: "x", fatal: true, cycle: 0 }, { event: "finished", lane: "transformers", reason: "failed" }];
-  const over = player.fold(failed), F = player.figuresAt(over, player.horizon(over));
+  const failed = [
+    ...all.filter((line) => line.lane !== "transformers"),
+    { event: "failed", lane: "transformers", reason: "x", fatal: true, cycle: 0 },
+    { event: "finished", lane: "transformers", reason: "failed" },
+  ];
+  const over = player.fold(failed),
+    F = player.figuresAt(over, player.horizon(over));
   assert.deepEqual([F.against, F.peer.written, player.wasStopped(over)], [null, 0, false]);
   assert.equal(player.horizon(over), player.horizon(run));
 });
 
-const logOf = (name) => fs.readFileSync(process.env[name], "utf8").trim().split("\n").map((line) => JSON.parse(line));
+const logOf = (name) =>
+  fs
+    .readFileSync(process.env[name], "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
 
 test("a server's run has no split of its time, and what it does not tell is null", () => {
-  const served = player.fold(logOf("SERVED")), F = player.figuresAt(served, player.horizon(served)), [first, second] = served.lanes.speculative.cycles;
-  assert.ok(player.isServed(served) && F.told && player.countedOf(served.lanes.speculative) === "exact");
+  const served = player.fold(logOf("SERVED")),
+    F = player.figuresAt(served, player.horizon(served)),
+    [first, second] = served.lanes.speculative.cycles;
+  assert.ok(
+    player.isServed(served) && F.told && player.countedOf(served.lanes.speculative) === "exact",
+  );
   assert.deepEqual([first.draft, first.served, first.drafts[0].ready], [null, true, first.at]);
-  assert.deepEqual(second.drafts.map((draft) => [draft.state, draft.token, draft.p]), [["rej", player.UNNAMED, undefined], ["dis", player.UNNAMED, undefined]]);
+  assert.deepEqual(
+    second.drafts.map((draft) => [draft.state, draft.token, draft.p]),
+    [
+      ["rej", player.UNNAMED, undefined],
+      ["dis", player.UNNAMED, undefined],
+    ],
+  );
   assert.deepEqual([F.a.accepted, F.a.judged, F.a.drafted, F.dar], [5, 7, 8, 5 / 8]);
   assert.deepEqual([F.c, F.v, F.draftCost, F.passCost], [null, null, null, null]);
   assert.ok(Math.abs(F.alpha - 5 / 7) < 1e-9 && Math.abs(F.speedup - 9 / 4) < 1e-6);
@@ -187,28 +370,46 @@ test("a server's run has no split of its time, and what it does not tell is null
 });
 
 test("of sums alone there is no acceptance rate, and without a plain lane no speed-up", () => {
-  const sums = player.fold(logOf("SUMS")), F = player.figuresAt(sums, player.horizon(sums));
+  const sums = player.fold(logOf("SUMS")),
+    F = player.figuresAt(sums, player.horizon(sums));
   assert.deepEqual([player.plain(sums), player.shownLanes(sums).length], [null, 1]);
   assert.deepEqual([F.told, F.alpha, F.dar, F.speedup, F.b.rate], [false, null, 5 / 8, null, 0]);
   assert.deepEqual(player.partAt(sums), { at: -1, of: 0 });
   const going = player.fold(logOf("SERVED").filter((line) => line.event !== "finished"));
-  assert.deepEqual([player.figuresAt(going, Infinity).alpha, player.figuresAt(going, Infinity).told], [null, false], "nothing is known before the server's own list");
+  assert.deepEqual(
+    [player.figuresAt(going, Infinity).alpha, player.figuresAt(going, Infinity).told],
+    [null, false],
+    "nothing is known before the server's own list",
+  );
 });
 
 test("servers are watched one after the other, and none holds the other back", () => {
-  const going = player.fold(logOf("SERVED").filter((line) => line.lane !== "plain" && line.event !== "finished"));
+  const going = player.fold(
+    logOf("SERVED").filter((line) => line.lane !== "plain" && line.event !== "finished"),
+  );
   assert.ok(going.lanes.speculative.end > 0);
   assert.equal(player.horizon(going), going.lanes.speculative.end);
 });
 
 test("texts without ids are compared by their pieces", () => {
-  const served = logOf("SERVED"), nameless = player.fold(served.map((line) => (line.event === "committed" ? { ...line, tokens: line.tokens.map(() => player.UNNAMED) } : line)));
+  const served = logOf("SERVED"),
+    nameless = player.fold(
+      served.map((line) =>
+        line.event === "committed"
+          ? { ...line, tokens: line.tokens.map(() => player.UNNAMED) }
+          : line,
+      ),
+    );
   assert.deepEqual(player.partAt(nameless), player.partAt(player.fold(served)));
   assert.equal(player.partAt(nameless).at, 1);
 });
 
 test("unknown events, lanes and half-known cycles do no harm", () => {
-  const odd = [{ event: "news" }, { event: "news", lane: "speculative" }, { event: "committed", lane: "third", tokens: [] }];
+  const odd = [
+    { event: "news" },
+    { event: "news", lane: "speculative" },
+    { event: "committed", lane: "third", tokens: [] },
+  ];
   assert.doesNotThrow(() => player.fold([lines[0], ...odd, ...lines.slice(1)]));
   assert.doesNotThrow(() => player.figuresAt(player.fold(lines.slice(0, 2)), 0));
 });
@@ -224,8 +425,20 @@ test("odd characters are visible, and numbers never lie at the edges", () => {
 });
 
 test("a run says where it ran, and that a GPU was shared", () => {
-  const { placeOf } = require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", "figures.js"));
-  const W = { meta: { shared: "a shared {gpu}", cores: "{n} cores", one_core: "a core", join: ", ", torch: "torch on {n}", native: "C++ on {n}" } }, machine = { gpu: "H200", cores: 2 };
+  const { placeOf } = require(
+    path.join(__dirname, "..", "..", "..", "assets", "page", "race", "figures.js"),
+  );
+  const W = {
+      meta: {
+        shared: "a shared {gpu}",
+        cores: "{n} cores",
+        one_core: "a core",
+        join: ", ",
+        torch: "torch on {n}",
+        native: "C++ on {n}",
+      },
+    },
+    machine = { gpu: "H200", cores: 2 };
   assert.equal(placeOf(W, { device: "cuda" }, machine), "H200");
   assert.equal(placeOf(W, { device: "cuda" }, { ...machine, shared: true }), "a shared H200");
   assert.equal(placeOf(W, { device: "cpu" }, { ...machine, shared: true }), "2 cores");
@@ -248,10 +461,20 @@ test("a button that is pressed twice still goes back to its name", ({ mock }) =>
 });
 
 test("a line break ends its line, and the indentation begins the next", () => {
-  for (const [piece, ends] of [["\n    ", ["\n", "    "]], [" :\n\n  x", [" :\n\n", "  x"]], ["\n", ["\n"]], ["    ", ["    "]], ["", [""]]]) assert.deepEqual(player.atBreak(piece), ends);
+  for (const [piece, ends] of [
+    ["\n    ", ["\n", "    "]],
+    [" :\n\n  x", [" :\n\n", "  x"]],
+    ["\n", ["\n"]],
+    ["    ", ["    "]],
+    ["", [""]],
+  ])
+    assert.deepEqual(player.atBreak(piece), ends);
 });
 
 test("an axis without time has no marks", () => {
   assert.deepEqual(player.marksOf(0, player.EPS, player.EPS, 5), []);
-  assert.deepEqual(player.marksOf(0, 40, 40, 5).map(({ label }) => label), ["0", "10", "20", "30", "40"]);
+  assert.deepEqual(
+    player.marksOf(0, 40, 40, 5).map(({ label }) => label),
+    ["0", "10", "20", "30", "40"],
+  );
 });

@@ -10,11 +10,22 @@ const W = require(path.join(ASSETS, "text", "en", "class.json"));
 test("p and q come first, and the answer is min(1, p/q)", () => {
   const { worded } = questions({ ...kit, h: (tag, attributes, text) => text }, W, { list: [] });
   const told = worded({ kind: "keep", piece: " the", choices: 4, p: 0.11, q: 0.61 });
-  assert.equal(told.text.join(""), "The draft said the with probability q = 0.61; the target gives it p = 0.11. With what chance does it stay?");
+  assert.equal(
+    told.text.join(""),
+    "The draft said the with probability q = 0.61; the target gives it p = 0.11. With what chance does it stay?",
+  );
   assert.equal(told.choices.length, 4);
   assert.ok(told.why({ right: 0 }).startsWith("min(1, p/q) = min(1, 0.11/0.61) = 0.18."));
 });
 
 test("a chance falls into one quarter", () => {
-  for (const [p, q, quarter] of [[0.11, 0.61, 0], [0.2, 0.8, 1], [0.3, 0.6, 2], [0.3, 0.4, 3], [0.6, 0.3, 3], [0, 0, 3]]) assert.equal(quarterOf(p, q), quarter, `${p} ${q}`);
+  for (const [p, q, quarter] of [
+    [0.11, 0.61, 0],
+    [0.2, 0.8, 1],
+    [0.3, 0.6, 2],
+    [0.3, 0.4, 3],
+    [0.6, 0.3, 3],
+    [0, 0, 3],
+  ])
+    assert.equal(quarterOf(p, q), quarter, `${p} ${q}`);
 });

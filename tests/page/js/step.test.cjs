@@ -3,52 +3,90 @@ const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
-const player = require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"));
+const player = require(
+  path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"),
+);
 const step = require(path.join(__dirname, "..", "..", "..", "assets", "page", "step", "judge.js"));
 
-const { apart, figure } = require(path.join(__dirname, "..", "..", "..", "assets", "page", "step", "pictures.js"));
+const { apart, figure } = require(
+  path.join(__dirname, "..", "..", "..", "assets", "page", "step", "pictures.js"),
+);
 
 const STATE = { accepted: "acc", rejected: "rej", discarded: "dis" };
-const lines = (log) => log.trim().split("\n").map((line) => JSON.parse(line));
+const lines = (log) =>
+  log
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
 const cycleOf = (events) => player.fold(events).lanes.speculative.cycles[0];
-const CASES = JSON.parse(fs.readFileSync(process.env.CASES, "utf8")).map((one) => ({ ...one, events: lines(one.log), cycle: cycleOf(lines(one.log)) }));
+const CASES = JSON.parse(fs.readFileSync(process.env.CASES, "utf8")).map((one) => ({
+  ...one,
+  events: lines(one.log),
+  cycle: cycleOf(lines(one.log)),
+}));
 const coinsOf = (one) => Object.fromEntries(one.coins.map((u, node) => [node, u]));
 
 test("every rule, draft length and coin gives the engine's verdict", () => {
   const seen = {};
   let named = 0;
-  for (const one of CASES) for (const want of one.wanted) {
-    assert.equal(step.lacks(one.cycle, want.rule), null);
-    const verdict = step.judge(one.cycle, { rule: want.rule, k: want.k, coins: coinsOf(one) }), own = step.ownOf(one.cycle, verdict, step.recorded(one.cycle, one.rule));
-    assert.deepEqual(verdict.path, want.path, want.rule);
-    assert.deepEqual(step.statesOf(one.cycle, verdict).filter((state) => state !== "out"), want.states.map((state) => STATE[state]), want.rule);
-    assert.equal(own.state, want.kind === "bonus" ? "bon" : "res");
-    if (own.sample && want.token !== null) {
-      assert.equal(own.sample.token, want.token, want.rule + " from " + one.rule);
-      named++;
+  for (const one of CASES)
+    for (const want of one.wanted) {
+      assert.equal(step.lacks(one.cycle, want.rule), null);
+      const verdict = step.judge(one.cycle, { rule: want.rule, k: want.k, coins: coinsOf(one) }),
+        own = step.ownOf(one.cycle, verdict, step.recorded(one.cycle, one.rule));
+      assert.deepEqual(verdict.path, want.path, want.rule);
+      assert.deepEqual(
+        step.statesOf(one.cycle, verdict).filter((state) => state !== "out"),
+        want.states.map((state) => STATE[state]),
+        want.rule,
+      );
+      assert.equal(own.state, want.kind === "bonus" ? "bon" : "res");
+      if (own.sample && want.token !== null) {
+        assert.equal(own.sample.token, want.token, want.rule + " from " + one.rule);
+        named++;
+      }
+      seen[want.rule] = (seen[want.rule] || 0) + 1;
     }
-    seen[want.rule] = (seen[want.rule] || 0) + 1;
-  }
   assert.deepEqual(Object.keys(seen).sort(), [...step.RULES].sort());
   assert.ok(named > 300, String(named));
 });
 
 test("the recorded verdict, judged again with its own coins, is itself", () => {
   for (const { cycle, rule } of CASES) {
-    const theirs = step.recorded(cycle, rule), again = step.judge(cycle, { rule });
+    const theirs = step.recorded(cycle, rule),
+      again = step.judge(cycle, { rule });
     assert.deepEqual([again.path, again.order], [theirs.path, theirs.order], rule);
-    for (const node of theirs.order) assert.equal(again.trials[node].kept, theirs.trials[node].kept);
-    assert.deepEqual(step.statesOf(cycle, theirs), cycle.drafts.map((draft) => draft.state));
+    for (const node of theirs.order)
+      assert.equal(again.trials[node].kept, theirs.trials[node].kept);
+    assert.deepEqual(
+      step.statesOf(cycle, theirs),
+      cycle.drafts.map((draft) => draft.state),
+    );
     const own = step.ownOf(cycle, again, theirs);
     assert.deepEqual([own.sample.token, own.state], [cycle.own.token, cycle.own.state]);
   }
 });
 
 test("what the target drew in a run of sample and match stays what it drew", () => {
-  const { cycles } = player.fold(lines(fs.readFileSync(process.env.MATCHED, "utf8"))).lanes.speculative, drafting = cycles.filter((cycle) => cycle.drafts.length);
+  const { cycles } = player.fold(lines(fs.readFileSync(process.env.MATCHED, "utf8"))).lanes
+      .speculative,
+    drafting = cycles.filter((cycle) => cycle.drafts.length);
   const other = drafting.filter((cycle) => {
-    const theirs = step.recorded(cycle, step.MATCH), again = step.judge(cycle, { rule: step.MATCH }, step.MATCH);
-    assert.deepEqual([again.path, again.order, again.trials], [theirs.path, theirs.order, Object.fromEntries(Object.entries(again.trials).map(([node, trial]) => [node, { ...trial, ...theirs.trials[node] }]))]);
+    const theirs = step.recorded(cycle, step.MATCH),
+      again = step.judge(cycle, { rule: step.MATCH }, step.MATCH);
+    assert.deepEqual(
+      [again.path, again.order, again.trials],
+      [
+        theirs.path,
+        theirs.order,
+        Object.fromEntries(
+          Object.entries(again.trials).map(([node, trial]) => [
+            node,
+            { ...trial, ...theirs.trials[node] },
+          ]),
+        ),
+      ],
+    );
     assert.equal(step.ownOf(cycle, again, theirs)?.sample.token, cycle.own?.token);
     return String(step.judge(cycle, { rule: step.NOISE }, step.MATCH).path) !== String(theirs.path);
   });
@@ -58,31 +96,41 @@ test("what the target drew in a run of sample and match stays what it drew", () 
 test("another coin turns a verdict round at min(1, p/q), and nowhere else", () => {
   let turned = 0;
   for (const { cycle, rule } of CASES.filter((one) => one.rule === step.RULES[0])) {
-    const node = step.recorded(cycle, rule).order[0], { p, q } = cycle.drafts[node], r = Math.min(1, p / q);
+    const node = step.recorded(cycle, rule).order[0],
+      { p, q } = cycle.drafts[node],
+      r = Math.min(1, p / q);
     const kept = (u) => step.judge(cycle, { rule, coins: { [node]: u } }).trials[node].kept;
     assert.ok(kept(r * 0.999));
-    if (r < 0.999) { assert.ok(!kept(r * 1.001)); turned++; }
+    if (r < 0.999) {
+      assert.ok(!kept(r * 1.001));
+      turned++;
+    }
   }
   assert.ok(turned > 3);
 });
 
 test("the laws of a place are whole: both sum to one, and the two surpluses are equal", () => {
-  for (const { cycle } of CASES) for (const draft of cycle.drafts) {
-    const laws = step.lawsOf(draft), sum = (of) => laws.known.reduce((total, row) => total + of(row), 0);
-    assert.ok(Math.abs(sum((row) => row.p) + laws.rest.p - 1) < 1e-5);
-    assert.ok(Math.abs(sum((row) => row.q) + laws.rest.q - 1) < 1e-5);
-    assert.ok(Math.abs(laws.overlap - draft.overlap) < 1e-5);
-    assert.ok(Math.abs(laws.surplus - (1 - laws.overlap)) < 1e-5);
-    assert.equal(laws.half.length, 0);
-  }
+  for (const { cycle } of CASES)
+    for (const draft of cycle.drafts) {
+      const laws = step.lawsOf(draft),
+        sum = (of) => laws.known.reduce((total, row) => total + of(row), 0);
+      assert.ok(Math.abs(sum((row) => row.p) + laws.rest.p - 1) < 1e-5);
+      assert.ok(Math.abs(sum((row) => row.q) + laws.rest.q - 1) < 1e-5);
+      assert.ok(Math.abs(laws.overlap - draft.overlap) < 1e-5);
+      assert.ok(Math.abs(laws.surplus - (1 - laws.overlap)) < 1e-5);
+      assert.equal(laws.half.length, 0);
+    }
 });
 
 test("a drawn replacement comes from the surplus that is drawn as an area", () => {
   let drawn = 0;
-  for (const { cycle, rule } of CASES.filter((one) => one.rule === step.RULES[0] && !one.cycle.tree)) {
+  for (const { cycle, rule } of CASES.filter(
+    (one) => one.rule === step.RULES[0] && !one.cycle.tree,
+  )) {
     const own = step.ownOf(cycle, step.recorded(cycle, rule), step.recorded(cycle, rule));
     if (own.node < 0) continue;
-    const laws = step.lawsOf(cycle.drafts[own.node]), row = laws.known.find((one) => one.token === own.sample.token);
+    const laws = step.lawsOf(cycle.drafts[own.node]),
+      row = laws.known.find((one) => one.token === own.sample.token);
     assert.ok(row && row.p > row.q);
     const stored = cycle.own.law.top.find((one) => one.token === row.token);
     assert.ok(Math.abs((row.p - row.q) / laws.surplus - stored.prob) < 1e-4);
@@ -92,22 +140,51 @@ test("a drawn replacement comes from the surplus that is drawn as an area", () =
 });
 
 test("a fresh coin is always the same one, and fair", () => {
-  const coins = Array.from({ length: 4000 }, (_, i) => step.freshCoin(1 + Math.floor(i / 8), i % 8));
+  const coins = Array.from({ length: 4000 }, (_, i) =>
+    step.freshCoin(1 + Math.floor(i / 8), i % 8),
+  );
   assert.equal(step.freshCoin(3, 2), step.freshCoin(3, 2));
   assert.ok(coins.every((u) => u >= 0 && u < 1));
-  const mean = coins.reduce((a, b) => a + b, 0) / coins.length, low = coins.filter((u) => u < 0.25).length / coins.length;
+  const mean = coins.reduce((a, b) => a + b, 0) / coins.length,
+    low = coins.filter((u) => u < 0.25).length / coins.length;
   assert.ok(Math.abs(mean - 0.5) < 0.03 && Math.abs(low - 0.25) < 0.03, mean + " " + low);
 });
 
 /* The same trace without what was added later. */
 function older(events) {
-  const strip = (law) => law && { top: law.top.slice(0, 2), rest: 1 - law.top.slice(0, 2).reduce((sum, one) => sum + one.prob, 0), entropy: law.entropy };
-  return events.map((event) => event.event !== "verified" ? event : { ...event, bonus: undefined, positions: event.positions.map(({ block, ...one }) => ({ ...one, target: strip(one.target), draft: strip(one.draft), residual: strip(one.residual) })) });
+  const strip = (law) =>
+    law && {
+      top: law.top.slice(0, 2),
+      rest: 1 - law.top.slice(0, 2).reduce((sum, one) => sum + one.prob, 0),
+      entropy: law.entropy,
+    };
+  return events.map((event) =>
+    event.event !== "verified"
+      ? event
+      : {
+          ...event,
+          bonus: undefined,
+          positions: event.positions.map(({ block, ...one }) => ({
+            ...one,
+            target: strip(one.target),
+            draft: strip(one.draft),
+            residual: strip(one.residual),
+          })),
+        },
+  );
 }
 
 test("what a question lacks is told without a guess at why: a run in a link is new, and holds as little", () => {
-  for (const [language, old] of [["en", /too old/], ["zh", /太旧/]]) {
-    const W = JSON.parse(fs.readFileSync(path.join(__dirname, "..", "..", "..", "assets", "text", language, "step.json"), "utf8"));
+  for (const [language, old] of [
+    ["en", /too old/],
+    ["zh", /太旧/],
+  ]) {
+    const W = JSON.parse(
+      fs.readFileSync(
+        path.join(__dirname, "..", "..", "..", "assets", "text", language, "step.json"),
+        "utf8",
+      ),
+    );
     assert.doesNotMatch(Object.values(W.lacks).join(), old);
   }
 });
@@ -115,11 +192,21 @@ test("what a question lacks is told without a guess at why: a run in a link is n
 test("an older trace is taken apart, and says which questions it cannot answer", () => {
   const chains = CASES.filter((one) => !one.cycle.tree && one.rule === step.RULES[0]);
   for (const one of chains) {
-    const cycle = cycleOf(older(one.events)), theirs = step.recorded(cycle, one.rule);
+    const cycle = cycleOf(older(one.events)),
+      theirs = step.recorded(cycle, one.rule);
     assert.deepEqual(theirs.path, step.recorded(one.cycle, one.rule).path);
-    assert.deepEqual(step.RULES.map((rule) => step.lacks(cycle, rule)), [null, "sample", "sample", "block", null, null]);
-    const open = step.judge(cycle, { rule: one.rule, coins: Object.fromEntries(cycle.drafts.map((_, node) => [node, 0])) });
-    assert.deepEqual([step.ownOf(cycle, open, theirs).law, step.ownOf(cycle, open, theirs).state], [theirs.path.length === cycle.drafts.length ? cycle.own.law : null, "bon"]);
+    assert.deepEqual(
+      step.RULES.map((rule) => step.lacks(cycle, rule)),
+      [null, "sample", "sample", "block", null, null],
+    );
+    const open = step.judge(cycle, {
+      rule: one.rule,
+      coins: Object.fromEntries(cycle.drafts.map((_, node) => [node, 0])),
+    });
+    assert.deepEqual(
+      [step.ownOf(cycle, open, theirs).law, step.ownOf(cycle, open, theirs).state],
+      [theirs.path.length === cycle.drafts.length ? cycle.own.law : null, "bon"],
+    );
     for (const draft of cycle.drafts) {
       const laws = step.lawsOf(draft);
       assert.ok(Math.abs(laws.overlap - draft.overlap) < 1e-6);
@@ -130,10 +217,25 @@ test("an older trace is taken apart, and says which questions it cannot answer",
 });
 
 test("sub-steps: one for each judgement, one for all that nobody judged; a cycle without a draft has three", () => {
-  const [one] = CASES.filter(({ cycle, rule }) => !cycle.tree && rule === step.RULES[0] && cycle.drafts.some((draft) => draft.state === "dis"));
-  const verdict = step.recorded(one.cycle, one.rule), own = step.ownOf(one.cycle, verdict, verdict);
-  assert.deepEqual(step.stepsOf(one.cycle, verdict, step.statesOf(one.cycle, verdict), own), ["draft", "check", ...verdict.order, "late", "own", "commit"]);
-  assert.deepEqual(step.stepsOf({ drafts: [] }, { order: [] }, [], own), ["check", "own", "commit"]);
+  const [one] = CASES.filter(
+    ({ cycle, rule }) =>
+      !cycle.tree && rule === step.RULES[0] && cycle.drafts.some((draft) => draft.state === "dis"),
+  );
+  const verdict = step.recorded(one.cycle, one.rule),
+    own = step.ownOf(one.cycle, verdict, verdict);
+  assert.deepEqual(step.stepsOf(one.cycle, verdict, step.statesOf(one.cycle, verdict), own), [
+    "draft",
+    "check",
+    ...verdict.order,
+    "late",
+    "own",
+    "commit",
+  ]);
+  assert.deepEqual(step.stepsOf({ drafts: [] }, { order: [] }, [], own), [
+    "check",
+    "own",
+    "commit",
+  ]);
 });
 
 test("numbers that differ are shown so that they differ", () => {

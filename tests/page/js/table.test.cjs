@@ -2,9 +2,17 @@
 const test = require("node:test");
 const assert = require("node:assert");
 const path = require("node:path");
-const { sorted } = require(path.join(__dirname, "..", "..", "..", "assets", "page", "shared", "table.js"));
+const { sorted } = require(
+  path.join(__dirname, "..", "..", "..", "assets", "page", "shared", "table.js"),
+);
 
-const rows = [["b", 2, "first"], ["a", null, "none"], ["c", 10, "ten"], ["a", -1, "less"], ["B", 2, "second"]];
+const rows = [
+  ["b", 2, "first"],
+  ["a", null, "none"],
+  ["c", 10, "ten"],
+  ["a", -1, "less"],
+  ["B", 2, "second"],
+];
 const names = (at, down) => sorted(rows, at, down).map((row) => row[2]);
 
 test("figures are ordered as figures, and a row without one is last either way", () => {
@@ -14,7 +22,20 @@ test("figures are ordered as figures, and a row without one is last either way",
 
 test("words are ordered as words, and even rows keep their order", () => {
   assert.deepEqual(names(0, false), ["none", "less", "first", "second", "ten"]);
-  assert.deepEqual(sorted([["x", 1], ["x", 2]], 0, true), [["x", 1], ["x", 2]]);
+  assert.deepEqual(
+    sorted(
+      [
+        ["x", 1],
+        ["x", 2],
+      ],
+      0,
+      true,
+    ),
+    [
+      ["x", 1],
+      ["x", 2],
+    ],
+  );
 });
 
 test("the rows that were given stay as they were", () => {

@@ -3,34 +3,71 @@ const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
-const player = require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"));
-const traces = require(path.join(__dirname, "..", "..", "..", "assets", "page", "traces", "traces.js"));
+const player = require(
+  path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"),
+);
+const traces = require(
+  path.join(__dirname, "..", "..", "..", "assets", "page", "traces", "traces.js"),
+);
 
 const RULES = { "rejection sampling": "rejection", "block verification": "block" };
-const run = () => player.fold(fs.readFileSync(process.env.TRACE, "utf8").trim().split("\n").map((line) => JSON.parse(line)));
+const run = () =>
+  player.fold(
+    fs
+      .readFileSync(process.env.TRACE, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line)),
+  );
 const asked = (link) => Object.fromEntries(new URL(link).searchParams);
 
 test("a link names what matters, and what is not as usual", () => {
   const plain = asked(traces.linkOf(run(), "http://x/", RULES));
-  assert.deepEqual(Object.keys(plain), ["prompt", "drafter", "k", "temperature", "seed", "max_tokens"]);
+  assert.deepEqual(Object.keys(plain), [
+    "prompt",
+    "drafter",
+    "k",
+    "temperature",
+    "seed",
+    "max_tokens",
+  ]);
   assert.equal(plain.prompt, run().header.prompt);
   const odd = run();
   odd.header.prompt = "a&b=c #1\n<é>";
   odd.header.models = { family: "tuned" };
   odd.names = ["speculative", "transformers", "plain"];
   Object.assign(odd.lanes.speculative.started, { rule: "block verification" });
-  Object.assign(odd.lanes.speculative.started.params, { stop: ["\n\n", "end"], top_k: 5, max_tokens: 64, grammar: " (yes|no)&" });
+  Object.assign(odd.lanes.speculative.started.params, {
+    stop: ["\n\n", "end"],
+    top_k: 5,
+    max_tokens: 64,
+    grammar: " (yes|no)&",
+  });
   const full = asked(traces.linkOf(odd, "http://x/", RULES));
   assert.equal(full.prompt, "a&b=c #1\n<é>");
-  assert.deepEqual([full.grammar, full.family, full.rule, full.stop, full.top_k, full.peer, full.max_tokens], [" (yes|no)&", "tuned", "block", "\\n\\n\nend", "5", "1", undefined]);
+  assert.deepEqual(
+    [full.grammar, full.family, full.rule, full.stop, full.top_k, full.peer, full.max_tokens],
+    [" (yes|no)&", "tuned", "block", "\\n\\n\nend", "5", "1", undefined],
+  );
 });
 
 test("a run of which nothing is known still gives a link", () => {
-  assert.equal(traces.linkOf(player.fold([{ event: "header", prompt: "p", lanes: ["a"] }]), "http://x/", RULES), "http://x/?prompt=p");
+  assert.equal(
+    traces.linkOf(
+      player.fold([{ event: "header", prompt: "p", lanes: ["a"] }]),
+      "http://x/",
+      RULES,
+    ),
+    "http://x/?prompt=p",
+  );
 });
 
 test("nothing in an address gets out of its attribute", () => {
   const html = traces.frame('http://x/?prompt="><script>&k=1', 'a "b"');
-  assert.ok(!html.includes("<script") && html.includes("&amp;k=1") && html.includes('title="a &quot;b&quot;"'));
+  assert.ok(
+    !html.includes("<script") &&
+      html.includes("&amp;k=1") &&
+      html.includes('title="a &quot;b&quot;"'),
+  );
   assert.equal(html.match(/"/g).length, 12);
 });
