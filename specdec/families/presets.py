@@ -11,11 +11,14 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..exposure import limits
-from ..methods import AUTO, DEFAULT, EMBEDDED, ROUNDED, TUNED, WRAPPERS
+from ..methods import AUTO, DEFAULT, EMBEDDED, METHODS, ROUNDED, TUNED, WRAPPERS
 from ..models.gguf_header import is_named
+from ..paths import ASSETS
 from .hub import MORE
+from .star import NAME as STAR
 
 BESIDE, OTHERWISE = " + ", "~"
 ALWAYS = ("prompt_lookup", "suffix", "none")  # ways of drafting that need nothing but the target
@@ -85,8 +88,21 @@ PRESETS = {
 }  # fmt: skip
 
 
+def drafters_of(target: str) -> list[Path]:
+    """The folders of drafters that the package has for a target that it does not have."""
+    return sorted(file.parent for file in (ASSETS / "models" / target).glob("*/config.json")) if target == STAR else []
+
+
+def of_star() -> Pair:
+    folders = {folder.name for folder in drafters_of(STAR)}
+    trained = (method.name for method in METHODS.values() if method.folder in folders)
+    return Pair(STAR, methods=tuple(dict.fromkeys((*trained, *ALONE))))
+
+
 def named(spec: str) -> Pair | None:
     """The pair of that name, or written `TARGET + DRAFT`; None for a family of ours, or where it is no pair."""
+    if spec == STAR:
+        return of_star()
     if spec in PRESETS:
         return PRESETS[spec]
     target, *drafts = (part.strip() for part in spec.split(BESIDE))
@@ -100,8 +116,13 @@ def named(spec: str) -> Pair | None:
 
 
 def is_model(name: str) -> bool:
-    """Whether it may be a checkpoint: OWNER/MODEL, a folder with a config.json, or a GGUF file."""
-    return bool(ON_THE_HUB.fullmatch(name)) or is_named(name) or os.path.isfile(os.path.join(name, "config.json"))
+    """Whether it may be a checkpoint: the star, OWNER/MODEL, a folder with a config.json, or a GGUF file."""
+    return (
+        name == STAR
+        or bool(ON_THE_HUB.fullmatch(name))
+        or is_named(name)
+        or os.path.isfile(os.path.join(name, "config.json"))
+    )
 
 
 def written(target: str, drafts: Sequence[str] = (), universal: bool = False) -> str:

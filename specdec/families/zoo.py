@@ -299,7 +299,7 @@ def load_pair(
     (`drafters/universal.py`). `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second
     drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
     """
-    device = resolved(device)
+    device, drafts = resolved(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)

@@ -11,7 +11,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ..families import presets
+from ..families import hub, presets
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, ROUNDED, RULES, TUNED
 from ..traces.rulings import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
@@ -34,6 +34,8 @@ def families() -> list[str]:
     ours = [name for name in TARGETS if name == EMBEDDED or (FAMILY / TARGETS[name]).is_dir()]
     ours += [name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory()]
     allowed = presets.allowed()
+    if allowed is None or hub.is_here(presets.STAR):
+        ours.append(presets.STAR)
     fitting = [name for name, preset in presets.PRESETS.items() if preset.needed(bytes_each()) <= memory()]
     chosen = [presets.hosts(), *fitting] if allowed is None else allowed
     return list(dict.fromkeys((*ours, *chosen)))
@@ -95,6 +97,8 @@ def family_line(family: str) -> str:
         return sentences(words["target_lines"][family], words["target_note"] if presets.allowed() is None else "")
     if family in ROUNDED:
         return words["rounded_line"]
+    if family == presets.STAR:
+        return told[family]["shows"]
     preset = presets.PRESETS.get(family)
     if preset is None:
         return words["own_pair"]
