@@ -15,9 +15,8 @@ from ..models import gguf
 from ..models.checkpoint import read_json
 from ..text import ids_of
 from . import gguf_tokenizer
-from .template import around
+from .template import around, FILE, TABLE
 
-FILE, TABLE = "chat_template.jinja", "tokenizer_config.json"
 LARGEST = 2**20  # characters of a template
 
 

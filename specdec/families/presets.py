@@ -7,6 +7,7 @@ It is data, and imports no torch: the page's menu reads it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from ..exposure import limits
 from ..methods import AUTO, DEFAULT, EMBEDDED, METHODS, ROUNDED, TUNED, WRAPPERS
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
+from . import hub, template
 from .hub import MORE
 from .star import NAME as STAR
 
@@ -123,6 +125,19 @@ def is_model(name: str) -> bool:
         or is_named(name)
         or os.path.isfile(os.path.join(name, "config.json"))
     )
+
+
+def answers(spec: str) -> bool:
+    """Whether the target of a pair answers a prompt, as one with a chat template does; others continue it. Of one that
+    is not on this machine yet nobody knows: most that people name do.
+    """
+    pair = named(spec)
+    if pair is None or pair.target == STAR:
+        return pair is not None
+    with contextlib.suppress(ValueError):
+        place = Path(pair.target) if hub.is_on_disk(pair.target) else hub.cached(pair.target)
+        return place is None or template.has_one(place)
+    return True
 
 
 def written(target: str, drafts: Sequence[str] = (), universal: bool = False) -> str:

@@ -15,7 +15,7 @@ from ..families import hub, presets
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, ROUNDED, RULES, TUNED
 from ..traces.rulings import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
-from .text import ASSETS, of_drafters, prompts, sentences, strings
+from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
 FAMILY = ASSETS / "family"
 # The families that share this folder: the general target, and the one tuned on edits, each with its drafters.
@@ -41,18 +41,25 @@ def families() -> list[str]:
     return list(dict.fromkeys((*ours, *chosen)))
 
 
-def kinds() -> list[str]:
-    """Of example prompts, those whose target is there."""
-    return [kind for kind in prompts() if target_of(kind) in families()]
+def kinds(answers: bool = False) -> list[str]:
+    """Of example prompts, those whose target is there; `answers`: those for models that answer, whoever does."""
+    return [
+        kind for kind in prompts() if (kind in questions()) == answers and (answers or target_of(kind) in families())
+    ]
+
+
+def answers(family: str) -> bool:
+    """Whether it answers a prompt; others continue it."""
+    return stored(family) not in TARGETS and presets.answers(family)
 
 
 def target_of(kind: str) -> str:
-    return OWN.get(kind, {}).get("family", EMBEDDED)
+    return presets.STAR if kind in questions() else OWN.get(kind, {}).get("family", EMBEDDED)
 
 
 def drafter_of(kind: str) -> str:
     """Who drafts in the first recording of this kind."""
-    return OWN.get(kind, {}).get("drafter", DEFAULT)
+    return drafters(presets.STAR)[0] if kind in questions() else OWN.get(kind, {}).get("drafter", DEFAULT)
 
 
 @functools.cache

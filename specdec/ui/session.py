@@ -38,7 +38,7 @@ from .visitors import asking, leads, visitors
 DEADLINE = limits().seconds  # of one run, all lanes
 WAITING, LOOK = limits().waiting, 0.5  # people in the line, each with a thread of Gradio's; seconds between two looks
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
-FIRST = "story"
+FIRST = ("qa", "story")  # of what is recorded, the first screen's
 WARM_AFTER = 1.0  # seconds, which are the first screen's
 
 log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ def _prefaced(why: str, work: Iterator[News]) -> Iterator[News]:
 def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
     """Races one after the other, without details, as fast as they go. Closing the iterator stops within one cycle."""
     work = _with_engine(requests[0].family, lambda family, race: _races(requests, family, race))
-    yield from admitted(_alone("series", work))
+    yield from admitted(_fetched_first(requests[0].family, _alone("series", work)))
 
 
 def certify(request: CertificateRequest) -> Iterator[News]:
@@ -160,7 +160,7 @@ def first_recorded() -> str:
 def recorded_names() -> list[str]:
     """What is there, the first screen's first."""
     names = sorted(path.stem for path in TRACES.glob("*.jsonl")) if TRACES.is_dir() else []
-    return sorted(names, key=lambda name: name != FIRST)
+    return [*(name for name in FIRST if name in names), *(name for name in names if name not in FIRST)]
 
 
 def warm() -> None:
@@ -215,6 +215,16 @@ def _fetch(family: str) -> Iterator[News]:
             yield from _download(missing)
     finally:
         _fetching.release()
+
+
+def _fetched_first(family: str, work: Iterator[Told]) -> Iterator[News | Told]:
+    """`work`, once its models are here; or why they are not."""
+    try:
+        yield from _fetch(family)
+    except ValueError as error:
+        yield News("error", translated(error.args[0]))
+        return
+    yield from work
 
 
 def _download(models: Sequence[str]) -> Iterator[News]:
