@@ -6,7 +6,7 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from ..types import Said
+from ..types import TranslatableText
 
 SPARE = 1_000_000_000  # bytes of disk that a download leaves free
 
@@ -23,7 +23,7 @@ def check_disk(name: str, total: int, place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     if (free := shutil.disk_usage(place).free) < total + SPARE:
         raise ValueError(
-            Said(
+            TranslatableText(
                 "{name} needs {needed} GB of disk, and {free} GB are free. Make room, or set HF_HOME to a larger disk.",
                 name=name, needed=f"{(total + SPARE) / 1e9:.1f}", free=f"{free / 1e9:.1f}",
             )

