@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..exposure import limits
-from ..methods import AUTO, DEFAULT, EMBEDDED, METHODS, ROUNDED, TUNED, WRAPPERS
+from ..methods import AUTO, brought_by, DEFAULT, EMBEDDED, METHODS, ROUNDED, TUNED
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
 from . import hub, template
@@ -23,11 +23,10 @@ from .hub import MORE
 from .star import NAME as STAR
 
 BESIDE, OTHERWISE = " + ", "~"
-ALWAYS = ("prompt_lookup", "suffix", "none")  # ways of drafting that need nothing but the target
+ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafting that need nothing but the target
 ALONE = ("suffix", "prompt_lookup", AUTO)  # of a target without a draft, the quickest to begin first
-MODEL = (DEFAULT, *WRAPPERS)
-EAGLE3, MEDUSA, EXIT = ("eagle3", "eagle3:tree"), ("medusa", "medusa:tree"), ("early_exit",)
-UNIVERSAL = ("universal",)
+ANY = brought_by(*(m.name for m in METHODS.values() if m.published))
+MODEL, EAGLE3, MEDUSA, EXIT, UNIVERSAL = map(brought_by, (DEFAULT, "eagle3", "medusa", "early_exit", "universal"))
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
@@ -38,7 +37,7 @@ class Pair:
     target: str
     drafts: tuple[str, ...] = ()
     exit_layer: int = 0
-    methods: tuple[str, ...] = (*MODEL, *EAGLE3, *MEDUSA)  # of a stranger's draft: until it is loaded, any may serve
+    methods: tuple[str, ...] = ANY  # of a stranger's draft: until it is loaded, any may serve
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, CopyingDrafter, Drafter, ForeignModel
 from ..figures import machine
-from ..methods import adapted, AUTO, COPIES, DEFAULT, EXIT, Method, METHODS, MODEL, MODELS, of_part, ROUNDED
+from ..methods import adapted, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
@@ -112,7 +112,7 @@ class Family:
         """Who drafts where nobody was named: what was trained for it, a layer to leave at last; without, a copy."""
         trained = [name for name, fitted in self.drafters.items() if fitted.part is not None]
         trained.sort(key=lambda name: self.drafters[name].method.part == EXIT)
-        return next(iter(trained), COPIES[0])
+        return next(iter(trained), self.auto_candidates[0])
 
     def wrapped(self, name: str) -> str:
         """Whom `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
@@ -122,17 +122,24 @@ class Family:
     @property
     def auto_candidates(self) -> list[str]:
         """The drafters among which `auto` chooses."""
-        models = [name for name in MODELS if name in self.drafters]
-        return [*(name for name in COPIES if name in self.drafters), *models[:1]]
+        offered = [name for name in METHODS[AUTO].wraps if name in self.drafters]
+        models = [name for name in offered if not self.drafters[name].method.copies]
+        return [name for name in offered if name not in models[1:]]
 
-    @property
-    def to_probe(self) -> list[str]:
-        """Those of them that cost something; where all are copies, one, which tells what a check costs."""
-        return [name for name in self.auto_candidates if name not in COPIES] or self.auto_candidates[:1]
+    def to_probe(self, name: str) -> list[str]:
+        """The drafters whose costs that one weighs, so that they are measured first. Copies cost next to nothing: where
+        `auto` has no other, one tells what a check costs.
+        """
+        if name == AUTO:
+            return [one for one in self.auto_candidates if not self.copies(one)] or self.auto_candidates[:1]
+        return [wrapped] if (wrapped := self.wrapped(name)) else []
+
+    def copies(self, name: str) -> bool:
+        return bool(self.drafters[name].method.copies)
 
     def _auto_lane(self, capacity: int) -> tuple[TargetView, Drafter]:
         """One view with the taps of all; copies cost no more than their check, and a check costs what it costs."""
-        probed = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe}
+        probed = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe(AUTO)}
         cheapest = min(probed.values(), key=lambda costs: costs.overhead)
         checks = Costs(0.0, cheapest.passes, cheapest.overhead)
         chosen = {name: self.drafters[name] for name in self.auto_candidates}
@@ -141,7 +148,7 @@ class Family:
         )
         drafters = {name: self._drafter(name, view, capacity) for name in chosen}
         arms = [
-            Arm(drafter, checks if name in COPIES else probed[name], copies=name in COPIES)
+            Arm(drafter, checks if self.copies(name) else probed[name], copies=self.copies(name))
             for name, drafter in drafters.items()
         ]
         return view, AutoDrafter(arms)

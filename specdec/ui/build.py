@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from . import api, link, session
+from . import api, session
 from .components import engine as servers
 from .components.drawn import drawn
 from .components.engine import Engine
@@ -17,6 +17,7 @@ from .components.keep import keep
 from .components.notice import notice, tell
 from .queue import queue
 from .refusals import Blocks
+from .request import from_link, tab_of_link
 from .tabs import labels, race, TABS
 from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
 
@@ -91,8 +92,8 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: En
 
     def follow(request: gr.Request) -> list[Any]:
         session.warm()
-        opened, no_tab = link.tab(request.query_params, TABS)
-        settings, trouble = link.settings(request.query_params)
+        opened, no_tab = tab_of_link(request.query_params, TABS)
+        settings, trouble = from_link(request.query_params)
         served, unlisted = servers.from_link(request.query_params)
         wrong = tell(sentences(no_tab, trouble, unlisted), wrong=True) if no_tab or trouble or unlisted else gr.skip()
         tab = gr.update(selected=opened) if opened else gr.skip()

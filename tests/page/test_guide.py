@@ -13,10 +13,11 @@ import nodejs
 import pytest
 
 from specdec.figures import theory
-from specdec.ui import link, sources
+from specdec.ui import sources
 from specdec.ui.build import build
 from specdec.ui.components.drawn import as_text, lean
 from specdec.ui.components.guide import guide
+from specdec.ui.request import from_link
 from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, speaking, strings, TEXT
 from specdec.ui.theme import styles
@@ -178,7 +179,7 @@ def test_what_was_not_checked_for_long_is_listed() -> None:
 def test_the_class_link_is_one_that_the_page_can_follow() -> None:
     props = guide().props
     asked = {"seed": props["seed"], **json.loads(props["settings"])}
-    settings, trouble = link.settings({name: str(value) for name, value in asked.items()})
+    settings, trouble = from_link({name: str(value) for name, value in asked.items()})
     assert trouble == "" and settings == asked
 
 

@@ -12,7 +12,7 @@ const {
   isBusy,
   grammarOf,
 } = require("./run.js");
-const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"),
+const { BLOCK, h, fixed, size, methodOf, pick, words, write } = require("./kit.js"),
   { counted, lines, nameOf } = require("./served.js");
 
 const LONGEST = 300; // characters of a grammar that a card shows
@@ -33,7 +33,7 @@ function figures(W, root, part, S) {
     const total = models.target && size(models.target.parameters),
       target = total && !isOurs(models.family) ? words(W.meta.named, { target: total, name: nameOfModel(models.family) }) : total && models.family === "tuned" ? words(W.meta.tuned, { target: total }) : total;
     const drafting =
-        /^draft_model/.test(started.drafter) &&
+        methodOf(W.methods, started.drafter).kind === "model" &&
         Object.hasOwn(models, started.drafter) &&
         models[started.drafter],
       draft = drafting && size(drafting.parameters);
@@ -104,7 +104,7 @@ function figures(W, root, part, S) {
   const draftedBy = ({ k, drafter }) =>
     k === 0
       ? W.lane.none
-      : k === 1 && !/:tree$/.test(drafter)
+      : k === 1 && !methodOf(W.methods, drafter).tree
         ? W.lane.one
         : pick(W.drafter, drafter);
 

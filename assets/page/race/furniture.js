@@ -1,5 +1,6 @@
 // @ts-check
-/* What stands on the player whatever it plays: titles, names for screen readers, the legend, the buttons of zoom and speed. */
+/* What stands on the player whatever it plays: titles, names for screen readers, the legend, the buttons of zoom
+ * and speed. */
 
 const { h, chip, freshId } = require("./kit.js");
 

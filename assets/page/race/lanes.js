@@ -69,7 +69,8 @@ function lanes(W, part, S) {
     if (isDrafting(l)) box.append(h("span", { class: "sd-gap" }), " ");
   }
 
-  /* A draft with siblings: they hang below each other, and what follows a token stands right of it. Says where a token goes. */
+  /* A draft with siblings: they hang below each other, and what follows a token stands right of it. Says where a
+   * token goes. */
   function plant(tree, cycle) {
     const nodes = { "-1": tree };
     dress(
@@ -140,7 +141,8 @@ function lanes(W, part, S) {
     }
   }
 
-  /* Lanes grow, never shrink: the scrubber stays under the finger. Heights are told after a layout, so none is forced. */
+  /* Lanes grow, never shrink: the scrubber stays under the finger. Heights are told after a layout, so none is
+   * forced. */
   const tall = new ResizeObserver((entries) => {
     const heights = entries.map(({ target }) => target.offsetHeight);
     entries.forEach(({ target }, i) => {
@@ -157,7 +159,8 @@ function lanes(W, part, S) {
     tall.observe(box);
   }
 
-  /* A full lane follows its newest words, unless the visitor has scrolled up. Asked after a frame, when it is laid out. */
+  /* A full lane follows its newest words, unless the visitor has scrolled up. Asked after a frame, when it is laid
+   * out. */
   function follow() {
     for (const box of laneBoxes()) {
       const { clientHeight: height, scrollHeight: full, scrollTop: top } = box;

@@ -29,9 +29,9 @@ const {
     fill,
     words,
     sentences,
+    methodOf,
   } = require("./kit.js"),
   { served } = require("./served.js");
-const COPIERS = ["prompt_lookup", "suffix"]; /* their drafts are copies of the text */
 
 /* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers. */
 function story(W, S, numbersOf) {
@@ -61,7 +61,7 @@ function story(W, S, numbersOf) {
 
   function begin(started, drafter) {
     const { k } = started || { k: "K" };
-    return k === 1 && !/:tree$/.test(drafter)
+    return k === 1 && !methodOf(W.methods, drafter).tree
       ? W.say.start_one
       : words(pick(W.say.start, k === 0 ? "none" : drafter), { k });
   }
@@ -97,7 +97,7 @@ function story(W, S, numbersOf) {
       n: left,
     };
     const rule = started ? started.rule : "",
-      copied = started && COPIERS.includes(cycle.who || started.drafter);
+      copied = started && methodOf(W.methods, cycle.who || started.drafter).copies;
     const why = greedy
         ? Y.rejected_greedy
         : isBarred(started, p)
@@ -155,7 +155,7 @@ function story(W, S, numbersOf) {
     if (!F.a.drafted)
       return [
         sentences(
-          words(COPIERS.includes(drafter) ? Y.inactive_lookup : Y.inactive, told),
+          words(methodOf(W.methods, drafter).copies ? Y.inactive_lookup : Y.inactive, told),
           endings(),
         ),
       ];

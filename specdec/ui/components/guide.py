@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from ..request import MAX_SEED
+from ...settings import SETTINGS
 from ..sources import sources
 from ..tabs import labels
 from ..text import prompts, strings
@@ -28,5 +28,5 @@ def guide() -> gr.HTML:
         sources=sources(),
         settings={"prompt": prompts()["story"][0], "drafter": "draft_model", "k": 3, "temperature": 0.8},
         seed=CLASS_SEED,
-        most=MAX_SEED,
+        most=SETTINGS["seed"].high,
     )

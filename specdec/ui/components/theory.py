@@ -6,6 +6,7 @@ from typing import Any
 
 import gradio as gr
 
+from ...methods import is_wrapper
 from .. import results as recorded
 from ..menu import read_json
 from ..text import ASSETS
@@ -33,7 +34,11 @@ def results() -> list[dict[str, Any]]:
     """What the bench measured of drafters: of every report with such rows the machine and those."""
     found = []
     for one in map(read_json, sorted(recorded.RESULTS.glob("*.json"))):
-        rows = [{name: row.get(name) for name in COLUMNS} for row in one.get("rows", []) if "drafter" in row]
+        rows = [
+            {name: row.get(name) for name in COLUMNS} | {"wrapper": is_wrapper(row["drafter"])}
+            for row in one.get("rows", [])
+            if "drafter" in row
+        ]
         if rows:
             found.append({"machine": one.get("machine", {}), "rows": rows})
     return found

@@ -11,7 +11,8 @@ from typing import Any
 import gradio as gr
 
 from ...figures.stats import Comparison, summary, TOKEN_KINDS
-from ...methods import EMBEDDED, WRAPPERS
+from ...methods import EMBEDDED, is_wrapper
+from ...settings import RunRequest
 from .. import charts, learn, menu, results, session
 from ..components.cards import cards
 from ..components.downloads import downloads
@@ -19,7 +20,7 @@ from ..components.lines import lines
 from ..components.notice import notice, tell
 from ..components.section import choice, plot, title
 from ..components.table import Cells, table
-from ..request import check, InputError, known_family, RunRequest
+from ..request import check, InputError, known_family
 from ..text import prompts, sentences, strings
 from .race import ENGINE, over, PRIVATE
 
@@ -257,7 +258,7 @@ def of_target(family: Any) -> tuple[Any, ...]:
         return gr.skip(), gr.skip(), gr.skip()
     ours = is_ours(family)
     offered = [name for name in menu.drafters(EMBEDDED if ours else family) if name != "none"]
-    chosen = offered if ours else [name for name in offered if name not in WRAPPERS]  # which are slow to begin
+    chosen = offered if ours else [name for name in offered if not is_wrapper(name)]  # which are slow to begin
     kinds = menu.kinds(menu.answers(family))
     methods = gr.update(choices=[(results.method(name), name) for name in offered], value=chosen)
     texts = gr.update(choices=[(results.domain(kind), kind) for kind in kinds], value=kinds[0])
