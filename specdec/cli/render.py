@@ -99,7 +99,7 @@ def styled(piece: str, status: str, colour: bool) -> str:
 
 
 def report(events: Sequence[Event], precision: str = "") -> str:
-    """The figures, one a line, with their units, and what they are about. Of a server no precision is known."""
+    """The figures, one per line, with their units, and what they are about. Of a server no precision is known."""
     comparison = Comparison.of(events)
     spec, plain = comparison.speculative, comparison.plain
     rows = [
@@ -139,11 +139,11 @@ def report(events: Sequence[Event], precision: str = "") -> str:
 
 
 def report_of_server(events: Sequence[Event], server: Server) -> str:
-    """The figures, one per line, with their units; last what this server does not tell."""
+    """The figures, one per line, with their units; last what this server does not report."""
     comparison = Comparison.of(events)
     spec, plain = comparison.speculative, comparison.plain
     beside = any(isinstance(event, Started) and event.lane == "plain" for event in events)
-    facts, unknown = server.facts, "not told"
+    facts, unknown = server.facts, "not reported"
     depth = f", at most {facts.k} tokens drafted a cycle" if facts.k else ""
     totals = spec.counted not in ("exact", "merged")
     rows = [
@@ -165,7 +165,7 @@ def report_of_server(events: Sequence[Event], server: Server) -> str:
     rows += [(f"{event.lane} failed", " ".join(event.reason.split())) for event in events if isinstance(event, Failed)]
     told = any(isinstance(event, Verified) and event.p is not None for event in events)
     probabilities = "the drafter's probabilities" if told else "both models' probabilities under these settings"
-    rows.append(("not told", f"which tokens were rejected, {probabilities}, coins, the time of drafting"))
+    rows.append(("not reported", f"which tokens were rejected, {probabilities}, coins, the time of drafting"))
     legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())
     return "\n".join([*(f"{name:<28}{value}" for name, value in rows), "", legend])
 

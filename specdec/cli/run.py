@@ -70,7 +70,7 @@ def run(
     key_env: Annotated[
         str, Option(help="with --server: the environment's variable that holds its key, if it wants one")
     ] = KEY,
-    as_json: Annotated[bool, Option("--json", help="print the trace, one JSON object a line")] = False,
+    as_json: Annotated[bool, Option("--json", help="print the trace, one JSON object per line")] = False,
     save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,
     kind: Annotated[str, Option(help="with --save: what the prompt is (story, code, facts, …)")] = "",
     **given: Any,

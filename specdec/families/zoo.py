@@ -22,7 +22,7 @@ from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
 from ..models.config import FAMILIES
 from ..models.device import multiplies_bfloat16
-from ..models.matrix import EightBit
+from ..models.matrix import of_drafts
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -228,6 +228,8 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
                 family.name = name
             else:
                 folder = EMBEDDED if name in ROUNDED else FOLDERS.get(name) or Path(name)
+                if name in FOLDERS and not (folder / "target").is_dir():
+                    raise ValueError(f"{name} is not in the installed package; run it from a clone of the repository")
                 family = read(folder, name, dtype or fastest_dtype(folder / "target", device), device)
             _loaded[name, dtype, device] = family
         return _loaded[name, dtype, device]
@@ -268,7 +270,7 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     dtype, stored = computed_in(dtype, device)
     if device == "cpu" and dtype == torch.bfloat16 and native.library() is not None:
         dtype = torch.float32  # these layers read bfloat16 and compute in float32
-    small = torch.int8 if device == "cpu" and EightBit.pays() else None  # of drafts, whatever the target keeps
+    small = of_drafts(device)  # whatever the target keeps
     drafts = {name: Transformer.load(path, dtype, device, small) for name, path in draft_folders(folder, tuned).items()}
     family = Family(name, Transformer.load(folder / "target", dtype, device, stored), tokenizer, drafts)
     family.drafters |= heads(folder, family.target, small)

@@ -24,7 +24,7 @@ from ..traces import audit as auditing
 from ..traces import explain as explaining
 from ..traces.cycle import cycles
 from ..traces.file import Trace, TraceError
-from . import session
+from . import gradio_private, session
 from .components.traces import desk, read
 from .request import check, check_certificate, InputError, is_number
 from .tabs.race import batches, ENGINE
@@ -44,19 +44,9 @@ def endpoints() -> None:
         gr.api(answering(slow), **ENGINE)
 
 
-def only_tools(demo: gr.Blocks) -> None:
-    """What else is public is no tool for a model: Gradio lists as tools what has no other type."""
-    for event in demo.fns.values():
-        if event.fn and event.api_visibility == "public" and event.api_name not in TOOLS:
-            event.fn._mcp_type = "endpoint"  # type: ignore[attr-defined]
-
-
 def answer_only_tools(app: Any) -> None:
-    """What the MCP server does not list it does not call either; and its log has no word of what it was sent."""
-    server = app.get_blocks().mcp_server_obj
-    if server:
-        tools = {f"/{name}" for name in TOOLS}
-        server.tool_to_endpoint = {name: at for name, at in server.tool_to_endpoint.items() if at in tools}
+    """No model calls anything else; and the MCP server's log has no word of what it was sent."""
+    if gradio_private.answer_only_tools(gradio_private.demo_of(app), TOOLS):
         # A handler there comes before those of the root, and sees what is logged below; the filter what has no name.
         logging.getLogger("mcp").addHandler(Wordless())
         logging.getLogger().addFilter(Wordless().filter)
@@ -157,7 +147,7 @@ def summarise(trace: str) -> Answer:
     Returns:
         settings
         texts by lane, and whether they are the same_text
-        figures: alpha, tau, measured_speedup, tokens_per_second, draft_cost, verify_cost …; None where not told
+        figures: alpha, tau, measured_speedup, tokens_per_second, draft_cost, verify_cost …; None where not reported
         machine_busy: whether the speed-up cannot be trusted and is to be measured again
     """
     with desk(trace):
@@ -172,7 +162,7 @@ def audit(trace: str) -> Answer:
 
     Returns:
         holds
-        lanes: of each, what was done again, its faults (20 at most; fault_count counts all), and what is not told
+        lanes: of each, what was done again, its faults (20 at most; fault_count counts all), and what is not reported
     """
     with desk(trace):
         run = read(trace)

@@ -13,7 +13,6 @@ import nodejs
 import pytest
 
 from specdec.figures import theory
-from specdec.ui import sources
 from specdec.ui.build import build
 from specdec.ui.components.drawn import as_text, lean
 from specdec.ui.components.guide import guide
@@ -21,7 +20,7 @@ from specdec.ui.request import from_link
 from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, speaking, strings, TEXT
 from specdec.ui.theme import styles
-from tools import roofline
+from tools import roofline, sources
 
 HARDWARE = json.loads((ASSETS / "hardware.json").read_text(encoding="utf-8"))
 MACHINES = {

@@ -40,9 +40,9 @@ def certificate(address: str, plain: str) -> None:
 
 
 def certificate_of_the_page(address: str, plain: str) -> None:
-    from specdec.servers import apart
+    from specdec.servers import child
 
-    for _ in apart.examine(address, plain, KEY, False, 100, 0.8, 0):
+    for _ in child.examine(address, plain, KEY, False, 100, 0.8, 0):
         pass
 
 
@@ -58,7 +58,7 @@ CALLERS: dict[str, Callable[[str, str], None]] = {
     "cli/run.py": terminal,
     "ui/watch.py": page,
     "cli/certify.py": certificate,
-    "servers/apart.py": certificate_of_the_page,
+    "servers/child.py": certificate_of_the_page,
     "bench/servers.py": bench,
 }
 

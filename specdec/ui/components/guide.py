@@ -5,9 +5,9 @@ from __future__ import annotations
 import gradio as gr
 
 from ...settings import SETTINGS
-from ..sources import sources
+from ..menu import read_json
 from ..tabs import labels
-from ..text import prompts, strings
+from ..text import ASSETS, prompts, strings
 from .drawn import drawn
 
 CLASS_SEED = 7
@@ -25,7 +25,7 @@ def guide() -> gr.HTML:
         words=words,
         elem_id="guide-page",
         tabs=labels(),
-        sources=sources(),
+        sources=read_json(ASSETS / "sources.json"),
         settings={"prompt": prompts()["story"][0], "drafter": "draft_model", "k": 3, "temperature": 0.8},
         seed=CLASS_SEED,
         most=SETTINGS["seed"].high,
