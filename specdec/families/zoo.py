@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
+from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, CopyingDrafter, Drafter, ForeignModel
 from ..figures import machine
 from ..methods import adapted, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
 from ..models import gguf_header, native
@@ -54,11 +54,9 @@ class LoadedMethod:
         """Beside the target's."""
         return getattr(self.part, "parameters", 0)
 
-    def lane(self, target: Target, capacity: int) -> tuple[TargetView, Drafter]:
-        """The target as one run of at most `capacity` tokens sees it, and a fresh drafter on it."""
-        exit_layer = self.part if self.method.part == EXIT else 0
-        view = TargetView(target, getattr(self.part, "taps", ()), exit_layer)
-        return view, self.method.make(view, self.part, capacity)
+    def view(self, target: Target) -> TargetView:
+        """The target as one run sees it."""
+        return TargetView(target, getattr(self.part, "taps", ()), self.part if self.method.part == EXIT else 0)
 
 
 class Family:
@@ -92,15 +90,35 @@ class Family:
         The process computes with this family's number of threads from here on.
         """
         self.use_threads()
-        if name == AUTO and self.to_probe(AUTO):
+        if name == AUTO:
             return self._auto_lane(capacity)
-        wrapped = adapted(name)
+        wrapped = self.wrapped(name)
         name = wrapped or name
         if name not in self.drafters:
             raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
-        view, drafter = self.drafters[name].lane(self.target, capacity)
-        drafter.name = name  # one class may serve several names
+        view = self.drafters[name].view(self.target)
+        drafter = self._drafter(name, view, capacity)
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
+
+    def _drafter(self, name: str, view: TargetView, capacity: int) -> Drafter:
+        fitted = self.drafters[name]
+        drafter = fitted.method.make(view, fitted.part, capacity)
+        drafter.name = name  # one class may serve several names
+        if isinstance(drafter, CopyingDrafter) and self.chat is not None:
+            drafter.around = self.chat.around(self.tokenizer)
+        return drafter
+
+    @property
+    def usual(self) -> str:
+        """Who drafts where nobody was named: what was trained for it, a layer to leave at last; without, a copy."""
+        trained = [name for name, fitted in self.drafters.items() if fitted.part is not None]
+        trained.sort(key=lambda name: self.drafters[name].method.part == EXIT)
+        return next(iter(trained), self.auto_candidates[0])
+
+    def wrapped(self, name: str) -> str:
+        """Whom `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
+        inner = adapted(name)
+        return self.usual if inner == DEFAULT and DEFAULT not in self.drafters else inner
 
     @property
     def auto_candidates(self) -> list[str]:
@@ -110,25 +128,30 @@ class Family:
         return [name for name in offered if name not in models[1:]]
 
     def to_probe(self, name: str) -> list[str]:
-        """The drafters whose costs that one weighs, so that they are measured first; copies cost next to nothing."""
+        """The drafters whose costs that one weighs, so that they are measured first. Copies cost next to nothing: where
+        `auto` has no other, one tells what a check costs.
+        """
         if name == AUTO:
-            return [one for one in self.auto_candidates if self.drafters[one].method.takes]
-        return [wrapped] if (wrapped := adapted(name)) else []
+            return [one for one in self.auto_candidates if not self.copies(one)] or self.auto_candidates[:1]
+        return [wrapped] if (wrapped := self.wrapped(name)) else []
+
+    def copies(self, name: str) -> bool:
+        return bool(self.drafters[name].method.copies)
 
     def _auto_lane(self, capacity: int) -> tuple[TargetView, Drafter]:
         """One view with the taps of all; copies cost no more than their check, and a check costs what it costs."""
-        models = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe(AUTO)}
-        cheapest = min(models.values(), key=lambda costs: costs.overhead)
+        probed = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe(AUTO)}
+        cheapest = min(probed.values(), key=lambda costs: costs.overhead)
         checks = Costs(0.0, cheapest.passes, cheapest.overhead)
         chosen = {name: self.drafters[name] for name in self.auto_candidates}
         view = TargetView(
             self.target, sorted({tap for one in chosen.values() for tap in getattr(one.part, "taps", ())})
         )
-        arms = []
-        for name, fitted in chosen.items():
-            drafter = fitted.method.make(view, fitted.part, capacity)
-            drafter.name = name
-            arms.append(Arm(drafter, models.get(name, checks), copies=name not in models))
+        drafters = {name: self._drafter(name, view, capacity) for name in chosen}
+        arms = [
+            Arm(drafter, checks if self.copies(name) else probed[name], copies=self.copies(name))
+            for name, drafter in drafters.items()
+        ]
         return view, AutoDrafter(arms)
 
     def use_threads(self) -> None:
@@ -286,7 +309,7 @@ def load_pair(
     (`drafters/universal.py`). `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second
     drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
     """
-    device = resolved(device)
+    device, drafts = resolved(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)
