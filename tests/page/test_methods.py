@@ -210,7 +210,7 @@ def asked(monkeypatch):
     """The toy run in place of models; what was asked for, in order."""
     calls = []
 
-    def race(family, prompt, drafter, k, params, details):
+    def race(family, prompt, drafter, k, params, rule, peer, details):
         calls.append((prompt, drafter, k, params, details))
         return (event for event in toyrun.events())
 
