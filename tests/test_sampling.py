@@ -17,6 +17,7 @@ from specdec.proof.goodness_of_fit import g_test
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.toys import Case, run_loop
 from specdec.sampling import (
+    apply_top_p,
     block_chance,
     entropy,
     overlap,
@@ -25,7 +26,6 @@ from specdec.sampling import (
     residual,
     Sampler,
     SharedNoiseSampler,
-    within,
 )
 from specdec.types import SamplingParams
 
@@ -110,14 +110,14 @@ def test_logits_are_divided_by_the_temperature(temperature: float, dtype: torch.
 
 def test_top_p_ends_where_the_sum_is_reached_exactly() -> None:
     probs = torch.tensor([[0.125, 0.5, 0.125, 0.25]])
-    assert torch.allclose(within(probs, 0.75), torch.tensor([[0.0, 2 / 3, 0.0, 1 / 3]]))
+    assert torch.allclose(apply_top_p(probs, 0.75), torch.tensor([[0.0, 2 / 3, 0.0, 1 / 3]]))
 
 
 def test_top_p_of_one_leaves_the_distribution_alone() -> None:
     """Though the likeliest tokens' rounded sum reaches 1 before the last."""
     probs = torch.full((1, 3001), 1e-9)
     probs[0, :3] = 1 / 3
-    assert float(probs[0, :3].sum()) >= 1.0 and torch.equal(within(probs, 1.0), probs)
+    assert float(probs[0, :3].sum()) >= 1.0 and torch.equal(apply_top_p(probs, 1.0), probs)
 
 
 distributions = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6).filter(lambda values: sum(values) > 1e-3)
