@@ -213,8 +213,8 @@ def test_an_engine_in_this_process_is_certified_too() -> None:
 
     engine = InProcess(Facts("ours", "1", "toy"), lambda _: (0, 1), write)
     *_, told = certify(engine, None, weights(toy()), 0.8, 400, contexts=PLACE)
-    assert told["verdict"] == "lossless" and "does not tell whether it drafted" in told["sentences"][-1]
-    with pytest.raises(ServerError, match="tells no probabilities"):
+    assert told["verdict"] == "lossless" and "does not report whether it drafted" in told["sentences"][-1]
+    with pytest.raises(ServerError, match="reports no probabilities"):
         engine.distribution((0, 1), SamplingParams(), 1)
 
 
