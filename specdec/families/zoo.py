@@ -205,6 +205,8 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
                 family.name = name
             else:
                 folder = EMBEDDED if name in ROUNDED else FOLDERS.get(name) or Path(name)
+                if name in FOLDERS and not (folder / "target").is_dir():
+                    raise ValueError(f"{name} is not in the installed package; run it from a clone of the repository")
                 family = read(folder, name, dtype or fastest_dtype(folder / "target", device), device)
             _loaded[name, dtype, device] = family
         return _loaded[name, dtype, device]

@@ -24,7 +24,7 @@ from ..traces import audit as auditing
 from ..traces import explain as explaining
 from ..traces.cycle import cycles
 from ..traces.file import Trace, TraceError
-from . import session
+from . import gradio_private, session
 from .components.traces import desk, read
 from .request import check, check_certificate, InputError, is_number
 from .tabs.race import batches, ENGINE
@@ -44,19 +44,9 @@ def endpoints() -> None:
         gr.api(answering(slow), **ENGINE)
 
 
-def only_tools(demo: gr.Blocks) -> None:
-    """What else is public is no tool for a model: Gradio lists as tools what has no other type."""
-    for event in demo.fns.values():
-        if event.fn and event.api_visibility == "public" and event.api_name not in TOOLS:
-            event.fn._mcp_type = "endpoint"  # type: ignore[attr-defined]
-
-
 def answer_only_tools(app: Any) -> None:
-    """What the MCP server does not list it does not call either; and its log has no word of what it was sent."""
-    server = app.get_blocks().mcp_server_obj
-    if server:
-        tools = {f"/{name}" for name in TOOLS}
-        server.tool_to_endpoint = {name: at for name, at in server.tool_to_endpoint.items() if at in tools}
+    """No model calls anything else; and the MCP server's log has no word of what it was sent."""
+    if gradio_private.answer_only_tools(gradio_private.demo_of(app), TOOLS):
         # A handler there comes before those of the root, and sees what is logged below; the filter what has no name.
         logging.getLogger("mcp").addHandler(Wordless())
         logging.getLogger().addFilter(Wordless().filter)

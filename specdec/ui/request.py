@@ -192,6 +192,14 @@ def readable(prompt: Any) -> str:
     return prompt
 
 
+def sent(event: Any, name: str) -> Any:
+    """What an event of the page brings under that name, None if nothing. Anybody can send anything in its place."""
+    try:
+        return getattr(event, name, None)
+    except TypeError:  # it is no mapping
+        return None
+
+
 def is_number(value: Any) -> bool:
     whole = isinstance(value, int) and not isinstance(value, bool)
     return whole or (isinstance(value, float) and math.isfinite(value))

@@ -177,7 +177,7 @@ def _prepare() -> None:
 def admitted(work: Iterator[Told]) -> Iterator[News | Told]:
     """`work`, unless its visitor asks too often, and while somebody takes what it tells."""
     tab, address = asking()
-    if tab and (seconds := visitors.wait(tab, address)):
+    if (tab or address) and (seconds := visitors.wait(tab, address)):
         yield News("error", _notice("often", seconds=math.ceil(seconds)))
         return
     since = time.monotonic()

@@ -173,6 +173,6 @@ def test_bad_input_is_refused_before_anything_is_asked(name: str) -> None:
     good |= {"draws": 1_000, "temperature": 0.8, "seed": 1}
     with pytest.raises(InputError, match=said):
         check_examination(**good | fields)
-    asked: Any = SimpleNamespace(_data={"pair": "server", **good, **fields})
+    asked: Any = SimpleNamespace(pair="server", **{**good, **fields})
     (update,) = lossless.start(asked)
     assert update["wrong"] and said in update["said"]

@@ -25,8 +25,8 @@ from specdec.lanes.worker import WorkerDied
 from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, ROUNDED, RULES, TUNED
 from specdec.settings import SETTINGS
 from specdec.traces import file as trace
-from specdec.ui import menu, request, results, session, text, turns
-from specdec.ui.components import drawn, theory
+from specdec.ui import menu, request, session, text, turns
+from specdec.ui.components import drawn
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.components.traces import compare_traces
 from specdec.ui.tabs import race
@@ -429,25 +429,6 @@ def test_every_string_that_the_theory_page_asks_for_exists():
     claims = (text.PAGE / "theory/claims.js").read_text(encoding="utf-8")
     answers = re.search(r"const ANSWERS = {(.*?)\n  };", claims, re.DOTALL)[1]
     assert set(re.findall(r"^    (\w+): \(\)", answers, re.MULTILINE)) == words["claims"]["list"].keys()
-
-
-def test_what_was_measured_of_batches_is_handed_over_with_its_machine_and_date(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
-    assert theory.batches() == {} and theory.results() == []
-    report = {"suite": "batch", "machine": {"cpu": "Toy", "cores": 2}, "points": [{"batch": 1}], "tokens": 9}
-    dated = {"measured": "2026-01-02T03:04:05+00:00", "commit": "abc1234"}
-    (tmp_path / "batch.json").write_text(json.dumps(report | {"provenance": dated}), encoding="utf-8")
-    assert theory.batches() == {name: report[name] for name in ("machine", "points")} | {"measured": dated["measured"]}
-    assert theory.results() == []  # its points are no rows of a drafter
-
-
-def test_what_was_measured_in_several_precisions_names_its_machine_threads_date_and_llama_cpp():
-    told, asked = theory.precision(), (text.PAGE / "theory/precision.js").read_text(encoding="utf-8")
-    assert told["rows"] and told["machine"]["cpu"] and told["machine"]["cores"] >= told["threads"] >= 1
-    assert told["measured"] and told["commit"] and told["llama_cpp"]
-    note = set(re.findall(r"{(\w+)}", text.strings("theory")["precision"]["note"]))
-    given = set(re.findall(r"\w+", re.search(r"P\.note, {(.*?)}", asked)[1]))
-    assert {"cpu", "cores", "threads", "date", "commit", "tokens"} == note <= given
 
 
 def test_every_string_that_the_step_page_asks_for_exists():

@@ -19,7 +19,7 @@ from ..components.engine import check_server, Engine, engine, SERVER
 from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
 from ..components.traces import traces
-from ..request import check, from_link, InputError, known_family, MAX_PROMPT, MOST_OWN
+from ..request import check, from_link, InputError, known_family, MAX_PROMPT, MOST_OWN, sent
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
@@ -214,7 +214,7 @@ def recordings(screen: gr.HTML, line: gr.HTML, pills: gr.Row, names: Sequence[st
 
 def head_of(event: gr.EventData) -> str:
     """The first lines of the run that the page opened. Anybody can send anything in their place."""
-    return str(event._data.get("head", "")) if isinstance(event._data, dict) else ""
+    return str(sent(event, "head") or "")
 
 
 def show(names: Sequence[str], kind: str, prompt: str, drafter: str) -> list[Any]:
