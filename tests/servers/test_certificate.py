@@ -148,7 +148,7 @@ def test_a_plain_distribution_that_drifts_with_load_is_not_blamed_on_speculation
 
 def test_a_plain_server_that_tells_another_distribution_is_judged_by_its_texts() -> None:
     told = told_of(of_pair(toy()), plain(), kind=Lying)
-    assert told["reference"] == "samples" and "distribution that it tells" in told["notes"][0]
+    assert told["reference"] == "samples" and "distribution that it reports" in told["notes"][0]
     assert told["verdict"] == "not lossless"  # its texts are at another temperature
 
 
