@@ -515,8 +515,8 @@ def test_edits_bring_the_target_that_can_continue_them_and_other_examples_take_i
     names, edits = [*SETTINGS], text.prompts()["edits"]
     asked = fields_of(race.show(names, "edits", "Hi", "draft_model"))
     assert asked == {"prompt": edits[0], "family": TUNED, "drafter": "suffix"}
-    assert fields_of(race.show(names, "edits", edits[0], "suffix")) == {"prompt": edits[1]}
-    again = fields_of(race.show(names, "surprising", edits[1], "suffix"))
+    assert fields_of(race.show(names, "edits", edits[0], "suffix", TUNED)) == {"prompt": edits[1]}
+    again = fields_of(race.show(names, "surprising", edits[1], "suffix", TUNED))
     assert again["family"] == EMBEDDED and again["drafter"] == "draft_model"
 
 
