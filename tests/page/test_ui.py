@@ -118,7 +118,7 @@ BAD = [
     ({"grammar": "x" * 20_001}, "20000 characters"),
     ({"grammar": "[a\ud800]"}, "surrogate"),
     ({"grammar": '{"enum": [1e400]}'}, "a number that is too large"),
-    ({"grammar": "{"}, "no JSON"),
+    ({"grammar": "{"}, "not a JSON"),
     ({"grammar": "a", "peer": True}, "transformers does not support grammars"),
 ]
 
