@@ -31,7 +31,12 @@ function figures(W, root, part, S) {
     write(part.source, "textContent", W.source[source]);
     write(root.dataset, "source", source);
     const total = models.target && size(models.target.parameters),
-      target = total && !isOurs(models.family) ? words(W.meta.named, { target: total, name: nameOfModel(models.family) }) : total && models.family === "tuned" ? words(W.meta.tuned, { target: total }) : total;
+      target =
+        total && !isOurs(models.family)
+          ? words(W.meta.named, { target: total, name: nameOfModel(models.family) })
+          : total && models.family === "tuned"
+            ? words(W.meta.tuned, { target: total })
+            : total;
     const drafting =
         methodOf(W.methods, started.drafter).kind === "model" &&
         Object.hasOwn(models, started.drafter) &&
