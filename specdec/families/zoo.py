@@ -19,10 +19,11 @@ from ..figures import machine
 from ..methods import adapted, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
-from ..models.checkpoint import naming, weight_files
+from ..models.checkpoint import naming, read_config, weight_files
 from ..models.config import FAMILIES
 from ..models.device import multiplies_bfloat16
 from ..models.matrix import of_drafts
+from ..models.pretrained import is_ours
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -236,12 +237,14 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
 
 
 def computed_in(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
-    """What a target of that precision computes in, and what its matrices are rounded to."""
-    if dtype != torch.int8:
-        return dtype, dtype
-    if torch.device(device).type != "cpu":
+    """What a target of that precision computes in, and what its matrices are rounded to.
+
+    The layers in C++ read bfloat16 and 8 bits, and compute in float32.
+    """
+    if dtype == torch.int8 and torch.device(device).type != "cpu":
         raise ValueError("8 bits are offered on a CPU alone; leave out --dtype int8, or --device")
-    return torch.float32, torch.int8
+    coarse = dtype == torch.int8 or (dtype == torch.bfloat16 and native.runs_on(device))
+    return torch.float32 if coarse else dtype, dtype
 
 
 def resolved(device: str) -> str:
@@ -268,8 +271,6 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     with naming(words):
         tokenizer = published.read_tokenizer(words)
     dtype, stored = computed_in(dtype, device)
-    if device == "cpu" and dtype == torch.bfloat16 and native.library() is not None:
-        dtype = torch.float32  # these layers read bfloat16 and compute in float32
     small = of_drafts(device)  # whatever the target keeps
     drafts = {name: Transformer.load(path, dtype, device, small) for name, path in draft_folders(folder, tuned).items()}
     family = Family(name, Transformer.load(folder / "target", dtype, device, stored), tokenizer, drafts)
@@ -388,7 +389,7 @@ def autotune(family: Family) -> Family:
 
 
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
-    """float32 for small models; bfloat16 for large ones, if the hardware multiplies that.
+    """float32 for small models; bfloat16 for large ones, if our layers in C++ or the hardware multiply that.
 
     Large matrices cost what their bytes cost. Small ones cost what a call costs: on a CPU a bfloat16 call costs several
     times a float32 one (27 against 6 µs at 192 × 576 where this was measured), on a GPU it takes more kernels. And in
@@ -400,7 +401,12 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
         with naming(folder):
             files = weight_files(folder) if any(folder.glob("*.safetensors")) else {}
         stored = sum((folder / file).stat().st_size for file in files if (folder / file).is_file())
-    return torch.bfloat16 if stored > SMALL and multiplies_bfloat16(device) else torch.float32
+    if stored <= SMALL:
+        return torch.float32
+    if multiplies_bfloat16(device):
+        return torch.bfloat16
+    with naming(folder):
+        return torch.bfloat16 if native.runs_on(device) and is_ours(read_config(folder)) else torch.float32
 
 
 def tune_padding(target: Transformer, passes: int = 30, dearest: float = 1.02) -> None:
