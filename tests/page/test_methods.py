@@ -236,6 +236,21 @@ def test_a_measurement_warms_up_runs_every_text_and_tells_both(asked):
     assert "2 methods" in updates[-1][0]["value"] and not session._machine.locked()
 
 
+def test_the_pair_of_the_page_is_measured_and_named(asked, monkeypatch):
+    monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
+    monkeypatch.setattr(session, "_fetch", lambda family: iter(()))
+    told, drafters, texts = methods.of_target("smollm2")
+    assert "SmolLM2" in told[0] and [kind for _, kind in texts["choices"]] == list(text.questions())
+    assert "auto" in [name for _, name in drafters["choices"]] and "auto" not in drafters["value"]
+    updates = list(methods.measured(toyreport.report()["rows"], ["suffix"], "qa", 0.0, 3, 1, "smollm2"))
+    assert [call[0] for call in asked] == [text.prompts()["qa"][0]] * 2
+    ((_, here, recorded, *_),) = next(update[3] for update in updates if isinstance(update[3], list))
+    assert recorded is None and here is not None  # what was recorded is another model's
+    assert {request.family for request in methods.plan(["suffix"], "qa", 0.0, 3, 1, "smollm2")} == {"smollm2"}
+    assert methods.of_target("embedded")[0] != told and [] not in methods.of_target("tuned")
+    assert "text must be one of" in next(methods.measured([], ["suffix"], "story", 0.0, 3, 1, "smollm2"))[0]["value"]
+
+
 def test_what_was_never_recorded_is_still_measured(asked):
     updates = list(methods.measured([], ["draft_model"], "repetitive", 0.0, 3, 1))
     ((_, here, recorded, *_),) = next(update[3] for update in updates if isinstance(update[3], list))

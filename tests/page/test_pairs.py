@@ -8,14 +8,18 @@ import json
 import hubserver
 import pytest
 import toypairs
+import toyrun
 
 from specdec.families import hub, presets
 from specdec.figures import machine
 from specdec.lanes.worker import Worker
 from specdec.methods import ROUNDED
+from specdec.settings import SETTINGS
+from specdec.types import TranslatableText
 from specdec.ui import menu, session
 from specdec.ui.request import check, InputError
 from specdec.ui.tabs import race
+from specdec.ui.text import questions
 
 PAIR = "some/target + some/draft"
 
@@ -131,3 +135,63 @@ def test_a_typed_pair_brings_drafters_or_a_sentence():
     assert [name for _, name in drafters["choices"]][:2] == ["draft_model", "adaptive"]
     line, drafters = race.switch("a/b + ", "draft_model", "rejection")
     assert "TARGET + DRAFT" in line["info"] and "choices" not in drafters
+
+
+# ---- the star, and models that answer ----
+
+
+def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
+    asked = []
+
+    def race(family, **arguments):
+        asked.append(arguments["drafter"])
+        return (event for event in toyrun.events())
+
+    def away(names, memory):
+        raise ValueError(TranslatableText("There is no network."))
+        yield
+
+    class Family:
+        def describe(self):
+            return {"family": "embedded"}
+
+    monkeypatch.setattr(hub, "is_here", lambda name: False)
+    monkeypatch.setattr(hub, "fetch", away)
+    monkeypatch.setattr(session, "_engine", lambda name: asked.append(name) or (Family(), race))
+    news = list(session.run(check("Why is the sky blue?", "suffix", family="smollm2")))
+    assert asked == ["embedded", "draft_model"]
+    assert news[-1].kind == "done"
+    assert news[-1].text.startswith("There is no network. So the built-in model runs this time.")
+    assert list(session.series([check("Hi", "suffix", family="smollm2")]))[-1].text == "There is no network."
+
+
+def test_small_downloads_are_told_in_megabytes():
+    assert "34 of 98 MB" in session._far(hub.Fetched("smollm2", 34_100_000, 98_362_432)).text
+    assert "0.5 of 1.2 GB" in session._far(hub.Fetched("a/b", 500_000_000, 1_200_000_000)).text
+
+
+def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
+    chat, base = (toypairs.model_into(tmp_path / name, 1, template) for name, template in (
+        ("chat", toypairs.TEMPLATE), ("base", None)))  # fmt: skip
+    assert menu.answers("smollm2") and menu.answers(str(chat)) and menu.answers("not/here")
+    assert not any(map(menu.answers, ("embedded", "embedded:int8", "tuned", str(base), "no pair")))
+    assert [one["visible"] for one in race.fitting(str(chat))] == [False, True]
+    assert [one["visible"] for one in race.fitting(None)] == [True, False]
+    assert menu.kinds(answers=True) == list(questions()) and not {*menu.kinds()} & {*questions()}
+
+
+def test_an_example_question_is_put_to_the_model_of_the_page_or_to_the_star(tmp_path, monkeypatch):
+    chat = str(toypairs.model_into(tmp_path / "chat", 1))
+    monkeypatch.setattr(session, "recorded_names", list)
+    names = [*SETTINGS]
+    for family, wanted in ((chat, {}), ("smollm2", {}), ("embedded", {"family": "smollm2", "drafter": "suffix"})):
+        _, _, *updates = race.show(names, "qa", "Hi", "suffix", family)
+        found = {n: one["value"] for n, one in zip(names, updates, strict=True) if "value" in one}
+        assert found == {"prompt": questions()["qa"]["page"][0]} | wanted, family
+
+
+def test_the_questions_are_enough_for_page_and_bench():
+    asked = [prompt for kind in questions().values() for half in kind.values() for prompt in half]
+    assert len(asked) == len(set(asked))
+    assert all(len(kind["page"]) == len(kind["bench"]) >= 4 for kind in questions().values())
+    assert list(questions()) == ["writing", "qa", "summarization", "coding", "editing", "roleplay"]

@@ -253,7 +253,8 @@ def show(names: Sequence[str], kind: str, prompt: str, drafter: str, family: str
 
 def with_its_target(kind: str, before: str, family: str) -> dict[str, Any]:
     """Who continues prompts of this kind, and who drafts, where it is another target than for those before."""
-    if menu.target_of(kind) in (menu.target_of(before), family):
+    target = menu.target_of(kind)
+    if target == (family if target == presets.STAR else menu.target_of(before)):
         return {}
     return {"family": menu.target_of(kind), "drafter": menu.drafter_of(kind)}
 
