@@ -280,7 +280,7 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
     if not all(isinstance(piece, str) for pieces in proposal.own for piece in pieces):
         raise DraftError("the draft's own pieces are no text")
     if len(proposal.parents) != n or any(not -1 <= parent < node for node, parent in enumerate(proposal.parents)):
-        raise DraftError("the draft's parents are no tree")
+        raise DraftError("the draft's parents do not form a tree")
     if proposal.levels > k:
         raise DraftError(f"the draft is deeper than the {k} tokens asked for")
     if not all(0 <= token < vocabulary for token in proposal.tokens):

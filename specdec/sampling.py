@@ -104,15 +104,15 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         # From the highest: divided by a small temperature, large logits would overflow.
         logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, MIN_TEMPERATURE)
     if not 0 < params.top_k < logits.shape[-1]:
-        return within(logits.softmax(dim=-1), params.top_p)
+        return apply_top_p(logits.softmax(dim=-1), params.top_p)
     # An exact count: equal logits at the border must not let an extra token in. Top-p then looks at these alone; in the
     # vocabulary's order, in which equals are dropped from the end.
     keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
-    distribution = within(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
+    distribution = apply_top_p(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
     return torch.zeros_like(logits).scatter_(-1, keep, distribution)
 
 
-def within(probs: Tensor, top_p: float) -> Tensor:
+def apply_top_p(probs: Tensor, top_p: float) -> Tensor:
     """The smallest set of the likeliest whose sum reaches `top_p`, normalised.  # [n, V] -> [n, V]"""
     if top_p >= 1.0:
         return probs

@@ -121,7 +121,7 @@ def check_schema(schema: str) -> None:
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict):
-        raise ValueError(TranslatableText("The schema is no JSON object."))
+        raise ValueError(TranslatableText("The schema is not a JSON object."))
     level: list[Any] = [told]
     for _ in range(MAX_DEPTH):
         if any(isinstance(one, str) and has_lone_surrogate(one) for one in level):
@@ -159,7 +159,7 @@ class Tree:
 
     def __post_init__(self) -> None:
         if not all(-1 <= parent < node for node, parent in enumerate(self.parents)):
-            raise ValueError(TranslatableText("the draft's parents are no tree"))
+            raise ValueError(TranslatableText("the draft's parents do not form a tree"))
 
     def children(self, node: int) -> list[int]:
         return [child for child, parent in enumerate(self.parents) if parent == node]

@@ -1,4 +1,6 @@
-"""Runs the JavaScript tests where there is a Node: the machine's, else the one inside playwright."""
+"""Runs the JavaScript tests that hold the page against Python, where there is a Node: the machine's, else playwright's.
+
+All others are run by `npm test`."""
 
 from __future__ import annotations
 
@@ -25,6 +27,6 @@ def check(name: str, **files: Path | str) -> None:
     if node is None:
         pytest.skip("node is not installed")
     environment = {**os.environ, **{key: str(path) for key, path in files.items()}}
-    command = [node, "--test", str(TESTS / name)]
+    command = [node, "--test", str(TESTS / "python" / name)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout[-4000:]

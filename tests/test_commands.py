@@ -170,7 +170,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--grammar", "a", "--peer", "transformers"], "takes no grammar"),
         (["x", "--grammar", "a", "--server", "http://127.0.0.1:9"], "--grammar is for our own engine"),
         (["x", "--json-schema", "/nowhere.json"], "the schema cannot be read: /nowhere.json: No such file"),
-        (["x", "--json-schema", "/dev/null"], "The schema is no JSON object."),
+        (["x", "--json-schema", "/dev/null"], "The schema is not a JSON object."),
         (["x", "--json-schema", "/dev/zero"], "more than 20000 characters"),
         (["x", "--json-schema", "/dev/null", "--grammar", "a"], "leave one of the two out"),
         (["x", "--nonsense"], "No such option"),

@@ -428,9 +428,9 @@ def test_limits_of_a_draft() -> None:
     engine.check_proposal(Proposal((1,) * 64, (-1,) * 64), 1, 12)
     for tokens, parents, told in (
         ((1,) * 65, (-1,) * 65, "more than 64"),
-        ((1, 2), (-1,), "no tree"),
-        ((1,), (0,), "no tree"),
-        ((1,), (-2,), "no tree"),
+        ((1, 2), (-1,), "do not form a tree"),
+        ((1,), (0,), "do not form a tree"),
+        ((1,), (-2,), "do not form a tree"),
     ):
         with pytest.raises(engine.DraftError, match=told):
             engine.check_proposal(Proposal(tokens, parents), 4, 12)

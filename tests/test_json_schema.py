@@ -104,7 +104,7 @@ def test_what_else_a_schema_may_say(schema: Any, good: str, bad: str) -> None:
         ({"type": "object", "properties": []}, "properties must be an object"), ({"format": "poem"}, "format: poem"),
         ({"$ref": "http://127.0.0.1/a"}, "not present in a registry"), ({"$ref": "file:///etc/passwd"}, "registry"),
         ({"$ref": "#"}, "matches no text"), ({"oneOf": [{"type": "string"}, {"maxLength": 2}]}, "oneOf"),
-        ("{", "no JSON object"), ("{" * 5000, "no JSON object"), ('{"const": NaN}', "number that is too large"),
+        ("{", "not a JSON object"), ("{" * 5000, "not a JSON object"), ('{"const": NaN}', "number that is too large"),
         ('{"enum": [1e400]}', "number that is too large"), ('{"minimum": -1e400}', "number that is too large"),
         ({"const": 10**400}, "number that is too large"), ({"const": 2**53 + 1}, "number that is too large"),
         ({"const": "\ud800"}, "half of a character"), ({"\udfff": 1}, "half of a character"),

@@ -18,6 +18,7 @@ from specdec.proof.mistakes import MISTAKES
 from specdec.proof.toys import Case, run_loop
 from specdec.sampling import (
     after_reaching,
+    apply_top_p,
     block_chance,
     entropy,
     overlap,
@@ -26,7 +27,6 @@ from specdec.sampling import (
     residual,
     Sampler,
     SharedNoiseSampler,
-    within,
 )
 from specdec.types import SamplingParams
 
@@ -113,7 +113,7 @@ def test_logits_are_divided_by_the_temperature(temperature: float, dtype: torch.
 
 def test_top_p_ends_where_the_sum_is_reached_exactly() -> None:
     probs = torch.tensor([[0.125, 0.5, 0.125, 0.25]])
-    assert torch.allclose(within(probs, 0.75), torch.tensor([[0.0, 2 / 3, 0.0, 1 / 3]]))
+    assert torch.allclose(apply_top_p(probs, 0.75), torch.tensor([[0.0, 2 / 3, 0.0, 1 / 3]]))
 
 
 @pytest.mark.parametrize("p", [1e-9, 0.3, 0.9, 0.95, 0.999, 1 - 1e-7])
@@ -125,13 +125,13 @@ def test_top_p_keeps_to_the_bit_what_sorting_all_keeps(p: float, dtype: torch.dt
     for logits in (8 * noise, (8 * noise).round(), noise, noise.round(), 0 * noise, 1e-3 * noise.round()):
         probs = logits.softmax(-1)
         expected = probs.masked_fill(after_reaching(probs, p)[0], 0.0)
-        assert torch.equal(within(probs, p), expected / expected.sum(-1, keepdim=True))
+        assert torch.equal(apply_top_p(probs, p), expected / expected.sum(-1, keepdim=True))
 
 
 def test_top_p_of_what_is_no_distribution_is_what_sorting_all_says() -> None:
     for probs in (torch.zeros(1, 9), torch.full((1, 9), float("nan")), torch.full((1, 9), 0.01)):
         expected = probs.masked_fill(after_reaching(probs, 0.9)[0], 0.0)
-        assert torch.equal((found := within(probs, 0.9)).isnan(), (wanted := expected / expected.sum()).isnan())
+        assert torch.equal((found := apply_top_p(probs, 0.9)).isnan(), (wanted := expected / expected.sum()).isnan())
         assert torch.equal(found.nan_to_num(), wanted.nan_to_num())
 
 
@@ -139,7 +139,7 @@ def test_top_p_of_one_leaves_the_distribution_alone() -> None:
     """Though the likeliest tokens' rounded sum reaches 1 before the last."""
     probs = torch.full((1, 3001), 1e-9)
     probs[0, :3] = 1 / 3
-    assert float(probs[0, :3].sum()) >= 1.0 and torch.equal(within(probs, 1.0), probs)
+    assert float(probs[0, :3].sum()) >= 1.0 and torch.equal(apply_top_p(probs, 1.0), probs)
 
 
 distributions = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6).filter(lambda values: sum(values) > 1e-3)

@@ -45,7 +45,7 @@ News = Generator["State | None", None, None]
 
 
 @dataclass(frozen=True)
-class Lecture:
+class TrainingSet:
     """What to learn from, what to be examined with, and for how long: `seconds` to learn, then `after` to measure and
     to certify. A slow machine measures fewer runs and certifies by fewer draws, and says how many.
 
@@ -62,7 +62,7 @@ class Lecture:
     seed: int = 0
 
 
-def of_kind(kind: str, own: Sequence[str] = (), **limits: Any) -> Lecture:
+def of_kind(kind: str, own: Sequence[str] = (), **limits: Any) -> TrainingSet:
     """The page's prompts of a kind, and in turn with them a visitor's `own`; none that it is examined with.
 
     It is certified where the tab Lossless? certifies: many words may follow there, which makes the test sharp.
@@ -77,10 +77,10 @@ def of_kind(kind: str, own: Sequence[str] = (), **limits: Any) -> Lecture:
         raise ValueError(f"there are no examples of the kind {kind!r}; choose from {', '.join(taught)}")
     teaching, held_out = taught[kind], asked[kind]
     own = [prompt for prompt in own if prompt.strip() not in {one.strip() for one in held_out}]
-    return Lecture([source for source in (own, teaching) if source], held_out, asked["story"][0], **limits)
+    return TrainingSet([source for source in (own, teaching) if source], held_out, asked["story"][0], **limits)
 
 
-def learn(family: Family, name: str, lecture: Lecture) -> News:
+def learn(family: Family, name: str, training_set: TrainingSet) -> News:
     """States, JSON-ready, the last one whole; between them None, wherever it may be left.
 
     `name` is a draft model of the family; the family itself stays as it is. ValueError where it has no such.
@@ -90,41 +90,41 @@ def learn(family: Family, name: str, lecture: Lecture) -> News:
         raise ValueError(f"there is no draft model {name!r} to teach; choose from {', '.join(family.drafts)}")
     family.use_threads()
     student = Student(before, TEMPERATURE)
-    state: State = {"phase": "learning", "left": lecture.seconds, "rounds": [], "judged": 0, "rejected": 0}
+    state: State = {"phase": "learning", "left": training_set.seconds, "rounds": [], "judged": 0, "rejected": 0}
     yield dict(state)
-    taught = yield from _lectures(family, student, lecture, state)
+    taught = yield from _train(family, student, training_set, state)
     began = time.monotonic()
-    state |= {"phase": "measuring", "left": MEASURED * lecture.after}
+    state |= {"phase": "measuring", "left": MEASURED * training_set.after}
     yield dict(state)
-    yield from _examine(family, before, taught, lecture, state)
+    yield from _examine(family, before, taught, training_set, state)
     state |= {"phase": "certifying", "left": 0.0}
     yield dict(state)
-    for told in certificate(family, taught, lecture.place, draws=DRAWS):
+    for told in certificate(family, taught, training_set.place, draws=DRAWS):
         state["certificate"] = told
         yield None
-        if told["tests"] and time.monotonic() - began > DRAWN * lecture.after:
+        if told["tests"] and time.monotonic() - began > DRAWN * training_set.after:
             break
     yield state | {"phase": "done"}
 
 
-def _lectures(
-    family: Family, student: Student, lecture: Lecture, state: State
+def _train(
+    family: Family, student: Student, training_set: TrainingSet, state: State
 ) -> Generator[State | None, None, Transformer]:
     """Runs and steps in turn until the time or the runs are over; the draft that came of it.
 
     A run's own α is of the draft as it was then. A run that the end cuts teaches nothing.
     """
-    draft, examples, dice = student.draft, list[Example](), random.Random(lecture.seed)
-    prompts = [cycle(family.encode(prompt) for prompt in source) for source in lecture.sources]
+    draft, examples, dice = student.draft, list[Example](), random.Random(training_set.seed)
+    prompts = [cycle(family.encode(prompt) for prompt in source) for source in training_set.sources]
     began = time.monotonic()
 
     def spent() -> float:
-        return max((time.monotonic() - began) / lecture.seconds, len(examples) / lecture.runs)
+        return max((time.monotonic() - began) / training_set.seconds, len(examples) / training_set.runs)
 
     while spent() < 1.0:
         prompt = next(prompts[len(examples) % len(prompts)])[-family.target.context // 2 :]
-        params = SamplingParams(TEMPERATURE, max_tokens=TEXT, seed=lecture.seed + len(examples), ignore_end=True)
-        done = yield from unless(run(family, draft, prompt, K, params), lambda: spent() >= 1.0)
+        params = SamplingParams(TEMPERATURE, max_tokens=TEXT, seed=training_set.seed + len(examples), ignore_end=True)
+        done = yield from run_until(run(family, draft, prompt, K, params), lambda: spent() >= 1.0)
         if done is None:
             break
         stats, example = done
@@ -140,12 +140,12 @@ def _lectures(
         state["rounds"] = [*state["rounds"], taught]
         state["judged"] += stats.judged
         state["rejected"] += stats.judged - stats.accepted
-        state["left"] = max(0.0, lecture.seconds - seconds)
+        state["left"] = max(0.0, training_set.seconds - seconds)
         yield dict(state)
     return draft
 
 
-def unless(work: Generator[None, None, Done], over: Callable[[], bool]) -> Generator[None, None, Done | None]:
+def run_until(work: Generator[None, None, Done], over: Callable[[], bool]) -> Generator[None, None, Done | None]:
     """What `work` returns; None if it is over before."""
     with contextlib.closing(work):
         while not over():
@@ -157,12 +157,12 @@ def unless(work: Generator[None, None, Done], over: Callable[[], bool]) -> Gener
     return None
 
 
-def _examine(family: Family, before: Transformer, taught: Transformer, lecture: Lecture, state: State) -> News:
+def _examine(family: Family, before: Transformer, taught: Transformer, training_set: TrainingSet, state: State) -> News:
     """Held-out prompts, each run plainly, by the draft before and by the one after, with the same seed, in turn."""
     runs: dict[str, list[Comparison]] = {"before": [], "after": []}
     drafts = {"plain": None, "before": before, "after": taught}
-    began, seconds = time.monotonic(), MEASURED * lecture.after
-    asked = [(prompt, seed) for seed in range(SEEDS) for prompt in lecture.held_out]
+    began, seconds = time.monotonic(), MEASURED * training_set.after
+    asked = [(prompt, seed) for seed in range(SEEDS) for prompt in training_set.held_out]
     for i, (prompt, seed) in enumerate(asked):
         params = SamplingParams(TEMPERATURE, max_tokens=HELD_OUT_TEXT, seed=seed, ignore_end=True)
         lanes: dict[str, LaneStats] = {}

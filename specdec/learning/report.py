@@ -11,9 +11,9 @@ from .live import learn, of_kind
 
 def report(kind: str, draft: str, prompts: Sequence[str], seconds: float, seed: int) -> int:
     """Teach a draft of the embedded family and print what came of it; 1 if the certificate fails, which it must not."""
-    lecture = of_kind(kind, prompts, seconds=seconds, seed=seed)
+    training_set = of_kind(kind, prompts, seconds=seconds, seed=seed)
     state: dict[str, Any] = {}
-    for told in learn(zoo.load(), draft, lecture):
+    for told in learn(zoo.load(), draft, training_set):
         if told is not None:
             for line in news(state, told):
                 print(line, flush=True)

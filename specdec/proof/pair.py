@@ -50,7 +50,7 @@ class CachedRows(ByPrefix):
         return self._rows[prefix]
 
 
-class FavouriteDraft(DraftModelDrafter):
+class ArgmaxDraft(DraftModelDrafter):
     """The draft model's favourite as a point mass, which is lossless under sampling, too."""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
@@ -127,7 +127,7 @@ class ModelPair:
 
 
 def drafter_of(mistake: Mistake | None, draft: LanguageModel[Any]) -> DraftModelDrafter:
-    return FavouriteDraft(draft) if mistake and mistake.needs_point_mass else DraftModelDrafter(draft)
+    return ArgmaxDraft(draft) if mistake and mistake.needs_point_mass else DraftModelDrafter(draft)
 
 
 @functools.lru_cache(2)

@@ -280,7 +280,7 @@ class Examination:
                         )
                     )
                 return self.by_samples(
-                    TranslatableText("The plain server does not draw from the distribution that it tells.")
+                    TranslatableText("The plain server does not draw from the distribution that it reports.")
                 )
 
     def by_samples(self, reason: str) -> None:
@@ -307,7 +307,7 @@ class Examination:
             if not distribution or not 0.0 < mass < 1.001:
                 raise ServerError(
                     TranslatableText(
-                        "The plain server's log-probabilities are no distribution: they sum to {mass}.",
+                        "The plain server's log-probabilities are not a distribution: they sum to {mass}.",
                         mass=f"{mass:.4f}",
                     )
                 )

@@ -35,4 +35,4 @@ class InProcess:
         return [tuple(self._write(prompt, replace(params, seed=seed))) for seed in seeds]
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        raise ServerError(TranslatableText("This engine tells no probabilities."))
+        raise ServerError(TranslatableText("This engine reports no probabilities."))

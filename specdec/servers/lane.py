@@ -138,7 +138,7 @@ def recounted(
 
 def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
     if chunk.text and not chunk.tokens and not before:
-        raise ServerError("The server tells text without its tokens.")
+        raise ServerError("The server sent text without its tokens.")
     if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
         raise ServerError("The server wrote more tokens than it was asked for.")
     if before and chunk.drafted is not None and chunk.accepted is not None:

@@ -100,7 +100,7 @@ class LlamaCpp:
         payload = self._client.ask("/completion", self._body(prompt, params) | {"n_predict": 1, "n_probs": max(top, 1)})
         found = at(payload, "completion_probabilities", 0, "top_probs")
         if not found:
-            raise ServerError("The server tells no probabilities.")
+            raise ServerError("The server reports no probabilities.")
         return {
             fields.integer(at(item, "id"), "token ids"): math.exp(probability(at(item, "prob")))
             for item in fields.listed(found, "probabilities")

@@ -61,12 +61,12 @@ class SGLang(Tokenizer):
                 text, before = text[len(before) :], text
             if not len(entries) == len(tops) == len(numbers):
                 raise ServerError(
-                    "The server tells {pieces} pieces of text with another number of ids.", pieces=len(entries)
+                    "The server sent {pieces} pieces of text with another number of ids.", pieces=len(entries)
                 )
             seen += len(entries)
             found = tuple(token(entry, top, params) for entry, top in zip(entries, tops, strict=True))
             if tuple(x.id for x in found) != numbers:
-                raise ServerError("The server tells two different lists of token ids.")
+                raise ServerError("The server sent two different lists of token ids.")
             if found or text:
                 yield Chunk(text, found, arrived)
             if at(meta, "finish_reason") is not None:
@@ -89,12 +89,12 @@ class SGLang(Tokenizer):
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         if filters(params):
-            raise ServerError("The server tells probabilities before top-k and top-p only. Switch these off.")
+            raise ServerError("The server reports probabilities before top-k and top-p only. Switch these off.")
         body = self._body(prompt, params) | {"return_logprob": True, "top_logprobs_num": max(top, 1)}
         body["sampling_params"]["max_new_tokens"] = 1
         found = at(self._client.ask("/generate", body), "meta_info", "output_top_logprobs", 0)
         if not found:
-            raise ServerError("The server tells no log-probabilities.")
+            raise ServerError("The server reports no log-probabilities.")
         logprobs = {
             fields.integer(at(item, 1), "token ids"): fields.logprob(at(item, 0))
             for item in fields.listed(found, "log-probabilities")

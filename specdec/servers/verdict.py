@@ -73,7 +73,7 @@ def against(result: dict[str, Any]) -> str:
     if result["reference"] == "weights":
         return TranslatableText("the exact distribution of the target's weights")
     if result["reference"] == "log-probabilities":
-        return TranslatableText("the distribution that the plain server tells")
+        return TranslatableText("the distribution that the plain server reports")
     return TranslatableText("texts of the plain server")
 
 
@@ -109,7 +109,7 @@ def speculated(contexts: Sequence[Any], modes: Sequence[str] = ("greedy", "sampl
 
 
 def unheard(contexts: Sequence[Any]) -> list[TranslatableText]:
-    return [] if speculated(contexts) else [TranslatableText("The server does not tell whether it drafted anything.")]
+    return [] if speculated(contexts) else [TranslatableText("The server does not report whether it drafted anything.")]
 
 
 def sampled(one: Any) -> str:

@@ -162,7 +162,7 @@ class VLLM(Tokenizer):
             if error.said.values.get("status") != 400:
                 raise
             raise ServerError(
-                "The server tells probabilities before the temperature only. Start it with "
+                "The server reports probabilities before the temperature only. Start it with "
                 "--logprobs-mode processed_logprobs, or with --max-logprobs -1."
             ) from error
 
@@ -173,7 +173,7 @@ class VLLM(Tokenizer):
         self._check_model(payload)
         found = at(payload, "choices", 0, "logprobs", "top_logprobs", 0)
         if not isinstance(found, dict) or not found:
-            raise ServerError("The server tells no log-probabilities.")
+            raise ServerError("The server reports no log-probabilities.")
         return {number(name): fields.logprob(value) for name, value in found.items()}
 
     def _tells_distribution(self, params: SamplingParams) -> bool:
@@ -222,13 +222,13 @@ def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...
     names = at(choice, "logprobs", "tokens")
     if names is None:
         if numbers:
-            raise ServerError("The server tells ids of tokens without their text.")
+            raise ServerError("The server sent ids of tokens without their text.")
         return ()
     pieces = [fields.text(name, "pieces of text") for name in fields.listed(names, "pieces of text")]
     values = fields.listed(at(choice, "logprobs", "token_logprobs"), "log-probabilities")
     tops = fields.listed(at(choice, "logprobs", "top_logprobs") or [None] * len(pieces), "log-probabilities")
     if len({len(pieces), len(values), len(tops), len(pieces if numbers is None else numbers)}) > 1:
-        raise ServerError("The server tells {pieces} pieces of text with another number of ids.", pieces=len(pieces))
+        raise ServerError("The server sent {pieces} pieces of text with another number of ids.", pieces=len(pieces))
     found = []
     for place, (piece, value, top) in enumerate(zip(pieces, values, tops, strict=True)):
         number = numbers[place] if numbers is not None else None

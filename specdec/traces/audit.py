@@ -240,11 +240,11 @@ class LaneReader:
         if self.started and self.started.k:
             self.deep += [(cycle.number, reason) for reason in check_depth(self.started, cycle)]
         if unnamed := sum(map(is_unnamed, cycle.positions)):
-            self.not_reported("drafts whose token the server does not tell", unnamed)
+            self.not_reported("drafts whose token the server does not report", unnamed)
         if judged := sum(x.status != "discarded" for x in cycle.positions):
-            self.not_reported("decisions whose q and coin the server does not tell", judged)
+            self.not_reported("decisions whose q and coin the server does not report", judged)
         if cycle.own is not None:
-            self.not_reported("draws whose whole distribution the server does not tell")
+            self.not_reported("draws whose whole distribution the server does not report")
 
     def check_decisions(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         if not cycle.positions:
@@ -255,7 +255,7 @@ class LaneReader:
             return
         for position, ruling in zip(cycle.positions, judge(cycle), strict=True):
             if ruling.status is None:
-                self.not_reported("decisions whose coin or distribution the trace does not tell")
+                self.not_reported("decisions whose coin or distribution the trace does not hold")
                 continue
             self.account.decisions += ruling is not NEVER
             if ruling.status != position.status:
@@ -268,11 +268,11 @@ class LaneReader:
         if own is None:
             return
         if verified is None or verified.distribution is None:
-            self.not_reported("draws whose distribution the trace does not tell")
+            self.not_reported("draws whose distribution the trace does not hold")
             return
         listed = own in masses(verified.distribution)
         if not listed and not self.lists and verified.distribution.rest > ROUNDING:
-            self.not_reported("draws whose mass the trace does not tell")
+            self.not_reported("draws whose mass the trace does not hold")
             return
         if not listed:
             piece = cycle.committed.pieces[-1][:MAX_SAID]

@@ -132,10 +132,10 @@ def check_shape(cycle: AuditedCycle, server: bool = False) -> Iterator[Translata
             return
         if not (0.0 <= p <= 1.0 + SLACK and 0.0 < q <= 1.0 + SLACK and 0.0 <= (x.u or 0.0) < 1.0):
             told = {"draft": named(x), "p": p, "q": q, "u": x.u}
-            yield TranslatableText("{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: no probabilities", **told)
+            yield TranslatableText("{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: these are not probabilities", **told)
             return
     if [parents[node] for node in path] != [-1, *path][: len(path)]:
-        yield TranslatableText("the accepted tokens are no path")
+        yield TranslatableText("the accepted tokens do not form a path")
     elif event.tokens[: event.accepted] != tuple(tokens[node] for node in path[: event.accepted]):
         yield TranslatableText("other tokens joined the text than were accepted")
     if event.accepted != min(len(path), len(event.tokens)):

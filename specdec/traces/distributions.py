@@ -93,9 +93,9 @@ def check_distribution(distribution: Distribution) -> TranslatableText:
     if len(masses(distribution)) != len(distribution.top):
         return TranslatableText("names a token twice")
     if not all(0.0 <= prob <= 1.0 + ROUNDING for prob in [*masses(distribution).values(), distribution.rest]):
-        return TranslatableText("holds what is no probability")
+        return TranslatableText("holds a number that is not a probability")
     if len(distribution.top) < LIKELIEST and distribution.rest > LIKELIEST * ROUNDING:
-        return TranslatableText("keeps its likeliest tokens to itself")
+        return TranslatableText("does not list its likeliest tokens")
     total = sum(masses(distribution).values()) + distribution.rest
     if abs(total - 1.0) > ROUNDING * (1 + len(distribution.top)):
         return TranslatableText("sums to {total:.6g}", total=total)

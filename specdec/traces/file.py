@@ -196,7 +196,7 @@ def parse(content: str, number: int) -> dict[str, Any]:
 
 
 def refuse(constant: str) -> Any:
-    raise TraceError("{constant}, which is no number", constant=constant)
+    raise TraceError("{constant}, which is not a number", constant=constant)
 
 
 def why_unreadable(value: Any) -> str:

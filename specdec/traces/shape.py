@@ -29,7 +29,7 @@ class Shape:
             if len(event.tokens) > MAX_NODES:
                 raise ValueError(TranslatableText("the draft holds more than {limit} tokens", limit=MAX_NODES))
             if not len(event.tokens) == len(event.pieces) == len(event.parents):
-                raise ValueError(TranslatableText("the draft has not as many tokens as pieces and parents"))
+                raise ValueError(TranslatableText("the draft's tokens, pieces and parents differ in number"))
             Tree(event.parents)
             self.drafted[event.lane] = len(event.tokens)
         elif isinstance(event, Verified):
@@ -47,7 +47,7 @@ class Shape:
 
     def named(self, event: Drafted | Committed) -> None:
         if UNNAMED in event.tokens and event.lane not in self.servers:
-            raise ValueError(TranslatableText("a token has no name, and the lane is no server's"))
+            raise ValueError(TranslatableText("a token is unnamed, and the lane is not a server's"))
 
     def told(self, event: Verified) -> None:
         """Of a server p and q may be missing, and its draft is a chain: nothing after a rejection is judged."""

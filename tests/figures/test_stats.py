@@ -136,7 +136,7 @@ def test_a_tree_has_two_rates_of_acceptance() -> None:
 def test_a_draft_that_is_no_tree_is_refused_not_walked_for_ever() -> None:
     drafted, verified, committed = cycle("speculative", 1, 0.0, [R, D], 1, 0.001, 0.01)
     for parents in ((0, 0), (1, 0), (-2, 0), (-1, 1)):
-        with pytest.raises(ValueError, match="no tree"):
+        with pytest.raises(ValueError, match="do not form a tree"):
             LaneStats.of([replace(drafted, parents=parents), verified, committed], "speculative")
 
 

@@ -21,7 +21,7 @@ from specdec.families import zoo
 from specdec.families.zoo import Family
 from specdec.learning import live, report
 from specdec.learning.experience import Example, run, Student
-from specdec.learning.live import certificate, figures, learn, Lecture, of_kind, unless, verdict
+from specdec.learning.live import certificate, figures, learn, of_kind, run_until, TrainingSet, verdict
 from specdec.learning.loss import divergence
 from specdec.models.base import LanguageModel
 from specdec.models.transformer import Transformer
@@ -31,7 +31,7 @@ from specdec.types import SamplingParams
 
 DRAFT, PROMPT = "draft_model", "The captain and"
 PARAMS = SamplingParams(live.TEMPERATURE, max_tokens=20, seed=1, ignore_end=True)
-LECTURE = Lecture([["Once upon a time"], ["The old man"]], [PROMPT], PROMPT, seconds=1e9, runs=6)
+TRAINING_SET = TrainingSet([["Once upon a time"], ["The old man"]], [PROMPT], PROMPT, seconds=1e9, runs=6)
 Done = TypeVar("Done")
 
 
@@ -114,8 +114,8 @@ def test_nothing_is_taught_by_what_it_is_examined_with() -> None:
     for kind, prompts in teaching.items():
         assert len(set(prompts)) == len(prompts) >= 8 and not set(prompts) & set(asked[kind])
         assert not [one for one in prompts for other in asked[kind] if one.startswith(other) or other.startswith(one)]
-    lecture = of_kind("code", ["mine", f" {asked['code'][1]}\n", "other"])
-    assert lecture.sources == [["mine", "other"], teaching["code"]] and lecture.held_out == asked["code"]
+    training_set = of_kind("code", ["mine", f" {asked['code'][1]}\n", "other"])
+    assert training_set.sources == [["mine", "other"], teaching["code"]] and training_set.held_out == asked["code"]
     assert of_kind("facts", [asked["facts"][0]]).sources == [teaching["facts"]]
     with pytest.raises(ValueError, match="no examples of the kind 'poems'; choose from story, code, facts"):
         of_kind("poems")
@@ -129,13 +129,13 @@ def states(family: Family) -> list[dict[str, Any]]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"TEXT": 24, "HELD_OUT_TEXT": 40, "SEEDS": 2, "DRAWS": 100}.items():
             patch.setattr(live, name, value)
-        return [state for state in learn(family, DRAFT, LECTURE) if state is not None]
+        return [state for state in learn(family, DRAFT, TRAINING_SET) if state is not None]
 
 
 def test_it_learns_is_examined_and_is_certified(states: list[dict[str, Any]], family: Family) -> None:
     phases = [state["phase"] for state in states]
     assert list(dict.fromkeys(phases)) == ["learning", "measuring", "certifying", "done"]
-    assert phases.count("learning") == 1 + LECTURE.runs and phases.count("measuring") == 1 + 2
+    assert phases.count("learning") == 1 + TRAINING_SET.runs and phases.count("measuring") == 1 + 2
     assert json.loads(json.dumps(states, allow_nan=False)) == states
     last = states[-1]
     assert [len(state["rounds"]) for state in states[:3]] == [0, 1, 2]
@@ -178,7 +178,7 @@ def test_a_slow_machine_measures_and_certifies_less_in_the_same_time(
     monkeypatch.setattr(live, "DRAWS", 1_000)
     seconds = itertools.count()
     monkeypatch.setattr(live.time, "monotonic", lambda: float(next(seconds)))
-    *_, last = learn(family, DRAFT, replace(LECTURE, runs=2, after=2.0))
+    *_, last = learn(family, DRAFT, replace(TRAINING_SET, runs=2, after=2.0))
     assert last
     assert last["figures"]["before"]["runs"] == 1  # of two
     assert (last["certificate"]["done"], last["certificate"]["draws"]) == (100, 1_000)
@@ -189,7 +189,7 @@ def test_a_slow_machine_measures_and_certifies_less_in_the_same_time(
 
 @pytest.mark.usefixtures("short")
 def test_where_there_was_no_time_nothing_is_learned_and_that_is_told(family: Family) -> None:
-    states = (state for state in learn(family, DRAFT, replace(LECTURE, seconds=1e-9)) if state)
+    states = (state for state in learn(family, DRAFT, replace(TRAINING_SET, seconds=1e-9)) if state)
     last = next(state for state in states if state["phase"] == "certifying")
     assert last["rounds"] == [] and last["verdict"] == "same"
     alike = ("alpha", "tau", "judged", "interval")
@@ -209,9 +209,9 @@ def test_a_run_that_the_end_cuts_is_left_at_once() -> None:
             closed.append(True)
 
     working = work()  # held: nobody else would close it
-    cut = unless(working, lambda: next(asked))
+    cut = run_until(working, lambda: next(asked))
     assert finished(cut) is None and closed == [True]
-    assert finished(unless(work(), lambda: False)) == "done"
+    assert finished(run_until(work(), lambda: False)) == "done"
 
 
 def test_who_leaves_takes_everything_along(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_who_leaves_takes_everything_along(family: Family, monkeypatch: pytest.M
             made.append(weakref.ref(self.model))
 
     monkeypatch.setattr(live, "Student", Watched)
-    learning = learn(family, DRAFT, LECTURE)
+    learning = learn(family, DRAFT, TRAINING_SET)
     while (state := next(learning)) is None or not state["rounds"]:
         pass
     assert made[0]() is not None
@@ -235,7 +235,7 @@ def test_who_leaves_takes_everything_along(family: Family, monkeypatch: pytest.M
 
 def test_only_a_draft_model_can_be_taught(family: Family) -> None:
     with pytest.raises(ValueError, match="no draft model 'medusa' to teach; choose from draft_model"):
-        next(learn(family, "medusa", LECTURE))
+        next(learn(family, "medusa", TRAINING_SET))
 
 
 # ---- the distribution ----

@@ -11,7 +11,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import gradio as gr
-import nodejs
 import pytest
 import uvicorn
 from starlette.responses import PlainTextResponse
@@ -518,7 +517,3 @@ def test_a_phone_joins_drops_and_comes_back_where_the_class_is(room):
         with connected(port, f"phone={ME}&since={RUN}:0", **{"Last-Event-ID": f"{RUN}:1"}) as phone:
             told = phone()
             assert (told["part"], told["log"], told["state"]["cursor"]["t"]) == (1, "two\n", 40)
-
-
-def test_a_question_asks_for_a_chance():
-    nodejs.check("question.test.cjs")

@@ -9,7 +9,6 @@ import re
 from datetime import date, timedelta
 from pathlib import Path
 
-import nodejs
 import pytest
 
 from specdec.figures import theory
@@ -39,11 +38,6 @@ MODELS = {
 GUIDES = [language for language in LANGUAGES if (TEXT / language / "guide.json").exists()]
 LIMIT = 200_000  # bytes, compressed, of the page's own scripts, styles, templates, pictures and words of one language
 WORDS = strings("guide")
-
-
-def test_the_javascript() -> None:
-    beta = 2 / 3  # of the game: one, one and two faces of six
-    nodejs.check("guide.test.cjs", CARDS=10 * theory.expected_tokens(beta, 3))
 
 
 def said(beginning: str) -> str:

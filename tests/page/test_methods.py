@@ -9,7 +9,6 @@ import xml.etree.ElementTree as xml
 from itertools import pairwise
 
 import gradio as gr
-import nodejs
 import pandas
 import pytest
 import toyreport
@@ -211,7 +210,7 @@ def asked(monkeypatch):
     """The toy run in place of models; what was asked for, in order."""
     calls = []
 
-    def race(family, prompt, drafter, k, params, details, **_):
+    def race(family, prompt, drafter, k, params, rule, peer, details):
         calls.append((prompt, drafter, k, params, details))
         return (event for event in toyrun.events())
 
@@ -268,10 +267,6 @@ def test_edits_are_measured_with_their_own_target_by_the_drafters_that_it_has():
 def test_the_headings_of_the_live_table_are_those_of_its_columns():
     columns = methods.compared([], ["draft_model"], "story", 0.0, {})
     assert list(columns) == list(text.strings("methods")["live"]["columns"])
-
-
-def test_a_column_is_sorted_and_what_has_no_figure_stays_behind():
-    nodejs.check("table.test.cjs")
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_a_draft_in_a_circle_is_refused_before_it_is_compared():
     next(line for line in lines if line["event"] == "drafted")["parents"][0] = 0
     circle = "".join(json.dumps(line) + "\n" for line in lines)
     answer = traces.compare_traces([STORY.read_text(encoding="utf-8"), circle])
-    assert answer["wrong"] and "no tree" in answer["said"]
+    assert answer["wrong"] and "do not form a tree" in answer["said"]
 
 
 def test_a_file_of_usual_size_waits_for_no_other():

@@ -118,7 +118,7 @@ BAD = [
     ({"grammar": "x" * 20_001}, "20000 characters"),
     ({"grammar": "[a\ud800]"}, "surrogate"),
     ({"grammar": '{"enum": [1e400]}'}, "a number that is too large"),
-    ({"grammar": "{"}, "no JSON"),
+    ({"grammar": "{"}, "not a JSON"),
     ({"grammar": "a", "peer": True}, "transformers does not support grammars"),
 ]
 
@@ -515,8 +515,8 @@ def test_edits_bring_the_target_that_can_continue_them_and_other_examples_take_i
     names, edits = [*SETTINGS], text.prompts()["edits"]
     asked = fields_of(race.show(names, "edits", "Hi", "draft_model"))
     assert asked == {"prompt": edits[0], "family": TUNED, "drafter": "suffix"}
-    assert fields_of(race.show(names, "edits", edits[0], "suffix")) == {"prompt": edits[1]}
-    again = fields_of(race.show(names, "surprising", edits[1], "suffix"))
+    assert fields_of(race.show(names, "edits", edits[0], "suffix", TUNED)) == {"prompt": edits[1]}
+    again = fields_of(race.show(names, "surprising", edits[1], "suffix", TUNED))
     assert again["family"] == EMBEDDED and again["drafter"] == "draft_model"
 
 
@@ -763,12 +763,15 @@ def test_nothing_is_fetched_from_outside():
             assert not re.search(r"https?://|@import|url\(['\"]?//", source), path
 
 
-def test_the_players_arithmetic(tmp_path):
-    toyrun.trace().save(tmp_path / "toy.jsonl")
-    toyrun.tree_trace().save(tmp_path / "tree.jsonl")
-    toyrun.peer_trace().save(tmp_path / "peer.jsonl")
-    toyrun.server_trace(beside=True).save(tmp_path / "served.jsonl")
-    toyrun.server_trace("totals", source="live").save(tmp_path / "sums.jsonl")
-    files = {name: tmp_path / f"{name.lower()}.jsonl" for name in ("TOY", "TREE", "PEER", "SERVED", "SUMS")}
-    nodejs.check("player.test.cjs", **files, TRACE=files["TOY"])
-    nodejs.check("flow.test.cjs", TRACE=files["TOY"])
+def test_the_runs_of_the_javascript_tests_are_the_toy_runs():
+    runs = {
+        "toy": toyrun.trace(),
+        "tree": toyrun.tree_trace(),
+        "peer": toyrun.peer_trace(),
+        "served": toyrun.server_trace(beside=True),
+        "sums": toyrun.server_trace("totals", source="live"),
+    }
+    folder = nodejs.TESTS / "runs"
+    assert {path.stem: path.read_text(encoding="utf-8") for path in folder.iterdir()} == {
+        name: run.dumps() for name, run in runs.items()
+    }

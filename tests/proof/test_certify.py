@@ -11,7 +11,6 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
-import nodejs
 import pytest
 import torch
 
@@ -247,10 +246,6 @@ def test_a_draft_that_knows_no_grammar_is_kept_less_often() -> None:
     assert less < beta
     free, bound = toy().row(), guided_toy().row()
     assert bool((bound[free > 0] == 0).any()) and float(bound.sum()) == pytest.approx(1.0)
-
-
-def test_the_page_reads_a_certificate_as_the_engine_does() -> None:
-    nodejs.check("lossless.test.cjs", CERTIFICATES=terminal.RECORDED)
 
 
 def test_the_page_names_every_mistake() -> None:

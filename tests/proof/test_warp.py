@@ -16,7 +16,7 @@ from specdec.proof.checks import closed_form
 from specdec.proof.pair import ModelPair
 from specdec.proof.toys import Case, PARAMS, shipped_error, TableModel
 from specdec.proof.warp import warped
-from specdec.sampling import probabilities, within
+from specdec.sampling import apply_top_p, probabilities
 from specdec.types import SamplingParams
 
 Warp = Callable[[Tensor, SamplingParams], Tensor]
@@ -76,7 +76,7 @@ def top_p_without_temperature(logits: Tensor, params: SamplingParams) -> Tensor:
 
 def not_normalised(logits: Tensor, params: SamplingParams) -> Tensor:
     distribution = probabilities(logits, replace(params, top_p=1.0))
-    return distribution * (within(distribution, params.top_p) > 0)
+    return distribution * (apply_top_p(distribution, params.top_p) > 0)
 
 
 def in_float32(logits: Tensor, params: SamplingParams) -> Tensor:

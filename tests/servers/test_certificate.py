@@ -148,7 +148,7 @@ def test_a_plain_distribution_that_drifts_with_load_is_not_blamed_on_speculation
 
 def test_a_plain_server_that_tells_another_distribution_is_judged_by_its_texts() -> None:
     told = told_of(of_pair(toy()), plain(), kind=Lying)
-    assert told["reference"] == "samples" and "distribution that it tells" in told["notes"][0]
+    assert told["reference"] == "samples" and "distribution that it reports" in told["notes"][0]
     assert told["verdict"] == "not lossless"  # its texts are at another temperature
 
 
@@ -213,8 +213,8 @@ def test_an_engine_in_this_process_is_certified_too() -> None:
 
     engine = InProcess(Facts("ours", "1", "toy"), lambda _: (0, 1), write)
     *_, told = certify(engine, None, weights(toy()), 0.8, 400, contexts=PLACE)
-    assert told["verdict"] == "lossless" and "does not tell whether it drafted" in told["sentences"][-1]
-    with pytest.raises(ServerError, match="tells no probabilities"):
+    assert told["verdict"] == "lossless" and "does not report whether it drafted" in told["sentences"][-1]
+    with pytest.raises(ServerError, match="reports no probabilities"):
         engine.distribution((0, 1), SamplingParams(), 1)
 
 

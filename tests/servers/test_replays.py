@@ -16,10 +16,13 @@ from record import PROMPTS, SETTINGS, SHORT, TOP
 from stub import recording, replay
 
 from specdec import cli
+from specdec.drafters import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, UNNAMED, Verified
 from specdec.families.zoo import load
 from specdec.figures.stats import LaneStats
+from specdec.models.transformer import Transformer
+from specdec.paths import ASSETS
 from specdec.sampling import probabilities
 from specdec.servers import lane
 from specdec.servers.base import ServerError
@@ -169,6 +172,11 @@ def test_llama_cpp_tells_the_distribution_in_use() -> None:
     assert not any(event.p is None for event in final if isinstance(event, Verified))
 
 
+def float_draft() -> DraftModelDrafter:
+    """The embedded draft model computing in float32, as the servers' does: in 8 bits it may draft other tokens."""
+    return DraftModelDrafter(Transformer.load(ASSETS / "family" / "draft_model", torch.float32), 256)
+
+
 @pytest.mark.parametrize("name", [SPECULATIVE, LLAMA])
 @pytest.mark.parametrize("kind", PROMPTS)
 def test_a_greedy_run_is_our_engines_cycle_by_cycle(name: str, kind: str) -> None:
@@ -177,9 +185,8 @@ def test_a_greedy_run_is_our_engines_cycle_by_cycle(name: str, kind: str) -> Non
     family = load()
     with replay(name) as stub:
         ids = connect(stub.address).tokenize(PROMPTS[kind])
-    target, drafter = family.lane("draft_model", capacity=256)
     task = Task(
-        target, ids, SETTINGS["greedy"], drafter, 4, end_tokens=family.end_tokens,
+        family.target, ids, SETTINGS["greedy"], float_draft(), 4, end_tokens=family.end_tokens,
         token_bytes=family.pieces.bytes, piece=family.pieces.piece,
     )  # fmt: skip
     ours = list(generate(task))
@@ -336,9 +343,10 @@ def test_the_run_in_the_docs_is_what_our_engine_does() -> None:
     assert not [fault for one in audit(run.header.lanes, run.events) for fault in one.faults]
     theirs, plain = (LaneStats.of(run.events, name) for name in ("speculative", "plain"))
     family = load("embedded", torch.float32)
-    target, drafter = family.lane("draft_model", 256)
     prompt = tuple(family.encode(run.header.prompt)[len(family.prefix) :])
-    ours = LaneStats.of(list(generate(Task(target, prompt, SamplingParams(max_tokens=64), drafter, 4))), "speculative")
+    ours = LaneStats.of(
+        list(generate(Task(family.target, prompt, SamplingParams(max_tokens=64), float_draft(), 4))), "speculative"
+    )
     assert theirs.ids == plain.ids == ours.ids and len(ours.ids) == 64
     assert theirs.cycles == ours.cycles == 16 and theirs.tau == ours.tau
     assert (theirs.accepted, theirs.judged) == (ours.accepted + 1, ours.judged + 1)  # one past the end of the text

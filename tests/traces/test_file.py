@@ -131,9 +131,9 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"parents": [0, 0, 1]}, "no tree"),
-        ({"parents": [-1, 2, 0]}, "no tree"),
-        ({"parents": [-1, 0]}, "as many tokens as pieces and parents"),
+        ({"parents": [0, 0, 1]}, "do not form a tree"),
+        ({"parents": [-1, 2, 0]}, "do not form a tree"),
+        ({"parents": [-1, 0]}, "differ in number"),
         ({"tokens": [1] * 300, "pieces": ["x"] * 300, "parents": [-1] * 300}, "more than 256 tokens"),
         ({"event": "failed", "where": "drafter", "reason": "", "fatal": False, "at": 0}, "not what was drafted"),
     ],

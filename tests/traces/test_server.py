@@ -46,8 +46,8 @@ def test_it_is_read_and_its_audit_says_what_it_could_not_check(counted: Any, bes
     one, unnamed = accounts[0], 3 if counted in ("exact", "merged") else 0
     assert (one.server, one.rule, one.lossless, one.decisions, one.draws) == ("vLLM 0.32.0", "", None, 0, 0)
     unchecked = {str(what): count for what, count in one.unchecked.items()}
-    assert unchecked.get("drafts whose token the server does not tell", 0) == unnamed
-    assert unchecked["decisions whose q and coin the server does not tell"] == 5 + (2 if unnamed else 0)
+    assert unchecked.get("drafts whose token the server does not report", 0) == unnamed
+    assert unchecked["decisions whose q and coin the server does not report"] == 5 + (2 if unnamed else 0)
     assert "vLLM 0.32.0, watched from outside" in certificate(accounts)
 
 
@@ -57,7 +57,7 @@ CONTRADICTIONS: dict[str, tuple[type, int, Callable[[Any], Event], str]] = {
     "a time": (Committed, 2, lambda e: replace(e, at=0.0), "clock runs backwards"),
     "an id": (Committed, 1, lambda e: replace(e, tokens=(10, 12, 101)), "other tokens joined"),
     "more joined": (Committed, 3, lambda e: replace(e, accepted=2), "tokens were accepted"),
-    "no probability": (Verified, 1, position(0, p=1.5), "no probabilities"),
+    "no probability": (Verified, 1, position(0, p=1.5), "these are not probabilities"),
     "too deep": (Started, 0, lambda e: replace(e, k=1), "and K is 1"),
 }
 
@@ -74,10 +74,10 @@ REFUSED: dict[str, tuple[Trace, type, int, Callable[[Any], Event], str]] = {
     "no p of ours": (toyrun.trace(), Verified, 2, position(1, p=None), "Position lacks 'p'"),
     "no q of ours": (toyrun.trace(), Verified, 2, position(1, q=None), "Position lacks 'q'"),
     "unnamed draft of ours": (
-        toyrun.trace(), Drafted, 2, lambda e: replace(e, tokens=(0, UNNAMED, 2)), "the lane is no server's",
+        toyrun.trace(), Drafted, 2, lambda e: replace(e, tokens=(0, UNNAMED, 2)), "the lane is not a server's",
     ),
     "unnamed token of ours": (
-        toyrun.trace(), Committed, 4, lambda e: replace(e, tokens=(UNNAMED,)), "the lane is no server's",
+        toyrun.trace(), Committed, 4, lambda e: replace(e, tokens=(UNNAMED,)), "the lane is not a server's",
     ),
     "judged after a rejection": (
         toyrun.server_trace(), Verified, 2, position(1, status="rejected"), "judged after a rejection",

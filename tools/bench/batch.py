@@ -116,7 +116,7 @@ def same(run: Run, plain: Run) -> bool:
 
 
 def draft(model: Transformer, batch: Batch, k: int) -> list[list[int]]:
-    """The draft model's k favourites for each text. It reads the last two tokens anew: no more can be missing."""
+    """The draft model's k greedy tokens for each text. It reads the last two tokens anew: no more can be missing."""
     batch.draft.lengths = [len(own) - 2 for own in batch.ids]
     drafts: list[list[int]] = [[] for _ in batch.ids]
     pending = [own[-2:] for own in batch.ids]

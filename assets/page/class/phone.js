@@ -28,10 +28,10 @@ function mount() {
     log: "",
     shown: "",
     since: "",
-    state: null,
+    state: /** @type {any} */ (null),
     trouble: "",
     frame: 0,
-    chosen: null,
+    chosen: /** @type {any} */ (null),
     voting: false,
   };
 

@@ -1,7 +1,8 @@
 // @ts-check
 /* The teacher's panel: it tells the class what the player on this page shows, asks, and shows the votes.
  *
- * The secret comes in the address and leaves it at once, for a projector shows that, too; it stays in this browser tab. */
+ * The secret comes in the address and leaves it at once, for a projector shows that, too; it stays in this browser
+ * tab. */
 
 const { quarterOf, questions } = require("./question.js");
 
@@ -95,6 +96,7 @@ function mount(element, props, player, secret) {
 
   /* -- questions -- */
 
+  /** @type {any} */
   let asked = null; // { question, right, answer, at }
 
   /* A player in a tab that is not open draws nothing, and so does not say that it moved. */
@@ -264,7 +266,8 @@ function secretOf() {
 /* The player may be drawn after this. */
 function whenDrawn() {
   const player = /** @type {any} */ (document.querySelector(".sd-player"));
-  if (!player || !player.load || document.getElementById("first")) return false; // before Gradio's tabs, it is the first screen's
+  // before Gradio's tabs, it is the first screen's
+  if (!player || !player.load || document.getElementById("first")) return false;
   mount(element, props, player, secret);
   return true;
 }

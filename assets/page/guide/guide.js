@@ -203,7 +203,7 @@ function mount(element, props) {
   /* -- questions -- */
 
   const openTab = (tab) => {
-    document.getElementById(tab + "-button").click();
+    /** @type {HTMLElement} */ (document.getElementById(tab + "-button")).click();
     scrollTo({ top: 0 });
   };
 
@@ -303,7 +303,7 @@ function mount(element, props) {
   function worksheet() {
     const H = W.sheet,
       blank = () => h("span", { class: "sd-gd-blank" }),
-      grid = (heads, rows, first = () => "") =>
+      grid = (heads, rows, /** @type {(row: any) => string} */ first = () => "") =>
         h(
           "table",
           {},
@@ -373,7 +373,7 @@ function mount(element, props) {
         W.practice.copy,
         async () => {
           if (await copied(line)) press.textContent = W.practice.copied;
-          else getSelection().selectAllChildren(code);
+          else getSelection()?.selectAllChildren(code);
         },
         "sd-link",
       );

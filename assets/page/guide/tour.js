@@ -1,7 +1,7 @@
 /* The guided tour: it opens the tabs, points at the widget that it speaks of, and does the deed or waits for it.
  *
- * First where things go, without a document, so that Node can test it. Then the steps. Then the panel. It drives the page
- * as a visitor would, by presses and sliders, so it works on whatever a tab shows; no model is needed. */
+ * First where things go, without a document, so that Node can test it. Then the steps. Then the panel. It drives
+ * the page as a visitor would, by presses and sliders, so it works on whatever a tab shows; no model is needed. */
 
 /* ---- where things go ------------------------------------------------------------------------------------------ */
 
@@ -27,7 +27,8 @@ function boxAt(corner, panel, view) {
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/* Where the panel leaves free what it points at; "sheet", along the bottom, if no corner does. It stays where it is if it can. */
+/* Where the panel leaves free what it points at; "sheet", along the bottom, if no corner does. It stays where it
+ * is if it can. */
 function placeOf(target, panel, view, last) {
   if (view.width < NARROW) return "sheet";
   const free = (corner) => apart(boxAt(corner, panel, view), around(target, CLEAR));
@@ -57,8 +58,8 @@ const PLAYER = ".sd-player [data-part=",
 const CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
-/* `at` is what a step points at and `act` what it does on coming; `show` does what the visitor is asked for, `done` knows when
-   it is done, `then` is what it points at from there on, and `tidy` undoes it on going. */
+/* `at` is what a step points at and `act` what it does on coming; `show` does what the visitor is asked for,
+ * `done` knows when it is done, `then` is what it points at from there on, and `tidy` undoes it on going. */
 const STEPS = [
   {
     id: "race",
@@ -139,8 +140,8 @@ function mount(element, props, player) {
     done: false,
     place: "",
     stands: "",
-    kept: null,
-    from: null,
+    kept: /** @type {any} */ (null),
+    from: /** @type {any} */ (null),
     frame: 0,
   };
 
@@ -215,7 +216,9 @@ function mount(element, props, player) {
     document.documentElement.style.removeProperty("--sd-sheet");
     (S.from && S.from.getClientRects().length
       ? S.from
-      : document.querySelector(".sd-tabs [role=tab][aria-selected=true]")
+      : /** @type {HTMLElement} */ (
+          document.querySelector(".sd-tabs [role=tab][aria-selected=true]")
+        )
     ).focus({ preventScroll: true });
   }
 
@@ -277,7 +280,8 @@ function mount(element, props, player) {
       document.documentElement.style.setProperty("--sd-sheet", sheet + "px");
     }
     if (!target) return;
-    const stands = [Math.round(box.top + scrollY), sheet].join(); // changes with the page, not with the visitor's scrolling
+    // changes with the page, not with the visitor's scrolling
+    const stands = [Math.round(box.top + scrollY), sheet].join();
     if (stands !== S.stands) Object.assign(S, { stands, came: false });
     if (!S.came) {
       S.came = true;
@@ -310,10 +314,10 @@ function mount(element, props, player) {
   part.leave.onclick = leave;
   part.back.onclick = () => go(S.at - 1);
   part.next.onclick = () => go(S.at + 1);
-  part.show.onclick = () => STEPS[S.at].show(page);
+  part.show.onclick = () => STEPS[S.at].show?.(page);
   part.panel.addEventListener("keydown", keys);
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-tour]");
+    const button = /** @type {HTMLElement} */ (event.target).closest("[data-tour]");
     if (button && S.at < 0) start(button);
   });
   if (new URLSearchParams(location.search).has("tour")) start(null);

@@ -34,7 +34,6 @@ function mount(element, props, watch, trigger, server) {
     svg,
     hatch,
     chip,
-    fill,
     words,
     sentences,
     shown,
@@ -56,8 +55,8 @@ function mount(element, props, watch, trigger, server) {
     pair: "toy",
     mistake: "",
     draws: DRAWS.toy[DRAWS.toy.length - 1],
-    live: null,
-    asked: null,
+    live: /** @type {any} */ (null),
+    asked: /** @type {any} */ (null),
     frame: 0,
     running: false,
     revealed: false,
@@ -481,8 +480,8 @@ function mount(element, props, watch, trigger, server) {
     draw();
   }
 
-  /* What arrives after a stop, or for another question, is late. News may come faster than a busy machine draws: a frame draws
-   * the newest. A hidden page draws it when it is seen again. */
+  /* What arrives after a stop, or for another question, is late. News may come faster than a busy machine draws: a
+   * frame draws the newest. A hidden page draws it when it is seen again. */
   function arrived() {
     if (!S.running || !props.value) return;
     const told = JSON.parse(props.value);

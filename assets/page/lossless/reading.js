@@ -32,8 +32,8 @@ function verdictOf(told, draws) {
   };
 }
 
-/* About how many draws would show the mistake: by the law of three tokens where it was enumerated, else of one. Where that
- * hides it, as many as did show it. */
+/* About how many draws would show the mistake: by the law of three tokens where it was enumerated, else of one.
+ * Where that hides it, as many as did show it. */
 function neededBy(told) {
   if (told.exact) return told.exact.needed;
   return told.closed.needed || (told.sampled.find(([, found]) => found.some(isRed)) || [null])[0];

@@ -1,6 +1,6 @@
 // @ts-check
-/* A server of others: what is asked of it, and its certificate as it grows. The key is read when it is sent, and kept by
- * its field alone. */
+/* A server of others: what is asked of it, and its certificate as it grows. The key is read when it is sent, and
+ * kept by its field alone. */
 
 const { h, words, sentences, visible, chance } = require("../race/player.js");
 const { count, roughly, figure } = require("./reading.js");
@@ -28,7 +28,13 @@ function blind(told) {
   const measured = told.contexts.filter((one) => one.needed);
   if (!measured.length) return [];
   return Object.keys(measured[0].needed)
-    .map((key) => [key, Math.min(...measured.map((one) => one.needed[key] ?? Infinity))])
+    .map(
+      (key) =>
+        /** @type {[string, number]} */ ([
+          key,
+          Math.min(...measured.map((one) => one.needed[key] ?? Infinity)),
+        ]),
+    )
     .filter(([, needed]) => needed > told.draws)
     .sort((a, b) => a[1] - b[1]);
 }

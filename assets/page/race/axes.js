@@ -4,7 +4,12 @@
 const { EPS, isOver, written, shownLanes } = require("./run.js");
 const { marksOf, text, line } = require("./kit.js");
 
-/* Marks of an axis of milliseconds. */
+/**
+ * Marks of an axis of milliseconds, as many as `count` in what is seen of it at once.
+ * @param {any} g
+ * @param {{ span: number, window?: number, x: (at: number) => number, width: number, y: number, top?: number | null,
+ *   count: number }} axis
+ */
 function axis(g, { span, window = span, x, width, y, top = null, count }) {
   marksOf(0, span, window, count).forEach(({ at, label }, i, all) => {
     const here = x(at);

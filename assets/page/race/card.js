@@ -6,6 +6,7 @@ const { h, clamp } = require("./kit.js"),
 
 function cards(W, root, part, S, touch) {
   const { draftCard, ownCard } = numbers(W, S);
+  /** @type {{ anchor: any, pinned: boolean } | null} */
   let card = null;
 
   function showCard(anchor, content, pinned) {
@@ -68,11 +69,16 @@ function cards(W, root, part, S, touch) {
     const node = target(event);
     if (node) {
       touch();
-      pinned() && card.anchor === node ? hideCard() : open(node, true);
+      pinned() && card?.anchor === node ? hideCard() : open(node, true);
     }
   });
   document.addEventListener("pointerdown", (event) => {
-    if (pinned() && !target(event) && !event.target.closest(".sd-inline")) hideCard();
+    if (
+      pinned() &&
+      !target(event) &&
+      !(/** @type {HTMLElement} */ (event.target).closest(".sd-inline"))
+    )
+      hideCard();
   });
   document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // wherever the focus is
 

@@ -40,9 +40,9 @@ function flow(box, W) {
   let shown = null,
     wide = 0,
     items = [],
-    pass = null,
-    fill = null,
-    gain = null;
+    pass = /** @type {any} */ (null),
+    fill = /** @type {any} */ (null),
+    gain = /** @type {any} */ (null);
 
   /* The cycle's chips at their last places; `draw` moves them there. */
   function build(cycle) {
@@ -90,7 +90,7 @@ function flow(box, W) {
     const total = widths.reduce((sum, width) => sum + width + GAP, 0),
       scale = Math.min(1, (wide - left - GAP) / Math.max(total, 1));
     let x = left + GAP,
-      hole = null;
+      hole = /** @type {any} */ (null);
     items.forEach((item, i) => {
       item.x = x;
       item.scale = scale;

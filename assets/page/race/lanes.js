@@ -144,8 +144,9 @@ function lanes(W, part, S) {
   /* Lanes grow, never shrink: the scrubber stays under the finger. Heights are told after a layout, so none is
    * forced. */
   const tall = new ResizeObserver((entries) => {
-    const heights = entries.map(({ target }) => target.offsetHeight);
-    entries.forEach(({ target }, i) => {
+    const nodes = entries.map((entry) => /** @type {any} */ (entry.target)),
+      heights = nodes.map((node) => node.offsetHeight);
+    nodes.forEach((target, i) => {
       if (heights[i] <= target.tall) return;
       target.tall = heights[i];
       target.style.minHeight = target.tall + "px";

@@ -86,6 +86,7 @@ function numbers(W, S) {
   }
 
   /* What decided: a coin against a chance, or no coin at all. */
+  /** @returns {any} */
   function testOf({ draft, lane }) {
     const C = W.card,
       rule = ruleName(lane),
@@ -191,7 +192,9 @@ function numbers(W, S) {
       source = draft.draft ? draft.draft.top : [];
     if (!target.length && !source.length) return null;
     const key = (one) => (one.token === UNNAMED ? one.piece : one.token),
-      rows = new Map([[key(draft), { piece: draft.piece, p: draft.p, q: draft.q }]]);
+      rows = new Map([
+        [key(draft), /** @type {any} */ ({ piece: draft.piece, p: draft.p, q: draft.q })],
+      ]);
     for (const [list, name] of [
       [target, "p"],
       [source, "q"],

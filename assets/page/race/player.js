@@ -30,7 +30,7 @@ function mount(element, props, watch, trigger) {
     part = SHARED.parts(root);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const S = {
-    run: null,
+    run: /** @type {any} */ (null),
     t: 0,
     room: { gantt: 0, bars: 0, alpha: 0, curve: 0 },
     playing: false,
@@ -38,7 +38,7 @@ function mount(element, props, watch, trigger) {
     zoom: "close",
     zoomChosen: false,
     hold: "armed",
-    timer: 0,
+    timer: /** @type {any} */ (0),
     touched: false,
     last: 0,
     guided: true,
@@ -61,6 +61,7 @@ function mount(element, props, watch, trigger) {
     drawCurve = curve(W, part, S),
     paintAccount = account(W, part, S, about.term),
     paintTransport = controls(W, part, S, time, draw, log);
+  /** @type {string | null} */
   let drawn = null;
 
   /* -- taking in the log -- */
@@ -230,12 +231,12 @@ function mount(element, props, watch, trigger) {
 
   function watchSize() {
     new IntersectionObserver((changes) => {
-      S.seen = changes.at(-1).isIntersecting;
+      S.seen = changes[changes.length - 1].isIntersecting;
       S.last = performance.now();
       draw();
     }).observe(root); // a busy page is told of several at once
     new IntersectionObserver((changes) => {
-      S.below = changes.at(-1).isIntersecting;
+      S.below = changes[changes.length - 1].isIntersecting;
       draw();
     }).observe(root.querySelector(".sd-two"));
     new ResizeObserver(() => {
@@ -266,7 +267,7 @@ function mount(element, props, watch, trigger) {
   /* This player was drawn before Gradio was there, by `shared/first.js`; now its component is, and the player goes
    * on in it. */
   root.moveTo = (place, itsProps, itsWatch, itsTrigger) => {
-    const focused = document.activeElement;
+    const focused = /** @type {any} */ (document.activeElement);
     place.querySelector(".sd-player").replaceWith(root);
     if (root.contains(focused)) focused.focus({ preventScroll: true });
     [props, watch, trigger] = [itsProps, itsWatch, itsTrigger];

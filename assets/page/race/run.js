@@ -142,7 +142,9 @@ function isBusy(run) {
   const scatters = (times) =>
     times.length >= FEW &&
     times.reduce((sum, one) => sum + one, 0) / times.length > SCATTER * middle(times);
-  return scatters(passes(A, true)) || scatters(passes(B, false)) || F.speedup > SLACK * F.tau;
+  return (
+    scatters(passes(A, true)) || scatters(passes(B, false)) || F.speedup > SLACK * (F.tau ?? 0)
+  );
 }
 
 function middle(values) {

@@ -244,7 +244,7 @@ function story(W, S, numbersOf) {
 
   function peerAgrees() {
     const lane = peerOf(S.run),
-      { at, of } = lane ? partAt(S.run, lane) : {};
+      { at, of } = lane ? partAt(S.run, lane) : { at: -1, of: 0 };
     return of ? words(at < 0 ? W.peer.same : W.peer.part, { n: at + 1 }) : "";
   }
 

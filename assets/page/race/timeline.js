@@ -12,6 +12,7 @@ function timeline(W, part, S) {
   const strip = h("div", { class: "sd-strip" }),
     veil = h("div", { class: "sd-veil" }),
     now = h("div", { class: "sd-nowline" });
+  /** @type {{ key: string, scale: number, span: number, close: boolean, labels: any[], told: number }} */
   const G = { key: "", scale: 1, span: 1, close: true, labels: [], told: 0 };
 
   function drawGantt(end) {

@@ -9,6 +9,7 @@ function ways(part, inPage, calm) {
   part.own.hidden = part.how.hidden = part.door.hidden = !inPage; // a page of its own has none of them
   part.own.onclick = () => lead(document.querySelector("#prompt textarea"));
   part.how.onclick = () => {
+    /** @type {HTMLElement | null} */
     const heading = document.querySelector(".sd-reading .label-wrap");
     if (heading && !heading.classList.contains("open")) heading.click();
     lead(heading);

@@ -1,12 +1,13 @@
 // @ts-check
-/* What Gradio's page lacks for the keyboard: a way straight to the button that runs live, and arrow keys on the tabs. */
+/* What Gradio's page lacks for the keyboard: a way straight to the button that runs live, and arrow keys on the
+ * tabs. */
 
-const skip = element.querySelector("a");
+const skip = /** @type {any} */ (element.querySelector("a"));
 skip.textContent = props.words;
 skip.addEventListener("click", (event) => {
   event.preventDefault();
-  document.getElementById("race-button").click();
-  requestAnimationFrame(() => document.getElementById("run").focus());
+  /** @type {HTMLElement} */ (document.getElementById("race-button")).click();
+  requestAnimationFrame(() => /** @type {HTMLElement} */ (document.getElementById("run")).focus());
 });
 
 /* Tabs as the pattern of the ARIA guide: one stop for all, arrow keys, Home and End from one to the next. */
@@ -16,6 +17,7 @@ const KEYS = {
   Home: () => 0,
   End: (at, n) => n - 1,
 };
+/** @returns {any[]} */
 const tabs = () =>
   [...document.querySelectorAll(".sd-tabs [role=tab]")].filter(
     (tab) => tab.id && tab.getClientRects().length,

@@ -4,9 +4,10 @@
  * What is drawn is read from Gradio's configuration of the page; nothing is sent twice. */
 
 (() => {
-  const first = document.getElementById("first"),
+  const first = /** @type {any} */ (document.getElementById("first")),
     asked = new URLSearchParams(location.search),
-    { components, css } = window.gradio_config || {}; // what Gradio does not document: without, it draws all of it itself
+    // what Gradio does not document: without, it draws all of it itself
+    { components, css } = window.gradio_config || {};
   const stored = (name) => {
     try {
       return sessionStorage.getItem(name);

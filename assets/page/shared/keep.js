@@ -91,7 +91,8 @@ function mount(props, player) {
   });
   window.addEventListener("popstate", () => {
     const asked = new URLSearchParams(location.search).get("tab") || order[0];
-    history.replaceState(history.state, "", address(written(location.search))); // Back changes the tab, not the settings
+    // Back changes the tab, not the settings
+    history.replaceState(history.state, "", address(written(location.search)));
     if (asked === opened()) return;
     here = asked;
     const button = document.getElementById(asked + "-button");
@@ -113,7 +114,8 @@ if (typeof module !== "undefined" && module.exports)
 /* The player may be drawn after this. */
 function whenDrawn() {
   const player = /** @type {any} */ (document.querySelector(".sd-player"));
-  if (!player || !player.load || document.getElementById("first")) return false; // before Gradio's tabs, it is the first screen's
+  // before Gradio's tabs, it is the first screen's
+  if (!player || !player.load || document.getElementById("first")) return false;
   mount(props, player);
   return true;
 }

@@ -1,8 +1,8 @@
 // @ts-check
 /* What decides: the verdict of every rule on a cycle, from its probabilities and coins, without a document.
  *
- * This is the rules' third form, beside the engine's loop and the audit. It shares no code with them, so that Node can hold
- * it against them. A cycle is one of `../race/run.js`. */
+ * This is the rules' third form, beside the engine's loop and the audit. It shares no code with them, so that Node
+ * can hold it against them. A cycle is one of `../race/run.js`. */
 
 const REJECTION = "rejection sampling",
   MATCH = "sample and match",
@@ -52,7 +52,8 @@ function freshCoin(number, node) {
   return ((x ^ (x >>> 14)) >>> 0) / 4294967296;
 }
 
-/* The cycle under another rule, with a shorter draft or with other coins: `choice` is { rule, k, coins }, `ran` the rule of its run. */
+/* The cycle under another rule, with a shorter draft or with other coins: `choice` is { rule, k, coins }, `ran`
+ * the rule of its run. */
 function judge(cycle, choice, ran) {
   const k = choice.k ?? Infinity,
     drafts = cycle.drafts.map((draft) => (draft.level <= k ? draft : { ...draft, parent: null })),

@@ -1,7 +1,8 @@
 // @ts-check
 /* The evidence for a verdict: both models' probabilities, the coin, and what fills the gap after a rejection.
  *
- * `now()` is what the page shows: the cycle, the verdict, the target's own token, and the letters of the chosen notation. */
+ * `now()` is what the page shows: the cycle, the verdict, the target's own token, and the letters of the chosen
+ * notation. */
 
 const {
   h,
@@ -238,7 +239,7 @@ function pictures(W, now) {
   /* -- the target's own token -- */
 
   /* Drawn from a whole row of the target; or the row of a draft, as a server tells it. */
-  function row(width, draft = null) {
+  function row(width, draft = /** @type {any} */ (null)) {
     const own = draft
         ? {
             law: draft.target,
@@ -379,7 +380,8 @@ function pictures(W, now) {
     ].filter(Boolean);
   }
 
-  /* How often the rejected token would come if its replacement were drawn from all of p: kept, or rejected and drawn again. */
+  /* How often the rejected token would come if its replacement were drawn from all of p: kept, or rejected and
+   * drawn again. */
   function whyNotTheWholeRow({ p, q, piece }, beta) {
     const told = { x: shown(piece), p: figure(p), wrong: figure(Math.min(p, q) + (1 - beta) * p) };
     return words(W.own.why, told);

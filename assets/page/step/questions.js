@@ -1,7 +1,8 @@
 // @ts-check
 /* The questions beside a cycle: its notation, and what if the coin, the length or the rule had been another.
  *
- * `page` is the page that asks: what it shows (`now`), the rule of its run, the draft in focus, and how it is drawn again. */
+ * `page` is the page that asks: what it shows (`now`), the rule of its run, the draft in focus, and how it is
+ * drawn again. */
 
 const { h, words, sentences, shown } = require("../race/player.js");
 const { MATCH, NOISE, RULES, lacks } = require("./judge.js"),
@@ -44,7 +45,7 @@ function whatIf(W, part, S, page) {
           ? A.coin_where
           : trial && trial.u == null
             ? A.coin_none
-            : W.lacks[lacks(cycle, verdict.rule)] || A.coin_where;
+            : W.lacks[lacks(cycle, verdict.rule) ?? ""] || A.coin_where;
       return;
     }
     S.coin = node;
@@ -114,7 +115,8 @@ function whatIf(W, part, S, page) {
       mine = page.rule(),
       missing = [];
     for (const option of part.rule.options) {
-      const tied = mine === NOISE && option.value === MATCH && "tied"; // its draft knows the only draws that a trace holds
+      // its draft knows the only draws that a trace holds
+      const tied = mine === NOISE && option.value === MATCH && "tied";
       const why = cycle.drafts.length
         ? (cycle.served || option.value !== mine) && (tied || lacks(cycle, option.value))
         : "nothing";

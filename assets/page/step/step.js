@@ -61,13 +61,13 @@ function mount(element, props) {
     notation: "plain",
     pace: 2500,
     playing: false,
-    timer: 0,
+    timer: /** @type {any} */ (0),
   };
-  let run = null,
+  let run = /** @type {any} */ (null),
     built = 0,
     spans = [],
-    now = null,
-    quiet = 0;
+    now = /** @type {any} */ (null),
+    quiet = /** @type {any} */ (0);
   const view = pictures(W, () => ({ ...now, notation: S.notation }));
   const theirs = served(
     W,
@@ -370,7 +370,7 @@ function mount(element, props) {
   }
 
   function paintRail() {
-    const { verdict, cycle, steps, at, own } = now,
+    const { steps, at, own } = now,
       many = steps.length > 9;
     part.rail.classList.toggle("sd-many", many);
     part.rail.replaceChildren(
@@ -631,7 +631,8 @@ function mount(element, props) {
         : verdict.order[verdict.order.length - 1];
   }
 
-  /* What the sentence speaks of, beside it: both models' probabilities and the test, or what the target's own token is drawn from. */
+  /* What the sentence speaks of, beside it: both models' probabilities and the test, or what the target's own
+   * token is drawn from. */
   function paintEvidence() {
     const [left, right] = S.step === "own" && now.own ? ownEvidence() : testEvidence();
     part.left.replaceChildren(...left);

@@ -134,7 +134,7 @@ function batchView(W, part, S, { frame, speedAxis }, { machines, models }) {
       high = Math.max(...sums) * 1.3;
     const x = (each) => A.left + (each / most) * A.wide,
       y = (sum) => A.floor - (Math.log(sum / low) / Math.log(high / low)) * A.tall,
-      place = ([each, batch]) => [x(each), y(each * batch)];
+      place = (/** @type {number[]} */ [each, batch]) => [x(each), y(each * batch)];
     const decades = range(Math.ceil(Math.log10(low)), Math.floor(Math.log10(high)));
     rows(
       A,

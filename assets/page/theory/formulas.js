@@ -36,7 +36,9 @@ function accountedSpeedup(alphas, k, c, v, o, share = 1, step = 1, drafted = k) 
 
 const growing = (v, at) => (k) => 1 + ((v - 1) * k) / at;
 
+/** @param {number | ((k: number) => number)} v */
 function bestK(alpha, c, v = 1, o = 0, largest = 32) {
+  /** @type {(k: number) => number} */
   const cost = typeof v === "function" ? v : () => v,
     gain = (k) => speedup(alpha, k, c, cost(k), o);
   let best = 1;

@@ -170,7 +170,8 @@ function opening(W, part, S, room, { machines, models, reports }) {
     part.heat.replaceChildren(g);
   }
 
-  /* One place three times, and in it what stays: of a draft that is drawn, by either rule, and of the draft's first choice. */
+  /* One place three times, and in it what stays: of a draft that is drawn, by either rule, and of the draft's
+   * first choice. */
   function paintRules() {
     const [p, q] = PLACES.agree,
       width = room.heat,

@@ -60,6 +60,7 @@ function mount(element, props) {
       "heat",
     ],
     room = {}; // their widths, read only when the page's changes
+  /** @type {any} */
   let here = null;
 
   const cost = (k) => (S.grows ? growing(S.v, S.k)(k) : S.v);

@@ -1,13 +1,12 @@
 // @ts-check
 /* The memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
 
-const { h, s, text, line, rect, words, sentences, fixed, clamp } = require("../race/player.js");
+const { h, text, line, rect, words, sentences, fixed, clamp } = require("../race/player.js");
 const {
   machineOf,
   modelOf,
   weightsRead,
   readingSeconds,
-  computingSeconds,
   passSeconds,
   freeRows,
   batchCosts,
@@ -22,7 +21,6 @@ const {
   gigabytes,
   path,
   dot,
-  headRow,
   barCell,
   plainTable,
   ticks,

@@ -24,7 +24,7 @@ const isChain = (parents) => parents.every((parent, i) => parent === i - 1);
 function judged({ token, piece, status, p, q, u, h }) {
   const exact = [p, q, u, h].map((x) => x ?? null),
     short = exact.map(brief),
-    stays = ([p, q, u]) => u * q < p;
+    stays = (/** @type {any[]} */ [p, q, u]) => u * q < p;
   const numbers = h == null && (u == null || stays(exact) === stays(short)) ? short : exact;
   while (numbers.length && numbers[numbers.length - 1] === null) numbers.pop();
   return [token, piece, STATUSES.indexOf(status), ...numbers];

@@ -32,7 +32,8 @@ function linkOf(run, base, rules, settings) {
 const escape = (text) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;");
 
 const frame = (address, title) =>
-  `<iframe src="${escape(address)}" title="${escape(title)}" width="100%" height="900" loading="lazy" style="border:0"></iframe>`;
+  `<iframe src="${escape(address)}" title="${escape(title)}" width="100%" height="900" ` +
+  `loading="lazy" style="border:0"></iframe>`;
 
 /* ---- the buttons --------------------------------------------------------------------------------------------- */
 
@@ -93,7 +94,7 @@ function mount(element, props, server) {
       if (mine !== asked) return;
       if (use) use(answer);
       tell(answer);
-    } catch (error) {
+    } catch {
       if (mine === asked) tell({ said: W.unreachable, wrong: true });
     }
   }
@@ -176,7 +177,7 @@ function mount(element, props, server) {
     let text;
     try {
       text = await chosen.text();
-    } catch (error) {
+    } catch {
       return tell({ said: W.unreadable, wrong: true });
     }
     what(text, chosen.name);
@@ -202,8 +203,9 @@ function mount(element, props, server) {
       player.load(answer.log, true);
       arriving = false;
       tell(answer);
-    } catch (error) {
-      const line = document.querySelector("#link-notice .sd-notice"); // above the tabs, where a link is answered
+    } catch {
+      // above the tabs, where a link is answered
+      const line = /** @type {HTMLElement} */ (document.querySelector("#link-notice .sd-notice"));
       line.textContent = W.link.run;
       line.classList.add("sd-wrong");
     }

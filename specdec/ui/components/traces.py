@@ -120,7 +120,7 @@ def compare_traces(texts: Any) -> dict[str, Any]:
 def read(text: Any) -> Trace:
     """TraceError says why a text is no run."""
     if not isinstance(text, str):
-        raise TraceError("it is no text")
+        raise TraceError("it is not text")
     trace = Trace.loads(text)
     if not any(isinstance(event, Committed) for event in trace.events):
         raise TraceError("it holds no cycle")

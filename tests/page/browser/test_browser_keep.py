@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import urllib.request
 
-import nodejs
 import pytest
 import toyrun
 from chrome import expect, part, pytestmark, wait_for  # noqa: F401
@@ -97,7 +96,3 @@ def test_the_page_is_sent_compressed(address):
         body = answer.read()
         assert answer.headers["Content-Encoding"] == "gzip"
     assert len(body) <= 250_000 and b"sd-player" in gzip.decompress(body)
-
-
-def test_the_address_is_reckoned_in_any_browser():
-    nodejs.check("keep.test.cjs")

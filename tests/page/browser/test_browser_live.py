@@ -108,7 +108,7 @@ def test_a_grammar_is_checked_kept_and_shown(open_page, monkeypatch):
         session, "_engine", lambda *_: (Family(), lambda *_, **__: (barred(event) for event in toyrun.events()))
     )
     page = open_page(reduced_motion="reduce", query="?grammar={a")
-    expect(page.locator(".sd-wrong").first).to_contain_text("The schema is no JSON object")
+    expect(page.locator(".sd-wrong").first).to_contain_text("The schema is not a JSON object")
     expect(part(page, "grammar")).to_be_hidden()
     page.get_by_role("button", name="Advanced").click()
     field, example = page.locator("#grammar textarea"), page.get_by_role("button", name="Yes or no")

@@ -39,9 +39,9 @@ def test_a_server_is_watched_and_drawn_with_what_it_tells(open_page, servers):
     expect(part(page, "sub0")).to_contain_text("vLLM 0.32.0, watched from outside")
     expect(part(page, "foot")).to_contain_text("Same words: at temperature 0")
     unnamed = page.locator("[data-part=lane0] .sd-rej[data-unnamed]").first
-    assert "a token that the server does not tell, rejected" in unnamed.get_attribute("aria-label")
+    assert f"{strings('player')['server']['unnamed']}, rejected" in unnamed.get_attribute("aria-label")
     unnamed.click()
-    expect(part(page, "card")).to_contain_text("The server does not tell which token it was.")
+    expect(part(page, "card")).to_contain_text(strings("player")["server"]["unnamed_tip"])
     kept = page.evaluate("JSON.stringify([location.href, {...sessionStorage}, {...localStorage}])")
     log = page.evaluate("document.querySelector('.sd-player').log()")
     for secret in (KEY, *(one.address for one in servers), *(one.address.partition("//")[2] for one in servers)):
@@ -49,7 +49,7 @@ def test_a_server_is_watched_and_drawn_with_what_it_tells(open_page, servers):
     page.get_by_role("tab", name="Step through").click()
     step = page.locator(".sd-step")
     expect(step).to_contain_text(strings("step")["served"]["no_q"])
-    expect(step).to_contain_text("A server tells neither q nor coins")
+    expect(step).to_contain_text(strings("step")["lacks"]["server"])
     expect(step.locator("[data-part=rule]")).to_be_disabled()
 
 

@@ -1,20 +1,14 @@
-// Token flow and tempo: pure functions of a cycle and a moment. TRACE names a run as NDJSON.
+// Token flow and tempo: pure functions of a cycle and a moment.
 const test = require("node:test");
 const assert = require("node:assert");
-const fs = require("node:fs");
 const path = require("node:path");
 const RACE = path.join(__dirname, "..", "..", "..", "assets", "page", "race");
 const { fold, speculative } = require(path.join(RACE, "player.js"));
 const { progressAt, DRAFTED, PASSED } = require(path.join(RACE, "flow.js"));
+const { eventsOf } = require("./runs.cjs");
 const { pace } = require(path.join(RACE, "tempo.js"));
 
-const run = fold(
-  fs
-    .readFileSync(process.env.TRACE, "utf8")
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line)),
-);
+const run = fold(eventsOf("toy"));
 const cycle = speculative(run).cycles[1];
 
 test("a cycle's progress goes from its draft over its pass to its verdicts", () => {

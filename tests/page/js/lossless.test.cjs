@@ -16,7 +16,9 @@ const {
   toy: RECORDED,
   embedded: REAL,
   grammar: GUIDED,
-} = JSON.parse(fs.readFileSync(process.env.CERTIFICATES, "utf8"));
+} = JSON.parse(
+  fs.readFileSync(path.join(__dirname, "..", "..", "..", "assets", "certificates.json"), "utf8"),
+);
 
 /* Caught, or with the number of draws that it takes, or with the length of the drafts that show it. */
 function isToldOf(told) {

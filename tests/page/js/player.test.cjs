@@ -1,17 +1,13 @@
-// The pure half of the player: what a run adds up to. `node --test tests/page/js`; TRACE names a run as NDJSON.
+// The pure half of the player: what a run adds up to.
 const test = require("node:test");
 const assert = require("node:assert");
-const fs = require("node:fs");
 const path = require("node:path");
 const player = require(
   path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"),
 );
 
-const log = fs.readFileSync(process.env.TRACE, "utf8");
-const lines = log
-  .trim()
-  .split("\n")
-  .map((line) => JSON.parse(line));
+const { eventsOf } = require("./runs.cjs");
+const lines = eventsOf("toy");
 const run = player.fold(lines);
 const { speculative, plain } = run.lanes;
 
@@ -145,6 +141,7 @@ test("a cycle knows who drafted it, where the log says so", () => {
 
 test("a growing log is read once, line by line, and a new first line begins a new run", () => {
   const reader = player.newReader(),
+    log = lines.map((line) => JSON.stringify(line) + "\n").join(""),
     half = log.indexOf("\n", log.length / 2) + 7;
   player.read(reader, log.slice(0, half));
   const before = reader.run.lanes.speculative.cycles[0];
@@ -223,13 +220,7 @@ test("an accepted second sibling is no cut", () => {
 });
 
 test("in a tree levels count, and a path may lead through a second sibling", () => {
-  const grown = player.fold(
-    fs
-      .readFileSync(process.env.TREE, "utf8")
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line)),
-  );
+  const grown = player.fold(eventsOf("tree"));
   const { cycles } = grown.lanes.speculative,
     F = player.figuresAt(grown, player.horizon(grown));
   assert.deepEqual(
@@ -251,11 +242,7 @@ test("in a tree levels count, and a path may lead through a second sibling", () 
 });
 
 test("a text that ends inside a tree cuts the levels behind it, and parents that make no tree make a chain", () => {
-  const grown = fs
-    .readFileSync(process.env.TREE, "utf8")
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
+  const grown = eventsOf("tree");
   const ended = grown.map((line) =>
     line.event === "committed" && line.cycle === 1 && line.lane === "speculative"
       ? { ...line, accepted: 1, tokens: [1], pieces: ["a"] }
@@ -288,13 +275,7 @@ test("one check costs what passes over a draft cost; a pass without one is no ch
 });
 
 test("a third lane has its own text and clock, and counts from its first commit on", () => {
-  const raced = player.fold(
-    fs
-      .readFileSync(process.env.PEER, "utf8")
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line)),
-  );
+  const raced = player.fold(eventsOf("peer"));
   const peer = raced.lanes.transformers,
     F = player.figuresAt(raced, player.horizon(raced));
   assert.deepEqual(
@@ -317,11 +298,7 @@ test("a third lane has its own text and clock, and counts from its first commit 
 });
 
 test("a third lane that goes on holds the others back, and one that failed does not", () => {
-  const all = fs
-    .readFileSync(process.env.PEER, "utf8")
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
+  const all = eventsOf("peer");
   const going = player.fold(
     all
       .filter((line) => line.lane !== "transformers" || (line.cycle || 0) <= 1)
@@ -339,15 +316,8 @@ test("a third lane that goes on holds the others back, and one that failed does 
   assert.equal(player.horizon(over), player.horizon(run));
 });
 
-const logOf = (name) =>
-  fs
-    .readFileSync(process.env[name], "utf8")
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
-
 test("a server's run has no split of its time, and what it does not tell is null", () => {
-  const served = player.fold(logOf("SERVED")),
+  const served = player.fold(eventsOf("served")),
     F = player.figuresAt(served, player.horizon(served)),
     [first, second] = served.lanes.speculative.cycles;
   assert.ok(
@@ -370,12 +340,12 @@ test("a server's run has no split of its time, and what it does not tell is null
 });
 
 test("of sums alone there is no acceptance rate, and without a plain lane no speed-up", () => {
-  const sums = player.fold(logOf("SUMS")),
+  const sums = player.fold(eventsOf("sums")),
     F = player.figuresAt(sums, player.horizon(sums));
   assert.deepEqual([player.plain(sums), player.shownLanes(sums).length], [null, 1]);
   assert.deepEqual([F.told, F.alpha, F.dar, F.speedup, F.b.rate], [false, null, 5 / 8, null, 0]);
   assert.deepEqual(player.partAt(sums), { at: -1, of: 0 });
-  const going = player.fold(logOf("SERVED").filter((line) => line.event !== "finished"));
+  const going = player.fold(eventsOf("served").filter((line) => line.event !== "finished"));
   assert.deepEqual(
     [player.figuresAt(going, Infinity).alpha, player.figuresAt(going, Infinity).told],
     [null, false],
@@ -385,14 +355,14 @@ test("of sums alone there is no acceptance rate, and without a plain lane no spe
 
 test("servers are watched one after the other, and none holds the other back", () => {
   const going = player.fold(
-    logOf("SERVED").filter((line) => line.lane !== "plain" && line.event !== "finished"),
+    eventsOf("served").filter((line) => line.lane !== "plain" && line.event !== "finished"),
   );
   assert.ok(going.lanes.speculative.end > 0);
   assert.equal(player.horizon(going), going.lanes.speculative.end);
 });
 
 test("texts without ids are compared by their pieces", () => {
-  const served = logOf("SERVED"),
+  const served = eventsOf("served"),
     nameless = player.fold(
       served.map((line) =>
         line.event === "committed"
@@ -481,10 +451,18 @@ test("an axis without time has no marks", () => {
 
 test("what is known of a drafter is known by its kind, whatever else its name says", () => {
   const known = (kind, more) => ({ kind, copies: "", wraps: [], tree: false, ...more });
-  const methods = { echo: known("lookup", { copies: "text" }), heads: known("heads"), "heads:tree": known("heads", { tree: true }), choose: known("wrapper", { wraps: ["echo"] }) };
+  const methods = {
+    echo: known("lookup", { copies: "text" }),
+    heads: known("heads"),
+    "heads:tree": known("heads", { tree: true }),
+    choose: known("wrapper", { wraps: ["echo"] }),
+  };
   const of = (name) => player.methodOf(methods, name);
   assert.equal(of("echo").copies, "text");
-  assert.deepEqual([of("heads:tree:mine").tree, of("heads:mine").tree, of("choose:heads:tree").tree], [true, false, true]);
+  assert.deepEqual(
+    [of("heads:tree:mine").tree, of("heads:mine").tree, of("choose:heads:tree").tree],
+    [true, false, true],
+  );
   assert.deepEqual([of("choose").kind, of("choose:echo").kind], ["wrapper", "lookup"]);
   assert.deepEqual(of("constructor"), {});
 });

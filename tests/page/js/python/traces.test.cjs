@@ -4,10 +4,10 @@ const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
 const player = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"),
+  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "race", "player.js"),
 );
 const traces = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "traces", "traces.js"),
+  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "traces", "traces.js"),
 );
 
 const SETTINGS = JSON.parse(process.env.SETTINGS);

@@ -1,12 +1,13 @@
-// The page's formulas against specdec/theory.py, and what it reads off a run against specdec/stats.py. CASES names both.
+// The page's formulas against specdec/theory.py, and what it reads off a run against specdec/stats.py. CASES
+// names both.
 const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
 const player = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"),
+  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "race", "player.js"),
 );
-const folder = path.join(__dirname, "..", "..", "..", "assets", "page", "theory");
+const folder = path.join(__dirname, "..", "..", "..", "..", "assets", "page", "theory");
 const theory = {
   ...require(path.join(folder, "formulas.js")),
   ...require(path.join(folder, "measured.js")),

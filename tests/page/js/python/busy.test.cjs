@@ -4,7 +4,7 @@ const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
 const player = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"),
+  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "race", "player.js"),
 );
 
 test("the page doubts the speed-ups that the summary doubts", () => {

@@ -1,15 +1,18 @@
-// What if: the page's verdicts against those of the engine's rules on the same drafts, rows and coins. CASES names them.
+// What if: the page's verdicts against those of the engine's rules on the same drafts, rows and coins. CASES
+// names them.
 const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
 const player = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"),
+  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "race", "player.js"),
 );
-const step = require(path.join(__dirname, "..", "..", "..", "assets", "page", "step", "judge.js"));
+const step = require(
+  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "step", "judge.js"),
+);
 
 const { apart, figure } = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "step", "pictures.js"),
+  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "step", "pictures.js"),
 );
 
 const STATE = { accepted: "acc", rejected: "rej", discarded: "dis" };
@@ -164,7 +167,7 @@ function older(events) {
       : {
           ...event,
           bonus: undefined,
-          positions: event.positions.map(({ block, ...one }) => ({
+          positions: event.positions.map(({ block: _, ...one }) => ({
             ...one,
             target: strip(one.target),
             draft: strip(one.draft),
@@ -181,7 +184,7 @@ test("what a question lacks is told without a guess at why: a run in a link is n
   ]) {
     const W = JSON.parse(
       fs.readFileSync(
-        path.join(__dirname, "..", "..", "..", "assets", "text", language, "step.json"),
+        path.join(__dirname, "..", "..", "..", "..", "assets", "text", language, "step.json"),
         "utf8",
       ),
     );

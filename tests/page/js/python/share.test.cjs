@@ -1,10 +1,11 @@
-// A run in a link: what goes in comes out, whatever else comes is refused. RUNS is a folder of runs, OUT one for what came back.
+// A run in a link: what goes in comes out, whatever else comes is refused. RUNS is a folder of runs, OUT one for
+// what came back.
 const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
 const share = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "traces", "share.js"),
+  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "traces", "share.js"),
 );
 
 const runs = fs
