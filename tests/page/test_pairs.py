@@ -184,7 +184,7 @@ def test_an_example_question_is_put_to_the_model_of_the_page_or_to_the_star(tmp_
     chat = str(toypairs.model_into(tmp_path / "chat", 1))
     monkeypatch.setattr(session, "recorded_names", list)
     names = [*SETTINGS]
-    for family, wanted in ((chat, {}), ("smollm2", {}), ("embedded", {"family": "smollm2", "drafter": "suffix"})):
+    for family, wanted in ((chat, {}), ("smollm2", {}), ("embedded", {"family": "smollm2", "drafter": "draft_model"})):
         _, _, *updates = race.show(names, "qa", "Hi", "suffix", family)
         found = {n: one["value"] for n, one in zip(names, updates, strict=True) if "value" in one}
         assert found == {"prompt": questions()["qa"]["page"][0]} | wanted, family
