@@ -123,7 +123,10 @@ def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
             check("Hi", family=wrong)
     monkeypatch.setenv("SPACE_ID", "somebody/specdec")
     monkeypatch.setenv("SPECDEC_PAIR", "a/b + c/d")
+    monkeypatch.setattr(hub, "is_here", lambda name: name == "smollm2")
     assert check("Hi", family="a/b + c/d").family == "a/b + c/d"
+    assert menu.families() == ["embedded", "tuned", *ROUNDED, "smollm2", "a/b + c/d"]
+    monkeypatch.setattr(hub, "is_here", lambda name: False)  # strangers have it where the owner fetched it
     assert menu.families() == ["embedded", "tuned", *ROUNDED, "a/b + c/d"]
     with pytest.raises(InputError, match="must be one of: embedded, tuned, embedded:bfloat16, embedded:int8, a/b"):
         check("Hi", family="smollm2-1.7b")
