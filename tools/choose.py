@@ -14,8 +14,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from specdec.events import Committed, Event, Position, Verified
+from specdec.events import Committed, Event, Finished, Position, Verified
 from specdec.families.zoo import Family
+from specdec.figures.stats import repetition
 from specdec.lanes.race import race, SPECULATIVE
 from specdec.traces.cycle import chances
 from specdec.types import SamplingParams
@@ -35,6 +36,70 @@ class Candidate:
     cycle: int = 0
     rejected: Position | None = None
     clear: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole run of a model that answers: at its first rejection, the draft and the word that came in its place."""
+
+    prompt: str
+    temperature: float
+    seed: int
+    text: str
+    tau: float
+    rejected: str
+    instead: str
+
+
+def answers(
+    family: Family, prompts: Iterable[str], drafter: str, k: int, settings: Iterable[SamplingParams]
+) -> list[Answer]:
+    """What a first screen may show of a model that answers, the most tokens a cycle first.
+
+    The rule: the answer ends by itself within the run, repeats no eight tokens, and its first rejection comes early
+    and is understood at once: a whole word stands in the place of a whole word.
+    """
+    found = []
+    for params in settings:
+        for prompt in prompts:
+            events = race(family, prompt, drafter, k, params, details=False)
+            answer = answered(prompt, params, [event for event in events if event.lane == SPECULATIVE])
+            found += [answer] if answer else []
+    return sorted(found, key=lambda one: -one.tau)
+
+
+def answered(prompt: str, params: SamplingParams, told: Sequence[Event]) -> Answer | None:
+    """The answer of one lane; None where the rule leaves it out."""
+    commits = [event for event in told if isinstance(event, Committed)]
+    cycles = [event for event in told if isinstance(event, Verified) and event.cycle > 0]
+    ended = any(isinstance(event, Finished) and event.reason == "end" for event in told)
+    ids = [token for event in commits for token in event.tokens]
+    if not (ended and cycles) or repetition(ids):
+        return None
+    after = {event.cycle: event for event in commits}
+    for cycle in cycles[:EARLY]:
+        statuses = [one.status for one in cycle.positions]
+        if "rejected" not in statuses:
+            continue
+        place = statuses.index("rejected")
+        pieces, written = [one.piece for one in cycle.positions], after[cycle.cycle].pieces
+        following = [*pieces[place + 1 :], ""][0], first_piece(after, cycle.cycle + 1)
+        rejected, instead = pieces[place], written[-1]
+        if whole_word(rejected, following[0]) and whole_word(instead, following[1]):
+            tau = sum(len(event.tokens) for event in commits[1:]) / len(cycles)
+            text = "".join(event.text for event in commits)
+            return Answer(prompt, params.temperature, params.seed, text, tau, rejected, instead)
+        return None
+    return None
+
+
+def first_piece(commits: dict[int, Committed], cycle: int) -> str:
+    return commits[cycle].pieces[0] if cycle in commits and commits[cycle].pieces else ""
+
+
+def whole_word(piece: str, after: str) -> bool:
+    """Whether a piece begins a word, and the next one does not go on with it."""
+    return piece[:1] == " " and piece[1:].isalpha() and not after[:1].isalpha()
 
 
 def choose(

@@ -2,7 +2,8 @@
 
 The first example of each domain at the page's own settings, one seed, nothing chosen by its outcome. The default
 drafter's runs stand apart, beside the folders that this fills: `python -m specdec … --save assets/traces/story.jsonl`.
-The first screen's run is chosen, and `--choose DOMAIN` prints from what (`choose.py`), and how to record each.
+The first screen's run is chosen, and `--choose DOMAIN` prints from what (`choose.py`), and how to record each;
+`--choose answering --family smollm2` does so among the star's answers.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from pathlib import Path
 from tqdm import tqdm
 
 from specdec.families import zoo
+from specdec.families.star import NAME as STAR
 from specdec.lanes.race import race
-from specdec.methods import DEFAULT, METHODS
+from specdec.methods import DEFAULT, EMBEDDED, METHODS
 from specdec.paths import ASSETS
 from specdec.traces import file as trace
 from specdec.types import SamplingParams
 
-from .choose import choose
+from .choose import answers, choose
 from .options import option, run
 
 DOMAINS = ("story", "code", "facts")
+ANSWERING = "answering"  # candidates among the star's answers
 K, TEMPERATURE, SEED = 3, 0.8, 7
 
 
@@ -36,29 +39,47 @@ class Options:
     drafters: tuple[str, ...] = option((), "which; all of the family without", positional=True)
     tokens: int = option(48, "new tokens per run")
     out: Path | None = option(None, "one folder per drafter, one file per domain; the page's own without")
-    choose: str | None = option(None, "instead: measure candidates for the first screen", choices=DOMAINS)
+    family: str = option(EMBEDDED, "whose runs; smollm2: its answers", choices=(EMBEDDED, STAR))
+    temperature: float = option(TEMPERATURE, "of the runs; 0 is greedy")
+    choose: str | None = option(
+        None, "instead: measure candidates for the first screen; answering: of smollm2", choices=(*DOMAINS, ANSWERING)
+    )
     seeds: int = option(100, "with --choose: how many candidates")
 
 
 def record(options: Options) -> int:
+    if (options.choose == ANSWERING) != (options.choose is not None and options.family == STAR):
+        raise ValueError("--choose answering belongs to --family smollm2, and the others to the embedded family")
+    if options.choose == ANSWERING:
+        return show_answers(options.seeds, options.tokens)
     if options.choose:
         return show_candidates(options.choose, options.seeds, options.tokens)
-    return record_all(options.drafters, options.tokens, options.out)
+    return record_all(options.drafters, options.tokens, options.out, options.family, options.temperature)
 
 
-def record_all(drafters: Sequence[str] = (), tokens: int = 48, out: Path | None = None) -> int:
+def questions() -> dict[str, list[str]]:
+    """Those of the page, by kind."""
+    found = json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
+    return {kind: asked["page"] for kind, asked in found.items()}
+
+
+def record_all(
+    drafters: Sequence[str] = (), tokens: int = 48, out: Path | None = None, name: str = EMBEDDED,
+    temperature: float = TEMPERATURE,
+) -> int:  # fmt: skip
     """Runs of these drafters, or of all, of so many new tokens; a folder a drafter, a file a domain."""
     out = out or ASSETS / "traces"
-    family = zoo.load()
+    family = zoo.load(name)
     wrappers = [m.name for m in METHODS.values() if m.wraps]
     known = [*(name for name in family.drafters if name not in ("none", DEFAULT)), *wrappers]
     if unknown := set(drafters) - set(known):
         raise ValueError(f"there is no drafter {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
-    prompts = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-    params = SamplingParams(TEMPERATURE, max_tokens=tokens, seed=SEED)
+    prompts = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8")) if name == EMBEDDED else questions()
+    domains = DOMAINS if name == EMBEDDED else tuple(prompts)
+    params = SamplingParams(temperature, max_tokens=tokens, seed=SEED)
     for drafter in tqdm(drafters or known, desc="recording", unit="drafter"):
-        list(race(family, prompts["story"][0], drafter, K, replace(params, max_tokens=16)))  # warms up
-        for domain in DOMAINS:
+        list(race(family, prompts[domains[0]][0], drafter, K, replace(params, max_tokens=16)))  # warms up
+        for domain in domains:
             events = tuple(race(family, prompts[domain][0], drafter, K, params))
             header = replace(trace.live_header(prompts[domain][0], family.describe(), domain), source="recorded")
             path = trace.recording(out, domain, drafter)
@@ -81,6 +102,23 @@ def show_candidates(domain: str, seeds: int, tokens: int) -> int:
         print(
             f"  python -m specdec run {shlex.quote(prompt)} -k {K} --temperature {TEMPERATURE} --seed {one.seed}",
             f"--max-tokens {tokens} --kind {domain} --save assets/traces/{domain}.jsonl\n",
+        )
+    return 0
+
+
+def show_answers(seeds: int, tokens: int) -> int:
+    """Prints from what of the star's answers a first screen may be chosen, and how to record each."""
+    family, kinds = zoo.load(STAR), {prompt: kind for kind, asked in questions().items() for prompt in asked}
+    sampled = (SamplingParams(TEMPERATURE, max_tokens=tokens, seed=seed) for seed in range(seeds))
+    found = answers(family, kinds, family.usual, K, [SamplingParams(max_tokens=tokens), *sampled])
+    print(f"{len(found)} answers that end, repeat nothing and show a word for a word, highest τ first\n")
+    for one in found:
+        print(f"T {one.temperature}  seed {one.seed}  τ {one.tau:.2f}  {one.rejected!r}, instead {one.instead!r}")
+        print(f"  {one.prompt}\n  {one.text}")
+        print(
+            f"  python -m specdec run {shlex.quote(one.prompt)} --target {STAR} -k {K}",
+            f"--temperature {one.temperature} --seed {one.seed} --max-tokens {tokens} --kind {kinds[one.prompt]}",
+            f"--save assets/traces/{kinds[one.prompt]}.jsonl\n",
         )
     return 0
 
