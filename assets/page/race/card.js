@@ -1,25 +1,11 @@
 // @ts-check
-/* The card beside a token: its numbers, its coin and both laws; or what a figure means. */
+/* The card beside a token or a term, and what opens it: a pointer over it, the focus, a click, which pins it. */
 
-const { EPS, depthOf, shownLanes, isGreedy, serverOf, UNNAMED } = require("./run.js");
-const {
-  h,
-  s,
-  text,
-  line,
-  rect,
-  svg,
-  hatch,
-  chip,
-  statusOf,
-  clamp,
-  chance,
-  shown,
-  wrote,
-  words,
-} = require("./kit.js");
+const { h, clamp } = require("./kit.js"),
+  { numbers } = require("./numbers.js");
 
-function cards(W, root, part, S) {
+function cards(W, root, part, S, touch) {
+  const { draftCard, ownCard } = numbers(W, S);
   let card = null;
 
   function showCard(anchor, content, pinned) {
@@ -60,249 +46,43 @@ function cards(W, root, part, S) {
       pinned,
     );
 
-  const cardHead = (item, place) => [
-    h(
-      "div",
-      { class: "sd-cardhead" },
-      chip(W, item.piece, item.now, "span"),
-      h("b", {}, statusOf(W, item.now, item)),
-    ),
-    h("p", { class: "sd-sub" }, place),
-  ];
+  const pinned = () => card && card.pinned;
+  const target = (event) => event.target.closest(".sd-tok[role=button], .sd-term");
+  const open = (node, pin) => (node.item ? showToken(node.item, pin) : showTerm(node, pin));
+  root.addEventListener("pointerover", (event) => {
+    const node = target(event);
+    if (node && event.pointerType === "mouse" && !pinned()) open(node, false);
+  });
+  root.addEventListener("pointerout", (event) => {
+    if (target(event) && !pinned()) hideCard();
+  });
+  root.addEventListener("focusin", (event) => {
+    const node = target(event);
+    if (node && node.matches(":focus-visible")) {
+      touch();
+      open(node, false);
+    }
+  });
+  root.addEventListener("focusout", () => hideCard());
+  root.addEventListener("click", (event) => {
+    const node = target(event);
+    if (node) {
+      touch();
+      pinned() && card.anchor === node ? hideCard() : open(node, true);
+    }
+  });
+  document.addEventListener("pointerdown", (event) => {
+    if (pinned() && !target(event) && !event.target.closest(".sd-inline")) hideCard();
+  });
+  document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // wherever the focus is
+  root.addEventListener("keydown", (event) => {
+    if (!event.target.matches(".sd-tok[role=button]") || ![" ", "Enter"].includes(event.key))
+      return;
+    event.preventDefault();
+    event.target.click();
+  });
 
-  function draftCard(item) {
-    const { draft, cycle, i } = item,
-      C = W.card,
-      test = testOf(item),
-      at = {
-        cycle: cycle.number,
-        i: i + 1,
-        n: cycle.drafts.length,
-        level: draft.level,
-        levels: depthOf(cycle),
-      };
-    const head = cardHead(item, words(cycle.tree ? C.tree_place : C.place, at));
-    if (item.now === "pen") return head;
-    const rows = serverOf(laneOf(item.lane))
-      ? draft.p == null
-        ? []
-        : [[C.p, chance(draft.p)]]
-      : [
-          [C.p, chance(draft.p)],
-          [C.q, chance(draft.q)],
-        ];
-    if (test.label)
-      rows.push(
-        [test.label, chance(test.stay)],
-        [
-          C.u,
-          test.u != null
-            ? chance(test.u)
-            : item.lane === 2 && draft.status !== "discarded"
-              ? C.untold
-              : C.not_drawn,
-        ],
-      );
-    if (draft.overlap != null) rows.push([C.beta, chance(draft.overlap)]);
-    const notes = [
-      wrote(draft) && words(C.seam, { pieces: wrote(draft) }),
-      draft.piece === "" && test.served ? W.server.unnamed_tip : null,
-      test.note,
-      item.state === "cut" ? C.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null,
-    ];
-    return [
-      ...head,
-      h(
-        "div",
-        { class: "sd-kv" },
-        rows.map(([name, value]) => [h("span", {}, name), h("b", {}, value)]),
-      ),
-      test.label ? coin(test) : null,
-      notes.map((note) => note && h("p", { class: "sd-sub" }, note)),
-      laws(draft),
-    ]
-      .flat()
-      .filter(Boolean);
-  }
-
-  /* What decided: a coin against a chance, or no coin at all. */
-  function testOf({ draft, lane }) {
-    const C = W.card,
-      rule = ruleName(lane),
-      judged = draft.status !== "discarded",
-      { u } = draft;
-    if (serverOf(laneOf(lane))) return { served: true, note: judged ? W.server.no_coin : null };
-    if (lane === 2)
-      return {
-        label: C.chance,
-        stay: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
-        words: judged ? C.untold : C.never,
-      };
-    if (draft.h != null)
-      return {
-        label: C.block,
-        stay: draft.h,
-        u,
-        words: C.not_needed,
-        note: u == null ? C.longer : null,
-      };
-    const without = Object.hasOwn(C.without_coin, rule)
-      ? C.without_coin[rule]
-      : judged && u == null && C.without_coin.other;
-    if (without) return { note: judged ? without : null };
-    return {
-      label: C.chance,
-      stay: draft.q > 0 ? Math.min(1, draft.p / draft.q) : 1,
-      u,
-      words: C.never,
-    };
-  }
-
-  function whyDiscarded(draft, cycle) {
-    const C = W.card,
-      up = cycle.drafts[draft.parent];
-    if (draft.u != null) return C.dis_block;
-    if (!cycle.tree) return C.dis;
-    return !up || up.state === "acc" ? C.dis_beside : C.dis_branch;
-  }
-
-  const laneOf = (l) => shownLanes(S.run)[l];
-  const ruleName = (l) => {
-    const { started } = laneOf(l);
-    return started ? started.rule : "";
-  };
-
-  function ownCard(item) {
-    const C = W.card,
-      greedy = isGreedy(S.run),
-      straight = Object.hasOwn(C.without_coin, ruleName(item.lane)),
-      place =
-        item.place === "first"
-          ? C.first_place
-          : item.lane === 1
-            ? words(C.plain_place, { i: item.cycle.number + 1 })
-            : words(C.own_place, { cycle: item.cycle.number });
-    const served = serverOf(laneOf(item.lane)),
-      told =
-        served && item.state === "res"
-          ? W.server.res
-          : item.state === "res" && greedy
-            ? C.res_greedy
-            : item.state === "res" && straight
-              ? C.res_straight
-              : C[item.state] || C.pla,
-      own = item.own;
-    const parts = [...cardHead(item, place), h("p", { class: "sd-sub sd-told" }, told)];
-    const draft = item.cycle && item.cycle.drafts.find((one) => one.state === "rej"),
-      row = own.law || (served && item.state === "res" && draft && draft.target);
-    if (own.p != null)
-      parts.push(h("div", { class: "sd-kv" }, h("span", {}, C.own_p), h("b", {}, chance(own.p))));
-    if (row)
-      parts.push(
-        oneLaw(
-          row,
-          item.state === "res" && !greedy && !straight && !served ? C.residual : C.target,
-        ),
-      );
-    return parts;
-  }
-
-  /* The strip from 0 to 1: green stays, hatched goes, a pin where the coin fell. */
-  function coin({ label, stay, u, words }) {
-    const width = 298,
-      H = hatch(),
-      g = svg(width, 32, label, H.defs);
-    g.append(
-      rect(0, 12, width * stay, 10, { class: "sd-f-acc" }),
-      rect(width * stay, 12, width * (1 - stay), 10, { fill: H.fill }),
-    );
-    if (u == null) g.append(text(width, 9, words, "", "end"));
-    else
-      g.append(
-        line(width * u, 6, width * u, 27, "sd-pin"),
-        text(clamp(width * u, 5, width - 5), 5, "u", "sd-b", "middle"),
-      );
-    return g;
-  }
-
-  /* The likeliest tokens of both laws, the drafted one first. */
-  function laws(draft) {
-    const target = draft.target ? draft.target.top : [],
-      source = draft.draft ? draft.draft.top : [];
-    if (!target.length && !source.length) return null;
-    const key = (one) => (one.token === UNNAMED ? one.piece : one.token),
-      rows = new Map([[key(draft), { piece: draft.piece, p: draft.p, q: draft.q }]]);
-    for (const [list, name] of [
-      [target, "p"],
-      [source, "q"],
-    ])
-      for (const one of list) {
-        if (!rows.has(key(one))) rows.set(key(one), { piece: one.piece });
-        if (rows.get(key(one))[name] == null) rows.get(key(one))[name] = one.prob;
-      }
-    const [first, ...others] = [...rows.values()].filter(
-      (one) => one.piece !== "" || one.p != null,
-    ); // of an unnamed draft there is the target's row alone
-    others.sort((a, b) => Math.max(b.p || 0, b.q || 0) - Math.max(a.p || 0, a.q || 0));
-    const shownRows = [first, ...others.slice(0, 5)],
-      both = source.length > 0,
-      most = Math.max(EPS, ...shownRows.flatMap((r) => [r.p || 0, r.q || 0]));
-    const g = svg(
-      298,
-      22 + shownRows.length * 20,
-      W.card.target,
-      text(96, 12, W.card.target),
-      both ? text(204, 12, W.card.draft) : null,
-    );
-    shownRows.forEach((r, j) => {
-      g.append(pieceLabel(r.piece, 22 + j * 20));
-      bar(g, 96, 22 + j * 20, r.p, most, "target");
-      if (both) bar(g, 204, 22 + j * 20, r.q, most, "draft");
-    });
-    return g;
-  }
-
-  function oneLaw(law, label) {
-    const rows = law.top.slice(0, 6),
-      most = Math.max(EPS, ...rows.map((r) => r.prob)),
-      g = svg(298, 42 + rows.length * 20, label, text(96, 12, label));
-    rows.forEach((r, j) => {
-      g.append(pieceLabel(r.piece, 22 + j * 20));
-      bar(g, 96, 22 + j * 20, r.prob, most, "target", 150);
-    });
-    const rest = law.rest + law.top.slice(6).reduce((sum, r) => sum + r.prob, 0);
-    g.append(
-      text(0, 22 + rows.length * 20 + 11, W.card.rest),
-      text(96, 22 + rows.length * 20 + 11, chance(rest)),
-    );
-    return g;
-  }
-
-  function pieceLabel(piece, y) {
-    const label = shown(piece);
-    return s(
-      "text",
-      { x: 0, y: y + 11, class: "sd-tk" },
-      label.length > 11 ? label.slice(0, 10) + "…" : label,
-    );
-  }
-
-  function bar(g, x, y, value, most, model, room = 62) {
-    if (value == null) return g.append(text(x, y + 11, "·"));
-    const wide = (value / most) * room;
-    g.append(
-      rect(x, y + 2, wide, 10, { class: "sd-f-" + model }),
-      text(x + wide + 4, y + 11, chance(value)),
-    );
-  }
-
-  return {
-    showToken,
-    showTerm,
-    hide: hideCard,
-    pinned: () => Boolean(card && card.pinned),
-    anchor: () => card && card.anchor,
-  };
+  return { showToken, hide: hideCard };
 }
 
 module.exports = { cards };

@@ -1,13 +1,12 @@
 // @ts-check
-/* Token flow: one cycle as a picture. Dashed chips slide from a small draft box onto one wide bar, a pass of the target;
- * all verdicts fall at once; what was rejected drops out, and the target's own token drops in.
+/* Token flow: one cycle as a picture. Dashed chips slide from a small draft box onto one wide bar, a pass of the
+ * target; all verdicts fall at once; what was rejected drops out, and the target's own token drops in.
  *
- * `flow(box, W).draw(cycle, progress)` draws a cycle of a run at a progress from 0 to 1: a pure function of both, so it
- * can be scrubbed. Until DRAFTED chips arrive, until PASSED the pass runs, after that the verdicts move. Only transform,
- * opacity and one clip change between two moments of one cycle. It tells nothing that the sentence does not, so it is hidden
- * from screen readers. */
+ * `flow(box, W).draw(cycle, progress)` draws a cycle of a run at a progress from 0 to 1: a pure function of
+ * both, so it can be scrubbed. Until DRAFTED chips arrive, until PASSED the pass runs, after that the verdicts
+ * move. Only transform, opacity and one clip change between two moments of one cycle. It tells nothing that the
+ * sentence does not, so it is hidden from screen readers. */
 
-const { tipOf } = require("./run.js");
 const { h, words, clamp, chip } = require("./kit.js");
 
 const DRAFTED = 0.4,
@@ -50,10 +49,7 @@ function flow(box, W) {
     const judged = cycle.drafts.filter((draft) => !["dis", "cut"].includes(draft.state)),
       rest = cycle.drafts.filter((draft) => !judged.includes(draft));
     const chosen =
-        cycle.drafts.length > MOST
-          ? [...judged.slice(-MOST), ...rest].slice(0, MOST)
-          : cycle.drafts,
-      tip = tipOf(cycle);
+      cycle.drafts.length > MOST ? [...judged.slice(-MOST), ...rest].slice(0, MOST) : cycle.drafts;
     items = chosen.map((draft, i) => ({
       draft,
       state: draft.state,
@@ -69,7 +65,8 @@ function flow(box, W) {
       });
     const n = cycle.drafts.length,
       label = words(n > 1 ? W.flow.pass : n ? W.flow.pass_one : W.flow.alone, { n });
-    pass = h("div", { class: "sd-flowpass" }, h("span", {}, label), (fill = h("i", {}, label))); // each half in its own ink
+    // each half in its own ink
+    pass = h("div", { class: "sd-flowpass" }, h("span", {}, label), (fill = h("i", {}, label)));
     gain = h(
       "div",
       { class: "sd-flowgain" },
@@ -82,11 +79,11 @@ function flow(box, W) {
       ...items.map((item) => item.node),
     );
     if (box.firstChild !== stage) box.replaceChildren(stage);
-    place(tip, cycle);
+    place();
   }
 
   /* One reading of the widths for a cycle. The target's own token stands where the first rejected draft stood. */
-  function place(tip, cycle) {
+  function place() {
     wide = stage.clientWidth;
     const widths = items.map((item) => item.node.offsetWidth),
       left = DRAFT_BOX + 22;
@@ -104,7 +101,9 @@ function flow(box, W) {
   }
 
   const move = (node, x, y, scale, turn, opacity) => {
-    node.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px) scale(${scale.toFixed(3)}) rotate(${turn.toFixed(1)}deg)`;
+    node.style.transform =
+      `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px) ` +
+      `scale(${scale.toFixed(3)}) rotate(${turn.toFixed(1)}deg)`;
     node.style.opacity = opacity.toFixed(2);
   };
 

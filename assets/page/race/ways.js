@@ -1,9 +1,12 @@
 // @ts-check
-/* Ways from the player to other parts of the page: one's own prompt, how the page is read, the tour. */
+/* Ways from the player to other parts of the page. */
 
+const { speculative, doneBy } = require("./run.js"),
+  { h } = require("./kit.js");
+
+/* How the page is read, the tour. */
 function ways(part, inPage, calm) {
-  part.own.hidden = part.how.hidden = part.door.hidden = !inPage; // a page of its own has none of them
-  part.own.onclick = () => lead(document.querySelector("#prompt textarea"));
+  part.how.hidden = part.door.hidden = !inPage; // a page of its own has none of them
   part.how.onclick = () => {
     const heading = document.querySelector(".sd-reading .label-wrap");
     if (heading && !heading.classList.contains("open")) heading.click();
@@ -17,4 +20,29 @@ function ways(part, inPage, calm) {
   }
 }
 
-module.exports = { ways };
+/* From a sentence about a draft to its numbers, and to its cycle in the tab that takes cycles apart. */
+function fromDraft({ W, S, root, text, card, touch }) {
+  /* Hands the decision to the page that takes cycles apart; it may not have been opened before. */
+  function takeApart(draft) {
+    touch();
+    const cycle = doneBy(speculative(S.run).cycles, S.t);
+    root.wanted = { cycle, node: speculative(S.run).cycles[cycle - 1].drafts.indexOf(draft) };
+    const tab = document.getElementById("step-button");
+    if (tab) tab.click();
+    root.dispatchEvent(new Event("sd-apart"));
+  }
+
+  return (draft) => {
+    const more = h("button", { type: "button", class: "sd-link sd-inline" }, W.say.numbers);
+    more.onclick = () => {
+      touch();
+      const item = text.find(draft);
+      item && card.showToken(item, true);
+    };
+    const apart = h("button", { type: "button", class: "sd-link sd-inline" }, W.say.apart);
+    apart.onclick = () => takeApart(draft);
+    return h("span", {}, more, " · ", apart);
+  };
+}
+
+module.exports = { fromDraft, ways };

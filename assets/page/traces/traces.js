@@ -303,4 +303,11 @@ function mount(element, props, server) {
 }
 
 if (typeof element === "undefined") module.exports = { linkOf, frame };
-else mount(element, props, server);
+else whenDrawn();
+
+/* The player stands below this, so it may be drawn after it. */
+function whenDrawn() {
+  const player = document.querySelector(".sd-player");
+  if (player && player.kit) mount(element, props, server);
+  else requestAnimationFrame(whenDrawn);
+}

@@ -1,4 +1,4 @@
-"""The tab Race: a recorded run plays at once; the rail on the right starts a live one beside it."""
+"""The tab Race: a recorded run plays at once; the bar above it starts a live one, whose settings fold away."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden
 
 def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML, gr.State]:
     """The settings by name, whose engine runs them, the player, and the prompts that the visitor ran."""
-    with gr.Row(elem_classes="sd-cols"):
-        with gr.Column(elem_classes="sd-main"):
-            screen = player(shown := session.first_recorded())
-            with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
-                gr.HTML(MarkdownIt().render(paragraph("reading")))  # Gradio's own Markdown comes with 75 kB of scripts
-        with gr.Column(elem_classes="sd-rail", min_width=240):
-            fields, who, run_button, stop_button, line = rail(screen, settings_of(shown))
+    with gr.Column(elem_classes="sd-race"):
+        screen = player(shown := session.first_recorded(), render=False)
+        with gr.Column(elem_classes="sd-console"):
+            fields, who, run_button, stop_button, line = bar(screen, settings_of(shown))
+        screen.render()
+        with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
+            gr.HTML(MarkdownIt().render(paragraph("reading")))  # Gradio's own Markdown comes with 75 kB of scripts
     connect(screen, line, [*who.fields, *fields], run_button, stop_button)
     ran = gr.State([])
     run_button.click(noted, [ran, fields[0]], ran, queue=False, **PRIVATE)
@@ -69,7 +69,7 @@ def noted(ran: list[str], prompt: Any) -> list[str]:
     return [*(one for one in ran if one != prompt), prompt][-MOST_OWN:]
 
 
-def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
+def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
     """The settings, in the order of `check`'s arguments; those of the run on show to begin with."""
     usual: dict[str, Any] = {
         "prompt": prompts()["story"][0],
@@ -79,35 +79,37 @@ def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.
         "max_tokens": 64,
     } | shown
     words = strings("page")["settings"]
-    with gr.Column(elem_classes="sd-box"):
-        prompt = gr.Textbox(
-            shown.get("prompt", prompts()["story"][0]), label=words["prompt"], placeholder=words["prompt_placeholder"],
-            info=words["prompt_note"] or None, lines=2, max_lines=8, elem_id="prompt",
-        )  # fmt: skip
-        pills = gr.Row(elem_classes="sd-pills")
+    prompt = gr.Textbox(
+        shown.get("prompt", prompts()["story"][0]), label=words["prompt"], placeholder=words["prompt_placeholder"],
+        info=words["prompt_note"] or None, lines=1, max_lines=8, elem_id="prompt",
+    )  # fmt: skip
     with gr.Row(elem_classes="sd-go"):
         run_button = gr.Button(words["run"], variant="primary", elem_id="run")
         stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
+    pills = gr.Row(elem_classes="sd-pills")
     line = notice()
-    family = pairs(words, chosen := presets.hosts())
-    drafter = dropdown("drafter", menu.drafters(chosen), menu.drafter_lines("rejection", chosen))
-    k = gr.Slider(0, MAX_K, value=usual["k"], step=1, label=words["k"], buttons=[])
-    temperature = gr.Slider(
-        0, MAX_TEMPERATURE, value=usual["temperature"], step=0.1, label=words["temperature"], buttons=[]
-    )
-    seed = gr.Number(usual["seed"], label=words["seed"], precision=None, elem_classes="sd-inline-number")
-    with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
-        place = gr.Column()
-        rule = dropdown("rule", RULES, words["rule_lines"])
-        peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
-        max_tokens = gr.Slider(1, MAX_NEW, value=usual["max_tokens"], step=1, label=words["max_tokens"], buttons=[])
-        top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
-        top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
-        stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
-        grammar = grammar_field(words["grammar"])
-    with place:
-        who = engine([family, drafter, k, rule, peer], PRIVATE)
-    traces()
+    with gr.Accordion(words["lid"], open=False, elem_classes="sd-rail sd-lid") as lid:
+        family = pairs(words, chosen := presets.hosts())
+        drafter = dropdown("drafter", menu.drafters(chosen), menu.drafter_lines("rejection", chosen))
+        k = gr.Slider(0, MAX_K, value=usual["k"], step=1, label=words["k"], buttons=[])
+        temperature = gr.Slider(
+            0, MAX_TEMPERATURE, value=usual["temperature"], step=0.1, label=words["temperature"], buttons=[]
+        )
+        seed = gr.Number(usual["seed"], label=words["seed"], precision=None, elem_classes="sd-inline-number")
+        with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
+            place = gr.Column()
+            rule = dropdown("rule", RULES, words["rule_lines"])
+            peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
+            max_tokens = gr.Slider(1, MAX_NEW, value=usual["max_tokens"], step=1, label=words["max_tokens"], buttons=[])
+            top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
+            top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
+            stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
+            grammar = grammar_field(words["grammar"])
+        with place:
+            who = engine([family, drafter, k, rule, peer], PRIVATE)
+    with gr.Accordion(words["more"], open=False, elem_classes="sd-lid sd-more"):
+        traces()
+    on_the_lid(lid, drafter, k, temperature, seed)
     explain(drafter, rule, family, peer)
     # By hand alone: who fills in a target fills in its drafter, which a change of the target would take back.
     by_hand = [family.input, family.select, family.blur]
@@ -150,6 +152,18 @@ def dropdown(name: str, choices: Sequence[str], lines: dict[str, str]) -> gr.Dro
 def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
     words = of_drafters("name") if name == "drafter" else strings("page")["settings"][f"{name}s"]
     return [(words[choice], choice) for choice in choices]
+
+
+def on_the_lid(lid: gr.Accordion, *chosen: Any) -> None:
+    """What is chosen is written on the lid of the settings, in the browser."""
+    words, names = strings("page")["settings"], ("drafter", "k", "temperature", "seed")
+    lid.label = words["lid"].format(**dict(zip(names, (of_drafters("name")[chosen[0].value], *(one.value for one in chosen[1:])), strict=True)))
+    known = json.dumps([words["lid"], of_drafters("name")], ensure_ascii=False)
+    write = f"""(drafter, k, temperature, seed) => {{
+        const [lid, names] = {known}, values = {{ drafter: names[drafter] || drafter, k, temperature, seed }};
+        return {{ __type__: "update", label: lid.replace(/{{(\\w+)}}/g, (_, name) => values[name]) }};
+    }}"""
+    gr.on([one.change for one in chosen], None, list(chosen), lid, js=write, queue=False, **PRIVATE)
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:

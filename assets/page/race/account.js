@@ -1,0 +1,91 @@
+// @ts-check
+/* The table of times and costs below the charts. */
+
+const { isServed, gapsOf, shownLanes } = require("./run.js");
+const { fixed, duration, h, write } = require("./kit.js");
+
+function account(W, part, S, term) {
+  function paintAccount(F) {
+    const U = W.figures,
+      [A, B, P] = shownLanes(S.run),
+      p = F.peer,
+      ms = (v) => (v ? duration(v) : "–"),
+      ratio = (v) => (v == null ? "–" : fixed(v) + (P ? "" : " " + U.passes_unit));
+    const tpot = (at) => (at.tokens ? ms(at.time / at.tokens) : "–"),
+      drafting = (at) => (at.time ? fixed((at.drafting / at.time) * 100, 0) + " %" : "–");
+    const kept = (at) =>
+      at.drafted
+        ? fixed(at.accepted / at.drafted) + (P ? "" : ` (${at.accepted}/${at.drafted})`)
+        : "–";
+    const served = isServed(S.run),
+      gap = (lane, which) => {
+        const found = gapsOf(lane, S.t);
+        return found ? ms(found[which]) : "–";
+      },
+      dar = served ? (F.dar == null ? "–" : fixed(F.dar)) : kept(F.a);
+    const rows = [
+      ["ttft", ms(A.zero * 1000), P && ms(P.zero * 1000), B && ms(B.zero * 1000)],
+      ["tpot", tpot(F.a), p && tpot(p), B && tpot(F.b)],
+      ...(served
+        ? ["median", "longest"].map((which) => [which, gap(A, which), B && gap(B, which)])
+        : []),
+      ["passes", String(F.a.k), p && String(p.k), B && String(F.b.k)],
+      ["tau", F.tau == null ? "–" : fixed(F.tau), p && fixed(p.k ? p.tokens / p.k : 0), B && "1"],
+      ["dar", dar, p && kept(p), B && ""],
+    ]
+      .concat(
+        served
+          ? []
+          : [
+              ["c", ratio(F.c), p && ratio(F.perPass(p.drafting, p.drafted)), B && ""],
+              [
+                "v",
+                ratio(F.v),
+                p && ratio(F.perPass(p.checking, p.checks)),
+                B && (F.b.k ? "1" : ""),
+              ],
+              ["drafting", drafting(F.a), p && drafting(p), B && ""],
+            ],
+      )
+      .map((row) => row.filter((cell) => cell != null));
+    const heads = [W.lane.speculative, ...(P ? [W.lane.peer] : []), ...(B ? [W.lane.plain] : [])];
+    if (
+      part.account.rows.length !== rows.length + 1 ||
+      part.account.rows[0].cells.length !== heads.length + 1
+    ) {
+      part.account.replaceChildren(
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("td"),
+            heads.map((head) => h("th", { scope: "col" }, head)),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          rows.map(([name]) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row" }, term(name, U[name])),
+              heads.map(() => h("td")),
+            ),
+          ),
+        ),
+      );
+    }
+    rows.forEach(([, ...values], i) =>
+      values.forEach((value, j) =>
+        write(part.account.tBodies[0].rows[i].cells[j + 1], "textContent", value),
+      ),
+    );
+  }
+
+  return paintAccount;
+}
+
+module.exports = { account };

@@ -1,0 +1,87 @@
+// @ts-check
+/* The buttons and keys that move a replay, and how they look from moment to moment. */
+
+const { h, duration, words, write, attribute, saved } = require("./kit.js"),
+  { AUTO, speedName } = require("./furniture.js"),
+  { EPS, shownLanes } = require("./run.js");
+
+const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
+const TEXT = 120; // ms at least between two changes of a clock: the engine beside it needs the core
+
+function controls(W, part, S, time, draw, log) {
+  function key(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const onButton = event.target.closest("button, [role=button]"),
+      onRange = event.target.matches("input");
+    if (event.key === " " && !onButton) time.toggle();
+    else if (event.key === "ArrowRight" && !onRange) time.step(1);
+    else if (event.key === "ArrowLeft" && !onRange) time.step(-1);
+    else if (event.key === "Home" && !onRange) time.jump(0);
+    else if (event.key === "End" && !onRange) time.jump(Infinity);
+    else if (/^[1-4]$/.test(event.key)) time.setSpeed(SPEEDS[event.key - 1]);
+    else return;
+    event.preventDefault();
+  }
+
+  part.play.onclick = time.toggle;
+  part.back.onclick = () => time.step(-1);
+  part.next.onclick = () => time.step(1);
+  part.download.onclick = () =>
+    saved(new Blob([log()], { type: "application/x-ndjson" }), S.run, ".jsonl");
+  part.scrub.oninput = () => time.takeOver(+part.scrub.value);
+  part.scrub.onchange = time.announce;
+  part.speed.onclick = (event) => {
+    const all = [AUTO, ...SPEEDS.map(String)],
+      at = all.indexOf(event.target.dataset.slow),
+      alone = event.currentTarget.clientWidth < 140; // on a phone one button stands for all
+    const chosen = all[alone ? (at + 1) % all.length : at];
+    if (at >= 0) time.setSpeed(chosen === AUTO ? AUTO : +chosen);
+  };
+  part.all.onclick = () => {
+    S.all = !S.all;
+    part.all.setAttribute("aria-pressed", String(S.all));
+    for (const box of [part.lane0, part.lane1, part.lane2, part.legend])
+      box.classList.toggle("sd-prose", !S.all);
+    draw();
+  };
+  part.zoom.onclick = (event) => {
+    if (!event.target.dataset.zoom) return;
+    Object.assign(S, { zoom: event.target.dataset.zoom, zoomChosen: true });
+    draw();
+  };
+  part.stage.addEventListener("keydown", key);
+  part.stage.addEventListener("pointerdown", time.touch);
+
+  function paintTransport(F, end) {
+    const label = S.playing ? "❚❚" : "▶",
+      now = performance.now();
+    if (part.play.label !== label)
+      part.play.replaceChildren(
+        (part.play.label = label),
+        h("span", {}, " " + (S.playing ? W.transport.pause : W.transport.play)),
+      );
+    write(part.scrub, "max", String(Math.max(end, EPS)));
+    if (S.playing && now - S.told < TEXT) return;
+    S.told = now;
+    part.scrub.value = S.t;
+    attribute(part.scrub, "aria-valuetext", words(W.transport.tokens, { n: F.a.written }));
+    shownLanes(S.run).forEach((lane, l) => {
+      const span = part["clock" + l].lastChild;
+      if (span)
+        write(
+          span,
+          "textContent",
+          " · " + duration(lane.finished || S.run.closed ? Math.min(S.t, lane.end) : S.t),
+        );
+    });
+    write(part.speed.firstChild, "textContent", W.transport.auto + " " + speedName(S.slow));
+    for (const b of part.speed.children)
+      attribute(b, "aria-pressed", String(b.dataset.slow === (S.guided ? AUTO : String(S.slow))));
+    for (const b of part.zoom.children)
+      attribute(b, "aria-pressed", String(b.dataset.zoom === S.zoom));
+  }
+
+  return paintTransport;
+}
+
+module.exports = { SPEEDS, controls };
