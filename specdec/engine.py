@@ -29,7 +29,7 @@ from .grammar import Guide
 from .models.base import LanguageModel
 from .sampling import probabilities, Sampler, SharedNoiseSampler
 from .text import TextStream
-from .types import MAX_NODES, PromptError, Proposal, Said, SamplingParams, Verdict
+from .types import MAX_NODES, PromptError, Proposal, SamplingParams, TranslatableText, Verdict
 from .verify import RejectionSampling, Rule
 
 MAX_DRAFTER_FAILURES = 3
@@ -91,10 +91,12 @@ def generate(task: Task, sampler: Sampler | None = None) -> Generator[Event, Non
 
 def check_prompt(task: Task) -> None:
     if not task.prompt:
-        raise PromptError(Said("The prompt is empty. Type a few words to start from."))
+        raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))
     if len(task.prompt) >= task.target.context:
         told = {"n": len(task.prompt), "limit": task.target.context - 1}
-        raise PromptError(Said("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told))
+        raise PromptError(
+            TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told)
+        )
     if task.params.grammar is not None and task.guide is None:
         raise ValueError("a task with a grammar needs its guide: Guide(Grammar.of(…)), as in `lanes/race.py`")
     if not 0 <= task.k <= MAX_NODES:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from .types import Costs, Kind, Said, SamplingParams, Status
+from .types import Costs, Kind, SamplingParams, Status, TranslatableText
 
 SCHEMA = 1
 UNNAMED = -1  # a drafted token that a server does not tell
@@ -186,7 +186,7 @@ def from_dict(data: dict[str, Any]) -> Event:
     name = data.get("event", "")
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ValueError(Said("unknown event {event!r}", event=name))
+        raise ValueError(TranslatableText("unknown event {event!r}", event=name))
     return typing.cast(Event, _reader(kind)(data, kind.__name__))
 
 
@@ -236,7 +236,7 @@ def _optional(read: Reader) -> Reader:
 def _list_of(read: Reader) -> Reader:
     def items(value: Any, name: str) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise ValueError(Said("{name} must be a list", name=name))
+            raise ValueError(TranslatableText("{name} must be a list", name=name))
         return tuple(read(item, name) for item in value)
 
     return items
@@ -245,7 +245,7 @@ def _list_of(read: Reader) -> Reader:
 def _one_of(choices: tuple[str, ...]) -> Reader:
     def choice(value: Any, name: str) -> str:
         if value not in choices:
-            raise ValueError(Said("{name} cannot be {value!r}", name=name, value=value))
+            raise ValueError(TranslatableText("{name} cannot be {value!r}", name=name, value=value))
         return typing.cast(str, value)
 
     return choice
@@ -259,14 +259,14 @@ def _object(kind: Any) -> Reader:
 
     def instance(value: Any, name: str) -> Any:
         if not isinstance(value, dict):
-            raise ValueError(Said("{name} must be an object", name=kind.__name__))
+            raise ValueError(TranslatableText("{name} must be an object", name=kind.__name__))
         arguments = {}
         for one, key, path, read in fields:
             if key in value:
                 arguments[one.name] = read(value[key], path)
             elif one.default is dataclasses.MISSING:
                 if type(None) not in typing.get_args(hints[one.name]):
-                    raise ValueError(Said("{name} lacks {field!r}", name=kind.__name__, field=key))
+                    raise ValueError(TranslatableText("{name} lacks {field!r}", name=kind.__name__, field=key))
                 arguments[one.name] = None
         return kind(**arguments)
 
@@ -279,9 +279,9 @@ def _plain_value(hint: type) -> Reader:
             value = float(value)
         if type(value) is not hint:
             told = {"name": name, "wanted": hint.__name__, "found": type(value).__name__}
-            raise ValueError(Said("{name} must be of type {wanted}, not {found}", **told))
+            raise ValueError(TranslatableText("{name} must be of type {wanted}, not {found}", **told))
         if hint in (int, float) and not abs(typing.cast(float, value)) < LARGEST:
-            raise ValueError(Said("{name} must be a number below 2^64", name=name))
+            raise ValueError(TranslatableText("{name} must be a number below 2^64", name=name))
         return value  # type: ignore[return-value]
 
     return plain

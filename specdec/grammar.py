@@ -25,7 +25,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from . import children
-from .types import is_schema, Proposal, Said
+from .types import is_schema, Proposal, TranslatableText
 
 if TYPE_CHECKING:  # the page audits texts, and loads neither
     from llguidance import LLMatcher, LLTokenizer
@@ -80,7 +80,7 @@ class Grammar:
         self._root = compiled(grammar, words.tokenizer)
         self._searches = not words.complete and words.count <= FEW_TOKENS
         if self._searches and not self._ends_after(self._root):
-            raise ValueError(Said("The model's tokens spell no text of the grammar."))
+            raise ValueError(TranslatableText("The model's tokens spell no text of the grammar."))
 
     @classmethod
     def of(
@@ -112,7 +112,7 @@ class Grammar:
         allowed, may_end = bias[: self.words.count], bool(bias[self.words.count])
         if matcher.is_error():
             if not is_dead_end(matcher):
-                raise ValueError(Said("The grammar is too large: its next tokens cannot be found in time."))
+                raise ValueError(TranslatableText("The grammar is too large: its next tokens cannot be found in time."))
             allowed, may_end = torch.zeros_like(allowed), False
         allowed[self.ends] = False
         return allowed, may_end
@@ -247,9 +247,9 @@ def compiled(grammar: str, words: LLTokenizer) -> LLMatcher:
     first = matcher.deep_copy()
     first.compute_bitmask()
     if is_dead_end(first):
-        raise ValueError(Said("The grammar matches no text."))
+        raise ValueError(TranslatableText("The grammar matches no text."))
     if first.is_error():
-        raise ValueError(Said("The grammar is too large: its next tokens cannot be found in time."))
+        raise ValueError(TranslatableText("The grammar is too large: its next tokens cannot be found in time."))
     return matcher
 
 
@@ -266,13 +266,13 @@ def is_dead_end(matcher: LLMatcher) -> bool:
     return matcher.get_error().startswith("NoExtension")
 
 
-def refusal(grammar: str, error: str) -> Said:
+def refusal(grammar: str, error: str) -> TranslatableText:
     """What llguidance says is wrong, on one line and without its copy of the grammar."""
     found = re.search(r"error: (.+)", error) or re.search(r"(?:JSON schema|\(in regex\)): (.+)", error)
     why = "".join(filter(str.isprintable, found[1] if found else error.partition("\n")[0]))[:200].rstrip(".")
     if is_schema(grammar):
-        return Said("The schema cannot be used: {why}.", why=why)
-    return Said("The grammar cannot be read: {why}.", why=why)
+        return TranslatableText("The schema cannot be used: {why}.", why=why)
+    return TranslatableText("The grammar cannot be read: {why}.", why=why)
 
 
 # ---- trying, in a process of its own ----
@@ -293,9 +293,9 @@ def fits(grammar: str, text: str, complete: bool) -> bool:
         with _turn:
             told, refused = children.ask(__name__, [grammar, text, complete], PATIENCE)
     except ValueError:
-        raise ValueError(Said("The grammar is too large: reading it takes too long.")) from None
+        raise ValueError(TranslatableText("The grammar is too large: reading it takes too long.")) from None
     if refused:
-        raise ValueError(Said(refused[0], **refused[1]))
+        raise ValueError(TranslatableText(refused[0], **refused[1]))
     return bool(told)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, TYPE_CHECKING
 
-from .types import has_lone_surrogate, MAX_NODES, PromptError, Said
+from .types import has_lone_surrogate, MAX_NODES, PromptError, TranslatableText
 
 if TYPE_CHECKING:
     from .drafters.base import Drafter
@@ -214,9 +214,11 @@ def check_asked(prompt: str, drafter: str, k: int, rule: str) -> None:
     PromptError for the prompt, ValueError for the rest. The drafters are a family's own: their names are not checked.
     """
     if not prompt.strip():
-        raise PromptError(Said("The prompt is empty. Type a few words to start from."))
+        raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))
     if has_lone_surrogate(prompt):
-        raise PromptError(Said("The prompt holds half of a character (a lone surrogate). Delete it and type it again."))
+        raise PromptError(
+            TranslatableText("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
+        )
     if not 0 <= k <= MAX_NODES:
         raise ValueError(f"k must lie between 0 and {MAX_NODES}, not {k}")
     if rule not in RULES:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .types import Said
+from .types import TranslatableText
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -29,7 +29,7 @@ def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
         if not is_panic(error):
             raise
         reason = " ".join(str(error).split())[:200]
-        raise ValueError(Said("The tokenizer broke off at this text: {reason}", reason=reason)) from error
+        raise ValueError(TranslatableText("The tokenizer broke off at this text: {reason}", reason=reason)) from error
 
 
 class Pieces:

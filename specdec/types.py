@@ -28,13 +28,13 @@ def has_lone_surrogate(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
-class Said(str):
+class TranslatableText(str):
     """An English sentence for people that keeps its template and values, so that it can be translated."""
 
     template: str
     values: dict[str, Any]
 
-    def __new__(cls, template: str, /, **values: Any) -> Said:
+    def __new__(cls, template: str, /, **values: Any) -> TranslatableText:
         said = super().__new__(cls, template.format(**values))
         said.template, said.values = template, values
         return said
@@ -94,13 +94,13 @@ def check_grammar(grammar: str) -> None:
     ValueError, in one sentence.
     """
     if len(grammar) > MAX_GRAMMAR:
-        raise ValueError(Said("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
+        raise ValueError(TranslatableText("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
     if has_lone_surrogate(grammar):
-        raise ValueError(Said("The grammar holds half of a character (a lone surrogate)."))
+        raise ValueError(TranslatableText("The grammar holds half of a character (a lone surrogate)."))
     if is_schema(grammar):
         check_schema(grammar)
     elif (len(grammar) - len(grammar.rstrip("\\"))) % 2:
-        raise ValueError(Said("The grammar ends with a backslash that stands before nothing."))
+        raise ValueError(TranslatableText("The grammar ends with a backslash that stands before nothing."))
 
 
 def check_schema(schema: str) -> None:
@@ -110,16 +110,16 @@ def check_schema(schema: str) -> None:
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict):
-        raise ValueError(Said("The schema is no JSON object."))
+        raise ValueError(TranslatableText("The schema is no JSON object."))
     level: list[Any] = [told]
     for _ in range(MAX_DEPTH):
         if any(isinstance(one, str) and has_lone_surrogate(one) for one in level):
-            raise ValueError(Said("The schema holds half of a character (a lone surrogate)."))
+            raise ValueError(TranslatableText("The schema holds half of a character (a lone surrogate)."))
         if any(isinstance(one, int | float) and not is_exact(one) for one in level):
-            raise ValueError(Said("The schema holds a number that is too large to be written."))
+            raise ValueError(TranslatableText("The schema holds a number that is too large to be written."))
         level = [inner for one in level for inner in inside(one)]
     if level:
-        raise ValueError(Said("The schema is more than {limit} levels deep.", limit=MAX_DEPTH))
+        raise ValueError(TranslatableText("The schema is more than {limit} levels deep.", limit=MAX_DEPTH))
 
 
 def is_exact(number: float) -> bool:
@@ -148,7 +148,7 @@ class Tree:
 
     def __post_init__(self) -> None:
         if not all(-1 <= parent < node for node, parent in enumerate(self.parents)):
-            raise ValueError(Said("the draft's parents are no tree"))
+            raise ValueError(TranslatableText("the draft's parents are no tree"))
 
     def children(self, node: int) -> list[int]:
         return [child for child, parent in enumerate(self.parents) if parent == node]

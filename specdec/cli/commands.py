@@ -94,7 +94,7 @@ def trace(
     other: Annotated[Path | None, Argument(help="a run to compare with the first", show_default=False)] = None,
 ) -> int:
     """Audit a trace; compare a second one."""
-    from ..traces.report import examine
+    from .trace import examine
 
     return examine(file, other)
 
@@ -119,17 +119,17 @@ def certify(
     if it is not or never speculated, 2 if that could not be tested. A key is taken from SPECDEC_SERVER_KEY.
     """
     if server:
-        from ..servers.report import examine
+        from .certify import certify_server
 
-        return examine(server, plain, target, draft, draws, temperature, json)
+        return certify_server(server, plain, target, draft, draws, temperature, json)
     if plain or target or draft or json:
         raise ValueError("--plain, --target, --draft and --json belong to a --server")
     if dtype and (record or not text):
         raise ValueError("--dtype belongs to a --text; what the page shows is recorded in float32")
     from ..families.zoo import dtype_of
-    from ..proof.certify import print_all
+    from .certify import certify_pairs
 
-    return print_all(text, record, dtype_of(dtype))
+    return certify_pairs(text, record, dtype_of(dtype))
 
 
 def prove(

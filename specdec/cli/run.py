@@ -15,7 +15,7 @@ from ..events import Event, Failed
 from ..grammar import check
 from ..methods import check_asked, EMBEDDED, EXIT, known, METHODS, RULES
 from ..traces.file import Header
-from ..types import check_schema, MAX_GRAMMAR, Said, SamplingParams
+from ..types import check_schema, MAX_GRAMMAR, SamplingParams, TranslatableText
 from .commands import KEY, Precision
 from .render import as_lines, as_text
 
@@ -142,7 +142,7 @@ def text_of(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(4 * MAX_GRAMMAR + 1)  # a character has up to 4 bytes
         if len(data) > 4 * MAX_GRAMMAR:
-            raise ValueError(Said("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
+            raise ValueError(TranslatableText("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
         return data.decode()
     except OSError as error:
         raise ValueError(f"the schema cannot be read: {path}: {error.strerror}") from None

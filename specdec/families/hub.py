@@ -21,7 +21,7 @@ from typing import Any
 
 from .. import children
 from ..models import gguf_header
-from ..types import Said
+from ..types import TranslatableText
 
 PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
 SPARE = 1_000_000_000  # bytes of disk that a download leaves free
@@ -61,7 +61,9 @@ def find(name: str | Path, pickles: bool = False) -> Path:
 def is_on_disk(name: str | Path) -> bool:
     """Whether it is a folder, or a GGUF file. ValueError for a GGUF file that is not there."""
     if gguf_header.is_named(name) and not Path(name).exists():
-        raise ValueError(Said("There is no GGUF file {name} on this machine. Check the path.", name=str(name)))
+        raise ValueError(
+            TranslatableText("There is no GGUF file {name} on this machine. Check the path.", name=str(name))
+        )
     return Path(name).is_dir() or gguf_header.is_file(name)
 
 
@@ -87,11 +89,11 @@ def is_here(name: str) -> bool:
         raise ValueError(reason(name, error)) from error
 
 
-def reason(name: str, error: Exception) -> Said:
+def reason(name: str, error: Exception) -> TranslatableText:
     """Why a checkpoint could not be had, and what to do: one sentence."""
     from huggingface_hub import errors
 
-    if error.args and isinstance(error.args[0], Said):
+    if error.args and isinstance(error.args[0], TranslatableText):
         return error.args[0]
     causes = [error]
     while (cause := causes[-1].__cause__) is not None and len(causes) < 8:
@@ -101,28 +103,34 @@ def reason(name: str, error: Exception) -> Said:
         return any(isinstance(one, kinds) for one in causes)
 
     if is_a(errors.HFValidationError):
-        return Said("{name} is no folder here, and no name of a model: such a name is OWNER/MODEL.", name=name)
+        return TranslatableText(
+            "{name} is no folder here, and no name of a model: such a name is OWNER/MODEL.", name=name
+        )
     if is_a(errors.GatedRepoError):
-        return Said(
+        return TranslatableText(
             "{name} asks for your agreement: accept it at https://huggingface.co/{name}, then log in with "
             "`hf auth login`, or set HF_TOKEN.",
             name=name,
         )
     if is_a(errors.RepositoryNotFoundError):
-        return Said("There is no model {name} on the Hub, or it is private. Check the name.", name=name)
+        return TranslatableText("There is no model {name} on the Hub, or it is private. Check the name.", name=name)
     if is_a(errors.OfflineModeIsEnabled):
-        return Said("{name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.", name=name)
+        return TranslatableText("{name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.", name=name)
     if is_a(errors.LocalEntryNotFoundError, errors.DryRunError, ConnectionError, TimeoutError):
-        return Said("{name} is not on this machine, and the Hub cannot be reached. Check the network.", name=name)
+        return TranslatableText(
+            "{name} is not on this machine, and the Hub cannot be reached. Check the network.", name=name
+        )
     said = " ".join(str(error).split())[:200] or type(error).__name__
-    return Said("{name} could not be fetched ({said}). Try again: what has arrived is kept.", name=name, said=said)
+    return TranslatableText(
+        "{name} could not be fetched ({said}). Try again: what has arrived is kept.", name=name, said=said
+    )
 
 
 def too_large(name: str, needed: float, free: float) -> ValueError:
     """The refusal of a checkpoint that needs more bytes of memory than are free."""
     told = {"needed": f"{needed / 1e9:.1f}", "free": f"{free / 1e9:.1f}"}
     return ValueError(
-        Said(
+        TranslatableText(
             "{name} needs about {needed} GB of memory here, and {free} GB are free. Choose a smaller pair.",
             name=name,
             **told,
@@ -148,9 +156,9 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
         process.wait()
         process.stdout.close()
     if "template" in last:
-        raise ValueError(Said(last["template"], **last["values"]))
+        raise ValueError(TranslatableText(last["template"], **last["values"]))
     if not last.get("ended"):
-        raise ValueError(Said("The download broke off. Try again: what has arrived is kept."))
+        raise ValueError(TranslatableText("The download broke off. Try again: what has arrived is kept."))
 
 
 # ---- the other process ----
@@ -173,7 +181,9 @@ class Download:
 
         files = snapshot_download(self.name, **patterns(), dry_run=True)
         if not any(file.filename.endswith(".safetensors") for file in files):
-            raise ValueError(Said("{name} holds no .safetensors file, and nothing else is opened.", name=self.name))
+            raise ValueError(
+                TranslatableText("{name} holds no .safetensors file, and nothing else is opened.", name=self.name)
+            )
         stored = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
         if MORE * stored > self.memory:
             raise too_large(self.name, MORE * stored, self.memory)
@@ -213,7 +223,7 @@ class Download:
                 self._part.unlink()
             else:
                 raise ValueError(
-                    Said(
+                    TranslatableText(
                         "{file} of {name} arrived twice with other content than the Hub names. Check what stands "
                         "between this machine and the Hub, a proxy or a mirror, and try again.",
                         name=self.name, file=filename,
@@ -235,7 +245,7 @@ def check_disk(name: str, total: int, place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     if (free := shutil.disk_usage(place).free) < total + SPARE:
         raise ValueError(
-            Said(
+            TranslatableText(
                 "{name} needs {needed} GB of disk, and {free} GB are free. Make room, or set HF_HOME to a larger disk.",
                 name=name, needed=f"{(total + SPARE) / 1e9:.1f}", free=f"{free / 1e9:.1f}",
             )

@@ -39,7 +39,9 @@ from ..models.checkpoint import (
 )
 from ..models.config import Config
 from ..models.hugging_face import HuggingFaceModel
+from ..models.matrix import EightBit
 from ..models.pretrained import config_of, is_ours
+from ..models.reduced import READS, ReducedDraft
 from ..models.transformer import tensors_of, Transformer
 from ..text import ids_of, is_panic, Pieces
 from . import gguf_tokenizer
@@ -91,6 +93,9 @@ def load_drafter(
             raise ValueError("there is no config.json beside the weights")
         if kind == "eagle3":
             return eagle3(weights, config, target)
+        if kind == "reduced":
+            small = torch.int8 if target.device == "cpu" and EightBit.pays() else None
+            return ReducedDraft(Config.read(config), weights, target, small)
         return draft_model(folder, weights, config, target, tokenizer, universal)
 
 
@@ -120,8 +125,10 @@ def read_tensors(folder: Path, pickles: bool) -> Weights:
 
 
 def kind_of(weights: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """By the names of the tensors: medusa, eagle3 or draft_model. ValueError for everything else."""
+    """By the names of the tensors: medusa, eagle3, reduced or draft_model. ValueError for everything else."""
     names = {name.removeprefix("model.") for name in weights}
+    if READS in names:
+        return "reduced"
     speculator = config.get("speculators_model_type", "eagle3")
     if speculator != "eagle3":
         raise ValueError(f"this is a speculator of the kind {speculator}; {FITS}")

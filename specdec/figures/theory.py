@@ -17,25 +17,9 @@ def expected_tokens(alpha: float, k: int) -> float:
     return float(k + 1) if alpha == 1.0 else (1.0 - alpha ** (k + 1)) / (1.0 - alpha)
 
 
-def expected_accepted(alpha: float, k: int, kept: int = 0) -> float:
-    """E_j by recursion: the drafts still to be kept after j = `kept` of k were. E_k = 0, E_j = α (1 + E_{j+1}).
-
-    E_0 = α (1 - α^k) / (1 - α), one less than `expected_tokens`: the target's own token is missing.
-    """
-    further = 0.0
-    for _ in range(k - kept):
-        further = alpha * (1.0 + further)
-    return further
-
-
 def accepted_distribution(alpha: float, k: int) -> list[float]:
     """The chance that 0, 1, … k drafts of a cycle are kept: α^n (1 - α), and α^k for all of them."""
     return [alpha**n * (1.0 - alpha) for n in range(k)] + [alpha**k]
-
-
-def throughput(probability: float, n: int, draft_seconds: float, verify_seconds: float) -> float:
-    """Tokens per second, (E_0 + 1) / (N T_s + T_v): N drafts of T_s seconds each, one check of T_v seconds."""
-    return (expected_accepted(probability, n) + 1.0) / (n * draft_seconds + verify_seconds)
 
 
 def tokens_by_position(alphas: Sequence[float], k: float) -> float:

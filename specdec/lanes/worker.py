@@ -237,12 +237,13 @@ def race(family: str, device: str, *wanted: Any, **options: Any) -> Iterator[Any
 def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterator[dict[str, Any]]:
     from ..families import zoo
     from ..proof import certify
+    from ..proof import pair as pairs
 
     if pair == "embedded":
         zoo.load().use_threads()
-        chosen = certify.embedded(text)
+        chosen = pairs.embedded(text)
     else:
-        chosen = certify.guided_toy() if pair == "grammar" else certify.toy()
+        chosen = pairs.guided_toy() if pair == "grammar" else pairs.toy()
     return certify.certify(chosen, certify.mistakes_of(chosen).get(mistake), draws, seed)
 
 

@@ -16,34 +16,41 @@ from .transformer import Transformer
 
 
 class BatchCache:
-    """`data` is [layers, texts, keys then values of all heads, capacity, head_dim]; `lengths` has one entry a text.
+    """`data` is [layers, keys and values, texts, heads, capacity, head_dim]; `lengths` has one entry a text.
 
     Rolling a text back is setting its length.
     """
 
     def __init__(self, model: Transformer, texts: int, capacity: int) -> None:
-        shape = len(model.layers), texts, 2 * model.kv_heads, capacity, model.head_dim
+        shape = len(model.layers), 2, texts, model.kv_heads, capacity, model.head_dim
         self.data = torch.zeros(shape, dtype=model.dtype, device=model.device)
         self.lengths = [0] * texts
 
     @property
     def capacity(self) -> int:
-        return self.data.shape[3]
+        return self.data.shape[4]
 
     def part(self, start: int, texts: int) -> BatchCache:
         """Those texts alone, on memory of their own."""
         copy = object.__new__(BatchCache)
         which = slice(start, start + texts)
-        copy.data, copy.lengths = self.data[:, which].clone(), self.lengths[which]
+        copy.data, copy.lengths = self.data[:, :, which].clone(), self.lengths[which]
         return copy
 
 
-@torch.inference_mode()
 def forward(model: Transformer, tokens: Sequence[Sequence[int]], cache: BatchCache, rows: int = 1) -> Tensor:
     """Append as many tokens to every text; logits of the last `rows` of each.  # [texts][n] -> [texts, rows, V]
 
     ValueError for texts that do not fit, or of which each adds another number of tokens.
     """
+    x = states(model, tokens, cache)[:, -rows:]
+    with torch.inference_mode():
+        return model.logits(x.flatten(0, 1)).view(len(tokens), rows, -1)
+
+
+@torch.inference_mode()
+def states(model: Transformer, tokens: Sequence[Sequence[int]], cache: BatchCache) -> Tensor:
+    """The same, but the states after the last layer.  # [texts][n] -> [texts, n, hidden]"""
     texts, count = len(tokens), len(tokens[0])
     longest = max(cache.lengths) + count
     if texts != len(cache.lengths) or any(len(own) != count for own in tokens):
@@ -52,25 +59,27 @@ def forward(model: Transformer, tokens: Sequence[Sequence[int]], cache: BatchCac
         raise ValueError(f"{longest} tokens do not fit a cache of {cache.capacity}")
     places = torch.tensor(cache.lengths, device=model.device)[:, None] + torch.arange(count, device=model.device)
     which, angles = torch.arange(texts, device=model.device)[:, None], model.angles[places.flatten()]
-    windows = {layer.window for layer in model.layers}
-    masks = {
-        window: mask(places, longest, window)
-        for window in windows
-        if window or count > 1 or len(set(cache.lengths)) > 1
-    }
-    heads, kv_heads = model.heads, model.kv_heads
+    hidden = {
+        window: torch.zeros(texts, 1, count, longest, dtype=model.dtype, device=model.device)
+        .masked_fill_(~mask(places, longest, window), float("-inf"))
+        .repeat_interleave(model.kv_heads, 0)
+        for window in {layer.window for layer in model.layers}
+    }  # [texts · kv_heads, 1, n, longest]
+    kv_heads, shared = model.kv_heads, model.heads // model.kv_heads  # heads that read the same keys
     x = F.embedding(torch.tensor(tokens, device=model.device).flatten(), model.embedding)
-    keys, values = (part[:, :, :, :longest].unbind() for part in cache.data.split(kv_heads, 2))
     for i, layer in enumerate(model.layers):
         qkv = model.project_qkv(model.rms_normalise(x), layer, angles)  # [heads + 2 kv_heads, texts · n, head_dim]
-        queries, new = qkv.unflatten(1, (texts, count)).transpose(0, 1).split((heads, 2 * kv_heads), 1)
-        cache.data[i][which, :, places] = new.transpose(1, 2)
-        y = F.scaled_dot_product_attention(
-            queries, keys[i], values[i], masks.get(layer.window), scale=1.0, enable_gqa=heads != kv_heads
-        )
-        x = model.attention_out_and_mlp(x, y.transpose(0, 1).flatten(1, 2), layer)
+        queries, new = qkv.unflatten(1, (texts, count)).transpose(0, 1).split((model.heads, 2 * kv_heads), 1)
+        for own, added in zip(cache.data[i], new.chunk(2, 1), strict=True):
+            own[which, :, places] = added.transpose(1, 2)
+        # As plain products: torch's attention for 16 bits took three times as long as all the rest on a CPU.
+        keys, values = (own.flatten(0, 1)[:, :longest] for own in cache.data[i])  # [texts · kv_heads, longest, d]
+        scores = torch.bmm(queries.reshape(texts * kv_heads, shared * count, -1), keys.transpose(1, 2))
+        seen = (scores.unflatten(1, (shared, count)) + hidden[layer.window]).softmax(-1).flatten(1, 2)
+        y = torch.bmm(seen, values).view(texts, model.heads, count, -1).transpose(0, 1)
+        x = model.attention_out_and_mlp(x, y.flatten(1, 2), layer)
     cache.lengths = [length + count for length in cache.lengths]
-    return model.logits(x.view(texts, count, -1)[:, count - rows :].flatten(0, 1)).view(texts, rows, -1)
+    return x.view(texts, count, -1)
 
 
 def mask(places: Tensor, longest: int, window: int | None) -> Tensor:

@@ -18,7 +18,7 @@ from ..grammar import Grammar, Guide
 from ..models.base import common_prefix, LanguageModel
 from ..models.transformer import Transformer
 from ..sampling import argmax, Sampler
-from ..types import Said, SamplingParams
+from ..types import SamplingParams, TranslatableText
 from .enumeration import JointDistribution
 from .mistakes import Mistake
 from .toys import ByPrefix, run_loop, TableModel
@@ -153,7 +153,7 @@ def embedded(text: str, dtype: torch.dtype | None = None) -> ModelPair:
     """
     family = zoo.load("embedded", dtype)
     if family.draft is None:
-        raise ValueError(Said("The embedded family has no draft model."))
+        raise ValueError(TranslatableText("The embedded family has no draft model."))
     return after(family, family.draft, text, "embedded", coarse)
 
 
@@ -168,7 +168,9 @@ def after(
     """
     tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
     if not 2 <= len(tokens) <= most:
-        raise ValueError(Said("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most))
+        raise ValueError(
+            TranslatableText("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most)
+        )
     params = SamplingParams(temperature=0.8, top_k=20)
     control, piece = len(family.prefix), family.pieces.piece
     return ModelPair(

@@ -19,13 +19,11 @@ from torch import Tensor
 from ..engine import Task
 from ..sampling import probabilities, Sampler
 from ..types import SamplingParams
-from .after_first import limit_after_first
-from .cells import OTHER
+from .black_box import limit_after_first, OTHER, Row
 from .enumeration import EnumeratingSampler, JointDistribution, paths
 from .goodness_of_fit import divergence, limit, SMALLEST
 from .mistakes import CATALOGUE, Mistake
 from .pair import drafter_of
-from .rows import Row
 from .toys import ByPrefix
 
 KEPT = {1: 6, 2: 5, 3: 3}  # tokens told apart in drafts so long; two in longer ones

@@ -1,20 +1,22 @@
-"""What any server is asked and what it tells, whoever wrote it."""
+"""What any server is asked and what it tells, whoever wrote it; and from log-probabilities the distribution in use."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..events import FinishReason
-from ..types import Said, SamplingParams
+from ..proof.warp import warped
+from ..types import SamplingParams, TranslatableText
 
 
 class ServerError(ValueError):
     """What a server did wrong, or why it cannot be asked: one sentence for people (`said`), without its key."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
-        self.said = reason if isinstance(reason, Said) else Said(reason, **values)
+        self.said = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)
         super().__init__(self.said)
 
 
@@ -81,6 +83,10 @@ class Server(Protocol):
         """The ids that the server reads for `text`, special tokens included."""
         ...
 
+    def read(self, prompt: str) -> tuple[int, ...]:
+        """The ids of a person's prompt: inside the model's chat template, where it has one; else as `tokenize`."""
+        ...
+
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
@@ -100,3 +106,24 @@ class Server(Protocol):
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         """The likeliest tokens after `prompt` with their probabilities under `params`, as the server tells them."""
         ...
+
+
+def filters(params: SamplingParams) -> bool:
+    return params.top_k > 0 or params.top_p < 1.0
+
+
+def after_warp(logprobs: dict[int, float], params: SamplingParams) -> dict[int, float]:
+    """Probabilities after temperature, top-k and top-p; `logprobs` must hold the whole vocabulary, or its likeliest
+    tokens at temperature 0.
+    """
+    tokens = sorted(logprobs)  # of equals the lower id comes first
+    probabilities = warped([logprobs[token] for token in tokens], params)
+    return {token: p for token, p in zip(tokens, probabilities, strict=True) if p > 0.0}
+
+
+def greedy_token(piece: str, number: int | None, logprob: float, top: tuple[tuple[str, float], ...]) -> Token:
+    """A token at temperature 0: the distribution is one-hot, on what the model likes best."""
+    best = max(top, key=lambda item: item[1], default=(piece, logprob))
+    if logprob >= best[1]:
+        return Token(piece, number, 0.0, ((piece, 0.0),))
+    return Token(piece, number, -math.inf, ((best[0], 0.0),))

@@ -21,19 +21,23 @@ import torch
 from ..families import zoo
 from ..methods import EMBEDDED
 from ..models.base import LanguageModel
-from ..proof.after_first import g_test_after_first
-from ..proof.cells import counts_in, distributions_of_cells
+from ..proof.black_box import (
+    counted_row,
+    counts_in,
+    distributions_of_cells,
+    g_test_after_first,
+    leaving_some,
+    model_row,
+    Row,
+    witness,
+)
+from ..proof.checks import NEAR_TIE
 from ..proof.enumeration import JointDistribution
-from ..proof.goodness_of_fit import g_test, GTest, SMALLEST
-from ..proof.greedy import NEAR_TIE
+from ..proof.goodness_of_fit import g_test, GTest, SMALLEST, two_samples
 from ..proof.pair import brief, CachedRows
 from ..proof.power import assumed_draft, power
-from ..proof.rows import counted_row, leaving_some, model_row, Row
-from ..proof.two_samples import two_samples
-from ..proof.witness import witness
-from ..types import Said, SamplingParams
+from ..types import SamplingParams, TranslatableText
 from .base import Chunk, Server, ServerError, Token
-from .contexts import CONTEXTS
 from .verdict import against, judge
 
 ALARM = 1e-6  # the chance that a lossless server is called anything else, over all tests of one certificate
@@ -45,6 +49,12 @@ TOP = 20  # log-probabilities asked for; what vLLM grants by default
 LEAST = 1e-6  # a token's chance where none is told
 STRIDE = 1_000  # between the seeds of two requests: a server may seed the texts of one with seed, seed + 1, …
 NEWS = 2.0  # seconds between two reports of a growing sample
+# Places of texts at which a server is judged: its distribution there decides which mistakes can show.
+CONTEXTS = {
+    "flat": "The old lighthouse keeper climbed the stairs and",  # many ways to go on: residuals are drawn from often
+    "peaked": "Q: What is the capital of France?\nA:",  # whole drafts are accepted, so that the bonus is seen
+    "code": "import os\nimport sys\n\ndef main(argv=None):\n",  # both in turns
+}
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,9 @@ def certify(
     Without `plain` and `weights` there is nothing to hold the server against: ValueError.
     """
     if plain is None and weights is None:
-        raise ValueError(Said("Name a plain server of the same model, or the target's weights, to judge it by."))
+        raise ValueError(
+            TranslatableText("Name a plain server of the same model, or the target's weights, to judge it by.")
+        )
     examination = Examination(server, plain, weights, temperature, draws, seed, batch)
     try:
         yield from examination.run(contexts)
@@ -137,7 +149,7 @@ class Examination:
                 Place(name, self.read(text), told={"name": name, "text": text if isinstance(text, str) else list(text)})
             )
         for place in self.places:
-            yield self.state(Said("greedy text: {name}", name=place.name))
+            yield self.state(TranslatableText("greedy text: {name}", name=place.name))
             self.watch(place)
         if self.params.temperature == 0.0:
             return
@@ -145,14 +157,14 @@ class Examination:
             for place in self.places:
                 yield from self.control(place)
         for place in self.places:
-            yield self.state(Said("the target's distribution: {name}", name=place.name))
+            yield self.state(TranslatableText("the target's distribution: {name}", name=place.name))
             self.look_up(place)
         for place in self.places:
             yield from self.test(place)
         if any(any(place.told["red"]) for place in self.places):
             return
         for place in self.places:
-            yield self.state(Said("power: {name}", name=place.name))
+            yield self.state(TranslatableText("power: {name}", name=place.name))
             self.measure(place)
 
     def read(self, text: str | Sequence[int]) -> tuple[int, ...]:
@@ -160,7 +172,9 @@ class Examination:
             return tuple(text)
         tokens = self.server.tokenize(text)
         if self.plain and self.plain.tokenize(text) != tokens:
-            raise ServerError(Said("The two servers read the same text as different tokens: they serve two models."))
+            raise ServerError(
+                TranslatableText("The two servers read the same text as different tokens: they serve two models.")
+            )
         return tokens
 
     # Texts: greedy, and whether anything is drafted.
@@ -225,15 +239,15 @@ class Examination:
         many = self.draws // CONTROL if self.weights else self.draws
         alone, crowd = Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()
         for _ in self.draw(self.plain, place, max(1, many // SINGLY), 1, alone):
-            yield self.state(Said("the plain server, one text at a time: {name}", name=place.name))
+            yield self.state(TranslatableText("the plain server, one text at a time: {name}", name=place.name))
         for eta in self.draw(self.plain, place, many, self.batch, crowd):
-            yield self.state(Said("the plain server: {name}", name=place.name), eta)
+            yield self.state(TranslatableText("the plain server: {name}", name=place.name), eta)
         tests = [self.pair(alone, crowd, length)[0] for length in self.lengths]
         place.plain = crowd
         place.told["drift"] = [told_test(test) for test in tests]
         if any(test.tail < self.alarm for test in tests):
             raise ServerError(
-                Said(
+                TranslatableText(
                     "The plain server's own distribution changes with load: one by one and {n} at once its texts "
                     "differ, so that speculation cannot be judged by it.",
                     n=self.batch,
@@ -258,12 +272,14 @@ class Examination:
             ):
                 if self.weights:
                     raise ServerError(
-                        Said(
+                        TranslatableText(
                             "The plain server does not draw from the distribution of these weights: other weights, "
                             "another precision, or settings of its own. Leave them out to judge by it."
                         )
                     )
-                return self.by_samples(Said("The plain server does not draw from the distribution that it tells."))
+                return self.by_samples(
+                    TranslatableText("The plain server does not draw from the distribution that it tells.")
+                )
 
     def by_samples(self, reason: str) -> None:
         """From here on, for every context."""
@@ -288,7 +304,7 @@ class Examination:
             mass = math.fsum(distribution.values())
             if not distribution or not 0.0 < mass < 1.001:
                 raise ServerError(
-                    Said(
+                    TranslatableText(
                         "The plain server's log-probabilities are no distribution: they sum to {mass}.",
                         mass=f"{mass:.4f}",
                     )
@@ -300,7 +316,7 @@ class Examination:
     def test(self, place: Place) -> Iterator[dict[str, Any]]:
         began = time.monotonic()
         for eta in self.draw(self.server, place, self.draws, self.batch, place.drawn):
-            yield self.state(Said("the server: {name}", name=place.name), eta)
+            yield self.state(TranslatableText("the server: {name}", name=place.name), eta)
         if self.reference == "samples":
             pairs = [self.pair(place.drawn, place.plain, length) for length in self.lengths]
             tests, place.distributions = [test for test, _ in pairs], [distribution for _, distribution in pairs]
@@ -312,7 +328,7 @@ class Examination:
             "red": [test.tail < self.alarm for test in tests],
             "witness": self.witness(place),
         }
-        yield self.state(Said("the server: {name}", name=place.name))
+        yield self.state(TranslatableText("the server: {name}", name=place.name))
 
     def draw(
         self, server: Server, place: Place, draws: int, batch: int, into: Counter[tuple[int, ...]]
@@ -324,7 +340,9 @@ class Examination:
             texts = server.sample(place.prompt, params, min(batch, draws - done))
             if any(len(text) != params.max_tokens for text in texts) or not texts:
                 raise ServerError(
-                    Said("The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens)
+                    TranslatableText(
+                        "The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens
+                    )
                 )
             into.update(texts)
             if time.monotonic() - self.spoken > NEWS:

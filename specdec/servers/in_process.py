@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ..types import Said, SamplingParams
+from ..types import SamplingParams, TranslatableText
 from .base import Chunk, Ending, Facts, ServerError, Token
 
 Write = Callable[[Sequence[int], SamplingParams], Sequence[int]]  # the new tokens of one text after a prompt
@@ -21,6 +21,8 @@ class InProcess:
     def tokenize(self, text: str) -> tuple[int, ...]:
         return tuple(self._encode(text))
 
+    read = tokenize
+
     def stream(self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0) -> Iterator[Chunk | Ending]:
         began = time.perf_counter()
         tokens = self._write(self.tokenize(prompt) if isinstance(prompt, str) else prompt, params)
@@ -33,4 +35,4 @@ class InProcess:
         return [tuple(self._write(prompt, replace(params, seed=seed))) for seed in seeds]
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        raise ServerError(Said("This engine tells no probabilities."))
+        raise ServerError(TranslatableText("This engine tells no probabilities."))

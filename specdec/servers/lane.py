@@ -77,7 +77,7 @@ def tokens(server: Server, prompt: str | Sequence[int]) -> tuple[int, ...]:
             raise ServerError("The prompt is empty. Type a few words to start from.")
         if has_lone_surrogate(prompt):
             raise ServerError("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
-        prompt = server.tokenize(prompt)
+        prompt = server.read(prompt)
     if not prompt:
         raise ServerError("The prompt is empty. Type a few words to start from.")
     limit = (server.facts.context or math.inf) - 1

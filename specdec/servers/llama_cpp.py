@@ -13,12 +13,18 @@ from typing import Any
 
 from ..events import FinishReason
 from ..types import SamplingParams
-from . import distributions, fields
+from . import fields
 from .base import Chunk, Ending, Facts, ServerError, Token
 from .fields import at
 from .stream import Client
 
 REASONS: dict[str, FinishReason] = {"limit": "length", "eos": "end", "word": "stop"}
+NO_TEMPLATE = """{%- for message in messages -%}
+  {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+  {{- '<|im_start|>assistant\n' -}}
+{%- endif -%}"""  # what it puts in place of a template that a model does not have
 SEEDS = 2**32 - 1  # the last number of 32 bits stands for chance
 
 
@@ -34,6 +40,7 @@ class LlamaCpp:
             context=context if type(context) is int and context > 0 else None,
             speculates=self._speculates(),
         )
+        self._chats = at(props, "chat_template") not in (None, "", NO_TEMPLATE)
 
     def _speculates(self) -> bool | None:
         try:
@@ -44,6 +51,13 @@ class LlamaCpp:
 
     def tokenize(self, text: str) -> tuple[int, ...]:
         return fields.ids(at(self._client.ask("/tokenize", {"content": text, "add_special": True}), "tokens"))
+
+    def read(self, prompt: str) -> tuple[int, ...]:
+        if not self._chats:
+            return self.tokenize(prompt)
+        messages = [{"role": "user", "content": prompt}]
+        body = {"messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
+        return self.tokenize(fields.text(at(self._client.ask("/apply-template", body), "prompt"), "text"))
 
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
@@ -81,7 +95,7 @@ class LlamaCpp:
             raise fields.unreadable("times")
         return tokens, spent / 1e3
 
-    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> distributions.Told:
+    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         told = self._client.ask("/completion", self._body(prompt, params) | {"n_predict": 1, "n_probs": max(top, 1)})
         found = at(told, "completion_probabilities", 0, "top_probs")
         if not found:

@@ -13,10 +13,11 @@ from typing import Any
 
 from ..events import FinishReason
 from ..types import SamplingParams
-from . import distributions, fields
-from .base import Chunk, Ending, Facts, ServerError, Token
+from . import fields
+from .base import after_warp, Chunk, Ending, Facts, filters, greedy_token, ServerError, Token
 from .fields import at
 from .stream import Client
+from .vllm import in_template
 
 AT_ONCE = 64  # texts asked for in one request
 
@@ -42,6 +43,9 @@ class SGLang:
     def tokenize(self, text: str) -> tuple[int, ...]:
         told = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
         return fields.ids(at(told, "tokens"))
+
+    def read(self, prompt: str) -> tuple[int, ...]:
+        return in_template(self._client, self.facts.model, prompt) or self.tokenize(prompt)
 
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
@@ -90,8 +94,8 @@ class SGLang:
             texts += [fields.ids(at(item, "output_ids")) for item in found]
         return texts
 
-    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> distributions.Told:
-        if distributions.filters(params):
+    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
+        if filters(params):
             raise ServerError("The server tells probabilities before top-k and top-p only. Switch these off.")
         body = self._body(prompt, params) | {"return_logprob": True, "top_logprobs_num": max(top, 1)}
         body["sampling_params"]["max_new_tokens"] = 1
@@ -103,7 +107,7 @@ class SGLang:
             for item in fields.listed(found, "log-probabilities")
         }
         if params.temperature == 0.0:
-            return distributions.warped(told, params)
+            return after_warp(told, params)
         return {number: math.exp(value) for number, value in told.items()}
 
     def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
@@ -127,7 +131,7 @@ class SGLang:
 def token(entry: Any, top: Any, params: SamplingParams) -> Token:
     """From (log-probability, id, text), with the distribution in use where that is told."""
     piece, number = fields.text(at(entry, 2), "pieces of text"), fields.whole(at(entry, 1), "token ids")
-    if distributions.filters(params) and params.temperature > 0.0:
+    if filters(params) and params.temperature > 0.0:
         return Token(piece, number)
     value = fields.logprob(at(entry, 0))
     likeliest = tuple(
@@ -135,7 +139,7 @@ def token(entry: Any, top: Any, params: SamplingParams) -> Token:
         for item in fields.listed(top or [], "log-probabilities")
     )
     return (
-        distributions.greedy(piece, number, value, likeliest)
+        greedy_token(piece, number, value, likeliest)
         if params.temperature == 0.0
         else Token(piece, number, value, likeliest)
     )

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from ..types import Said
+from ..types import TranslatableText
 from .base import ServerError
 
 BUSY = (429, 502, 503)  # a gateway's way of saying: a little later
@@ -274,16 +274,16 @@ def keeps_alive(block: bytes) -> bool:
     return all(not line.strip() or line.startswith(b":") for line in block.split(b"\n"))
 
 
-def trouble(error: Exception) -> Said:
+def trouble(error: Exception) -> TranslatableText:
     text = str(error)
     if "CERTIFICATE_VERIFY_FAILED" in text:
-        return Said("The server's certificate is not trusted. Name its authority's file in SSL_CERT_FILE.")
+        return TranslatableText("The server's certificate is not trusted. Name its authority's file in SSL_CERT_FILE.")
     if "SSL" in text:
-        return Said("The server does not speak TLS as https:// wants it. Is it http://?")
+        return TranslatableText("The server does not speak TLS as https:// wants it. Is it http://?")
     if isinstance(error, httpx.ConnectTimeout):
-        return Said("The server cannot be reached: nobody answers at this address.")
+        return TranslatableText("The server cannot be reached: nobody answers at this address.")
     if isinstance(error, httpx.ConnectError):
-        return Said("The server cannot be reached. Is it running, and is the address right?")
+        return TranslatableText("The server cannot be reached. Is it running, and is the address right?")
     if isinstance(error, httpx.TimeoutException):
-        return Said("The server was silent for too long.")
-    return Said("The server broke off in the middle of its answer.")
+        return TranslatableText("The server was silent for too long.")
+    return TranslatableText("The server broke off in the middle of its answer.")

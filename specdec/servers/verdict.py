@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..types import Said
+from ..types import TranslatableText
 from .base import ServerError
 
 LOSSLESS, LOSSY, IDLE, UNKNOWN = "lossless", "not lossless", "speculation never ran", "cannot be tested"
@@ -23,7 +23,7 @@ def judge(told: dict[str, Any], error: ServerError | None = None) -> dict[str, A
     if red and told["plain"] is None and any(one["red"][0] for one in red):
         return verdict(
             UNKNOWN,
-            Said(
+            TranslatableText(
                 "Even the first token, which is never drafted, does not follow the distribution of these weights: "
                 "other weights, another precision, or settings of its own."
             ),
@@ -33,18 +33,31 @@ def judge(told: dict[str, Any], error: ServerError | None = None) -> dict[str, A
     if idle:
         return verdict(IDLE, *idle)
     near = [one for one in contexts if one["near_tie"]]
-    told_of_ties = [Said("Greedy texts part at near-ties of two logits, in {n} contexts.", n=len(near))] if near else []
+    told_of_ties = (
+        [TranslatableText("Greedy texts part at near-ties of two logits, in {n} contexts.", n=len(near))]
+        if near
+        else []
+    )
     if not told["temperature"]:
-        return verdict(LOSSLESS, Said("Greedy text is token for token that of plain decoding."), *told_of_ties)
+        return verdict(
+            LOSSLESS, TranslatableText("Greedy text is token for token that of plain decoding."), *told_of_ties
+        )
     shown = shown_by(contexts, told["draws"])
     if not shown:
         return verdict(
             UNKNOWN,
-            Said("{n} draws at each context would have shown none of the known mistakes. Take more.", n=told["draws"]),
+            TranslatableText(
+                "{n} draws at each context would have shown none of the known mistakes. Take more.", n=told["draws"]
+            ),
         )
     known = len(contexts[0]["needed"])
-    sentence = Said("Lossless as far as {n} draws at each context can tell: they would have shown {shown} of {known} "
-                    "known mistakes.", n=told["draws"], shown=len(shown), known=known)  # fmt: skip
+    sentence = TranslatableText(
+        "Lossless as far as {n} draws at each context can tell: they would have shown {shown} of {known} "
+        "known mistakes.",
+        n=told["draws"],
+        shown=len(shown),
+        known=known,
+    )
     return verdict(LOSSLESS, sentence, *told_of_ties, *unheard(contexts))
 
 
@@ -60,27 +73,33 @@ def so_far(told: dict[str, Any]) -> dict[str, Any]:
 def against(told: dict[str, Any]) -> str:
     """What the server was held against."""
     if told["reference"] == "weights":
-        return Said("the exact distribution of the target's weights")
+        return TranslatableText("the exact distribution of the target's weights")
     if told["reference"] == "log-probabilities":
-        return Said("the distribution that the plain server tells")
-    return Said("texts of the plain server")
+        return TranslatableText("the distribution that the plain server tells")
+    return TranslatableText("texts of the plain server")
 
 
 def verdict(name: str, *sentences: str) -> dict[str, Any]:
     return {"verdict": name, "sentences": list(sentences), "status": STATUS[name]}
 
 
-def idleness(contexts: Sequence[Any]) -> list[Said]:
+def idleness(contexts: Sequence[Any]) -> list[TranslatableText]:
     """Whether nothing was drafted, or nothing of it accepted, greedily or as sampled: a fault of its own."""
     for mode in ("greedy", "sampled"):
         counts = speculated(contexts, [mode])
         if counts and counts[0] == 0:
-            return [Said("Speculation never ran: the server drafted no token.")]
+            return [TranslatableText("Speculation never ran: the server drafted no token.")]
         if counts and counts[1] == 0 and mode == "greedy":
-            return [Said("Speculation never ran: of {n} tokens drafted for greedy text it accepted none.", n=counts[0])]
+            return [
+                TranslatableText(
+                    "Speculation never ran: of {n} tokens drafted for greedy text it accepted none.", n=counts[0]
+                )
+            ]
         if counts and counts[1] == 0:
             return [
-                Said("Speculation never ran: of {n} tokens drafted at this temperature it accepted none.", n=counts[0])
+                TranslatableText(
+                    "Speculation never ran: of {n} tokens drafted at this temperature it accepted none.", n=counts[0]
+                )
             ]
     return []
 
@@ -91,16 +110,23 @@ def speculated(contexts: Sequence[Any], modes: Sequence[str] = ("greedy", "sampl
     return (sum(drafted for drafted, _ in counts), sum(accepted for _, accepted in counts)) if counts else None
 
 
-def unheard(contexts: Sequence[Any]) -> list[Said]:
-    return [] if speculated(contexts) else [Said("The server does not tell whether it drafted anything.")]
+def unheard(contexts: Sequence[Any]) -> list[TranslatableText]:
+    return [] if speculated(contexts) else [TranslatableText("The server does not tell whether it drafted anything.")]
 
 
 def sampled(one: Any) -> str:
     """The token that shows it best."""
     seen = one["witness"]
-    return Said("Not lossless: after {text}, token {place} should be {piece} with probability {expected}, and is with "
-                "{seen} (of {n} texts).", text=repr(shown_text(one)), place=seen["place"], piece=repr(seen["piece"]),
-                expected=f"{seen['expected']:.4g}", seen=f"{seen['seen']:.4g}", n=seen["of"])  # fmt: skip
+    return TranslatableText(
+        "Not lossless: after {text}, token {place} should be {piece} with probability {expected}, and is with "
+        "{seen} (of {n} texts).",
+        text=repr(shown_text(one)),
+        place=seen["place"],
+        piece=repr(seen["piece"]),
+        expected=f"{seen['expected']:.4g}",
+        seen=f"{seen['seen']:.4g}",
+        n=seen["of"],
+    )
 
 
 def shown_text(one: Any) -> str:
@@ -110,8 +136,13 @@ def shown_text(one: Any) -> str:
 
 def differs(one: Any) -> str:
     told = one["greedy"]
-    return Said("Not lossless: greedily, {name} parts from plain decoding at token {place}, where the two best logits "
-                "lie {gap} apart.", name=one["name"], place=told["equal"] + 1, gap=f"{told['gap']:.3g}")  # fmt: skip
+    return TranslatableText(
+        "Not lossless: greedily, {name} parts from plain decoding at token {place}, where the two best logits "
+        "lie {gap} apart.",
+        name=one["name"],
+        place=told["equal"] + 1,
+        gap=f"{told['gap']:.3g}",
+    )
 
 
 def shown_by(contexts: Sequence[Any], draws: int) -> list[str]:

@@ -19,8 +19,8 @@ from typing import Any
 
 from ..events import FinishReason
 from ..types import SamplingParams
-from . import distributions, fields
-from .base import Chunk, Ending, Facts, ServerError, Token
+from . import fields
+from .base import after_warp, Chunk, Ending, Facts, filters, greedy_token, ServerError, Token
 from .fields import at
 from .stream import Client
 
@@ -29,6 +29,7 @@ COUNTER = re.compile(r'^vllm:(\w+)_total\{(?:[^}\n]*position="(\d{1,3})")?[^}\n]
 WRITTEN, DRAFTS = "generation_tokens", "spec_decode_num_drafts"
 DRAFTED, ACCEPTED = "spec_decode_num_draft_tokens", "spec_decode_num_accepted_tokens"
 PLACES = "spec_decode_num_accepted_tokens_per_pos"
+NO_TEMPLATE = ("default chat template is no longer allowed", "tokenizer.chat_template is not set")
 PLACEHOLDER = "token_id:"  # how an id is written where names of tokens are expected
 
 
@@ -66,6 +67,9 @@ class VLLM:
     def tokenize(self, text: str) -> tuple[int, ...]:
         told = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
         return fields.ids(at(told, "tokens"))
+
+    def read(self, prompt: str) -> tuple[int, ...]:
+        return in_template(self._client, self.facts.model, prompt) or self.tokenize(prompt)
 
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
@@ -122,14 +126,14 @@ class VLLM:
             texts += [fields.ids(at(choice, "token_ids")) for choice in choices]
         return texts
 
-    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> distributions.Told:
+    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         if params.temperature == 0.0 or self._tells_distribution(params):
             told = self._first(prompt, params, top)
             if params.temperature == 0.0:
-                return distributions.warped(told, params)
+                return after_warp(told, params)
             return {token: math.exp(value) for token, value in told.items()}
         try:  # before temperature, top-k and top-p: these can be done here if all of the distribution is told
-            return distributions.warped(self._first(prompt, params, -1), params)
+            return after_warp(self._first(prompt, params, -1), params)
         except ServerError as error:
             if error.said.values.get("status") != 400:
                 raise
@@ -138,7 +142,7 @@ class VLLM:
                 "--logprobs-mode processed_logprobs, or with --max-logprobs -1."
             ) from error
 
-    def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> distributions.Told:
+    def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         """Log-probabilities after `prompt`, as the server tells them: of the `top` likeliest tokens; of all with -1."""
         body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
         told = self._client.ask("/v1/completions", body)
@@ -153,7 +157,7 @@ class VLLM:
 
         `--logprobs-mode` is not told. But a temperature of 2 halves the gap of two logits, if it is applied.
         """
-        if params.temperature == 0.0 or distributions.is_plain(params):
+        if params.temperature == 0.0 or (params.temperature == 1.0 and not filters(params)):
             return True
         if self._processed is None:
             gaps = []
@@ -187,6 +191,27 @@ class VLLM:
             raise ServerError("Another model answered than the one that was asked.")
 
 
+def in_template(client: Client, model: str, prompt: str) -> tuple[int, ...] | None:
+    """The ids of the prompt as a user's message, the answer begun, without thinking; None without a chat template.
+
+    SGLang has the same route. Without a template both refuse in the words of the libraries below them.
+    """
+    messages = [{"role": "user", "content": prompt}]
+    body = {"model": model, "messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
+    try:
+        return fields.ids(at(client.ask("/tokenize", body), "tokens"))
+    except ServerError as error:
+        if any(words in error.said.values.get("said", "") for words in NO_TEMPLATE):
+            return None
+        if error.said.values.get("status") not in (400, 404, 422, 500):
+            raise
+        raise ServerError(
+            "The server does not put the prompt into its model's chat template. {reason} Update the server, or check "
+            "its --chat-template.",
+            reason=error.said,
+        ) from None
+
+
 def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...]:
     """Those of a chunk, with the distribution in use where the log-probabilities are `known` to tell it."""
     told = at(choice, "token_ids")
@@ -211,9 +236,7 @@ def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...
         likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in top.items())
         exact = params.temperature > 0.0
         value = fields.logprob(value)
-        found.append(
-            Token(piece, number, value, likeliest) if exact else distributions.greedy(piece, number, value, likeliest)
-        )
+        found.append(Token(piece, number, value, likeliest) if exact else greedy_token(piece, number, value, likeliest))
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..events import Committed, Drafted, Event, Failed, Finished, Started, Verified
-from ..types import Said
+from ..types import TranslatableText
 from .coins import Coins
 from .cycle import AuditedCycle, is_unnamed, MAX_SAID, misshapen, named, NOTHING
 from .distributions import (
@@ -47,11 +47,11 @@ class Fault:
 
     lane: str
     cycle: int
-    reason: Said
+    reason: TranslatableText
 
-    def __str__(self) -> Said:
+    def __str__(self) -> TranslatableText:
         told = {"cycle": self.cycle, "lane": shown(self.lane), "reason": self.reason}
-        return Said("cycle {cycle} of the lane {lane}: {reason}", **told)
+        return TranslatableText("cycle {cycle} of the lane {lane}: {reason}", **told)
 
 
 @dataclass
@@ -72,7 +72,7 @@ class LaneAudit:
     draws: int = 0
     coins: int = 0
     faults: list[Fault] = field(default_factory=list)
-    unchecked: Counter[Said] = field(default_factory=Counter)
+    unchecked: Counter[TranslatableText] = field(default_factory=Counter)
 
 
 def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
@@ -116,21 +116,26 @@ class LaneReader:
         self.total, self.at = 0, 0.0
         self.spent = {"draft": 0.0, "verify": 0.0}
         self.text, self.coins = Text(), Coins()
-        self.deep = list[tuple[int, Said]]()  # drafts of a server that are deeper than it says, unless they are joined
+        self.deep = list[
+            tuple[int, TranslatableText]
+        ]()  # drafts of a server that are deeper than it says, unless they are joined
 
     def fault(self, cycle: int, reason: str, /, **values: Any) -> None:
-        said = reason if isinstance(reason, Said) else Said(reason, **values)
+        said = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)
         self.account.faults.append(Fault(self.account.lane, cycle, said))
 
     def untold(self, what: str, /, count: int = 1, **values: Any) -> None:
-        self.account.unchecked[Said(what, **values)] += count
+        self.account.unchecked[TranslatableText(what, **values)] += count
 
     def take(self, event: Event) -> None:
         cycle = getattr(event, "cycle", self.account.cycles)
         if self.finished:
             self.fault(cycle, "something happens after the end of the lane")
         if self.begun == isinstance(event, Started):
-            twice, early = Said("the lane starts twice"), Said("something happens before the lane starts")
+            twice, early = (
+                TranslatableText("the lane starts twice"),
+                TranslatableText("something happens before the lane starts"),
+            )
             self.fault(cycle, twice if self.begun else early)
         self.begun = True
         if isinstance(event, Started):
@@ -218,7 +223,7 @@ class LaneReader:
         verify = abs(event.verify - self.spent["verify"]) <= SUMS
         return verify and event.draft >= self.spent["draft"] - SUMS and abs(event.other - other) <= SUMS
 
-    def contradictions(self, cycle: AuditedCycle) -> Iterator[Said]:
+    def contradictions(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         if wrong := self.pieces.wrong(cycle):
             yield wrong
         if self.account.server:
@@ -242,7 +247,7 @@ class LaneReader:
         if cycle.own is not None:
             self.untold("draws whose whole distribution the server does not tell")
 
-    def wrong_decisions(self, cycle: AuditedCycle) -> Iterator[Said]:
+    def wrong_decisions(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         if not cycle.positions:
             return
         judge = JUDGES.get(self.account.rule)
@@ -255,11 +260,11 @@ class LaneReader:
                 continue
             self.account.decisions += ruling is not NEVER
             if ruling.status != position.status:
-                told = {"draft": named(position), "status": Said(position.status), "why": ruling.why}
-                yield Said("{draft} was {status}, but {why}", **told)
+                told = {"draft": named(position), "status": TranslatableText(position.status), "why": ruling.why}
+                yield TranslatableText("{draft} was {status}, but {why}", **told)
                 return  # later errors follow from it
 
-    def wrong_draw(self, cycle: AuditedCycle) -> Iterator[Said]:
+    def wrong_draw(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         own, verified = cycle.own, cycle.verified
         if own is None:
             return
@@ -272,7 +277,7 @@ class LaneReader:
             return
         if not listed:
             piece = cycle.committed.pieces[-1][:MAX_SAID]
-            yield Said(
+            yield TranslatableText(
                 "the target added {piece!r}, which the distribution that it was drawn from does not hold", piece=piece
             )
         self.account.draws += 1
@@ -280,13 +285,13 @@ class LaneReader:
         sample = the_sample(cycle) if self.account.rule == NOISE else None
         if sample is not None and sample != own:
             piece = cycle.committed.pieces[-1][:MAX_SAID]
-            yield Said("the target added {piece!r}, and its noise draws another token", piece=piece)
+            yield TranslatableText("the target added {piece!r}, and its noise draws another token", piece=piece)
 
 
-def backwards(before: float, cycle: AuditedCycle) -> Said:
+def backwards(before: float, cycle: AuditedCycle) -> TranslatableText:
     times = [before]
     if cycle.drafted:
         times += [cycle.drafted.start, *cycle.drafted.step_ends, cycle.drafted.end]
     times += [cycle.verified.start, cycle.verified.end] if cycle.verified else []
     times.append(cycle.committed.at)
-    return Said("the clock runs backwards") if any(b < a - CLOCK for a, b in pairwise(times)) else NOTHING
+    return TranslatableText("the clock runs backwards") if any(b < a - CLOCK for a, b in pairwise(times)) else NOTHING

@@ -8,10 +8,10 @@ from functools import cached_property
 from itertools import pairwise
 
 from ..events import Committed, Drafted, Event, Position, UNNAMED, Verified
-from ..types import Said, Tree
+from ..types import TranslatableText, Tree
 
 MAX_SAID = 40  # characters of a name from the trace
-NOTHING = Said("")
+NOTHING = TranslatableText("")
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,11 @@ def is_unnamed(x: Position) -> bool:
     return x.token == UNNAMED and not x.piece
 
 
-def named(x: Position) -> Said:
-    return Said("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_SAID])
+def named(x: Position) -> TranslatableText:
+    return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_SAID])
 
 
-def misshapen(cycle: AuditedCycle, server: bool = False) -> Iterator[Said]:
+def misshapen(cycle: AuditedCycle, server: bool = False) -> Iterator[TranslatableText]:
     """All of the draft was checked, one path of it was accepted, and that path and one token joined the text.
 
     A `server` need not tell p and q.
@@ -123,29 +123,33 @@ def misshapen(cycle: AuditedCycle, server: bool = False) -> Iterator[Said]:
     event, path, parents = cycle.committed, cycle.path, cycle.tree.parents
     tokens = cycle.drafted.tokens if cycle.drafted else ()
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
-        yield Said("what was checked is not what was drafted")
+        yield TranslatableText("what was checked is not what was drafted")
         return
     for x in cycle.positions:
         p, q = (1.0 if server and chance is None else chance for chance in (x.p, x.q))
         if p is None or q is None:
-            yield Said("{draft} lacks p or q", draft=named(x))
+            yield TranslatableText("{draft} lacks p or q", draft=named(x))
             return
         if not (0.0 <= p <= 1.0 + SLACK and 0.0 < q <= 1.0 + SLACK and 0.0 <= (x.u or 0.0) < 1.0):
             told = {"draft": named(x), "p": p, "q": q, "u": x.u}
-            yield Said("{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: no probabilities", **told)
+            yield TranslatableText("{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: no probabilities", **told)
             return
     if [parents[node] for node in path] != [-1, *path][: len(path)]:
-        yield Said("the accepted tokens are no path")
+        yield TranslatableText("the accepted tokens are no path")
     elif event.tokens[: event.accepted] != tuple(tokens[node] for node in path[: event.accepted]):
-        yield Said("other tokens joined the text than were accepted")
+        yield TranslatableText("other tokens joined the text than were accepted")
     if event.accepted != min(len(path), len(event.tokens)):
         told = {"accepted": len(path), "joined": event.accepted}
-        yield Said("{accepted} tokens were accepted, and {joined} of them are said to have joined the text", **told)
+        yield TranslatableText(
+            "{accepted} tokens were accepted, and {joined} of them are said to have joined the text", **told
+        )
     if not 1 <= len(event.tokens) <= len(path) + 1:
         told = {"joined": len(event.tokens), "accepted": len(path)}
-        yield Said("{joined} tokens joined the text; after {accepted} accepted ones comes one of the target's", **told)
+        yield TranslatableText(
+            "{joined} tokens joined the text; after {accepted} accepted ones comes one of the target's", **told
+        )
     if cycle.verified and (event.kind == "resampled") != bool(cycle.children(cycle.tip)):
-        yield Said("the target's own token is called {kind}", kind=Said(event.kind))
+        yield TranslatableText("the target's own token is called {kind}", kind=TranslatableText(event.kind))
 
 
 SLACK = 2e-6  # probabilities are computed in float32

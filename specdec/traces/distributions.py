@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 
 from ..events import Distribution, Event, Verified
-from ..types import Said
+from ..types import TranslatableText
 from .cycle import AuditedCycle, chances, MAX_SAID, named, NOTHING
 from .rulings import BLOCK, JUDGES, REJECTION
 
@@ -46,7 +46,7 @@ def lists_what_was_chosen(events: Iterable[Event]) -> bool:
     )
 
 
-def unsound_distributions(cycle: AuditedCycle, lists: bool) -> Iterator[Said]:
+def unsound_distributions(cycle: AuditedCycle, lists: bool) -> Iterator[TranslatableText]:
     """Each distribution sums to one, p and q are in it, and the overlap and the residual are what they make.
 
     `lists`: whether every distribution names its drafted token (`lists_what_was_chosen`).
@@ -59,7 +59,7 @@ def unsound_distributions(cycle: AuditedCycle, lists: bool) -> Iterator[Said]:
         residual = None if empty else x.residual
         for distribution in (x.target, x.draft, residual):
             if distribution and (reason := unsound(distribution)):
-                yield Said("a distribution of {draft} {reason}", draft=name, reason=reason)
+                yield TranslatableText("a distribution of {draft} {reason}", draft=name, reason=reason)
                 return
         for letter, prob, distribution in zip("pq", chances(x), (x.target, x.draft), strict=True):
             if distribution and (
@@ -67,43 +67,45 @@ def unsound_distributions(cycle: AuditedCycle, lists: bool) -> Iterator[Said]:
                 or (lists and prob > ROUNDING and x.token not in masses(distribution))
             ):
                 told = {"letter": letter, "prob": prob, "draft": name}
-                yield Said("{letter} = {prob:.6g} of {draft} is not what its distribution gives it", **told)
+                yield TranslatableText("{letter} = {prob:.6g} of {draft} is not what its distribution gives it", **told)
         if x.target and x.draft:
             low, high = surplus(1.0, x.target, x.draft)
             if x.overlap is not None and not within(1.0 - x.overlap, (low, high)):
                 told = {"overlap": x.overlap, "draft": name}
-                yield Said("the overlap {overlap:.6g} of {draft} is not that of its distributions", **told)
+                yield TranslatableText("the overlap {overlap:.6g} of {draft} is not that of its distributions", **told)
             if residual and not is_residual(residual, weight, x.target, x.draft, x.overlap):
-                yield Said("the residual of {draft} is not what p leaves of q", draft=name)
+                yield TranslatableText("the residual of {draft} is not what p leaves of q", draft=name)
             younger = cycle.next_sibling.get(x.node) if x.u is not None and x.h is None else None
             following = None if younger is None else cycle.positions[younger].target
             if following and not is_residual(following, 1.0, x.target, x.draft, x.overlap):
-                yield Said("the sibling after {draft} was not tried against the residual", draft=name)
+                yield TranslatableText("the sibling after {draft} was not tried against the residual", draft=name)
         eldest = cycle.positions[cycle.children(parent)[0]].target
         if x.row is not None and eldest and not within(x.row, bounds(eldest)(x.token)):
-            yield Said(
+            yield TranslatableText(
                 "p = {p:.6g} of {draft} before its elder siblings is not what its row gives it", p=x.row, draft=name
             )
     for distribution in (cycle.verified.distribution, cycle.verified.bonus) if cycle.verified else ():
         if distribution and (reason := unsound(distribution)):
-            yield Said("the distribution of the target's own token {reason}", reason=reason)
+            yield TranslatableText("the distribution of the target's own token {reason}", reason=reason)
 
 
-def unsound(distribution: Distribution) -> Said:
+def unsound(distribution: Distribution) -> TranslatableText:
     if len(masses(distribution)) != len(distribution.top):
-        return Said("names a token twice")
+        return TranslatableText("names a token twice")
     if not all(0.0 <= prob <= 1.0 + ROUNDING for prob in [*masses(distribution).values(), distribution.rest]):
-        return Said("holds what is no probability")
+        return TranslatableText("holds what is no probability")
     if len(distribution.top) < LIKELIEST and distribution.rest > LIKELIEST * ROUNDING:
-        return Said("keeps its likeliest tokens to itself")
+        return TranslatableText("keeps its likeliest tokens to itself")
     total = sum(masses(distribution).values()) + distribution.rest
     if abs(total - 1.0) > ROUNDING * (1 + len(distribution.top)):
-        return Said("sums to {total:.6g}", total=total)
+        return TranslatableText("sums to {total:.6g}", total=total)
     if distribution.sample and not within(distribution.sample.prob, bounds(distribution)(distribution.sample.token)):
-        return Said("gives its example {piece!r} another probability", piece=distribution.sample.piece[:MAX_SAID])
+        return TranslatableText(
+            "gives its example {piece!r} another probability", piece=distribution.sample.piece[:MAX_SAID]
+        )
     low, high = entropies(distribution)
     if not low - ENTROPY_ROUNDING <= distribution.entropy <= high + ENTROPY_ROUNDING:
-        return Said("cannot have an entropy of {entropy:.6g}", entropy=distribution.entropy)
+        return TranslatableText("cannot have an entropy of {entropy:.6g}", entropy=distribution.entropy)
     return NOTHING
 
 
@@ -156,7 +158,7 @@ def agree(a: Distribution, b: Distribution) -> bool:
     return all(of_a(x)[0] <= of_b(x)[1] and of_b(x)[0] <= of_a(x)[1] for x in tokens)
 
 
-def wrong_chances(cycle: AuditedCycle) -> Iterator[Said]:
+def wrong_chances(cycle: AuditedCycle) -> Iterator[TranslatableText]:
     """h of block verification: w after the whole block, else m / (m + 1 − w) with m = Σ max(0, w p − q).
 
     Where another rule judged a chain, `block` says what h would be.
@@ -175,10 +177,10 @@ def wrong_chances(cycle: AuditedCycle) -> Iterator[Said]:
             low, high = (mass / (mass + 1.0 - weights[i]) for mass in sums)
         if not within(h, (low, high)):
             told = {"h": h, "draft": named(x), "low": low, "high": high}
-            yield Said("h = {h:.6g} of {draft} must lie between {low:.6g} and {high:.6g}", **told)
+            yield TranslatableText("h = {h:.6g} of {draft} must lie between {low:.6g} and {high:.6g}", **told)
 
 
-def wrong_distribution(cycle: AuditedCycle, verified: Verified, rule: str) -> Iterator[Said]:
+def wrong_distribution(cycle: AuditedCycle, verified: Verified, rule: str) -> Iterator[TranslatableText]:
     """Whether the distribution of the target's own token is the one that the verdict leaves."""
     distribution, own, tried = (
         verified.distribution,
@@ -189,13 +191,13 @@ def wrong_distribution(cycle: AuditedCycle, verified: Verified, rule: str) -> It
         return
     row = tried[0].target if tried else verified.bonus if len(cycle.path) == len(cycle.positions) else None
     if verified.p is not None and not within(verified.p, bounds(row or distribution)(own)) and (row or not tried):
-        yield Said("p = {p:.6g} of the target's own token is not what its row gives it", p=verified.p)
+        yield TranslatableText("p = {p:.6g} of the target's own token is not what its row gives it", p=verified.p)
     if row is None:
         return
     last = tried[0] if rule == BLOCK and tried else tried[-1] if tried else None
     if last is None or rule not in (REJECTION, BLOCK):
         if rule in JUDGES and not agree(distribution, row):
-            yield Said("the target's own token was not drawn from its row")
+            yield TranslatableText("the target's own token was not drawn from its row")
         return
     weight = cycle.weights[cycle.tip + 1] if rule == BLOCK else 1.0
     if (
@@ -206,7 +208,7 @@ def wrong_distribution(cycle: AuditedCycle, verified: Verified, rule: str) -> It
         return
     # Matching a copied draft against the target's choice needs no coin and no residual: a peer does so.
     if last.u is not None or not agree(distribution, row):
-        yield Said("the token after the rejection was not drawn from the residual")
+        yield TranslatableText("the token after the rejection was not drawn from the residual")
 
 
 def the_sample(cycle: AuditedCycle) -> int | None:

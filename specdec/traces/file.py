@@ -17,7 +17,7 @@ from typing import Any
 from ..events import Committed, Event, from_dict, LARGEST, SCHEMA, Started, to_dict
 from ..figures import machine
 from ..figures.stats import Comparison, summary
-from ..types import has_lone_surrogate, Said
+from ..types import has_lone_surrogate, TranslatableText
 from .shape import Shape
 
 MAX_BYTES, MAX_LINES = 16_000_000, 50_000
@@ -31,7 +31,7 @@ class TraceError(ValueError):
     """The text is no readable trace; `said` is why, in one sentence."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
-        self.said = Said(reason, **values)
+        self.said = TranslatableText(reason, **values)
         super().__init__(self.said)
 
 
@@ -210,13 +210,13 @@ def unsound(value: Any) -> str:
             elif isinstance(item, list):
                 below += item
             elif isinstance(item, str) and has_lone_surrogate(item):
-                return Said("half of a character (a lone surrogate)")
+                return TranslatableText("half of a character (a lone surrogate)")
             elif isinstance(item, (int, float)) and not abs(item) < LARGEST:
-                return Said("a number that is too large")
+                return TranslatableText("a number that is too large")
         if not below:
             return ""
         level = below
-    return Said("JSON nested deeper than {limit} levels", limit=MAX_DEPTH)
+    return TranslatableText("JSON nested deeper than {limit} levels", limit=MAX_DEPTH)
 
 
 def read_header(data: dict[str, Any]) -> Header:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..events import Position
-from ..types import Said, Status, TYPICAL_DELTA, TYPICAL_EPSILON
+from ..types import Status, TranslatableText, TYPICAL_DELTA, TYPICAL_EPSILON
 from .cycle import AuditedCycle, chances, MAX_SAID, NOTHING
 
 REJECTION, MATCH, NOISE = "rejection sampling", "sample and match", "shared noise"
@@ -23,11 +23,11 @@ class Ruling:
     """What should have become of a drafted token, and why; None where the trace does not tell enough."""
 
     status: Status | None
-    why: Said = NOTHING
+    why: TranslatableText = NOTHING
 
 
 UNTOLD = Ruling(None)
-NEVER = Ruling("discarded", Said("its turn never came"))
+NEVER = Ruling("discarded", TranslatableText("its turn never came"))
 
 
 def by_coins(cycle: AuditedCycle) -> list[Ruling]:
@@ -48,27 +48,27 @@ def by_coin(x: Position) -> Ruling:
     p, q = chances(x)
     if x.status == "discarded":
         kept = x.u is None or x.u * q < p
-        return Ruling("accepted" if kept else "rejected", Said("its turn had come"))
+        return Ruling("accepted" if kept else "rejected", TranslatableText("its turn had come"))
     if x.u is not None:
         kept = x.u * q < p
-        why = Said("u·q = {uq:.6g} {sign} p = {p:.6g}", uq=x.u * q, sign="<" if kept else "≥", p=p)
+        why = TranslatableText("u·q = {uq:.6g} {sign} p = {p:.6g}", uq=x.u * q, sign="<" if kept else "≥", p=p)
         return Ruling("accepted" if kept else "rejected", why)
     # Without its coin: some are kept, and some rejected, whatever the coin.
     if p == 0.0:
-        return Ruling("rejected", Said("p is 0"))
-    return Ruling("accepted", Said("p is 1")) if p == 1.0 else UNTOLD
+        return Ruling("rejected", TranslatableText("p is 0"))
+    return Ruling("accepted", TranslatableText("p is 1")) if p == 1.0 else UNTOLD
 
 
 def by_block(cycle: AuditedCycle) -> list[Ruling]:
     """The longest block whose coin falls below its h; coins are tossed from the end."""
     n = kept = len(cycle.positions)
-    why = Said("the whole block stays")
+    why = TranslatableText("the whole block stays")
     while kept:
         x = cycle.positions[kept - 1]
         if x.u is None or x.h is None:
             return [UNTOLD] * n
         told = {"u": x.u, "sign": "<" if x.u < x.h else "≥", "h": x.h, "number": kept}
-        why = Said("u = {u:.6g} {sign} h = {h:.6g} of draft {number}", **told)
+        why = TranslatableText("u = {u:.6g} {sign} h = {h:.6g} of draft {number}", **told)
         if x.u < x.h:
             break
         kept -= 1
@@ -79,7 +79,7 @@ def by_match(cycle: AuditedCycle) -> list[Ruling]:
     """The target draws a token at each place, and it joins the text there: a draft is kept if it is that token."""
     rulings, node = [NEVER] * len(cycle.positions), -1
     for token, piece in zip(cycle.committed.tokens, cycle.committed.pieces, strict=True):
-        why = Said("the target draws {piece!r}", piece=piece[:MAX_SAID])
+        why = TranslatableText("the target draws {piece!r}", piece=piece[:MAX_SAID])
         children = cycle.children(node)
         following = [child for child in children if cycle.positions[child].token == token][:1]
         for child in following or children:
@@ -102,7 +102,7 @@ def by_sample(cycle: AuditedCycle) -> list[Ruling]:
                 rulings[child] = UNTOLD
             following = [child for child in children if cycle.positions[child].status == "accepted"]
         else:
-            why = Said("the noise draws {piece!r}", piece=head.sample.piece[:MAX_SAID])
+            why = TranslatableText("the noise draws {piece!r}", piece=head.sample.piece[:MAX_SAID])
             following = [child for child in children if cycle.positions[child].token == head.sample.token][:1]
             for child in following or children:
                 rulings[child] = Ruling("accepted" if following else "rejected", why)
@@ -120,7 +120,7 @@ def by_threshold(cycle: AuditedCycle) -> list[Ruling]:
             return [UNTOLD] * len(cycle.positions)
         p, limit = chances(x)[0], min(TYPICAL_EPSILON, TYPICAL_DELTA * math.exp(-x.target.entropy))
         near = abs(p - limit) <= 1e-5 * limit  # the entropy is rounded
-        why.append(Said("p = {p:.6g} and the limit is {limit:.6g}", p=p, limit=limit))
+        why.append(TranslatableText("p = {p:.6g} and the limit is {limit:.6g}", p=p, limit=limit))
         if parent in plausible and (x.status == "accepted" if near else p >= limit):
             plausible.append(x.node)
     tip = max(plausible, key=lambda node: depths[node] if node >= 0 else 0)

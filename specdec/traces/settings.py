@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 from ..events import Distribution, Finished, Started
 from ..grammar import fits
-from ..types import Said
+from ..types import TranslatableText
 from .cycle import AuditedCycle
 from .distributions import ROUNDING
 from .rulings import JUDGES, TYPICAL
 
 
-def miscalled(started: Started, rule: str) -> Iterator[Said]:
+def miscalled(started: Started, rule: str) -> Iterator[TranslatableText]:
     """Lossless is a known rule's own claim."""
     if rule == TYPICAL and started.lossless:
-        yield Said("typical acceptance is lossy, and the trace calls it lossless")
+        yield TranslatableText("typical acceptance is lossy, and the trace calls it lossless")
     elif rule in JUDGES and rule != TYPICAL and not started.lossless:
-        yield Said("the rule is lossless, and the trace calls it lossy")
+        yield TranslatableText("the rule is lossless, and the trace calls it lossy")
 
 
-def check_limits(started: Started, cycle: AuditedCycle) -> Iterator[Said]:
+def check_limits(started: Started, cycle: AuditedCycle) -> Iterator[TranslatableText]:
     """One cycle against the settings."""
     params = started.params
     yield from too_deep(started, cycle)
@@ -29,16 +29,16 @@ def check_limits(started: Started, cycle: AuditedCycle) -> Iterator[Said]:
     )
     for distribution in filter(None, distributions):
         if params.temperature == 0.0 and not is_point(distribution):
-            yield Said("the temperature is 0, and a distribution is spread over several tokens")
+            yield TranslatableText("the temperature is 0, and a distribution is spread over several tokens")
             return
         if 0 < params.top_k < held(distribution):
-            yield Said("top-k is {k}, and a distribution holds more tokens", k=params.top_k)
+            yield TranslatableText("top-k is {k}, and a distribution holds more tokens", k=params.top_k)
             return
 
 
-def too_deep(started: Started, cycle: AuditedCycle) -> Iterator[Said]:
+def too_deep(started: Started, cycle: AuditedCycle) -> Iterator[TranslatableText]:
     if (deepest := max(cycle.tree.depths(), default=0)) > started.k:
-        yield Said("the draft is {depth} deep, and K is {k}", depth=deepest, k=started.k)
+        yield TranslatableText("the draft is {depth} deep, and K is {k}", depth=deepest, k=started.k)
 
 
 def is_point(distribution: Distribution) -> bool:
@@ -52,24 +52,24 @@ def held(distribution: Distribution) -> int:
     )
 
 
-def misended(started: Started, finished: Finished, total: int, text: str) -> Iterator[Said]:
+def misended(started: Started, finished: Finished, total: int, text: str) -> Iterator[TranslatableText]:
     params, reason = started.params, finished.reason
     if total > params.max_tokens:
-        yield Said("the text has {total} tokens, of at most {limit}", total=total, limit=params.max_tokens)
+        yield TranslatableText("the text has {total} tokens, of at most {limit}", total=total, limit=params.max_tokens)
     elif (reason == "length" and total < params.max_tokens) or (reason == "context" and total == params.max_tokens):
-        yield Said("the lane ended with {total} tokens of {limit}", total=total, limit=params.max_tokens)
+        yield TranslatableText("the lane ended with {total} tokens of {limit}", total=total, limit=params.max_tokens)
     if (reason == "stop" and not params.stop) or (reason == "end" and params.ignore_end and not params.grammar):
-        yield Said("the lane ended in a way that its settings exclude")
+        yield TranslatableText("the lane ended in a way that its settings exclude")
     if any(stop in text for stop in params.stop):
-        yield Said("a stop string stands in the text")
+        yield TranslatableText("a stop string stands in the text")
     if params.grammar is not None:
         yield from ungrammatical(params.grammar, text, reason == "end")
 
 
-def ungrammatical(grammar: str, text: str, complete: bool) -> Iterator[Said]:
+def ungrammatical(grammar: str, text: str, complete: bool) -> Iterator[TranslatableText]:
     """A text that ended by itself is one of the grammar; one that was cut begins one, perhaps with half a character."""
     try:
         if not fits(grammar, text if complete else text.removesuffix("\ufffd"), complete):
-            yield Said("the text does not follow its grammar")
+            yield TranslatableText("the text does not follow its grammar")
     except ValueError:
-        yield Said("the grammar of the settings cannot be read")
+        yield TranslatableText("the grammar of the settings cannot be read")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..events import Committed, Drafted, Event, Started, UNNAMED, Verified
-from ..types import MAX_TOKENS, Said, Tree
+from ..types import MAX_TOKENS, TranslatableText, Tree
 
 MAX_NODES = 256  # of one draft; the engine stays far below
 
@@ -27,36 +27,38 @@ class Shape:
         elif isinstance(event, Drafted):
             self.named(event)
             if len(event.tokens) > MAX_NODES:
-                raise ValueError(Said("the draft holds more than {limit} tokens", limit=MAX_NODES))
+                raise ValueError(TranslatableText("the draft holds more than {limit} tokens", limit=MAX_NODES))
             if not len(event.tokens) == len(event.pieces) == len(event.parents):
-                raise ValueError(Said("the draft has not as many tokens as pieces and parents"))
+                raise ValueError(TranslatableText("the draft has not as many tokens as pieces and parents"))
             Tree(event.parents)
             self.drafted[event.lane] = len(event.tokens)
         elif isinstance(event, Verified):
             if [x.node for x in event.positions] != list(range(self.drafted[event.lane])):
-                raise ValueError(Said("what was checked is not what was drafted"))
+                raise ValueError(TranslatableText("what was checked is not what was drafted"))
             self.told(event)
         elif isinstance(event, Committed):
             self.named(event)
             del self.drafted[event.lane]
             self.tokens[event.lane] += len(event.tokens)
             if len(event.tokens) != len(event.pieces):
-                raise ValueError(Said("as many pieces as tokens must join the text"))
+                raise ValueError(TranslatableText("as many pieces as tokens must join the text"))
             if self.tokens[event.lane] > MAX_TOKENS:
-                raise ValueError(Said("a lane holds more than {limit} tokens", limit=MAX_TOKENS))
+                raise ValueError(TranslatableText("a lane holds more than {limit} tokens", limit=MAX_TOKENS))
 
     def named(self, event: Drafted | Committed) -> None:
         if UNNAMED in event.tokens and event.lane not in self.servers:
-            raise ValueError(Said("a token has no name, and the lane is no server's"))
+            raise ValueError(TranslatableText("a token has no name, and the lane is no server's"))
 
     def told(self, event: Verified) -> None:
         """Of a server p and q may be missing, and its draft is a chain: nothing after a rejection is judged."""
         if event.lane not in self.servers:
             for x in event.positions:
                 if x.p is None or x.q is None:
-                    raise ValueError(Said("{name} lacks {field!r}", name="Position", field="p" if x.p is None else "q"))
+                    raise ValueError(
+                        TranslatableText("{name} lacks {field!r}", name="Position", field="p" if x.p is None else "q")
+                    )
             return
         statuses = [x.status for x in event.positions]
         kept = next((i for i, status in enumerate(statuses) if status != "accepted"), len(statuses))
         if statuses[kept : kept + 1] == ["discarded"] or any(status != "discarded" for status in statuses[kept + 1 :]):
-            raise ValueError(Said("a server's draft was judged after a rejection"))
+            raise ValueError(TranslatableText("a server's draft was judged after a rejection"))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ..events import Candidate, Committed, Distribution, Drafted, Event, UNNAMED, Verified
-from ..types import Said
+from ..types import TranslatableText
 from .cycle import AuditedCycle, MAX_SAID, NOTHING
 
 BYTES = re.compile("(<0x[0-9A-F]{2}>)+")  # a part of a character
@@ -25,12 +25,12 @@ class Pieces:
                 seen.setdefault(token, Counter())[piece] += 1
         self.of = {token: pieces.most_common(1)[0][0] for token, pieces in seen.items()}
 
-    def wrong(self, cycle: AuditedCycle) -> Said:
+    def wrong(self, cycle: AuditedCycle) -> TranslatableText:
         for event in (cycle.drafted, cycle.verified, cycle.committed):
             for token, piece in mentioned(event):
                 if self.of.get(token, piece) != piece:
                     told = {"token": token, "piece": piece[:MAX_SAID], "other": self.of[token][:MAX_SAID]}
-                    return Said("token {token} is called {piece!r}, and {other!r} elsewhere", **told)
+                    return TranslatableText("token {token} is called {piece!r}, and {other!r} elsewhere", **told)
         return NOTHING
 
 

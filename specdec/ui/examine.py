@@ -14,10 +14,11 @@ from dataclasses import astuple
 from typing import Any
 
 from ..exposure import limits
-from ..servers import allowed, apart
+from ..servers import apart
 from ..servers.base import ServerError
+from ..servers.connect import permit
 from ..servers.verdict import against, judge, so_far
-from ..types import Said
+from ..types import TranslatableText
 from . import session
 from .request import ExaminationRequest
 from .session import News
@@ -45,7 +46,7 @@ def _run(request: ExaminationRequest) -> Iterator[News]:
 
 def _states(request: ExaminationRequest) -> Iterator[News]:
     yield News("notice", notice("connecting"))
-    allowed.permit(request.address, request.plain)  # before a process is started for it
+    permit(request.address, request.plain)  # before a process is started for it
     started, known = time.monotonic(), None
     with contextlib.closing(apart.examining(*astuple(request))) as states:
         for told in states:
@@ -53,7 +54,9 @@ def _states(request: ExaminationRequest) -> Iterator[News]:
             yield News("lines", written(told | so_far(told), request) if told else "")
             if time.monotonic() - started > DEADLINE:
                 seconds = round(DEADLINE)
-                late = ServerError(Said("Not finished after {seconds} seconds: take fewer draws.", seconds=seconds))
+                late = ServerError(
+                    TranslatableText("Not finished after {seconds} seconds: take fewer draws.", seconds=seconds)
+                )
                 if known and "verdict" not in known:
                     yield News("lines", written(known | (so_far(known) or judge(known, late)), request))
                 yield News("cut", translated(late.said))
@@ -70,10 +73,10 @@ def written(told: dict[str, Any], request: ExaminationRequest) -> str:
 
 def say(sentence: str) -> str:
     """Contexts have names of the page's own."""
-    if isinstance(sentence, Said) and "name" in sentence.values:
+    if isinstance(sentence, TranslatableText) and "name" in sentence.values:
         names = strings("lossless")["server"]["contexts"]
         name = names.get(sentence.values["name"], sentence.values["name"])
-        sentence = Said(sentence.template, **{**sentence.values, "name": name})
+        sentence = TranslatableText(sentence.template, **{**sentence.values, "name": name})
     return translated(sentence)
 
 

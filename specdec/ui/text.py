@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..paths import ASSETS
-from ..types import Said
+from ..types import TranslatableText
 
 PAGE = ASSETS / "page"
 TEXT = ASSETS / "text"
@@ -77,8 +77,8 @@ def of_drafters(field: str) -> dict[str, Any]:
 
 
 def translated(sentence: str) -> str:
-    """What the engine says, in the current language; `engine.json` goes by templates. English if it is not `Said`."""
-    if not isinstance(sentence, Said) or language() == ENGLISH:
+    """What the engine says, in the current language, by its template in `engine.json`; any other text as it is."""
+    if not isinstance(sentence, TranslatableText) or language() == ENGLISH:
         return sentence
     template = _engine(language()).get(sentence.template, sentence.template)
     return template.format(**{name: translated(value) for name, value in sentence.values.items()})

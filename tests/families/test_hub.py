@@ -10,7 +10,7 @@ import hubserver
 import pytest
 
 from specdec.families import hub
-from specdec.types import Said
+from specdec.types import TranslatableText
 
 BYTES = 24_000_000  # the library counts in steps of 10 MiB
 
@@ -30,7 +30,7 @@ def server(monkeypatch, tmp_path):
 def refusal(*names: str, memory: int = 10**9) -> str:
     with pytest.raises(ValueError) as refused:
         list(hub.fetch(names, memory))
-    assert isinstance(refused.value.args[0], Said)
+    assert isinstance(refused.value.args[0], TranslatableText)
     return str(refused.value)
 
 

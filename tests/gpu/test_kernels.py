@@ -16,11 +16,12 @@ from apart import process
 from kernelcases import Case
 from test_models import FAMILIES, reference, TEXT
 
-from specdec.gpu import launches, trial
+from specdec.gpu import trial
 from specdec.gpu.ops import Operations
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
+from tools import launches
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: it is for Linux")
 LIMITS = {torch.float32: 1e-5, torch.bfloat16: 1e-2}

@@ -22,7 +22,7 @@ from specdec.families import zoo
 from specdec.lanes import race
 from specdec.lanes import worker as engine
 from specdec.lanes.worker import Worker, WorkerDied
-from specdec.types import Said, SamplingParams
+from specdec.types import SamplingParams, TranslatableText
 
 ROOT = Path(__file__).resolve().parents[2]
 PARAMS = SamplingParams(temperature=0.8, max_tokens=12, seed=3)
@@ -72,7 +72,7 @@ def test_what_the_engine_refuses_arrives_as_it_was_said(worker: Worker) -> None:
     with pytest.raises(ValueError) as refused:
         list(worker.race(family, "word " * 3000, "none", 0, PARAMS))
     said = refused.value.args[0]
-    assert isinstance(said, Said) and "{n}" in said.template and said.values["n"] > said.values["limit"]
+    assert isinstance(said, TranslatableText) and "{n}" in said.template and said.values["n"] > said.values["limit"]
     with pytest.raises(ValueError, match="no drafter 'nothing'"):
         list(worker.race(family, PROMPT, "nothing", 2, PARAMS))
     with pytest.raises(ValueError, match="holds no folder"):
@@ -139,8 +139,14 @@ def test_calls_from_many_threads_take_turns(worker: Worker) -> None:
     assert len(lengths) == 4 and len(set(lengths)) == 1
 
 
-@pytest.mark.parametrize("said", [Said("Prompt {n} of {{braces}}.", n=3), Said("In {file}", file=Said("{a}", a="{x}"))])
-def test_sentences_keep_how_they_were_made(said: Said) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        TranslatableText("Prompt {n} of {{braces}}.", n=3),
+        TranslatableText("In {file}", file=TranslatableText("{a}", a="{x}")),
+    ],
+)
+def test_sentences_keep_how_they_were_made(said: TranslatableText) -> None:
     again = pickle.loads(pickle.dumps(said))
     assert again == said and (again.template, again.values) == (said.template, said.values)
 

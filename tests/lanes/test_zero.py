@@ -27,7 +27,7 @@ from specdec.gpu.trial import SWITCH
 from specdec.lanes import race
 from specdec.lanes.worker import NoGPU, Worker, WorkerDied
 from specdec.traces.file import Trace
-from specdec.types import Said, SamplingParams
+from specdec.types import SamplingParams, TranslatableText
 from specdec.ui import session
 from specdec.ui.request import RunRequest
 from specdec.ui.text import strings
@@ -182,7 +182,7 @@ def killed(*_: Any, **__: Any) -> Iterator[Any]:
 def test_what_breaks_inside_is_one_sentence(page: Any, gpu: Any, zero: ModuleType, monkeypatch: Any) -> None:
     with pytest.raises(ValueError) as refused:
         list(gpu.race(gpu.family, "word " * 3000, "none", 0, PARAMS))
-    assert isinstance(refused.value.args[0], Said)
+    assert isinstance(refused.value.args[0], TranslatableText)
     last = list(page.run(asked(gpu, "word " * 3000)))[-1]
     assert last.kind == "error" and "Shorten it" in last.text
     for broken, reason in ((failing, "KeyError"), (killed, "aborted")):

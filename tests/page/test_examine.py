@@ -15,7 +15,7 @@ from stub import Asked, Reply, Stub
 
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import toy
-from specdec.servers.allowed import LISTED
+from specdec.servers.connect import LISTED
 from specdec.servers.verdict import so_far
 from specdec.ui import examine, session
 from specdec.ui.components import certificate

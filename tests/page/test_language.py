@@ -104,7 +104,7 @@ def test_what_the_engine_says_has_its_translation() -> None:
     for path in CODE.glob("**/*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
-                "Said", "TraceError", "ServerError", "fault", "refuse",
+                "TranslatableText", "TraceError", "ServerError", "fault", "refuse",
             ):  # fmt: skip
                 sentences = [one.value for one in node.args if isinstance(one, ast.Constant)]
                 said |= {one for one in sentences if isinstance(one, str) and one}
@@ -120,7 +120,7 @@ def test_a_language_without_the_engines_sentences_tells_them_in_english(
 ) -> None:
     monkeypatch.setattr(text, "TEXT", tmp_path)
     with speaking("xx"):
-        assert translated(types.Said("The prompt has {n} tokens.", n="9")) == "The prompt has 9 tokens."
+        assert translated(types.TranslatableText("The prompt has {n} tokens.", n="9")) == "The prompt has 9 tokens."
 
 
 def test_a_missing_file_is_there_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,9 @@ def test_input_errors_and_menus_follow_the_language() -> None:
 
 def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"n": 900, "limit": 511}
-    refusal = PromptError(types.Said("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told))
+    refusal = PromptError(
+        types.TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told)
+    )
 
     def race(*_: typing.Any, **__: typing.Any) -> typing.NoReturn:
         raise refusal

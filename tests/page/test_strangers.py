@@ -13,7 +13,7 @@ import pytest
 from stub import Reply, Stub
 
 from specdec.exposure import EXPOSURE, limits
-from specdec.servers.allowed import LISTED
+from specdec.servers.connect import LISTED
 from specdec.types import SamplingParams
 from specdec.ui import api, examine, link, menu, request, session, watch
 from specdec.ui.components import certificate, engine

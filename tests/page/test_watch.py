@@ -12,7 +12,7 @@ import pytest
 import toyrun
 from stub import Asked, recording, Reply, Stub
 
-from specdec.servers.allowed import LISTED
+from specdec.servers.connect import LISTED
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
 from specdec.ui import session, watch

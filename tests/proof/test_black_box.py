@@ -10,17 +10,26 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from specdec.proof.after_first import DEGREE, g_test_after_first, limit_after_first
-from specdec.proof.cells import cell_of, counts_in, distributions_of_cells, OTHER
-from specdec.proof.certify import RECORDED
+from specdec.cli.certify import RECORDED
+from specdec.proof.black_box import (
+    cell_of,
+    counted_row,
+    counts_in,
+    DEGREE,
+    distributions_of_cells,
+    g_test_after_first,
+    limit_after_first,
+    model_row,
+    OTHER,
+    Row,
+    witness,
+)
 from specdec.proof.enumeration import JointDistribution, total_variation
+from specdec.proof.goodness_of_fit import deviance, log_binomial, two_samples
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import toy
 from specdec.proof.power import assumed_draft, GRID, growing, is_shown, mistaken
-from specdec.proof.rows import counted_row, model_row, Row
 from specdec.proof.toys import TableModel
-from specdec.proof.two_samples import deviance, log_binomial, two_samples
-from specdec.proof.witness import witness
 
 ROW = model_row(toy().models[0], toy().text, toy().params)
 ALARM = 1e-7

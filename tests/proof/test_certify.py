@@ -15,16 +15,16 @@ import nodejs
 import pytest
 import torch
 
+from specdec.cli import certify as terminal
 from specdec.models import native
 from specdec.proof import certify
+from specdec.proof import pair as pairs
+from specdec.proof.checks import closed_form, enumerated, greedy, LOSSLESS, next_token_distribution, sample
 from specdec.proof.enumeration import output_distribution, total_variation
-from specdec.proof.exact import closed_form, enumerated, LOSSLESS, next_token_distribution
 from specdec.proof.goodness_of_fit import distances, draws_beyond, g_test, is_red
 from specdec.proof.grammar_mistakes import GRAMMAR_MISTAKES, PLANTED, TARGET_ALONE
-from specdec.proof.greedy import greedy
 from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
 from specdec.proof.pair import CachedRows, guided_toy, ModelPair, next_tokens, toy
-from specdec.proof.sample import sample
 from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
@@ -32,7 +32,7 @@ from specdec.ui import request, session
 from specdec.ui.text import ASSETS, prompts, strings
 
 real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
-RECORDED: dict[str, Any] = json.loads(certify.RECORDED.read_text(encoding="utf-8"))
+RECORDED: dict[str, Any] = json.loads(terminal.RECORDED.read_text(encoding="utf-8"))
 EVERY = ["", *MISTAKES]
 
 
@@ -250,7 +250,7 @@ def test_a_draft_that_knows_no_grammar_is_kept_less_often() -> None:
 
 
 def test_the_page_reads_a_certificate_as_the_engine_does() -> None:
-    nodejs.check("lossless.test.cjs", CERTIFICATES=certify.RECORDED)
+    nodejs.check("lossless.test.cjs", CERTIFICATES=terminal.RECORDED)
 
 
 def test_the_page_names_every_mistake() -> None:
@@ -318,7 +318,7 @@ as_recorded = pytest.mark.skipif(native.library() is None, reason="recorded with
 @real_models
 @pytest.mark.parametrize("key", ["", pytest.param("from_target", marks=as_recorded)])
 def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> None:
-    pair, kept = certify.embedded(prompts()["story"][0]), RECORDED["embedded"][key]
+    pair, kept = pairs.embedded(prompts()["story"][0]), RECORDED["embedded"][key]
     assert "".join(kept["text"]) == prompts()["story"][0]  # and no control token
     told = closed_form(pair, mistake_of(key))
     assert told["error"] == pytest.approx(kept["closed"]["error"], rel=1e-3, abs=1e-12)
@@ -332,14 +332,14 @@ def test_in_few_bits_the_distribution_is_that_of_the_target_in_those(dtype: torc
     """Drafting moves no distribution, whatever the target is; quantising has moved it, so float32's rows would not
     do.
     """
-    exact, pair = (certify.embedded("Once upon a time there was a", one) for one in (None, dtype))
+    exact, pair = (pairs.embedded("Once upon a time there was a", one) for one in (None, dtype))
     assert pair.precision == str(dtype).removeprefix("torch.") and exact.precision == "float32"
     for one in (exact, pair):
         one.params = replace(one.params, top_k=6)
     assert closed_form(pair, None)["error"] < 1e-12
     assert closed_form(pair, MISTAKES["from_target"])["error"] > 1e-3
     assert float((pair.row() - exact.row()).abs().max()) > 1e-4
-    certify.embedded.cache_clear()
+    pairs.embedded.cache_clear()
 
 
 def test_a_near_tie_is_told_as_one_in_few_bits_alone() -> None:
@@ -347,18 +347,18 @@ def test_a_near_tie_is_told_as_one_in_few_bits_alone() -> None:
         "pair": "embedded", "precision": "int8", "mistake": "", "closed": {"error": 0.0}, "sampled": [[100, []]],
         "greedy": {"equal": 7, "of": 48, "gap": 0.0625},
     }  # fmt: skip
-    assert "✓ ✓ ≈" in certify.line(told) and "a near-tie at token 8: 0.0625 apart" in certify.line(told)
-    assert "✓ ✓ ✗" in certify.line(told | {"precision": "float32"})
-    assert "✓ ✓ ✗" in certify.line(told | {"greedy": {"equal": 7, "of": 48, "gap": 0.5}})
-    assert "✓ ✓ ✓  error" in certify.line(told | {"greedy": {"equal": 48, "of": 48, "gap": None}})
+    assert "✓ ✓ ≈" in terminal.line(told) and "a near-tie at token 8: 0.0625 apart" in terminal.line(told)
+    assert "✓ ✓ ✗" in terminal.line(told | {"precision": "float32"})
+    assert "✓ ✓ ✗" in terminal.line(told | {"greedy": {"equal": 7, "of": 48, "gap": 0.5}})
+    assert "✓ ✓ ✓  error" in terminal.line(told | {"greedy": {"equal": 48, "of": 48, "gap": None}})
 
 
 @real_models
 @pytest.mark.parametrize(("top_k", "tokens"), [(6, 16), pytest.param(20, 48, marks=pytest.mark.long)])
 def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> None:
     """The page's pair is the larger one; the smaller distribution is a part of it."""
-    certify.embedded.cache_clear()
-    pair = certify.embedded("Once upon a time there was a")
+    pairs.embedded.cache_clear()
+    pair = pairs.embedded("Once upon a time there was a")
     assert (pair.params.top_k, pair.greedy) == (20, 48)
     pair.params, pair.greedy = replace(pair.params, top_k=top_k), tokens
     assert closed_form(pair, None)["error"] < 1e-12
@@ -368,4 +368,4 @@ def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> N
     assert len(pair.exact[2]) == pair.params.top_k**3
     assert not any(map(is_red, sampled(pair, None, 300)))
     with pytest.raises(ValueError, match="it must have between"):
-        certify.embedded("word " * 3000)
+        pairs.embedded("word " * 3000)

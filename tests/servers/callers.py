@@ -33,9 +33,9 @@ def page(address: str, plain: str) -> None:
 
 
 def certificate(address: str, plain: str) -> None:
-    from specdec.servers.report import examine
+    from specdec.cli.certify import certify_server
 
-    examine(address, plain, draws=100)
+    certify_server(address, plain, draws=100)
 
 
 def certificate_of_the_page(address: str, plain: str) -> None:
@@ -56,7 +56,7 @@ def bench(address: str, plain: str) -> None:
 CALLERS: dict[str, Callable[[str, str], None]] = {
     "cli/watch.py": terminal,
     "ui/watch.py": page,
-    "servers/report.py": certificate,
+    "cli/certify.py": certificate,
     "servers/apart.py": certificate_of_the_page,
     "bench/servers.py": bench,
 }

@@ -16,9 +16,9 @@ from torch import Tensor
 from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted
 from specdec.families.zoo import Family
+from specdec.proof.checks import Crowd
 from specdec.proof.mistakes import Mistake
 from specdec.proof.pair import CachedRows, drafter_of, ModelPair
-from specdec.proof.sample import Crowd
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities, RandomSampler
 from specdec.types import SamplingParams

@@ -54,7 +54,7 @@ class Recorder(Client):
             told = [re.sub(r'"(root|model_path)":"[^"]*"', r'"\1":"target"', block) for block in told]  # no folder here
             if path == "/props":
                 props = json.loads(told[0])
-                read = ("default_generation_settings", "build_info")
+                read = ("default_generation_settings", "build_info", "chat_template")
                 told = [json.dumps({name: props[name] for name in read})]
             kind = "text/event-stream" if told and told[0].startswith("data:") else "application/json"
             call = {"method": "GET" if body is None else "POST", "path": path, "body": body, "status": status}

@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import Any
 
 PAYLOADS = Path(__file__).parent / "payloads"
+NO_TEMPLATE = (  # what vLLM answers, as read in its source
+    "As of transformers v4.44, default chat template is no longer allowed, so you must provide a chat template if the "
+    "tokenizer does not define one."
+)
 CLOSE = None  # among the blocks of an answer: the socket is closed there
 
 
@@ -127,6 +131,8 @@ def replay(name: str) -> Stub:
 
     def answer(asked: Asked) -> Reply:
         nonlocal place
+        if asked.path == "/tokenize" and "messages" in asked.body:  # asked of models without a template only
+            return Reply.of({"error": {"message": NO_TEMPLATE, "type": "BadRequestError", "code": 400}}, 400)
         for number in (*range(place + 1, len(calls)), *range(place + 1)):
             call = calls[number]
             if (call["method"], call["path"], call["body"]) == (asked.method, asked.path, asked.body):

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from specdec import rules
+from specdec.cli.trace import examine
 from specdec.drafters import DraftModelDrafter, NoDrafter
 from specdec.drafters.base import Drafter
 from specdec.engine import generate, Task
@@ -30,7 +31,6 @@ from specdec.traces import file as trace
 from specdec.traces.audit import audit, Fault, holds, LaneAudit
 from specdec.traces.compare import compare
 from specdec.traces.file import Header, Trace, TraceError
-from specdec.traces.report import examine
 from specdec.traces.rulings import BLOCK, JUDGES, MATCH, NOISE, REJECTION, TYPICAL
 from specdec.traces.shape import MAX_NODES
 from specdec.types import Costs, SamplingParams

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import toyrun
 
+from specdec.cli.trace import certificate
 from specdec.events import Committed, Drafted, Event, from_dict, Started, to_dict, UNNAMED, Verified
 from specdec.figures.stats import Comparison, summary
 from specdec.traces.audit import audit, holds
 from specdec.traces.compare import compare
 from specdec.traces.explain import explain
 from specdec.traces.file import Trace, TraceError
-from specdec.traces.report import certificate
 
 
 def edited(trace: Trace, kind: type, cycle: int, change: Callable[[Any], Event]) -> Trace:

@@ -12,10 +12,10 @@ import copy
 import importlib.util
 import os
 import random
-import re
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -48,45 +48,42 @@ COMPUTED = {
     ast.FloorDiv: ast.Mult,
     ast.Mod: ast.Mult,
 }
-# Mutants that no test can tell from the original: file, line, what it becomes, and the reason.
-EQUAL: dict[tuple[str, str, str], str] = {
-    ("sampling", "self.seed, self._length = seed, 0", "0 → 1"): "the loop says the length before anything is drawn",
-    ("sampling", "self._noise = {place: noise for place, noise in self._noise.items() if place >= length}",
-     "place >= length → place > length"): "what is forgotten is computed again from seed and place",
-    ("sampling", "keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values",
-     "False → True"): "they are sorted anew, by index",
-    ("sampling", 'if logits.device.type == "cpu" and logits.dtype in (torch.float32, torch.float64):',
-     "logits.device.type == 'cpu' → logits.device.type != 'cpu'"): "torch finds the same one, in ten times the time",
-    ("sampling", 'seed = random.Random(f"{self.seed}:{place}").getrandbits(32)', "32 → 33"):
+# Mutants that no test can tell from the original: where, what it becomes, and the reason.
+EQUAL = {
+    ("sampling.SharedNoiseSampler.__init__", "0 → 1"): "the loop says the length before anything is drawn",
+    ("sampling.SharedNoiseSampler.at", "place >= length → place > length"):
+     "what is forgotten is computed again from seed and place",
+    ("sampling.probabilities", "sorted=False → True"): "they are sorted anew, by index",
+    ("sampling.argmax", "logits.device.type == 'cpu' → logits.device.type != 'cpu'"):
+     "torch finds the same one, in ten times the time",
+    ("sampling.SharedNoiseSampler.noise", "32 → 33"):
      "torch's generator takes the lower 32 bits, and these are the same",
-    ("engine", "if not float((proposal.probs.sum(-1) - 1.0).abs().max()) < 1e-3:",
-     "float((proposal.probs.sum(-1) - 1.0).abs().max()) < 0.001"
+    ("engine.check_proposal", "float((proposal.probs.sum(-1) - 1.0).abs().max()) < 0.001"
      " → float((proposal.probs.sum(-1) - 1.0).abs().max()) <= 0.001"): "no sum of float32 is off by exactly that much",
 }  # fmt: skip
-LAST = re.compile(r"dim=-1|\w\(-1\b|shape\[-1\]")  # a dimension, not an entry
 
 
 @dataclass(frozen=True)
 class Mutant:
     file: str
-    line: int
+    function: str
     what: str
+    line: int
     source: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """By which it is found where lines have moved."""
+        return f"{self.file}.{self.function}", self.what
 
     @property
     def name(self) -> str:
         return f"{self.file}.py:{self.line}: {self.what}"
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        """By which it is found where lines have moved."""
-        lines = (ROOT / "specdec" / f"{self.file}.py").read_text(encoding="utf-8").splitlines()
-        return self.file, lines[self.line - 1].strip(), self.what
-
-    @property
     def reason(self) -> str | None:
         """Why no test can notice it."""
-        if self.what == "True → False" and "strict=True" in self.key[1]:
+        if self.what.startswith("strict=True → False"):
             return "both have a number for every node"
         return EQUAL.get(self.key)
 
@@ -130,23 +127,45 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
 
 
 def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
-    found = []
+    found, seen = [], Counter[tuple[str, str, str]]()
     for file in files:
-        text = (ROOT / "specdec" / f"{file}.py").read_text(encoding="utf-8")
-        tree, lines = ast.parse(text), text.splitlines()
+        tree = ast.parse((ROOT / "specdec" / f"{file}.py").read_text(encoding="utf-8"))
+        holders = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
         left_alone = hints(tree)
         for number, node in enumerate(ast.walk(tree)):
-            if not hasattr(node, "lineno") or number in left_alone:
+            if not hasattr(node, "lineno") or number in left_alone or is_last_dimension(node, holders):
                 continue
+            function, holder = function_of(node, holders), holders[id(node)]
             for what, other in changes(node):
-                if what == "-1 → 1" and LAST.search(lines[node.lineno - 1]):
-                    continue  # distributions and logits are [n, V]: the last dimension is dimension 1
+                what = f"{holder.arg}={what}" if isinstance(holder, ast.keyword) else what
+                seen[file, function, what] += 1
+                again = seen[file, function, what]
                 copied = copy.deepcopy(tree)
                 place = next(one for at, one in enumerate(ast.walk(copied)) if at == number)
-                found.append(
-                    Mutant(file, node.lineno, what, ast.unparse(ast.fix_missing_locations(put(copied, place, other))))
-                )
+                source = ast.unparse(ast.fix_missing_locations(put(copied, place, other)))
+                found.append(Mutant(file, function, f"{what} ({again})" if again > 1 else what, node.lineno, source))
     return found
+
+
+def function_of(node: ast.AST, holders: dict[int, ast.AST]) -> str:
+    """The function or method that holds it, as Class.method; "" at the top of a file."""
+    names = []
+    while (node := holders.get(id(node), node)) and id(node) in holders:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.append(node.name)
+    return ".".join(reversed(names))
+
+
+def is_last_dimension(node: ast.AST, holders: dict[int, ast.AST]) -> bool:
+    """A -1 that names a dimension and no entry: distributions and logits are [n, V], so dimension 1 is the same."""
+    if not isinstance(node, ast.UnaryOp) or ast.unparse(node) != "-1":
+        return False
+    holder = holders[id(node)]
+    return (
+        (isinstance(holder, ast.keyword) and holder.arg == "dim")
+        or (isinstance(holder, ast.Call) and node is holder.args[0])
+        or (isinstance(holder, ast.Subscript) and ast.unparse(holder.value).endswith(".shape"))
+    )
 
 
 def hints(tree: ast.Module) -> set[int]:
@@ -222,7 +241,7 @@ def count(long: bool, share: float = 1.0) -> list[Figure]:
     every = mutants()
     chosen = random.Random(6).sample(every, round(share * len(every)))
     sound = [
-        Mutant(file, 0, "as it is", (ROOT / "specdec" / f"{file}.py").read_text(encoding="utf-8")) for file in FILES
+        Mutant(file, "", "as it is", 0, (ROOT / "specdec" / f"{file}.py").read_text(encoding="utf-8")) for file in FILES
     ]
     with ThreadPoolExecutor(2) as pool:
         passed = sum(pool.map(lives, sound[:1] if share < 1.0 else sound))

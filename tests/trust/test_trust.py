@@ -136,6 +136,14 @@ def test_mutants_differ_from_the_file_and_are_python() -> None:
         compile(one.source, one.file, "exec")
 
 
+def test_mutants_are_known_by_function_and_change_and_their_explanations_are_not_stale() -> None:
+    every = mutants.mutants()
+    keys = [one.key for one in every]
+    assert len(set(keys)) == len(keys) and mutants.EQUAL.keys() <= set(keys)
+    assert all(function.split(".")[0] in mutants.FILES for function, _ in keys)
+    assert any(one.what.startswith("strict=True → False") and one.reason for one in every)
+
+
 def test_the_tables_tell_what_does_not_hold() -> None:
     figure = {"name": "text | lost", "figure": "1", "target": "0", "holds": False, "skipped": ""}
     kinds = {"faults": {"title": "Faults", "figures": [figure], "seconds": 1, "measured": "2026-11-23T12:00"}}

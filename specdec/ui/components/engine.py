@@ -8,8 +8,8 @@ from typing import Any
 
 import gradio as gr
 
-from ...servers import allowed
 from ...servers.base import ServerError
+from ...servers.connect import allowed_addresses, listed_addresses
 from ...servers.stream import origin
 from ...types import SamplingParams
 from ..request import InputError, readable, say, server_texts
@@ -72,7 +72,7 @@ def place(name: str, listed: Sequence[str], free: bool) -> gr.Dropdown | gr.Text
 def known() -> tuple[tuple[str, ...], bool]:
     """The addresses that the owner lists, and whether any other may be typed. A list that cannot be read is none."""
     try:
-        return allowed.listed(), allowed.addresses() is None
+        return listed_addresses(), allowed_addresses() is None
     except ServerError:
         return (), False
 

@@ -4,7 +4,7 @@ const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
 const RACE = path.join(__dirname, "..", "..", "..", "assets", "page", "race");
-const { fold, speculative } = require(path.join(RACE, "run.js"));
+const { fold, speculative } = require(path.join(RACE, "player.js"));
 const { progressAt, DRAFTED, PASSED } = require(path.join(RACE, "flow.js"));
 const { pace } = require(path.join(RACE, "tempo.js"));
 

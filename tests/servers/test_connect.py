@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from stub import Reply, Stub
 
-from specdec.servers import allowed
 from specdec.servers.base import ServerError
-from specdec.servers.connect import connect
+from specdec.servers.connect import allowed_addresses, connect, pinned_ip
 from specdec.servers.stream import Client, Limits
 
 QUICK = Limits(attempts=1)
@@ -33,7 +32,7 @@ def known_as(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> None:
 
 
 def test_a_public_host_asks_nobody_by_itself() -> None:
-    assert allowed.addresses() == ()
+    assert allowed_addresses() == ()
     with Stub(lambda _: Reply.of({})) as stub:
         with pytest.raises(ServerError, match="only the servers that its owner lists"):
             connect(stub.address)
@@ -45,13 +44,13 @@ def test_ones_own_machine_asks_anybody(space: bool, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("SPECDEC_PUBLIC")
     if space:
         monkeypatch.setenv("SPACE_ID", "somebody/space")
-    assert allowed.addresses() == (() if space else None)
+    assert allowed_addresses() == (() if space else None)
 
 
 def test_what_is_listed_is_asked_and_nothing_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with Stub(lambda _: Reply.of({"data": []})) as stub:
         monkeypatch.setenv("SPECDEC_SERVERS", f"https://other.example, {stub.address}/v1/")
-        assert allowed.addresses() == ("https://other.example", stub.address)
+        assert allowed_addresses() == ("https://other.example", stub.address)
         with pytest.raises(ServerError, match="names no model"):
             connect(stub.address, limits=QUICK)
         assert len(stub.asked) == 1
@@ -81,19 +80,19 @@ def test_a_listed_name_leads_nowhere_private(ip: str, monkeypatch: pytest.Monkey
     monkeypatch.setenv("SPECDEC_SERVERS", "http://gpu.example:8000")
     known_as(monkeypatch, ["93.184.215.14", ip])
     with pytest.raises(ServerError, match="into this host's own network"):
-        allowed.checked("http://gpu.example:8000")
+        pinned_ip("http://gpu.example:8000")
 
 
 def test_a_private_number_may_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPECDEC_SERVERS", "http://10.0.0.7:8000")
-    assert allowed.checked("http://10.0.0.7:8000") == "10.0.0.7"
+    assert pinned_ip("http://10.0.0.7:8000") == "10.0.0.7"
 
 
 def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may come to mean another machine (DNS rebinding): requests still go to the first."""
     monkeypatch.setenv("SPECDEC_SERVERS", "http://gpu.example:8000")
     known_as(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
-    assert allowed.checked("http://gpu.example:8000") == "93.184.215.14"
+    assert pinned_ip("http://gpu.example:8000") == "93.184.215.14"
 
 
 def test_requests_go_to_that_number_with_the_name_in_them() -> None:

@@ -1,4 +1,4 @@
-"""The audit of files in a terminal: what was done again, what fails, what a trace does not tell; and two compared."""
+"""`specdec trace FILE [OTHER]`: what the audit did again, what fails, what a trace does not tell; and two compared."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..events import Committed
-from .audit import audit, holds, LaneAudit, shown
-from .compare import compare
-from .file import Trace, TraceError
+from ..traces.audit import audit, holds, LaneAudit, shown
+from ..traces.compare import compare
+from ..traces.file import Trace, TraceError
 
 MAX_SHOWN = 10  # faults of a lane
 VERDICTS = {

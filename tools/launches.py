@@ -16,12 +16,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from ..models.config import Config
-from ..models.transformer import tensors_of, Transformer
-from ..types import SamplingParams
-from .cycle import Cycle
-from .drafting import DraftModelSteps
-from .graphs import StaticDecoder
+from specdec.gpu.cycle import Cycle
+from specdec.gpu.drafting import DraftModelSteps
+from specdec.gpu.graphs import StaticDecoder
+from specdec.models.config import Config
+from specdec.models.transformer import tensors_of, Transformer
+from specdec.types import SamplingParams
 
 SILENT = {"empty", "new_empty", "empty_like", "lift_fresh", "detach"}  # allocations
 
@@ -43,7 +43,7 @@ class Launches(TorchDispatchMode):
 
     def __enter__(self) -> Launches:
         if self.kernels:
-            from . import kernels
+            from specdec.gpu import kernels
 
             self._launch, kernels.launch = kernels.launch, self._started
         super().__enter__()
@@ -52,7 +52,7 @@ class Launches(TorchDispatchMode):
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
         if self.kernels:
-            from . import kernels
+            from specdec.gpu import kernels
 
             kernels.launch = self._launch
 
@@ -87,7 +87,7 @@ def hollow(config: Config, dtype: torch.dtype) -> Transformer:
 
 
 def with_kernels(*decoders: StaticDecoder) -> None:
-    from .kernels import Kernels
+    from specdec.gpu.kernels import Kernels
 
     for decoder in decoders:
         decoder.ops = Kernels.of(decoder.model)

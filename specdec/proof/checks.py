@@ -1,0 +1,168 @@
+"""The three checks of `certify.py`, at one place of a text: the next token in closed form, the next three by
+enumeration or by sampling, and greedy text beside plain decoding. All run the shipped loop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..drafters import NoDrafter
+from ..engine import generate, Task
+from ..events import Committed
+from ..models.base import LanguageModel
+from ..sampling import overlap, probabilities, Sampler
+from ..types import SamplingParams
+from .enumeration import JointDistribution, output_distribution, paths, total_variation
+from .goodness_of_fit import draws_needed
+from .mistakes import Mistake
+from .pair import brief, drafter_of, Given, GREEDY_K, ModelPair, next_tokens
+
+LOSSLESS = 1e-9  # rounding of float64 logits stays below it
+SHOWN = 6  # tokens in the closed form, all others in one
+NEAR_TIE = 0.25  # between two logits: bfloat16 has steps of 1/8 from 16 on, and each may round either way
+WINDOW = 14  # tokens shown of each text
+
+
+class Watching(Given):
+    """Keeps the distribution that the target's own token is drawn from: the first after the given token."""
+
+    distribution: Tensor | None = None
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        if not self.begun or key[0] != "own":
+            return super().categorical(probs, key)
+        if self.distribution is None:
+            self.distribution = probs
+        return self.token
+
+
+def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
+    """The exact distribution of the token after one draft: draft × accept + the rest × the distribution after a
+    rejection.  # [V]
+
+    From the shipped loop: over every draft, accepted or not, what it commits or draws from; nan where that is no
+    distribution.
+    """
+
+    def run(sampler: Sampler) -> Tensor:
+        watching = Watching(sampler, pair.text[-1])
+        with contextlib.closing(generate(pair.task(mistake, 1, 2), watching)) as events:
+            cycle = next((event for event in events if isinstance(event, Committed) and event.cycle == 1), None)
+        if cycle is not None and cycle.accepted:
+            return torch.nn.functional.one_hot(torch.tensor(cycle.tokens[0]), pair.target.vocabulary).double()
+        return (
+            torch.full((pair.target.vocabulary,), math.nan) if watching.distribution is None else watching.distribution
+        )
+
+    return torch.stack([chance * distribution for distribution, chance in paths(run, 100_000)]).sum(0)
+
+
+def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
+    p, distribution = pair.row(), next_token_distribution(pair, mistake)
+    whole = pair.draft.logits(pair.text)
+    drawn = whole if mistake and mistake.harmless else pair.masked(whole, pair.text[-1:])
+    q = probabilities(drawn[None], pair.params)[0]
+    error = float((distribution - p).abs().max())
+    shown = torch.maximum(p, distribution.nan_to_num()).topk(min(SHOWN, len(p))).indices.tolist()
+    shown.sort(key=lambda token: -float(p[token]))
+    rows = [[pair.piece(token), brief(p[token]), brief(distribution[token])] for token in shown]
+    rest = [brief((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, distribution)]
+    wrong: JointDistribution = {(token,): chance for token, chance in enumerate(distribution.tolist()) if chance != 0.0}
+    needed = None if error <= LOSSLESS else draws_needed(wrong, pair.exact[0])
+    return {"error": brief(error), "overlap": brief(overlap(p, q)), "rows": rows, "rest": rest, "needed": needed}
+
+
+def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
+    """The exact total variation of the next 1, 2, … tokens over every random path, and the draws that would show it."""
+    distribution, count = output_distribution(next_tokens(pair, mistake))
+    found: list[float] = []
+    for length, exact in enumerate(pair.exact, start=1):
+        marginal: JointDistribution = {}
+        for tokens, chance in distribution.items():
+            marginal[tokens[:length]] = marginal.get(tokens[:length], 0.0) + chance
+        found.append(total_variation(marginal, exact))
+    needed = None if found[-1] <= LOSSLESS else draws_needed(distribution, pair.exact[-1])
+    return {"tv": [brief(tv) for tv in found], "paths": count, "needed": needed}
+
+
+class Crowd(Sampler):
+    """Many draws at once, each as `RandomSampler` draws. A question splits them by answer; the largest answer goes on.
+
+    `script` holds the answers of this group of `count` so far, `left` the groups that answered otherwise.
+    """
+
+    def __init__(self, dice: torch.Generator, count: int, script: tuple[int, ...] = ()) -> None:
+        self.dice, self.count, self.script = dice, count, script
+        self.left: list[tuple[tuple[int, ...], int]] = []
+        self._asked = 0
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        cumulative = probs.double().cumsum(0)
+        last = int(probs.nonzero()[-1])
+        return self._answer(lambda u: torch.searchsorted(cumulative, u * cumulative[-1], right=True).clamp(max=last))
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        accepted = bool(self._answer(lambda u: (u * q < p).long()))
+        return accepted, 0.0 if accepted else 1.0
+
+    def _answer(self, answers: Callable[[Tensor], Tensor]) -> int:
+        if self._asked == len(self.script):
+            u = torch.rand(self.count, dtype=torch.float64, generator=self.dice)
+            groups = [(answer, n) for answer, n in enumerate(answers(u).bincount().tolist()) if n]
+            answer, self.count = groups.pop()
+            self.left += [((*self.script, other), n) for other, n in groups]
+            self.script += (answer,)
+        self._asked += 1
+        return self.script[self._asked - 1]
+
+
+def sample(
+    pair: ModelPair, mistake: Mistake | None, draws: int, dice: torch.Generator
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Texts and how many of `draws` independent draws gave them. The shipped loop walks each path once, for all."""
+    run = next_tokens(pair, mistake)
+    groups: list[tuple[tuple[int, ...], int]] = [((), draws)]
+    while groups:
+        script, count = groups.pop()
+        crowd = Crowd(dice, count, script)
+        yield run(crowd), crowd.count
+        groups += crowd.left
+
+
+def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
+    """Both texts at temperature 0 and where they part; in bfloat16 as well, where the pair has it."""
+    told = beside_plain(pair, mistake, pair.models)
+    return told | {"coarse": beside_plain(pair, mistake, pair.coarse()) if pair.coarse else None}
+
+
+@torch.inference_mode()
+def beside_plain(pair: ModelPair, mistake: Mistake | None, models: tuple[LanguageModel[Any], ...]) -> dict[str, Any]:
+    """`equal` of `of` tokens; a window of both texts from token `start` on; where they part, the gap between the two
+    best logits of the plain text: a near tie may fall either way, as a pass over five rows rounds unlike one over one.
+    """
+    target, draft = models
+    params = SamplingParams(max_tokens=pair.greedy, ignore_end=True)
+    plain_task = Task(target, pair.text, params, NoDrafter(), 0, guide=pair.guide(), details=False)
+    task = replace(plain_task, drafter=drafter_of(mistake, draft), k=GREEDY_K, guide=pair.guide())
+    plain, speculative = (
+        [token for event in generate(one) if isinstance(event, Committed) for token in event.tokens]
+        for one in (plain_task, mistake.apply(task, draft) if mistake else task)
+    )
+    same = next((i for i in range(pair.greedy) if plain[i : i + 1] != speculative[i : i + 1]), pair.greedy)
+    start = 0 if same == pair.greedy else max(0, same - WINDOW // 2)
+    told: dict[str, Any] = {"equal": same, "of": pair.greedy, "start": start, "gap": None}
+    for name, text in (("plain", plain), ("speculative", speculative)):
+        told[name] = [pair.piece(token) for token in text[start : start + WINDOW]]
+    if same < pair.greedy:
+        text = [*pair.text, *plain[:same]]
+        row = target.forward(text, target.new_cache(len(text)))[-1].double()
+        best = pair.masked(row, plain[:same]).topk(2).values
+        told["gap"] = brief(best[0] - best[1])
+    return told

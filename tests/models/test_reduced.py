@@ -1,0 +1,127 @@
+"""A draft that reads and writes by the target's own matrices, and knows a part of the vocabulary."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+from toypairs import model_into
+
+from specdec.drafters import DraftModelDrafter
+from specdec.engine import Task
+from specdec.families import zoo
+from specdec.models.config import Config
+from specdec.models.packed import FILE, pack_rows
+from specdec.models.reduced import MAP, READS, ReducedDraft, tensors_of, WRITES
+from specdec.models.transformer import Transformer
+from specdec.models.view import TargetView
+from specdec.proof.enumeration import output_distribution
+from specdec.proof.toys import run_loop
+from specdec.sampling import probabilities
+from specdec.types import SamplingParams
+
+WIDTH = 32
+
+
+def facts(vocabulary: int) -> dict[str, Any]:
+    return {
+        "model_type": "llama", "vocab_size": vocabulary, "hidden_size": WIDTH, "intermediate_size": WIDTH,
+        "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": WIDTH // 2,
+        "hidden_act": "silu", "rms_norm_eps": 1e-5, "max_position_embeddings": 512, "tie_word_embeddings": False,
+        "attention_bias": False, "mlp_bias": False, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4},
+    }  # fmt: skip
+
+
+def weights(target: Transformer, known: list[int]) -> dict[str, Tensor]:
+    torch.manual_seed(3)
+    shapes = tensors_of(Config.read(facts(target.vocabulary)), target.width)
+    made = {name: torch.ones(shape) if len(shape) == 1 else torch.randn(shape) for name, shape in shapes.items()}
+    return made | {MAP: (torch.tensor(known) - torch.arange(len(known))).int()}
+
+
+def written(folder: Path, tensors: dict[str, Tensor], vocabulary: int, packed: bool = True) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(facts(vocabulary)))
+    if packed:
+        save_file(pack_rows(tensors), folder / FILE)
+    else:
+        save_file(tensors, folder / "model.safetensors")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return model_into(tmp_path_factory.mktemp("reduced") / "target", 2)
+
+
+def test_logits_are_those_of_the_two_matrices_and_the_target_s_own(target: Path) -> None:
+    model = Transformer.load(target)
+    tensors = weights(model, [4, 9, 2])
+    draft = ReducedDraft(Config.read(facts(model.vocabulary)), tensors, model)
+    whole = {name: tensor for name, tensor in tensors.items() if name not in (READS, WRITES, MAP)}
+    whole["model.embed_tokens.weight"] = model.embedding @ tensors[READS].T
+    whole["lm_head.weight"] = model.embedding @ tensors[WRITES].T
+    plain = Transformer(Config.read(facts(model.vocabulary)), whole, torch.float32)
+    found, meant = (one.forward([5, 6, 7], one.new_cache(8), rows=3) for one in (draft, plain))
+    torch.testing.assert_close(found[:, [2, 4, 9]], meant[:, [2, 4, 9]], rtol=1e-4, atol=1e-4)
+    assert found.shape == meant.shape and int(found.isfinite().sum()) == 9
+    assert draft.parameters == sum(tensor.numel() for tensor in tensors.values()) - 3
+
+
+@pytest.mark.parametrize("params", [SamplingParams(0.8, top_k=3, max_tokens=3), SamplingParams(0.8, max_tokens=2)])
+def test_the_output_is_the_target_s_distribution_over_every_random_path(target: Path, params: SamplingParams) -> None:
+    model = Transformer.load(target)
+    model.cut_vocabulary(7)
+    draft = ReducedDraft(Config.read(facts(7)), weights(model, [1, 4, 6]), model)
+
+    def task() -> Task:
+        return Task(TargetView(model), [0], params, DraftModelDrafter(draft, 8), k=2, details=False)
+
+    distribution, _ = output_distribution(run_loop(task))
+    exact: dict[tuple[int, ...], float] = {(): 1.0}
+    for _ in range(params.max_tokens):
+        exact = {
+            (*text, token): chance * share
+            for text, chance in exact.items()
+            for token, share in enumerate(
+                probabilities(model.forward([0, *text], model.new_cache(8)), params)[0].tolist()
+            )
+        }
+    assert max(abs(distribution.get(text, 0.0) - chance) for text, chance in exact.items()) < 1e-5
+    assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target: Path, tmp_path: Path) -> None:
+    model = Transformer.load(target)
+    folder = written(tmp_path / "draft", weights(model, list(range(3, model.vocabulary, 2))), model.vocabulary)
+    family = zoo.load_pair(target, folder)
+    assert isinstance(family.drafts["draft_model"], ReducedDraft)
+    ids, texts = family.encode("Tom went home."), []
+    for name, k in (("none", 0), ("draft_model", 4)):
+        view, drafter = family.lane(name, len(ids) + 24)
+        task = Task(view, ids, SamplingParams(max_tokens=16), drafter, k, details=False)
+        texts.append(output_distribution(run_loop(lambda task=task: task))[0])
+    assert texts[0] == texts[1] and len(next(iter(texts[0]))) == 16
+
+
+def test_what_fits_no_target_is_refused(target: Path, tmp_path: Path) -> None:
+    model = Transformer.load(target)
+    good = weights(model, [1, 4, 6])
+    wrong = {
+        "lacks writes.weight, d2t": {name: good[name] for name in good if name not in (WRITES, MAP)},
+        "no list of whole numbers": good | {MAP: good[MAP].float()},
+        "names a token beyond": good | {MAP: good[MAP] + model.vocabulary},
+        "not the": good | {MAP: torch.tensor([1, 0, 1], dtype=torch.int32)},
+        r"reads.weight has the shape \[32, 16\]": good | {READS: good[READS][:, :16].clone()},
+        "lacks model.norm.weight": {name: good[name] for name in good if name != "model.norm.weight"},
+    }
+    for i, (said, tensors) in enumerate(wrong.items()):
+        with pytest.raises(ValueError, match=said):
+            zoo.load_pair(target, written(tmp_path / str(i), tensors, model.vocabulary, packed=False))
+    with pytest.raises(ValueError, match="its 5 tokens are not"):
+        zoo.load_pair(target, written(tmp_path / "few", good, 5))

@@ -1,0 +1,98 @@
+"""A chat model behind a server reads a prompt inside its chat template, as each server applies it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from stub import Asked, NO_TEMPLATE, Reply, Stub
+
+from specdec.servers import lane, llama_cpp
+from specdec.servers.base import ServerError
+from specdec.servers.connect import connect
+from specdec.types import SamplingParams
+
+RAW, CHAT = [5, 6], [1, 5, 6, 2]
+RENDERED = "<|user|>Why is the sky blue?<|end|><|assistant|>"
+NOT_SET = "Cannot use chat template functions because tokenizer.chat_template is not set and no template argument was"
+MESSAGE = {"role": "user", "content": "Why is the sky blue?"}
+OWNERS = {"vllm": "vLLM", "sglang": "SGLang"}
+
+
+def openai(owner: str, messages: Reply) -> Callable[[Asked], Reply]:
+    """vLLM or SGLang, which answers a prompt as messages with `messages`."""
+
+    def answer(asked: Asked) -> Reply:
+        if asked.path == "/v1/models":
+            return Reply.of({"data": [{"id": "m", "owned_by": owner, "max_model_len": 99}]})
+        if asked.path == "/tokenize":
+            return messages if "messages" in asked.body else Reply.of({"tokens": RAW})
+        return Reply.of({"version": "1"}) if asked.method == "GET" else Reply([], 500)
+
+    return answer
+
+
+def llama(template: str | None) -> Callable[[Asked], Reply]:
+    def answer(asked: Asked) -> Reply:
+        told: dict[str, Any] = {
+            "/v1/models": {"data": [{"id": "m", "owned_by": "llamacpp"}]},
+            "/props": {"chat_template": template} if template is not None else {},
+            "/slots": [{"speculative": True}],
+            "/apply-template": {"prompt": RENDERED},
+        }
+        if asked.path == "/tokenize":
+            return Reply.of({"tokens": CHAT if asked.body["content"] == RENDERED else RAW})
+        return Reply.of(told[asked.path]) if asked.path in told else Reply([], 500)
+
+    return answer
+
+
+def read(answer: Callable[[Asked], Reply]) -> tuple[tuple[int, ...], list[Asked]]:
+    with Stub(answer) as stub:
+        return lane.tokens(connect(stub.address), MESSAGE["content"]), stub.asked
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_vllm_and_sglang_apply_the_template_themselves(owner: str) -> None:
+    found, asked = read(openai(owner, Reply.of({"tokens": CHAT})))
+    assert found == tuple(CHAT)
+    assert asked[-1].body["messages"] == [MESSAGE]
+    assert asked[-1].body["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+@pytest.mark.parametrize(("owner", "told"), [("vllm", NO_TEMPLATE), ("sglang", NOT_SET)])
+def test_a_model_without_a_template_reads_the_prompt_as_it_is(owner: str, told: str) -> None:
+    assert read(openai(owner, Reply.of({"error": {"message": told}}, 400)))[0] == tuple(RAW)
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize("status", [400, 404, 422, 500])
+def test_a_template_that_cannot_be_applied_is_said_before_anything_runs(owner: str, status: int) -> None:
+    with Stub(openai(owner, Reply.of({"error": {"message": "prompt is required"}}, status))) as stub:
+        with pytest.raises(ServerError, match=r"chat template\. .*prompt is required.* --chat-template"):
+            lane.race(connect(stub.address), None, MESSAGE["content"], SamplingParams())
+        assert [asked.path for asked in stub.asked if "complet" in asked.path or "generate" in asked.path] == []
+
+
+def test_a_wrong_key_is_said_as_such() -> None:
+    with pytest.raises(ServerError, match="wants another key") as found:
+        read(openai("vllm", Reply.of({}, 401)))
+    assert "template" not in str(found.value)
+
+
+def test_llama_cpp_renders_and_then_reads_its_own_template() -> None:
+    found, asked = read(llama("{{ messages }}"))
+    assert found == tuple(CHAT)
+    assert asked[-2].body["messages"] == [MESSAGE] and asked[-1].body["content"] == RENDERED
+
+
+@pytest.mark.parametrize("template", [None, "", llama_cpp.NO_TEMPLATE])
+def test_the_template_that_llama_cpp_puts_in_place_of_none_is_none(template: str | None) -> None:
+    found, asked = read(llama(template))
+    assert found == tuple(RAW) and "/apply-template" not in [one.path for one in asked]
+
+
+def test_contexts_of_a_certificate_are_texts_and_no_questions() -> None:
+    with Stub(openai("vllm", Reply.of({"tokens": CHAT}))) as stub:
+        assert connect(stub.address).tokenize("The old lighthouse keeper") == tuple(RAW)
