@@ -1,17 +1,7 @@
 // @ts-check
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
-const {
-  speculative,
-  plain,
-  peerOf,
-  isOver,
-  wasStopped,
-  atEnd,
-  isServed,
-  isBusy,
-  grammarOf,
-} = require("./run.js");
+const { speculative, plain, peerOf, isOver, isServed, grammarOf } = require("./run.js");
 const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"),
   { counted, lines, nameOf } = require("./served.js");
 

@@ -1,7 +1,7 @@
 // @ts-check
-/* The lanes of text: tokens are built as their cycles arrive, and time only changes their classes. A lane reads as prose:
- * pieces of a word join, and what was thrown away is a thin tick once it has been seen. With S.all every
- * token is a chip with its marks instead, and trees are trees. */
+/* The lanes of text: tokens are built as their cycles arrive, and time only changes their classes. A lane reads as
+ * prose: pieces of a word join, and what was thrown away is a thin tick once it has been seen. With S.all every token
+ * is a chip with its marks instead, and trees are trees. */
 
 const { EPS, tipOf, beginning, speculative, doneBy, shownLanes, depthOf } = require("./run.js");
 const { visible, wrote, words, dress, h, atBreak, chip, statusOf, prompted } = require("./kit.js");
@@ -79,7 +79,8 @@ function lanes(W, part, S) {
     if (isDrafting(l)) box.append(h("span", { class: "sd-gap" }));
   }
 
-  /* A draft with siblings: they hang below each other, and what follows a token stands right of it. Says where a token goes. */
+  /* A draft with siblings: they hang below each other, and what follows a token stands right of it. Says where a
+   * token goes. */
   function plant(tree, cycle) {
     const nodes = { "-1": tree };
     dress(
@@ -166,7 +167,8 @@ function lanes(W, part, S) {
     }
   }
 
-  /* A full lane follows its newest words, unless the visitor has scrolled up. Asked after a frame, when it is laid out. */
+  /* A full lane follows its newest words, unless the visitor has scrolled up. Asked after a frame, when it is laid
+   * out. */
   function follow() {
     for (const box of laneBoxes()) {
       const { clientHeight: height, scrollHeight: full, scrollTop: top } = box;

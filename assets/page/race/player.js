@@ -5,8 +5,7 @@
 
 const RUN = { ...require("./run.js"), ...require("./log.js") },
   SHARED = require("./kit.js");
-const { pace } = require("./tempo.js"),
-  { playback } = require("./playback.js"),
+const { playback } = require("./playback.js"),
   { SPEEDS, controls } = require("./controls.js"),
   { flow, progressAt } = require("./flow.js"),
   { finish } = require("./finish.js"),

@@ -1,7 +1,8 @@
 // @ts-check
 /* Whole words for a sentence: a token may be half of one. */
 
-const LETTER = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{M}\p{N}]/u; // of scripts with spaces between words
+// of scripts with spaces between words
+const LETTER = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{M}\p{N}]/u;
 const LONGEST = 24; // characters
 
 const starts = (piece) => LETTER.test([...piece][0] || "");

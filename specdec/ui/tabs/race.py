@@ -157,7 +157,9 @@ def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
 def on_the_lid(lid: gr.Accordion, *chosen: Any) -> None:
     """What is chosen is written on the lid of the settings, in the browser."""
     words, names = strings("page")["settings"], ("drafter", "k", "temperature", "seed")
-    lid.label = words["lid"].format(**dict(zip(names, (of_drafters("name")[chosen[0].value], *(one.value for one in chosen[1:])), strict=True)))
+    lid.label = words["lid"].format(
+        **dict(zip(names, (of_drafters("name")[chosen[0].value], *(one.value for one in chosen[1:])), strict=True))
+    )
     known = json.dumps([words["lid"], of_drafters("name")], ensure_ascii=False)
     write = f"""(drafter, k, temperature, seed) => {{
         const [lid, names] = {known}, values = {{ drafter: names[drafter] || drafter, k, temperature, seed }};
