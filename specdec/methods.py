@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any, TYPE_CHECKING
+from typing import Any, Literal, TYPE_CHECKING
 
 from .types import has_lone_surrogate, MAX_NODES, PromptError, TranslatableText
 
@@ -23,11 +23,8 @@ ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # the same
 RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
 LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
 ADAPTIVE, AUTO, DEFAULT = "adaptive", "auto", "draft_model"
-WRAPPERS = (ADAPTIVE, AUTO)  # draft with drafters of others, and choose how in every cycle
-# What `auto` chooses among: copies, and the first of these models that a family has. Of two models that guess alike,
-# the second costs more to try than it gives.
-COPIES, MODELS = ("suffix",), ("draft_model:tuned", DEFAULT, "eagle3")
 MODEL, EXIT = "models.base.LanguageModel", "exit_layer"
+Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,7 @@ class Method:
     """One way of drafting. Its words are in `assets/text/<language>/drafters.json`, its picture is `NAME.svg`."""
 
     name: str  # in menus and traces
+    kind: Kind  # what drafts: a language model, parts on the target's states, the target's first layers, a search …
     drafter: str  # its class
     takes: tuple[str, ...] = ()  # what the class is made from, in order: view, part, capacity
     part: str = ""  # what it drafts with: a class that loads weights and may name `taps`, or EXIT; "" nothing
@@ -50,6 +48,11 @@ class Method:
     families: tuple[str, ...] = (EMBEDDED,)  # those of ours that have it; none: pairs alone
     tree: bool = False  # else it drafts chains
     gpu: str = ""  # its form in gpu/drafting.py; without one it drafts on the host
+    copies: str = ""  # what a search copies from: the text of the run
+    # Drafters of others that it drafts with, and chooses among in every cycle: all that copy, and of the rest the first
+    # that a family has. Of two models that guess alike, the second costs more to try than it gives.
+    wraps: tuple[str, ...] = ()
+    published: bool = False  # others publish such drafts, and `families/published.py` knows them by their tensors
     peer: bool = False  # transformers can draft so, too
     variant_of: str = ""  # the method whose code it shares, with other weights
     card: Card | None = None
@@ -73,7 +76,7 @@ class Method:
 
         ValueError for one that drafts with others: it needs their costs, which `Family.lane` has.
         """
-        if self.name in WRAPPERS:
+        if self.wraps:
             raise ValueError(f"{self.name} drafts with drafters of others; Family.lane makes it")
         given = {"view": view, "part": part, "capacity": capacity}
         drafter: Drafter = self.drafter_class(*(given[name] for name in self.takes))
@@ -88,31 +91,32 @@ def located(place: str) -> type[Any]:
 
 
 MODEL_DRAFT = Method(
-    DEFAULT, "drafters.draft_model.DraftModelDrafter", ("part", "capacity"), MODEL, DEFAULT, (EMBEDDED, TUNED),
-    gpu="DraftModelSteps", peer=True,
+    DEFAULT, "model", "drafters.draft_model.DraftModelDrafter", ("part", "capacity"), MODEL, DEFAULT, (EMBEDDED, TUNED),
+    gpu="DraftModelSteps", published=True, peer=True,
     card=Card(
         {"Leviathan et al. 2022": "https://arxiv.org/abs/2211.17192", "Chen et al. 2023": "https://arxiv.org/abs/2302.01318"},
         {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B", "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.1-8B-Instruct"},
     ),
 )  # fmt: skip
 UNIVERSAL = Method(
-    "universal", "drafters.universal.UniversalDrafter", ("part",), "drafters.universal.ForeignModel", families=(),
+    "universal", "model", "drafters.universal.UniversalDrafter", ("part",), "drafters.universal.ForeignModel",
+    families=(),
     card=Card(
         {"Timor et al. 2025": "https://arxiv.org/abs/2502.05202"},
         {"Qwen/Qwen3-0.6B": "meta-llama/Llama-3.1-8B-Instruct"},
     ),
 )  # fmt: skip
 MEDUSA = Method(
-    "medusa", "drafters.medusa.MedusaDrafter", ("view", "part"), "drafters.medusa.MedusaHeads", "medusa",
-    gpu="MedusaSteps",
+    "medusa", "heads", "drafters.medusa.MedusaDrafter", ("view", "part"), "drafters.medusa.MedusaHeads", "medusa",
+    gpu="MedusaSteps", published=True,
     card=Card(
         {"Cai et al. 2024": "https://arxiv.org/abs/2401.10774"},
         {"FasterDecoding/medusa-vicuna-7b-v1.3": "lmsys/vicuna-7b-v1.3"},
     ),
 )  # fmt: skip
 EAGLE3 = Method(
-    "eagle3", "drafters.eagle3.Eagle3Drafter", ("view", "part", "capacity"), "drafters.eagle3.Eagle3Head", "eagle3",
-    gpu="Eagle3Steps",
+    "eagle3", "heads", "drafters.eagle3.Eagle3Drafter", ("view", "part", "capacity"), "drafters.eagle3.Eagle3Head",
+    "eagle3", gpu="Eagle3Steps", published=True,
     card=Card(
         {"Li et al. 2025": "https://arxiv.org/abs/2503.01840"},
         {
@@ -122,13 +126,13 @@ EAGLE3 = Method(
     ),
 )  # fmt: skip
 BLOCK = Method(
-    "block", "drafters.block.BlockDrafter", ("view", "part", "capacity"), "drafters.block.BlockHead", "block",
+    "block", "heads", "drafters.block.BlockDrafter", ("view", "part", "capacity"), "drafters.block.BlockHead", "block",
     card=Card(
         {"Chen et al. 2026": "https://arxiv.org/abs/2602.06036", "DSpark": "https://arxiv.org/abs/2607.05147"}
     ),
 )  # fmt: skip
 MTP = Method(
-    "mtp", "drafters.mtp.MTPDrafter", ("view", "part", "capacity"), "drafters.mtp.MTPHead", "mtp",
+    "mtp", "heads", "drafters.mtp.MTPDrafter", ("view", "part", "capacity"), "drafters.mtp.MTPHead", "mtp",
     card=Card({"DeepSeek-AI 2024, section 2.2": "https://arxiv.org/abs/2412.19437"}),
 )  # fmt: skip
 
@@ -150,21 +154,23 @@ METHODS = {
         variant(MODEL_DRAFT, "draft_model:tuned", "tuned/draft_model", (TUNED,)),
         UNIVERSAL,
         Method(
-            ADAPTIVE, "drafters.adaptive.AdaptiveDrafter", part=MODEL, folder=DEFAULT, families=(EMBEDDED, TUNED),
+            ADAPTIVE, "wrapper", "drafters.adaptive.AdaptiveDrafter", part=MODEL, folder=DEFAULT,
+            families=(EMBEDDED, TUNED), wraps=(DEFAULT,),
             card=Card({
                 "Huang et al. 2024": "https://arxiv.org/abs/2405.19715",
                 "Leviathan et al. 2022, section 3": "https://arxiv.org/abs/2211.17192",
             }),
         ),
         Method(
-            AUTO, "drafters.auto.AutoDrafter", part=MODEL, folder=DEFAULT, families=(EMBEDDED, TUNED),
+            AUTO, "wrapper", "drafters.auto.AutoDrafter", part=MODEL, folder=DEFAULT, families=(EMBEDDED, TUNED),
+            wraps=("suffix", "draft_model:tuned", DEFAULT, "eagle3"),
             card=Card({
                 "Hou et al. 2025": "https://arxiv.org/abs/2505.15141",
                 "Kim et al. 2026": "https://arxiv.org/abs/2604.05417",
             }),
         ),
         Method(
-            "early_exit", "drafters.early_exit.EarlyExitDrafter", ("view",), EXIT, families=(EMBEDDED, TUNED),
+            "early_exit", "layers", "drafters.early_exit.EarlyExitDrafter", ("view",), EXIT, families=(EMBEDDED, TUNED),
             gpu="EarlyExitSteps",
             card=Card(
                 {"Elhoushi et al. 2024": "https://arxiv.org/abs/2404.16710"},
@@ -178,18 +184,18 @@ METHODS = {
         MTP,
         BLOCK,
         Method(
-            "prompt_lookup", "drafters.prompt_lookup.PromptLookupDrafter", families=(EMBEDDED, TUNED),
-            gpu="LookUp", peer=True,
+            "prompt_lookup", "lookup", "drafters.prompt_lookup.PromptLookupDrafter", families=(EMBEDDED, TUNED),
+            gpu="LookUp", copies="text", peer=True,
             card=Card({"Saxena 2023": "https://github.com/apoorvumang/prompt-lookup-decoding"}),
         ),
         Method(
-            "suffix", "drafters.suffix.SuffixDrafter", families=(EMBEDDED, TUNED),
+            "suffix", "lookup", "drafters.suffix.SuffixDrafter", families=(EMBEDDED, TUNED), copies="text",
             card=Card({"Oliaro et al. 2024": "https://arxiv.org/abs/2411.04975"}),
         ),
         variant(MODEL_DRAFT, "draft_model:scratch", "draft_model_scratch"),
         variant(MODEL_DRAFT, "draft_model:story", "draft_model_story"),
         variant(MODEL_DRAFT, "draft_model:large", "draft_model_large"),
-        Method("none", "drafters.base.NoDrafter", families=(EMBEDDED, TUNED), gpu="Plain"),
+        Method("none", "none", "drafters.base.NoDrafter", families=(EMBEDDED, TUNED), gpu="Plain"),
     )
 }  # fmt: skip
 
@@ -198,6 +204,12 @@ def adapted(name: str) -> str:
     """The drafter that `adaptive` or `adaptive:NAME` wraps; "" for any other name."""
     kind, _, inner = name.partition(":")
     return (inner or DEFAULT) if kind == ADAPTIVE else ""
+
+
+def is_wrapper(name: str) -> bool:
+    """Whether it drafts with drafters of others: `auto`, `adaptive`, `adaptive:NAME`."""
+    method = METHODS.get(name.partition(":")[0])
+    return method is not None and bool(method.wraps)
 
 
 def known(name: str) -> Method | None:
@@ -232,5 +244,11 @@ def check_asked(prompt: str, drafter: str, k: int, rule: str) -> None:
 
 def of_part(part: object) -> list[Method]:
     """The ways of drafting that a loaded part serves."""
-    fitting = (m for m in METHODS.values() if m.name not in WRAPPERS and (not m.variant_of or m.tree))
+    fitting = (m for m in METHODS.values() if not m.wraps and (not m.variant_of or m.tree))
     return [m for m in fitting if m.part_class is not None and isinstance(part, m.part_class)]
+
+
+def brought_by(*names: str) -> tuple[str, ...]:
+    """The ways of drafting that such parts bring: with their trees, and with what wraps them."""
+    parts = [METHODS[name].part for name in names]
+    return tuple(m.name for m in METHODS.values() if m.part in parts and (not m.variant_of or m.tree))

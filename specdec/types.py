@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, Literal, TYPE_CHECKING
 
@@ -20,6 +20,7 @@ MAX_DEPTH = 50  # of a JSON schema
 MAX_WHOLE = 2**53  # of one, too
 MAX_NODES = 64  # of a draft; a tree may hold more tokens than it is deep
 MIN_SEED, MAX_SEED = -(2**63), 2**64 - 1  # what torch's generators take, and what a trace can hold
+EVERYWHERE = ("temperature", "top_k", "top_p", "max_tokens", "seed", "stop", "ignore_end")  # what every engine knows
 TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
 
 
@@ -65,6 +66,16 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     ignore_end: bool = False
     grammar: str | None = None
+
+    @property
+    def host_only(self) -> list[str]:
+        """Those that are set and that our own loop on the host alone follows: no captured cycle, server or peer."""
+        usual = SamplingParams()
+        return [
+            one.name
+            for one in fields(self)
+            if one.name not in EVERYWHERE and getattr(self, one.name) != getattr(usual, one.name)
+        ]
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.temperature <= 100.0:

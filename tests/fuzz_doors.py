@@ -177,7 +177,7 @@ class Api:
 
 @contextlib.contextmanager
 def api() -> Iterator[Door]:
-    from specdec.servers import apart
+    from specdec.servers import child
     from specdec.servers.base import ServerError
     from specdec.ui import classroom, session
     from specdec.ui.build import build
@@ -197,7 +197,7 @@ def api() -> Iterator[Door]:
         stack.enter_context(mock.patch.object(session, "_loaded", lambda *_: True))
         stack.enter_context(mock.patch.object(session, "_certificate", toys))
         stack.enter_context(mock.patch.object(session, "_lessons", toys))
-        stack.enter_context(mock.patch.object(apart, "examining", unreachable))
+        stack.enter_context(mock.patch.object(child, "examining", unreachable))
         logging.getLogger().addHandler(logging.StreamHandler(log))
         demo = build(teaching=True)
         stack.enter_context(contextlib.redirect_stderr(log))

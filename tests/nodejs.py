@@ -19,7 +19,7 @@ def find_node() -> str | None:
     return shutil.which("node") or (str(bundled) if bundled and bundled.exists() else None)
 
 
-def check(name: str, **files: Path) -> None:
+def check(name: str, **files: Path | str) -> None:
     """`files` reach the tests as environment variables."""
     node = find_node()
     if node is None:

@@ -26,6 +26,7 @@ ALLOWED = {
     "drafters": {"types", "sampling", "grammar", "models", "drafters"},
     "figures": {"types", "events", "figures"},
     "methods": {"types", "models", "drafters"},
+    "settings": {"types", "exposure", "methods"},
     "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families"},
     "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules", "grammar"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
@@ -42,6 +43,7 @@ ALLOWED = {
         "proof",
         "learning",
     },
+    "training": {"models", "families", "learning", "training"},
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "learning", "lanes"}
     - {"text"},
     "traces": {"types", "grammar", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
@@ -70,11 +72,12 @@ ALLOWED = {
 for room in ("families", "lanes", "bench"):  # they start processes
     ALLOWED[room].add("children")
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
-SESSION = {"exposure", "paths", "methods", "types", "events", "families", "lanes", "traces", "ui"}
+SESSION = {"exposure", "paths", "methods", "settings", "types", "events", "families", "lanes", "traces", "ui"}
 PAGE = {
     "exposure",
     "paths",
     "methods",
+    "settings",
     "events",
     "families",
     "traces",

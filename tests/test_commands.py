@@ -168,7 +168,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--grammar", "a{3,2}"], "invalid repetition count range"),
         (["x", "--grammar", "a" * 30_000], "more than 20000 characters"),
         (["x", "--grammar", "a", "--peer", "transformers"], "takes no grammar"),
-        (["x", "--grammar", "a", "--server", "http://127.0.0.1:9"], "a --server is watched without one"),
+        (["x", "--grammar", "a", "--server", "http://127.0.0.1:9"], "--grammar is for our own engine"),
         (["x", "--json-schema", "/nowhere.json"], "the schema cannot be read: /nowhere.json: No such file"),
         (["x", "--json-schema", "/dev/null"], "The schema is no JSON object."),
         (["x", "--json-schema", "/dev/zero"], "more than 20000 characters"),

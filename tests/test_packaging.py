@@ -6,13 +6,20 @@ import ast
 import re
 import subprocess
 import sys
+import zlib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.plugin.manager import PluginManager
 from huggingface_hub import SpaceHardware
 from packaging.requirements import Requirement
 
 import specdec
+from specdec.families import zoo
+from specdec.ui import menu
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -75,3 +82,47 @@ def test_the_package_gives_its_main_names_and_loads_no_torch() -> None:
 
     assert all(map(callable, (generate, load, race)))
     assert {"load", "generate", "race"} <= set(specdec.__all__)
+
+
+# ---- the wheel ----
+
+MOST = 30_000_000  # bytes
+LEFT_OUT = {"tuned", "draft_model_large", "draft_model_scratch", "draft_model_story"}
+
+
+@pytest.fixture(scope="module")
+def wheel() -> dict[str, Path]:
+    """The files that it would hold, by their place in it."""
+    return {file.distribution_path: Path(file.path) for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+
+
+def test_the_wheel_is_light_and_holds_what_a_user_runs(wheel: dict[str, Path]) -> None:
+    assert 20_000_000 < sum(len(zlib.compress(path.read_bytes(), 6)) for path in wheel.values()) <= MOST
+    ours = {path.relative_to(ROOT).as_posix() for path in (ROOT / "specdec").rglob("*.py")}
+    kept = [path for path in (ROOT / "assets").rglob("*") if path.is_file() and not LEFT_OUT & {*path.parts}]
+    assert {*wheel} == ours | {f"specdec/{path.relative_to(ROOT).as_posix()}" for path in kept} | {
+        "specdec/models/native.cpp"
+    }
+
+
+def test_menus_hide_what_the_wheel_leaves_out(
+    wheel: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, path in wheel.items():
+        if place.startswith("specdec/assets/family/"):
+            (link := tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path)
+    family = tmp_path / "specdec" / "assets" / "family"
+    monkeypatch.setattr(menu, "FAMILY", family)
+    monkeypatch.setitem(zoo.FOLDERS, "tuned", family / "tuned")
+    assert "tuned" not in menu.families() and "edits" not in menu.kinds() and menu.kinds()
+    offered = menu.drafters()
+    assert not {"draft_model:large", "draft_model:scratch", "draft_model:story"} & {*offered}
+    assert {"draft_model", "medusa", "eagle3", "mtp", "block", "early_exit", "auto"} <= {*offered}
+    with pytest.raises(ValueError, match="clone of the repository"):
+        zoo.load("tuned")
+
+
+def test_the_description_does_not_begin_with_what_a_space_reads() -> None:
+    metadata = ProjectMetadata(str(ROOT), PluginManager())
+    assert metadata.core.readme.lstrip().startswith("# specdec") and "sdk_version" not in metadata.core.readme

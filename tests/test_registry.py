@@ -9,7 +9,7 @@ import pytest
 
 from specdec import rules
 from specdec.gpu import drafting
-from specdec.methods import EXIT, known, located, Method, METHODS, of_part, RULES, WRAPPERS
+from specdec.methods import EXIT, known, located, Method, METHODS, of_part, RULES
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -39,6 +39,16 @@ def test_a_form_on_a_gpu_serves_that_very_class(method: Method) -> None:
 
 
 @every_method
+def test_its_kind_is_what_it_drafts_with(method: Method) -> None:
+    """Menus, `auto` and the page's scripts go by kind, by what is copied and by what is wrapped, never by a name."""
+    assert (method.kind == "layers") is (method.part == EXIT)
+    assert (method.kind in ("lookup", "none")) is (not method.part)
+    assert (method.kind == "lookup") is bool(method.copies)
+    assert (method.kind == "wrapper") is bool(method.wraps) and {*method.wraps} <= METHODS.keys()
+    assert (method.kind in ("heads", "layers")) is ("view" in method.takes)
+
+
+@every_method
 def test_what_it_needs_is_told_whole(method: Method) -> None:
     assert set(method.takes) <= {"view", "part", "capacity"}
     assert bool(method.folder) is (method.part_class is not None and bool(method.families))
@@ -47,7 +57,7 @@ def test_what_it_needs_is_told_whole(method: Method) -> None:
         assert METHODS[method.variant_of].part == method.part and method.card is None
 
 
-@pytest.mark.parametrize("name", WRAPPERS)
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.wraps])
 def test_what_drafts_with_others_is_made_by_a_family(name: str) -> None:
     with pytest.raises(ValueError, match=rf"{name} .* Family\.lane"):
         METHODS[name].make(None, None, 8)  # type: ignore[arg-type]
@@ -62,7 +72,7 @@ def test_names_of_ones_own_are_known_by_their_kind() -> None:
 
 def test_a_part_serves_every_method_that_names_it() -> None:
     served = {}
-    for kind in {m.part for m in METHODS.values() if m.part_class and m.name not in WRAPPERS}:
+    for kind in {m.part for m in METHODS.values() if m.part_class and not m.wraps}:
         part = object.__new__(located(kind))
         served[kind.rpartition(".")[2]] = [m.name for m in of_part(part)]
     assert served == {

@@ -12,7 +12,7 @@ from toywords import foreign
 
 from specdec.drafters import AdaptiveDrafter, Arm, AutoDrafter, BlockHead, Drafter, Eagle3Head, MedusaHeads, MTPHead
 from specdec.gpu.drafting import Branching
-from specdec.methods import AUTO, COPIES, EXIT, Method, METHODS, MODELS, WRAPPERS
+from specdec.methods import AUTO, EXIT, Method, METHODS
 from specdec.methods import MODEL as MODEL_PLACE
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
@@ -190,9 +190,7 @@ def maker(method: Method) -> Make:
 
 
 # Every class of drafter there is; a variant is the same with other weights.
-MAKERS: dict[str, Make] = {
-    m.name: maker(m) for m in METHODS.values() if m.name not in WRAPPERS and (m.tree or not m.variant_of)
-}
+MAKERS: dict[str, Make] = {m.name: maker(m) for m in METHODS.values() if not m.wraps and (m.tree or not m.variant_of)}
 
 
 def adaptive(inner: Make) -> Make:
@@ -201,7 +199,7 @@ def adaptive(inner: Make) -> Make:
 
 def auto(view: TargetView) -> Drafter:
     """Drafts are dear where nothing is kept, and it is asked to change its mind."""
-    made = {name: MAKERS[name](view) for name in (*COPIES, *MODELS) if name in MAKERS}
+    made = {name: MAKERS[name](view) for name in METHODS[AUTO].wraps if name in MAKERS}
     costs = Costs(0.1, (1.0, 1.0, 1.1), 0.1, 0.01)
     return AutoDrafter([Arm(drafter, costs, copies=not METHODS[name].takes) for name, drafter in made.items()])
 

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from specdec.families import zoo
 from specdec.lanes.race import race
-from specdec.methods import DEFAULT, WRAPPERS
+from specdec.methods import DEFAULT, METHODS
 from specdec.paths import ASSETS
 from specdec.traces import file as trace
 from specdec.types import SamplingParams
@@ -50,7 +50,8 @@ def record_all(drafters: Sequence[str] = (), tokens: int = 48, out: Path | None 
     """Runs of these drafters, or of all, of so many new tokens; a folder a drafter, a file a domain."""
     out = out or ASSETS / "traces"
     family = zoo.load()
-    known = [*(name for name in family.drafters if name not in ("none", DEFAULT)), *WRAPPERS]
+    wrappers = [m.name for m in METHODS.values() if m.wraps]
+    known = [*(name for name in family.drafters if name not in ("none", DEFAULT)), *wrappers]
     if unknown := set(drafters) - set(known):
         raise ValueError(f"there is no drafter {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
     prompts = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))

@@ -9,10 +9,13 @@ import gc
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..engine import Task
 from ..events import Event, to_dict
@@ -21,7 +24,6 @@ from ..figures.stats import account, Comparison, interval, LaneStats, middle, re
 from ..gpu.lane import generate
 from ..lanes.race import SPECULATIVE, tasks
 from ..types import SamplingParams
-from .host import host_reads
 from .prompts import TASKS
 
 Row = dict[str, object]
@@ -162,3 +164,41 @@ def row(setting: Setting, measured: list[Neighbours], extra_parameters: int) -> 
 def predicted(measured: list[Neighbours], prompt: int) -> float | None:
     """What the other prompts' acceptance and costs predict for this one (leave one prompt out)."""
     return account([pair.comparison for pair in measured if pair.prompt != prompt])
+
+
+# What float(x), x.item(), bool(x) and results of unknown size become. In inference mode `item` stays what it is.
+WAITS = {
+    "_local_scalar_dense", "item", "is_nonzero", "equal", "allclose", "nonzero", "argwhere", "masked_select",
+    "_unique2", "unique_dim", "unique_consecutive", "bincount",
+}  # fmt: skip
+
+
+class HostRead(AssertionError):
+    """The host would have to wait here."""
+
+
+class HostReads(TorchDispatchMode):
+    """Counts such operations, or refuses them."""
+
+    def __init__(self, refuse: bool) -> None:
+        super().__init__()
+        self.refuse, self.count = refuse, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket.__name__ in WAITS:
+            self.count += 1
+            if self.refuse:
+                raise HostRead(f"{func} makes the host wait")
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def no_host_reads() -> Iterator[None]:
+    with HostReads(refuse=True):
+        yield
+
+
+def host_reads(body: Callable[[], object]) -> int:
+    with HostReads(refuse=False) as watch:
+        body()
+    return watch.count

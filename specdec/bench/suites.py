@@ -30,7 +30,7 @@ from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..figures.stats import middle
 from ..gpu import lane
-from ..methods import adapted, ADAPTIVE, AUTO, DEFAULT, METHODS, TUNED, WRAPPERS
+from ..methods import ADAPTIVE, AUTO, DEFAULT, is_wrapper, METHODS, TUNED
 from . import peers, precision, servers
 from .journal import Journal
 from .measure import host_syncs, pairs, Row, row, Setting, telling
@@ -51,15 +51,15 @@ def prompts_of(family: Family) -> Mapping[str, Sequence[str]]:
 
 
 def drafters_of(suite: str, family: Family) -> list[str]:
-    known = [name for name in family.drafters if name != "none"]
+    names = [name for name in family.drafters if name != "none"]
     if suite == "embedded":
-        known = [name for name in known if name in METHODS and METHODS[name].peer and not METHODS[name].variant_of]
-    choosing = WRAPPERS if suite == "methods" else [ADAPTIVE]
-    return [*known, *(choosing if DEFAULT in known else [])]
+        names = [name for name in names if name in METHODS and METHODS[name].peer and not METHODS[name].variant_of]
+    wrappers = [m.name for m in METHODS.values() if m.wraps] if suite == "methods" else [ADAPTIVE]
+    return [*names, *(wrappers if DEFAULT in names else [])]
 
 
 def depths_of(drafter: str, options: Options) -> list[int]:
-    return [ADAPTIVE_MOST] if drafter in WRAPPERS else list(options.k)
+    return [ADAPTIVE_MOST] if is_wrapper(drafter) else list(options.k)
 
 
 def measure(family: Family, options: Options, journal: Journal | None = None) -> list[Row]:
@@ -98,8 +98,7 @@ def side_by_side(
 
 
 def parameters_of(drafter: str, family: Family) -> int:
-    names = family.to_probe if drafter == AUTO else [adapted(drafter) or drafter]
-    return sum(family.drafters[name].parameters for name in names)
+    return sum(family.drafters[name].parameters for name in family.to_probe(drafter) or [drafter])
 
 
 def speedup_of(entry: Row) -> float:

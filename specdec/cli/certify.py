@@ -35,46 +35,46 @@ def certify_server(
     if draft and not target:
         raise ValueError("--draft belongs to a --target")
     if out not in ("", "-"):
-        Path(out).touch()  # what cannot be written is told before an hour is spent
+        Path(out).touch()  # what cannot be written is said before an hour is spent
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
     server, other = connect_pair(address, plain, key)
     weights = certificate.Weights.load(target, draft) if target else None
-    told = last(certificate.certify(server, other, weights, temperature, draws))
-    written = json.dumps(told, ensure_ascii=False)
+    result = last(certificate.certify(server, other, weights, temperature, draws))
+    written = json.dumps(result, ensure_ascii=False)
     if out == "-":
         print(written)
-        return int(told["status"])
+        return int(result["status"])
     if out:
         Path(out).write_text(written + "\n", encoding="utf-8")
-    print("\n".join(lines(told)))
-    return int(told["status"])
+    print("\n".join(lines(result)))
+    return int(result["status"])
 
 
 def last(states: Iterator[dict[str, Any]]) -> dict[str, Any]:
     """The last of `states`; on the way what is being done, on the error stream."""
-    told: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     before = ""
-    for told in states:
-        doing = told["doing"] + (f", {told['seconds_left']} s left" if told["seconds_left"] is not None else "")
+    for result in states:
+        doing = result["doing"] + (f", {result['seconds_left']} s left" if result["seconds_left"] is not None else "")
         if doing and doing != before:
-            print(f"{told['seconds']:6.0f} s  {doing}", file=sys.stderr, flush=True)
+            print(f"{result['seconds']:6.0f} s  {doing}", file=sys.stderr, flush=True)
         before = doing
-    return told
+    return result
 
 
-def lines(told: dict[str, Any]) -> list[str]:
-    facts = told["server"]
-    texts = f"{told['draws']} texts of {told['length']} tokens a context at T = {told['temperature']:g}, "
-    asked = f"{facts['kind']} {facts['version']}, {facts['model']}: {texts if told['draws'] else 'greedy text, '}"
+def lines(result: dict[str, Any]) -> list[str]:
+    facts = result["server"]
+    texts = f"{result['draws']} texts of {result['length']} tokens a context at T = {result['temperature']:g}, "
+    asked = f"{facts['kind']} {facts['version']}, {facts['model']}: {texts if result['draws'] else 'greedy text, '}"
     return [
-        f"{asked}held against {told['against']}",
-        *(f"  {note}" for note in told["notes"]),
+        f"{asked}held against {result['against']}",
+        *(f"  {note}" for note in result["notes"]),
         "",
         row("context", "greedy", "drafted", "accepted", "G (degrees) by tokens", "mistakes shown", "s"),
-        *(row(*cells(one, told["draws"])) for one in told["contexts"]),
+        *(row(*cells(one, result["draws"])) for one in result["contexts"]),
         "",
-        f"{MARKS[told['status']]} {told['verdict']}, after {told['seconds']:.0f} s",
-        *told["sentences"],
+        f"{MARKS[result['status']]} {result['verdict']}, after {result['seconds']:.0f} s",
+        *result["sentences"],
     ]
 
 
@@ -107,37 +107,37 @@ def record(pairs: Sequence[ModelPair], seed: int = 11) -> dict[str, Any]:
         recorded[pair.name] = {}
         for key in ("", *mistakes_of(pair)):
             mistake = mistakes_of(pair).get(key)
-            told, began = {}, time.monotonic()
+            result, began = {}, time.monotonic()
             for state in certify(pair, mistake, max(DRAWS), seed):
                 if state["sampled"] and state["done"] == state["sampled"][-1][0]:
-                    told = state
-                if told and time.monotonic() - began > LONGEST and any(map(is_red, told["sampled"][-1][1])):
+                    result = state
+                if result and time.monotonic() - began > LONGEST and any(map(is_red, result["sampled"][-1][1])):
                     break
             if pair.name in ("toy", "grammar"):
-                told["exact"] = enumerated(pair, mistake)
-            recorded[pair.name][key] = told
-            print(line(told), flush=True)
+                result["exact"] = enumerated(pair, mistake)
+            recorded[pair.name][key] = result
+            print(line(result), flush=True)
     return recorded
 
 
-def line(told: dict[str, Any]) -> str:
+def line(result: dict[str, Any]) -> str:
     """One certificate for a terminal."""
-    closed, sampled, exact = told["closed"], told["sampled"][-1][1], told.get("exact")
-    same, rounded = told["greedy"], told["precision"] != EXACT
+    closed, sampled, exact = result["closed"], result["sampled"][-1][1], result.get("exact")
+    same, rounded = result["greedy"], result["precision"] != EXACT
     near = rounded and same["gap"] is not None and same["gap"] <= NEAR_TIE
-    *distributions, equal = passed(told)
+    *distributions, equal = passed(result)
     marks = " ".join(["✓" if check else "✗" for check in distributions] + ["≈" if near else "✓" if equal else "✗"])
     tv = " ".join(f"{one[0]:.3f}" for one in sampled)
     more = f"  exact {exact['tv'][-1]:.3g}, draws needed {exact['needed'] or '–'}" if exact else ""
-    more += f"  {told['precision']}" if rounded else ""
+    more += f"  {result['precision']}" if rounded else ""
     more += f", a near-tie at token {same['equal'] + 1}: {same['gap']} apart" if near else ""
-    return f"{told['pair']:9} {told['mistake'] or 'none':18} {marks}  error {closed['error']}  {tv}{more}"
+    return f"{result['pair']:9} {result['mistake'] or 'none':18} {marks}  error {closed['error']}  {tv}{more}"
 
 
 def certify_pairs(text: str = "", write: bool = False, dtype: torch.dtype | None = None) -> int:
     """Print the certificates of the toy pair, free and under a grammar, and of the embedded models after `text`; 0.
 
-    In another `dtype` the target is another, and its greedy texts may part at near-ties, which are told. `write`
+    In another `dtype` the target is another, and its greedy texts may part at near-ties, which are reported. `write`
     records them for the page, after the first story prompt where no text is given.
     """
     text = text or (json.loads(PROMPTS.read_text(encoding="utf-8"))["story"][0] if write else "")

@@ -160,6 +160,23 @@ def learn(
     return report(kind, draft, prompt, seconds, seed)
 
 
+def train(
+    target: Annotated[str, Option(help="a folder, a GGUF file, or a name on the Hub", show_default=False)],
+    out: Annotated[Path, Option(help="a new folder; the same command goes on in it", show_default=False)],
+    method: Annotated[str, Option(help="what is trained: draft_model")] = "draft_model",
+    minutes: Annotated[
+        float, Option(min=0.1, max=10_000.0, help="all together: to write lessons, and to learn")
+    ] = 60.0,
+    prompts: Annotated[
+        Path | None, Option(help="a file with one prompt a line [default: the target writes its own]")
+    ] = None,
+) -> None:
+    """A drafter for that target, from its own writing: what --draft takes."""
+    from ..training.train import train as run
+
+    run(target, out, minutes, method, prompts, lambda line: print(line, flush=True))
+
+
 def bench(
     suite: Annotated[str, Option(help="embedded, methods, hub, precision, server")] = "embedded",
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
@@ -225,4 +242,4 @@ def serve(
     return run(target, draft, method, k, port, flags)
 
 
-COMMANDS = (app, trace, certify, prove, learn, bench, export, serve)
+COMMANDS = (app, trace, certify, prove, learn, train, bench, export, serve)

@@ -7,11 +7,17 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING
 
 from ..events import Committed, Drafted, Event, Failed, Started, Verified
 from ..figures.stats import Comparison, LaneStats
 from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
+
+if TYPE_CHECKING:
+    from ..servers.base import Server
 
 BUSY = " (the machine was busy: measure again)"
 ABOUT = {
@@ -26,6 +32,12 @@ STYLES = {
     "discarded": ("48;5;252;38;5;16;2", "·"),
     "resampled": ("48;5;153;38;5;16;4", "↻"),
     "bonus": ("48;5;222;38;5;16", "+1"),
+}
+COUNTED = {
+    "exact": "exact: the server's own count of each agrees with what arrived",
+    "merged": "merged: the server's own list was laid over what arrived together",
+    "totals": "totals only: what arrived together is taken for one",
+    None: "none: the server drafted nothing",
 }
 # Control characters but for tabs and line ends, and what turns a line round.
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -84,7 +96,7 @@ def styled(piece: str, status: str, colour: bool) -> str:
 
 
 def report(events: Sequence[Event], precision: str = "") -> str:
-    """The figures, one a line, with their units, and what they are about. Of a server no precision is known."""
+    """The figures, one per line, with their units, and what they are about. Of a server no precision is known."""
     comparison = Comparison.of(events)
     spec, plain = comparison.speculative, comparison.plain
     rows = [
@@ -119,3 +131,53 @@ def report(events: Sequence[Event], precision: str = "") -> str:
         lines.append(f"{'cycles by drafter':<28}{drafted}, nobody {spec.cycles - who.total()}")
     legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())
     return "\n".join([*lines, "", legend])
+
+
+def report_of_server(events: Sequence[Event], server: Server) -> str:
+    """The figures, one per line, with their units; last what this server does not report."""
+    comparison = Comparison.of(events)
+    spec, plain = comparison.speculative, comparison.plain
+    beside = any(isinstance(event, Started) and event.lane == "plain" for event in events)
+    facts, unknown = server.facts, "not reported"
+    depth = f", at most {facts.k} tokens drafted a cycle" if facts.k else ""
+    totals = spec.counted not in ("exact", "merged")
+    rows = [
+        ("server", f"{facts.kind} {facts.version}, model {facts.model}{depth}"),
+        ("cycles", COUNTED[spec.counted]),
+        ("speculative", figure(spec.tokens_per_second, 1, "tokens/s")),
+        ("plain decoding", figure(plain.tokens_per_second, 1, "tokens/s") if beside else "– no --plain server given"),
+        *([("measured speed-up", figure(comparison.measured_speedup, 2, "×"))] if beside else []),
+        ("acceptance rate α", figure(spec.alpha, 2, unknown if totals else f"{spec.accepted} of {spec.judged} judged")),
+        ("draft acceptance rate", figure(spec.draft_acceptance_rate, 2, f"{spec.accepted} of {spec.drafted} drafted")),
+        ("block efficiency τ", figure(spec.tau, 2, "tokens per cycle")),
+        ("time to first token", figure(1e3 * spec.prefill_seconds, 1, against(plain.prefill_seconds, beside))),
+        ("time per token", figure(ms(spec.seconds_per_token), 2, against(plain.seconds_per_token, beside, 2))),
+    ]
+    for name in ("speculative", "plain") if beside else ("speculative",):
+        if found := gaps(events, name):
+            longest = f"median {1e3 * median(found):.1f}, longest {1e3 * max(found):.1f} ms"
+            rows.append((f"gaps, {name}", longest))
+    rows += [(f"{event.lane} failed", " ".join(event.reason.split())) for event in events if isinstance(event, Failed)]
+    told = any(isinstance(event, Verified) and event.p is not None for event in events)
+    probabilities = "the drafter's probabilities" if told else "both models' probabilities under these settings"
+    rows.append(("not reported", f"which tokens were rejected, {probabilities}, coins, the time of drafting"))
+    legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())
+    return "\n".join([*(f"{name:<28}{value}" for name, value in rows), "", legend])
+
+
+def figure(value: float | None, digits: int, unit: str) -> str:
+    return f"– {unit}".rstrip() if value is None else f"{value:.{digits}f} {unit}"
+
+
+def ms(seconds: float | None) -> float | None:
+    return None if seconds is None else 1e3 * seconds
+
+
+def against(plain: float | None, beside: bool, digits: int = 1) -> str:
+    return f"ms (plain {figure(ms(plain), digits, 'ms')})" if beside else "ms"
+
+
+def gaps(events: Sequence[Event], name: str) -> list[float]:
+    """Seconds between arrivals: tokens that came together are one."""
+    times = sorted({event.at for event in events if isinstance(event, Committed) and event.lane == name})
+    return [later - sooner for sooner, later in pairwise(times)]

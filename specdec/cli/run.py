@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, cast, Literal
 
 from typer import Argument, Option
 
-from ..events import Event, Failed
+from ..events import Committed, Event, Failed
 from ..grammar import check
-from ..methods import check_asked, EMBEDDED, EXIT, known, METHODS, RULES
+from ..methods import check_asked, EXIT, known, METHODS, RULES
+from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
-from ..types import check_schema, MAX_GRAMMAR, SamplingParams, TranslatableText
+from ..types import check_schema, MAX_GRAMMAR, TranslatableText
 from .commands import KEY, Precision
-from .render import as_lines, as_text
+from .render import as_lines, as_text, render, report_of_server, strip_control_characters
 
-DEFAULTS = SamplingParams()
+KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
 
+def with_settings(command: Callable[..., int]) -> Callable[..., int]:
+    """The command with an argument for the prompt and a flag for each other setting; it gets them by name."""
+    own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.kind is KEYWORD_ONLY]
+    flags = [
+        Parameter(one.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, words_of(one, flag)])
+        for one in SETTINGS.values()
+        for flag in [one.flag or Flag(one.type_, one.default)]
+    ]
+    made: Any = functools.wraps(command)(lambda **given: command(**given))
+    made.__signature__ = inspect.Signature([*flags, *own], return_annotation=int)
+    made.__annotations__ = {one.name: one.annotation for one in (*flags, *own)} | {"return": int}
+    return cast(Callable[..., int], made)
+
+
+def words_of(setting: Setting, flag: Flag) -> Any:
+    if setting.default is REQUIRED:
+        return Argument(help=setting.help, show_default=False)
+    return Option(*(["-" + setting.name] if len(setting.name) == 1 else []), help=flag.help or setting.help)
+
+
+@with_settings
 def run(
-    prompt: Annotated[str, Argument(help="the text to continue", show_default=False)],
-    drafter: Annotated[str, Option(help="its name [default: draft_model, or what --draft brings]")] = "",
-    rule: Annotated[str, Option(help=f"{', '.join(RULES)}; typical is lossy")] = RULES[0],
-    k: Annotated[int, Option("-k", help="tokens drafted per cycle")] = 4,
-    temperature: Annotated[float, Option(help="0 is greedy")] = 0.8,
-    top_k: Annotated[int, Option(help="0 is off")] = DEFAULTS.top_k,
-    top_p: Annotated[float, Option(help="1 is off")] = DEFAULTS.top_p,
-    max_tokens: Annotated[int, Option()] = DEFAULTS.max_tokens,
-    seed: Annotated[int, Option()] = DEFAULTS.seed,
-    stop: Annotated[list[str], Option(help="a string that ends the text; may be repeated")] = [],  # noqa: B006
-    grammar: Annotated[
-        str | None, Option(help="a regular expression that the whole new text has to match, or a JSON schema")
-    ] = None,
+    *,
     json_schema: Annotated[
         Path | None, Option(help="instead: a file with a JSON schema that the new text has to be a value of")
     ] = None,
-    family: Annotated[
-        str,
-        Option(help="'embedded', 'tuned' (its target tuned on edits), or a folder with target/ and tokenizer/"),
-    ] = EMBEDDED,
     target: Annotated[str | None, Option(help="instead of a family: a folder, a GGUF file, a name on the Hub")] = None,
     draft: Annotated[
         list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")
@@ -54,7 +63,6 @@ def run(
         Option(help="of the target, another distribution in each; int8: its matrices [default: by its size]"),
     ] = None,
     device: Annotated[Literal["auto", "cpu", "cuda"], Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
-    peer: Annotated[Literal["transformers"] | None, Option(help="one more lane: its own assisted generation")] = None,
     server: Annotated[
         str | None, Option(help="instead of our engine: the address of a vLLM, SGLang or llama.cpp server to watch")
     ] = None,
@@ -62,9 +70,10 @@ def run(
     key_env: Annotated[
         str, Option(help="with --server: the environment's variable that holds its key, if it wants one")
     ] = KEY,
-    as_json: Annotated[bool, Option("--json", help="print the trace, one JSON object a line")] = False,
+    as_json: Annotated[bool, Option("--json", help="print the trace, one JSON object per line")] = False,
     save: Annotated[Path | None, Option(help="also keep the run as a recorded trace (.jsonl)")] = None,
     kind: Annotated[str, Option(help="with --save: what the prompt is (story, code, facts, …)")] = "",
+    **given: Any,
 ) -> int:
     """One race in the terminal: speculative and plain decoding of a prompt, as coloured text and figures."""
     if target is not None and not target.strip():
@@ -76,25 +85,24 @@ def run(
     if save is not None:
         check_place(save)
     if json_schema is not None:
-        if grammar is not None:
+        if given["grammar"] is not None:
             raise ValueError("--grammar and --json-schema say the same thing twice; leave one of the two out")
-        check_schema(grammar := text_of(json_schema))
-    params = SamplingParams(temperature, top_k, top_p, max_tokens, seed, tuple(stop), grammar=grammar)
-    check_asked(prompt, drafter, k, rule)
-    if drafter and known(drafter) is None:
-        raise ValueError(f"there is no drafter {drafter!r}; choose from {', '.join(METHODS)}")
-    if grammar is not None:
-        check(grammar)
+        given["grammar"] = schema = text_of(json_schema)
+        check_schema(schema)
+    asked = RunRequest.of(given | {"stop": tuple(given["stop"]), "peer": bool(given["peer"])})
+    check_asked(asked.prompt, asked.drafter, asked.k, asked.rule)
+    if asked.drafter and known(asked.drafter) is None:
+        raise ValueError(f"there is no drafter {asked.drafter!r}; choose from {', '.join(METHODS)}")
+    if asked.params.grammar is not None:
+        check(asked.params.grammar)
     if server is None and (plain is not None or key_env != KEY):
         raise ValueError("--plain and --key-env belong to a --server")
     if server is not None:
-        if target is not None or drafter or peer or rule != RULES[0]:
+        if target is not None or asked.drafter or asked.peer or asked.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
-        if grammar is not None:
-            raise ValueError("a grammar is for our own engine; a --server is watched without one")
-        from .watch import watched
-
-        header, told = watched(prompt, server, plain, key_env, params, kind, as_json)
+        if names := asked.params.host_only:
+            raise ValueError(f"--{names[0]} is for our own engine; leave it out with --server")
+        header, told = watched(asked, server, plain, key_env, kind, as_json)
         return kept_as(save, header, told)
     from ..families import zoo  # after the arguments are known to be good
     from ..lanes.race import race
@@ -106,14 +114,47 @@ def run(
             target, *draft, exit_layer=exit_layer, universal=universal, dtype=number, pickles=True, device=device
         )
     else:
-        models = zoo.load(family, number, device)
+        models = zoo.load(asked.family, number, device)
     trained = [name for name, fitted in models.drafters.items() if fitted.part is not None]
     trained.sort(key=lambda name: models.drafters[name].method.part == EXIT)  # what --draft brings is what was meant
-    chosen = drafter or next(iter(trained), "prompt_lookup")
-    events = race(models, prompt, chosen, k, params, rule=rule, peer=bool(peer))
-    header = trace.live_header(prompt, models.describe(), kind, bool(peer))
-    kept = as_lines(header, events) if as_json else as_text(prompt, events, models.precision)
+    asked = replace(asked, drafter=asked.drafter or next(iter(trained), "prompt_lookup"))
+    events = race(models, **asked.arguments)
+    header = trace.live_header(asked.prompt, models.describe(), kind, asked.peer)
+    kept = as_lines(header, events) if as_json else as_text(asked.prompt, events, models.precision)
     return kept_as(save, header, kept)
+
+
+def watched(
+    asked: RunRequest, address: str, plain_address: str | None, key_env: str, kind: str, as_json: bool
+) -> tuple[Header, list[Event]]:
+    """The run as the server counts it at its end, told on the standard output. ServerError where it cannot begin."""
+    from ..servers import lane
+    from ..servers.connect import connect_pair
+    from ..traces import file as trace
+
+    key = os.environ.get(key_env, "")
+    if key_env != KEY and not key:
+        raise ValueError(f"the environment holds no {key_env}")
+    server, plain = connect_pair(address, plain_address, key)
+    header = trace.live_header(asked.prompt, lane.about(server, plain), kind)
+    lanes = ("speculative", "plain") if plain else ("speculative",)
+    header = replace(header, lanes=lanes, machine={})  # the server's machine is not told
+    events = list[Event]()
+    if not as_json:
+        sys.stdout.write(asked.prompt)
+    for told in lane.race(server, plain, asked.prompt, asked.params):
+        if isinstance(told, lane.FinalTrace):
+            events = list(told.events)
+        elif isinstance(told, Committed) and told.lane == "speculative" and not as_json:
+            sys.stdout.write(strip_control_characters(told.text))
+            sys.stdout.flush()
+    if as_json:
+        return header, as_lines(header, events)
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    mine = [event for event in events if event.lane == "speculative"]
+    drawn = "".join(render(event, mine[: place + 1], colour) for place, event in enumerate(mine))
+    print(f"\n\n{drawn}\n\n{report_of_server(events, server)}")
+    return header, events
 
 
 def kept_as(save: Path | None, header: Header, events: Sequence[Event]) -> int:

@@ -1,4 +1,4 @@
-"""Any drafter, as deep as pays: K is chosen in every cycle, and 0 where plain decoding is faster.
+"""Any drafter, only as many tokens as pay off: K is chosen in every cycle, and 0 where plain decoding is faster.
 
 Before a draft by the acceptance so far, within it by its confidence (`stop.py`). It decides from tokens that stay in
 the draft and never drops one, so the output distribution is untouched; costs are probed once and frozen, so the same

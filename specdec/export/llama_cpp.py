@@ -18,7 +18,7 @@ from .source import read, Source
 
 # How its releases call the numbers of the matrices. Vectors stay float32, as its own converter leaves them.
 Numbers = Literal["f32", "f16", "bf16", "q8_0"]
-INSTALL = "GGUF files are written with the package gguf, which is not here; install it: pip install gguf"
+INSTALL = "GGUF files are written with the package gguf, which is not installed: pip install gguf"
 # Digits one by one, then GPT-2's pattern: what llama.cpp calls "smollm" (`src/llama-vocab.cpp`).
 SPLITS = [{"type": "Digits", "individual_digits": True}, {"type": "ByteLevel", "add_prefix_space": False}]
 SPLIT = "smollm"

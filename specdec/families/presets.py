@@ -13,15 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..exposure import limits
-from ..methods import DEFAULT, EMBEDDED, ROUNDED, TUNED, WRAPPERS
+from ..methods import brought_by, DEFAULT, EMBEDDED, METHODS, ROUNDED, TUNED
 from ..models.gguf_header import is_named
 from .hub import MORE
 
 BESIDE, OTHERWISE = " + ", "~"
-ALWAYS = ("prompt_lookup", "suffix", "none")  # ways of drafting that need nothing but the target
-MODEL = (DEFAULT, *WRAPPERS)
-EAGLE3, MEDUSA, EXIT = ("eagle3", "eagle3:tree"), ("medusa", "medusa:tree"), ("early_exit",)
-UNIVERSAL = ("universal",)
+ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafting that need nothing but the target
+ANY = brought_by(*(m.name for m in METHODS.values() if m.published))
+MODEL, EAGLE3, MEDUSA, EXIT, UNIVERSAL = map(brought_by, (DEFAULT, "eagle3", "medusa", "early_exit", "universal"))
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
@@ -32,7 +31,7 @@ class Pair:
     target: str
     drafts: tuple[str, ...] = ()
     exit_layer: int = 0
-    methods: tuple[str, ...] = (*MODEL, *EAGLE3, *MEDUSA)  # of a stranger's draft: until it is loaded, any may serve
+    methods: tuple[str, ...] = ANY  # of a stranger's draft: until it is loaded, any may serve
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ from ..models.checkpoint import (
 )
 from ..models.config import Config
 from ..models.hugging_face import HuggingFaceModel
-from ..models.matrix import EightBit
+from ..models.matrix import of_drafts
 from ..models.pretrained import config_of, is_ours
 from ..models.reduced import READS, ReducedDraft
 from ..models.transformer import tensors_of, Transformer
@@ -94,8 +94,7 @@ def load_drafter(
         if kind == "eagle3":
             return eagle3(weights, config, target)
         if kind == "reduced":
-            small = torch.int8 if target.device == "cpu" and EightBit.pays() else None
-            return ReducedDraft(Config.read(config), weights, target, small)
+            return ReducedDraft(Config.read(config), weights, target, of_drafts(target.device))
         return draft_model(folder, weights, config, target, tokenizer, universal)
 
 

@@ -16,13 +16,13 @@ from tokenizers import Tokenizer
 
 from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
 from ..figures import machine
-from ..methods import adapted, AUTO, COPIES, DEFAULT, EXIT, Method, METHODS, MODEL, MODELS, of_part, ROUNDED
+from ..methods import adapted, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, weight_files
 from ..models.config import FAMILIES
 from ..models.device import multiplies_bfloat16
-from ..models.matrix import EightBit
+from ..models.matrix import of_drafts
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -91,7 +91,7 @@ class Family:
         The process computes with this family's number of threads from here on.
         """
         self.use_threads()
-        if name == AUTO and self.to_probe:
+        if name == AUTO and self.to_probe(AUTO):
             return self._auto_lane(capacity)
         wrapped = adapted(name)
         name = wrapped or name
@@ -104,17 +104,19 @@ class Family:
     @property
     def auto_candidates(self) -> list[str]:
         """The drafters among which `auto` chooses."""
-        models = [name for name in MODELS if name in self.drafters]
-        return [*(name for name in COPIES if name in self.drafters), *models[:1]]
+        offered = [name for name in METHODS[AUTO].wraps if name in self.drafters]
+        models = [name for name in offered if not self.drafters[name].method.copies]
+        return [name for name in offered if name not in models[1:]]
 
-    @property
-    def to_probe(self) -> list[str]:
-        """Those of them that cost something."""
-        return [name for name in self.auto_candidates if self.drafters[name].method.takes]
+    def to_probe(self, name: str) -> list[str]:
+        """The drafters whose costs that one weighs, so that they are measured first; copies cost next to nothing."""
+        if name == AUTO:
+            return [one for one in self.auto_candidates if self.drafters[one].method.takes]
+        return [wrapped] if (wrapped := adapted(name)) else []
 
     def _auto_lane(self, capacity: int) -> tuple[TargetView, Drafter]:
         """One view with the taps of all; copies cost no more than their check, and a check costs what it costs."""
-        models = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe}
+        models = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe(AUTO)}
         cheapest = min(models.values(), key=lambda costs: costs.overhead)
         checks = Costs(0.0, cheapest.passes, cheapest.overhead)
         chosen = {name: self.drafters[name] for name in self.auto_candidates}
@@ -203,6 +205,8 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
                 family.name = name
             else:
                 folder = EMBEDDED if name in ROUNDED else FOLDERS.get(name) or Path(name)
+                if name in FOLDERS and not (folder / "target").is_dir():
+                    raise ValueError(f"{name} is not in the installed package; run it from a clone of the repository")
                 family = read(folder, name, dtype or fastest_dtype(folder / "target", device), device)
             _loaded[name, dtype, device] = family
         return _loaded[name, dtype, device]
@@ -243,7 +247,7 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     dtype, stored = computed_in(dtype, device)
     if device == "cpu" and dtype == torch.bfloat16 and native.library() is not None:
         dtype = torch.float32  # these layers read bfloat16 and compute in float32
-    small = torch.int8 if device == "cpu" and EightBit.pays() else None  # of drafts, whatever the target keeps
+    small = of_drafts(device)  # whatever the target keeps
     drafts = {name: Transformer.load(path, dtype, device, small) for name, path in draft_folders(folder, tuned).items()}
     family = Family(name, Transformer.load(folder / "target", dtype, device, stored), tokenizer, drafts)
     family.drafters |= heads(folder, family.target, small)

@@ -69,8 +69,8 @@ def target_of(task: Task) -> object:
 def reason_against(task: Task) -> str:
     """Why the plain loop has to do it; "" if the device can."""
     drafter, target = inner_of(task), target_of(task)
-    if task.guide:
-        return "a grammar is applied on the host"
+    if names := task.params.host_only or ["grammar"] * bool(task.guide):
+        return f"{', '.join(names)}: applied on the host"
     if not isinstance(target, Transformer):
         return "only our own decoder runs on the device"
     if type(task.rule) is not RejectionSampling:

@@ -22,7 +22,7 @@ from ..types import Costs, Proposal, SamplingParams, Tree
 DEPTHS, TOKENS, ROUNDS = (*range(1, 9), 12, 16), 25, 3
 GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
 WARM = replace(GREEDY, temperature=0.8)
-# A text of usual length: a pass over several rows is dearer after it than at the beginning of one.
+# A text of usual length: a pass over several rows is more expensive after it than at the beginning of one.
 TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound. " * 4
 PAUSE = 8  # plain cycles, after which a drafter catches up
 Loop = Callable[[Task], Iterator[Event]]

@@ -11,7 +11,7 @@ from ..events import Event
 from ..families.zoo import Family
 from ..gpu.lane import generate
 from ..grammar import check, Grammar, Guide, Words
-from ..methods import adapted, AUTO, check_asked
+from ..methods import AUTO, check_asked
 from ..types import SamplingParams
 from ..verify import RejectionSampling, Rule
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
@@ -30,16 +30,14 @@ def tasks(
     The plain lane never takes a lossy rule: without a draft nothing is lossy. The peer knows one rule.
     """
     check_asked(prompt, drafter, k, rule)
-    if peer and params.grammar is not None:
-        raise ValueError("transformers' own generation takes no grammar here; leave one of the two out")
+    if peer and (names := params.host_only):
+        raise ValueError(f"transformers' own generation takes no {names[0]} here; leave one of the two out")
     grammar = grammar_of(family, params)
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)
-    if wrapped := adapted(drafter):
-        probe(family, wrapped)
-    for name in family.to_probe if drafter == AUTO else ():
-        probe(family, name, for_auto=True)
+    for name in family.to_probe(drafter):
+        probe(family, name, for_auto=drafter == AUTO)
 
     def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:
         target, drafter = family.lane(drafter_name, capacity)

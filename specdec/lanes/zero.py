@@ -27,7 +27,6 @@ import torch
 from ..families import presets, zoo
 from ..figures import machine
 from ..gpu.trial import SWITCH
-from ..methods import adapted, AUTO, DEFAULT
 from ..types import SamplingParams
 from .probe import DEPTHS, ROUNDS, TOKENS
 from .race import race
@@ -56,9 +55,10 @@ def beginning() -> float:
 
 def duration(prompt: str, drafter: str, k: int, params: SamplingParams, peer: bool = False, **_: Any) -> int:
     """Seconds of the GPU to ask for: enough, in plain PyTorch, for drafts of which nothing is kept."""
-    drafting = DEFAULT if drafter == AUTO else adapted(drafter) or drafter
-    layers = (2 + peer) * family.facts["target"]["layers"] + k * family.facts.get(drafting, {}).get("layers", 1)
-    tokens = params.max_tokens + (len(_family.to_probe) if drafter == AUTO else drafting != drafter) * PROBED
+    probed = _family.to_probe(drafter)
+    drafting = max(family.facts.get(name, {}).get("layers", 1) for name in probed or [drafter])
+    layers = (2 + peer) * family.facts["target"]["layers"] + k * drafting
+    tokens = params.max_tokens + len(probed) * PROBED
     return min(MOST, max(LEAST, math.ceil(beginning() + LAYER * layers * tokens)))
 
 

@@ -27,8 +27,7 @@ from ..proof.certify import certify, passed
 from ..proof.mistakes import Mistake
 from ..proof.pair import after
 from ..types import has_lone_surrogate, SamplingParams
-from .experience import Lesson, run
-from .student import Student
+from .experience import Example, run, Student
 
 FILES = "learning.json", "prompts.json"  # what is learned from, and what is asked, by kind
 K, TEMPERATURE = 4, 0.8
@@ -75,7 +74,7 @@ def of_kind(kind: str, own: Sequence[str] = (), **limits: Any) -> Lecture:
             raise ValueError("a prompt is empty, or holds half of a character (a lone surrogate)")
     taught, asked = (json.loads((ASSETS / name).read_text(encoding="utf-8")) for name in FILES)
     if kind not in taught:
-        raise ValueError(f"there are no lessons of the kind {kind!r}; choose from {', '.join(taught)}")
+        raise ValueError(f"there are no examples of the kind {kind!r}; choose from {', '.join(taught)}")
     teaching, held_out = taught[kind], asked[kind]
     own = [prompt for prompt in own if prompt.strip() not in {one.strip() for one in held_out}]
     return Lecture([source for source in (own, teaching) if source], held_out, asked["story"][0], **limits)
@@ -115,27 +114,27 @@ def _lectures(
 
     A run's own α is of the draft as it was then. A run that the end cuts teaches nothing.
     """
-    draft, lessons, dice = student.draft, list[Lesson](), random.Random(lecture.seed)
+    draft, examples, dice = student.draft, list[Example](), random.Random(lecture.seed)
     prompts = [cycle(family.encode(prompt) for prompt in source) for source in lecture.sources]
     began = time.monotonic()
 
     def spent() -> float:
-        return max((time.monotonic() - began) / lecture.seconds, len(lessons) / lecture.runs)
+        return max((time.monotonic() - began) / lecture.seconds, len(examples) / lecture.runs)
 
     while spent() < 1.0:
-        prompt = next(prompts[len(lessons) % len(prompts)])[-family.target.context // 2 :]
-        params = SamplingParams(TEMPERATURE, max_tokens=TEXT, seed=lecture.seed + len(lessons), ignore_end=True)
+        prompt = next(prompts[len(examples) % len(prompts)])[-family.target.context // 2 :]
+        params = SamplingParams(TEMPERATURE, max_tokens=TEXT, seed=lecture.seed + len(examples), ignore_end=True)
         done = yield from unless(run(family, draft, prompt, K, params), lambda: spent() >= 1.0)
         if done is None:
             break
-        stats, lesson = done
-        lessons.append(lesson)
+        stats, example = done
+        examples.append(example)
         losses = []
         for _ in range(STEPS):
             rate = max(FINAL_RATE, min(1.0, (1.0 - spent()) / (1.0 - STEADY)))
-            losses.append(student.step([lesson, *dice.sample(lessons[:-1], min(AT_ONCE, len(lessons)) - 1)], rate))
+            losses.append(student.step([example, *dice.sample(examples[:-1], min(AT_ONCE, len(examples)) - 1)], rate))
             yield None
-        draft = student.graduate()
+        draft = student.exported()
         seconds = time.monotonic() - began
         taught = [round(seconds, 2), stats.accepted, stats.judged, round(sum(losses) / STEPS, 4)]
         state["rounds"] = [*state["rounds"], taught]

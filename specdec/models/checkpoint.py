@@ -1,4 +1,4 @@
-"""The files of a model's folder: JSON and safetensors, in the Hub's layout. Anybody may have written them.
+"""The files of a model's folder: JSON and safetensors, in the Hub's layout. They are untrusted input.
 
 Whatever is wrong with them is a ValueError of one sentence that names the file or the tensor: nothing is guessed, and
 nothing from a folder is ever run.

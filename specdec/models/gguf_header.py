@@ -1,4 +1,4 @@
-"""The header of a GGUF file, read within bounds: anybody may have written it.
+"""The header of a GGUF file, read within bounds: untrusted input.
 
 The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Whatever is wrong is a ValueError of one sentence
 before memory is taken for it. It imports no torch.
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 SUFFIX, MAGIC = ".gguf", b"GGUF"
-INSTALL = "GGUF files are read with the package gguf, which is not here; install it: pip install 'gguf>=0.17,<1'"
+INSTALL = "GGUF files are read with the package gguf, which is not installed: pip install 'gguf>=0.17,<1'"
 ARCHITECTURES = ("llama", "qwen2", "qwen3", "gemma3")
 # Far above any model here; a header that says more is damaged, or was made to cost memory.
 HEADER, FIELDS, TENSORS, ENTRIES, STRING, NAME = 2**25, 4_096, 2**15, 3 * 2**19, 2**20, 256

@@ -1,7 +1,7 @@
 """How a model keeps its matrices, and multiplies by them.
 
 Plain ones lie [in, out], in memory in either order. On a CPU they are kept as `native.cpp` reads them or, where that
-cannot be compiled, as oneDNN's kernels do if that is faster. They may be rounded to 8 bits.
+cannot be compiled, as oneDNN's kernels do if that is faster. They may be rounded to 8 bits (`grouped.py`).
 """
 
 from __future__ import annotations
@@ -13,40 +13,23 @@ import torch.nn.functional as F
 from torch import addmm, mm, Tensor
 
 from .device import multiplies_bfloat16
+from .grouped import GROUP, Grouped, rounded
 from .layout import outputs_first
-from .native import Blocked
+from .native import Blocked, library
 
-LANES = 32  # torch's kernel for 8 bits reads this many inputs at once, even past the end of a row
 WIDE = 2**17  # entries, in float32: below, calling oneDNN costs more than MKL's product
 FEW = 16  # rows that it is packed for: a check has fewer, or a few more
 ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # torch's door to it; some builds lack it
 
 
-class EightBit(NamedTuple):
-    """A matrix in 8 bits: the weights of every output times a scale. A quarter of float32's bytes to read.
+class Wide(NamedTuple):
+    """A `Grouped` matrix where nothing multiplies its codes: the same numbers, and inputs rounded in the same way."""
 
-    Reading its weights is most of what a small draft costs. Rounding them changes what is drafted, hardly how much of
-    it is kept, and never the distribution of the text. A target in 8 bits is another target, with a distribution of its
-    own. Torch's kernel rounds the inputs to bfloat16, each by itself: one scale for the inputs of a pass would let a
-    draft's rows change the distribution that judges it. Ours does not round them.
-    """
+    weights: Tensor  # [in, out]
 
-    weights: Tensor  # int8 [out, in]
-    scales: Tensor  # bf16 [out]
-
-    @classmethod
-    def of(cls, matrix: Tensor) -> EightBit:  # [out, in]
-        scales = (matrix.abs().amax(1) / 127).clamp_min(1e-12).bfloat16()
-        return cls((matrix / scales[:, None]).round().to(torch.int8), scales)
-
-    @staticmethod
-    def pays() -> bool:
-        """Whether torch has a fast kernel for it here: elsewhere it was seven times slower than float32."""
-        return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
-
-    def wide(self) -> Tensor:
-        """The same numbers in float32.  # [out, in]"""
-        return self.weights * self.scales.float()[:, None]
+    def times(self, x: Tensor) -> Tensor:
+        codes, scales = rounded(x)
+        return mm((codes * scales).flatten(1).to(x.dtype), self.weights)
 
 
 class Prepacked(NamedTuple):
@@ -73,30 +56,39 @@ class Prepacked(NamedTuple):
         return wide and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
-Matrix = Tensor | EightBit | Prepacked | Blocked
+Matrix = Tensor | Wide | Prepacked | Blocked
 
 
-def kept(matrix: Tensor, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Matrix:
-    """[out, in] as it is multiplied fastest: in 8 bits where its width allows it, else packed, else [in, out].
+def kept(
+    matrix: Tensor, dtype: torch.dtype, device: str, stored: torch.dtype | None = None, before: Tensor | None = None,
+    after: Tensor | None = None,
+) -> Matrix:  # fmt: skip
+    """[out, in] as it is multiplied fastest: as `native.cpp` reads it, else packed, else [in, out].
 
-    `dtype` is that of the states, `stored` what the weights are rounded to, where that is coarser: torch.int8, in
-    which each row has a scale, or 16 bits.
+    `dtype` is that of the states, `stored` what the weights are rounded to, where that is coarser: torch.int8, which is
+    8 bits in groups, or 16 bits. Inputs are multiplied by `before`, outputs by `after`; only where `native.cpp`
+    computes are the weights rounded without them.
     """
     native = Blocked.pays(matrix, dtype, device)
-    if stored == torch.int8 and matrix.shape[1] % LANES == 0:
-        eight = EightBit.of(matrix)
-        if native:
-            return Blocked.of(*eight)
-        if EightBit.pays():
-            return eight
-        matrix = eight.wide()  # the distribution of 8 bits at the speed of `dtype`
-    matrix = matrix.to(dtype if stored in (None, torch.int8) else stored)
+    eight_bit = stored == torch.int8 and matrix.shape[1] % GROUP == 0
     if native:
-        return Blocked.of(matrix)
-    matrix = matrix.to(device, dtype)
+        number = dtype if stored in (None, torch.int8) else stored
+        return Blocked.of(Grouped.of(matrix) if eight_bit else matrix.to(number), before, after)
+    if before is not None:
+        matrix = matrix * before
+    if after is not None:
+        matrix = matrix * after[:, None]
+    if eight_bit:
+        return Wide(Grouped.of(matrix).wide().to(device, dtype).t().contiguous())
+    matrix = matrix.to(dtype if stored in (None, torch.int8) else stored).to(device, dtype)
     if Prepacked.pays(matrix):
         return Prepacked.of(matrix)
     return matrix.contiguous().t() if outputs_first(matrix) else matrix.t().contiguous()
+
+
+def of_drafts(device: str) -> torch.dtype | None:
+    """What matrices of drafts are rounded to: reading them is most of what a small draft costs."""
+    return torch.int8 if torch.device(device).type == "cpu" and library() is not None else None
 
 
 def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
@@ -104,14 +96,12 @@ def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:
     if isinstance(matrix, Tensor):
         return mm(x, matrix) if added is None else addmm(added, x, matrix)
     product: Tensor
-    if isinstance(matrix, Blocked):
-        product = matrix.times(x)
-    elif isinstance(matrix, Prepacked):
+    if isinstance(matrix, Prepacked):
         # oneDNN keeps a kernel for every number of rows, hundreds of kB each: prompts of all lengths share a few.
         more = (1 << (len(x) - 1).bit_length()) - len(x) if len(x) > FEW else 0
         product = ONEDNN(F.pad(x, (0, 0, 0, more)) if more else x, matrix.packed, None, "none", [], "")[: len(x)]
     else:
-        product = torch._weight_int8pack_mm(x.bfloat16(), *matrix).to(x.dtype)  # fast in bf16 only
+        product = matrix.times(x)
     return product if added is None else added + product
 
 

@@ -16,23 +16,34 @@
 namespace {
 
 #ifdef __AVX512F__
-constexpr int LANES = 16, FEW = 6;  // numbers in a register; rows of states in a tile, of 32 registers
-constexpr int blocks_of(int rows) { return rows == 1 ? 4 : 2; }
+constexpr int LANES = 16;  // numbers in a register, of 32
 #else
-constexpr int LANES = 8, FEW = 3;  // of 16 registers
-constexpr int blocks_of(int rows) { return rows == 1 ? 2 : 1; }
+constexpr int LANES = 8;  // of 16
 #endif
+constexpr bool LARGE = LANES == 16;
 constexpr int BLOCK = 32, REGISTERS = BLOCK / LANES;  // outputs whose weights lie side by side
+constexpr int GROUP = 32;  // inputs whose codes share a scale
 constexpr int TOGETHER = 3;  // queries of a head that look at its keys at once
+#define INLINE inline __attribute__((always_inline))  // sums then stay in registers
 constexpr int AHEAD = 32;  // inputs whose weights are fetched in advance
 
 typedef float Vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
+typedef int16_t Shorts __attribute__((vector_size(4 * LANES)));
+typedef uint16_t Naturals __attribute__((vector_size(4 * LANES)));
+typedef int8_t Bytes __attribute__((vector_size(LANES)));
 
+// y = after * (weights (before * x)). Weights are numbers, [outputs / BLOCK, inputs, BLOCK], or codes in groups of 32
+// inputs: weight = scale * (code - zero) + minimum. Codes of 8 bits lie as [outputs / BLOCK, inputs / 4, BLOCK, 4], so
+// that a register holds four inputs of its outputs; of 4 bits, the next four inputs are in the upper halves.
 struct Matrix {
-    const void* weights;  // [outputs / BLOCK, inputs, BLOCK]
-    const float* scales;  // of every output; null: 1
-    int64_t outputs, inputs, bytes;  // of a weight: 4 float32, 2 bfloat16, 1 int8
+    const void* weights;
+    const float *before, *after;  // of every input, of every output; null: 1
+    const void *scales, *minima;  // [outputs / BLOCK, inputs / GROUP, BLOCK], of codes; minima may be null
+    int64_t outputs, inputs;
+    int32_t bits;  // of a weight: 32 float32, 16 bfloat16; 8 and 4 are codes
+    int32_t scale_bits;  // of a scale or minimum: 32 float32, 16 float16
+    int32_t zero;
 };
 
 struct Layer {
@@ -41,6 +52,7 @@ struct Layer {
 };
 
 Vec all(float value) { return Vec{} + value; }
+Ints all(int32_t value) { return Ints{} + value; }
 
 Vec load(const float* from) {
     Vec v;
@@ -48,7 +60,14 @@ Vec load(const float* from) {
     return v;
 }
 
-void store(float* to, Vec v) { std::memcpy(to, &v, sizeof v); }
+Ints load_codes(const uint8_t* from) {
+    Ints v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+}
+
+template <class Number, class Register>
+void store(Number* to, Register v) { std::memcpy(to, &v, sizeof v); }
 
 // bfloat16 is the upper half of a float32.
 #ifdef __AVX512F__
@@ -56,18 +75,28 @@ Vec multiply_add(Vec a, Vec b, Vec c) { return (Vec)_mm512_fmadd_ps((__m512)a, (
 Vec load(const uint16_t* from) {
     return (Vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)from)), 16);
 }
-Vec load(const int8_t* from) {
-    return (Vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)from)));
-}
+Vec load_half(const uint16_t* from) { return (Vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)from)); }
+Ints add_pairs(Shorts a, Shorts b) { return (Ints)_mm512_madd_epi16((__m512i)a, (__m512i)b); }
 #else
 Vec multiply_add(Vec a, Vec b, Vec c) { return (Vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 Vec load(const uint16_t* from) {
     return (Vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)from)), 16);
 }
-Vec load(const int8_t* from) {
-    return (Vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)from)));
-}
+Vec load_half(const uint16_t* from) { return (Vec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)from)); }
+Ints add_pairs(Shorts a, Shorts b) { return (Ints)_mm256_madd_epi16((__m256i)a, (__m256i)b); }
 #endif
+
+// Adds four products to every sum: codes of weights, 0 to 255, by codes of inputs, -127 to 127. Exact in every form.
+Ints add_products(Ints sums, Ints weights, Ints inputs) {
+#if defined __AVX512VNNI__
+    return (Ints)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)weights, (__m512i)inputs);
+#elif defined __AVXVNNI__ && !defined __AVX512F__
+    return (Ints)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)weights, (__m256i)inputs);
+#else
+    Shorts even = (Shorts)weights & 255, odd = (Shorts)((Naturals)weights >> 8);
+    return sums + add_pairs(even, (Shorts)inputs << 8 >> 8) + add_pairs(odd, (Shorts)inputs >> 8);
+#endif
+}
 
 float sum(Vec v) {
     typedef float Quarter __attribute__((vector_size(16)));
@@ -98,58 +127,178 @@ Vec silu(Vec x) {
     return x / (exponential(x > 80.f ? all(-80.f) : -x) + 1.f);
 }
 
-// ROWS rows of x times BLOCKS blocks of weights.
-template <class W, int ROWS, int BLOCKS, class Put>
-void tile(const float* x, int64_t stride, const Matrix& m, int64_t output, int64_t row, Put put) {
-    constexpr int ACROSS = BLOCKS * REGISTERS;
-    const W* weights = (const W*)m.weights + output * m.inputs;
-    Vec sums[ROWS][ACROSS] = {};
-    x += row * stride;
+template <class T>
+T* scratch(int which, int64_t size) {  // kept from call to call
+    thread_local std::vector<T> kept[6];
+    if ((int64_t)kept[which].size() < size) kept[which].resize(size);
+    return kept[which].data();
+}
+
+// What a matrix multiplies: rows of numbers or, for codes, rows rounded to 8 bits in groups, each row by itself.
+struct Inputs {
+    const float* x;  // `before` multiplied in
+    const int8_t* codes;  // [rows, inputs]
+    const float *scales, *totals;  // [rows, groups]: of a step; of all numbers in the group
+    const int32_t* starts;  // [rows, groups]: what sums of products begin with, so that codes count from the zero
+};
+
+// The largest of 32 numbers takes 127 steps. What is no number makes the scale none.
+void round_group(const float* x, const float* before, const Matrix& m, int8_t* codes, float* scale, float* total,
+                 int32_t* start) {
+    Vec numbers[GROUP / LANES], most = {}, none = {};
+    for (int i = 0; i < GROUP / LANES; i++) {
+        Vec v = load(x + i * LANES);
+        if (before) v *= load(before + i * LANES);
+        Vec size = v < 0 ? -v : v;
+        most = size > most ? size : most;
+        none += v - v;
+        numbers[i] = v;
+    }
+    float highest = most[0];
+    for (int i = 1; i < LANES; i++) highest = std::max(highest, most[i]);
+    const float nearest = 12582912.f;  // 1.5 * 2^23: adding it leaves no place for a fraction
+    float steps = highest > 1e-30f ? 127.f / highest : 0.f;
+    Ints sums = {};
+    for (int i = 0; i < GROUP / LANES; i++) {
+        Ints n = __builtin_convertvector(numbers[i] * steps + nearest - nearest, Ints);
+        store(codes + i * LANES, __builtin_convertvector(n, Bytes));
+        sums += n;
+    }
+    int32_t sum_of_codes = 0;
+    for (int i = 0; i < LANES; i++) sum_of_codes += sums[i];
+    *scale = highest / 127.f + sum(none);
+    *total = *scale * sum_of_codes;
+    *start = -m.zero * sum_of_codes;
+}
+
+Inputs prepared(const float* x, int64_t rows, const Matrix& m) {
+    if (m.bits >= 16) {
+        if (!m.before) return {x};
+        float* y = scratch<float>(5, rows * m.inputs);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t i = 0; i < m.inputs; i++) y[r * m.inputs + i] = x[r * m.inputs + i] * m.before[i];
+        return {y};
+    }
+    const int64_t groups = rows * m.inputs / GROUP;
+    int8_t* codes = scratch<int8_t>(0, rows * m.inputs);
+    int32_t* starts = scratch<int32_t>(0, groups);
+    float* scales = scratch<float>(5, 2 * groups);
+    for (int64_t g = 0; g < groups; g++) {
+        const float* before = m.before ? m.before + g * GROUP % m.inputs : nullptr;
+        round_group(x + g * GROUP, before, m, codes + g * GROUP, scales + g, scales + groups + g, starts + g);
+    }
+    return {x, codes, scales, scales + groups, starts};
+}
+
+// How a kind of weights is multiplied: the rows of a tile, and the registers of outputs beside each other in one.
+template <int BITS>
+struct Kind {
+    static constexpr bool codes = BITS < 16;
+    static constexpr int rows = codes ? (LARGE ? 8 : 4) : (LARGE ? 6 : 3);
+    static constexpr int across(int rows) {
+        if (codes) return LARGE ? (rows <= 3 ? 4 : 2) : (rows == 1 ? 4 : rows == 2 ? 2 : 1);
+        return REGISTERS * (LARGE ? (rows == 1 ? 4 : 2) : (rows == 1 ? 2 : 1));
+    }
+};
+
+// The sums of ROWS rows and ACROSS registers of outputs, from the first input to the last.
+template <int BITS, int ROWS, int ACROSS>
+INLINE void multiply(const Inputs& in, const Matrix& m, int64_t output, int64_t row, Vec (&sums)[ROWS][ACROSS]) {
+    typedef std::conditional_t<BITS == 32, float, uint16_t> Number;
+    const float* x = in.x + row * m.inputs;
+    const Number* weights = (const Number*)m.weights + output / BLOCK * BLOCK * m.inputs + output % BLOCK;
     for (int64_t i = 0; i < m.inputs; i++)
         for (int o = 0; o < ACROSS; o++) {
-            const W* from = weights + (o / REGISTERS * m.inputs + i) * BLOCK + o % REGISTERS * LANES;
+            const Number* from = weights + (o / REGISTERS * m.inputs + i) * BLOCK + o % REGISTERS * LANES;
             __builtin_prefetch(from + AHEAD * BLOCK);
             Vec some = load(from);
-            for (int r = 0; r < ROWS; r++) sums[r][o] = multiply_add(all(x[r * stride + i]), some, sums[r][o]);
+            for (int r = 0; r < ROWS; r++) sums[r][o] = multiply_add(all(x[r * m.inputs + i]), some, sums[r][o]);
         }
-    for (int r = 0; r < ROWS; r++)
+}
+
+// The same of codes: in a group products of whole numbers are added, which is exact.
+template <int BITS, int ROWS, int ACROSS>
+INLINE void multiply_codes(const Inputs& in, const Matrix& m, int64_t output, int64_t row, Vec (&sums)[ROWS][ACROSS]) {
+    constexpr int FOURS = 32 / BITS, STEPS = GROUP / FOURS;  // inputs in 32 bits of a register; loads of a group
+    const int64_t groups = m.inputs / GROUP, first = row * groups;
+    auto of_output = [&](int o, int64_t g) { return ((output / BLOCK + o / REGISTERS) * groups + g); };
+    for (int64_t g = 0; g < groups; g++) {
+        Ints whole[ROWS][ACROSS];
+        for (int r = 0; r < ROWS; r++)
+            for (int o = 0; o < ACROSS; o++) whole[r][o] = all(in.starts[first + r * groups + g]);
+        for (int s = 0; s < STEPS; s++)
+            for (int o = 0; o < ACROSS; o++) {
+                int64_t at = output % BLOCK + o % REGISTERS * LANES;
+                const uint8_t* from = (const uint8_t*)m.weights + (of_output(o, g) * STEPS + s) * 4 * BLOCK + 4 * at;
+                __builtin_prefetch(from + 2 * STEPS * 4 * BLOCK);
+                Ints some = load_codes(from);
+                for (int part = 0; part < 8 / BITS; part++) {
+                    Ints four = BITS == 8 ? some : (part ? some >> 4 : some) & 0x0f0f0f0f;
+                    for (int r = 0; r < ROWS; r++) {
+                        int32_t inputs;
+                        std::memcpy(&inputs, in.codes + (first + r * groups + g) * GROUP + s * FOURS + 4 * part, 4);
+                        whole[r][o] = add_products(whole[r][o], four, all(inputs));
+                    }
+                }
+            }
         for (int o = 0; o < ACROSS; o++) {
-            int64_t at = output + o * LANES;
-            put(row + r, at, m.scales ? sums[r][o] * load(m.scales + at) : sums[r][o]);
-        }
-}
-
-template <class W, int ROWS, class Put>
-void across(const float* x, int64_t stride, const Matrix& m, int64_t from, int64_t to, int64_t row, Put put) {
-    constexpr int BLOCKS = blocks_of(ROWS);
-    for (; from + BLOCKS * BLOCK <= to; from += BLOCKS * BLOCK) tile<W, ROWS, BLOCKS>(x, stride, m, from, row, put);
-    for (; from < to; from += BLOCK) tile<W, ROWS, 1>(x, stride, m, from, row, put);
-}
-
-template <class W, class Put>
-void product_of(const float* x, int64_t rows, int64_t stride, const Matrix& m, int64_t from, int64_t to, Put put) {
-    int64_t step = rows <= FEW ? to - from : blocks_of(FEW) * BLOCK;  // weights stay near while many rows are read
-    for (; from < to; from += step) {
-        int64_t end = std::min(from + step, to), r = 0;
-        for (; r + FEW <= rows; r += FEW) across<W, FEW>(x, stride, m, from, end, r, put);
-        switch (rows - r) {
-            case 1: across<W, 1>(x, stride, m, from, end, r, put); break;
-            case 2: across<W, 2>(x, stride, m, from, end, r, put); break;
-#ifdef __AVX512F__
-            case 3: across<W, 3>(x, stride, m, from, end, r, put); break;
-            case 4: across<W, 4>(x, stride, m, from, end, r, put); break;
-            case 5: across<W, 5>(x, stride, m, from, end, r, put); break;
-#endif
+            int64_t at = of_output(o, g) * BLOCK + output % BLOCK + o % REGISTERS * LANES;
+            auto number = [&](const void* of) {
+                return m.scale_bits == 16 ? load_half((const uint16_t*)of + at) : load((const float*)of + at);
+            };
+            Vec scale = number(m.scales);
+            for (int r = 0; r < ROWS; r++)
+                sums[r][o] = multiply_add(__builtin_convertvector(whole[r][o], Vec),
+                                          scale * in.scales[first + r * groups + g], sums[r][o]);
+            if (!m.minima) continue;
+            Vec minimum = number(m.minima);
+            for (int r = 0; r < ROWS; r++)
+                sums[r][o] = multiply_add(all(in.totals[first + r * groups + g]), minimum, sums[r][o]);
         }
     }
 }
 
-// Outputs [from, to) for all rows of x; `put(row, output, values)` takes a register of them.
+template <int BITS, int ROWS, int ACROSS, class Put>
+void tile(const Inputs& in, const Matrix& m, int64_t output, int64_t row, Put put) {
+    Vec sums[ROWS][ACROSS] = {};
+    if constexpr (Kind<BITS>::codes) multiply_codes<BITS>(in, m, output, row, sums);
+    else multiply<BITS>(in, m, output, row, sums);
+    for (int r = 0; r < ROWS; r++)
+        for (int o = 0; o < ACROSS; o++) {
+            int64_t at = output + o * LANES;
+            put(row + r, at, m.after ? sums[r][o] * load(m.after + at) : sums[r][o]);
+        }
+}
+
+// `rows` rows from `row` on, of which a tile holds ROWS at most.
+template <int BITS, int ROWS, class Put>
+void across(const Inputs& in, const Matrix& m, int64_t from, int64_t to, int64_t row, int64_t rows, Put put) {
+    constexpr int ACROSS = Kind<BITS>::across(ROWS);
+    if (rows >= ROWS) {
+        int64_t output = from;
+        for (; output + ACROSS * LANES <= to; output += ACROSS * LANES)
+            tile<BITS, ROWS, ACROSS>(in, m, output, row, put);
+        for (; output < to; output += BLOCK) tile<BITS, ROWS, REGISTERS>(in, m, output, row, put);
+        if (rows > ROWS) across<BITS, ROWS>(in, m, from, to, row + ROWS, rows - ROWS, put);
+    } else if constexpr (ROWS > 1) {
+        across<BITS, ROWS - 1>(in, m, from, to, row, rows, put);
+    }
+}
+
+template <int BITS, class Put>
+void product_of(const Inputs& in, int64_t rows, const Matrix& m, int64_t from, int64_t to, Put put) {
+    constexpr int MOST = Kind<BITS>::rows;
+    int64_t step = rows <= MOST ? to - from : 2 * BLOCK;  // weights stay near while many rows are read
+    for (; from < to; from += step) across<BITS, MOST>(in, m, from, std::min(from + step, to), 0, rows, put);
+}
+
+// Outputs [from, to) for all rows; `put(row, output, values)` takes a register of them.
 template <class Put>
-void product(const float* x, int64_t rows, int64_t stride, const Matrix& m, int64_t from, int64_t to, Put put) {
-    if (m.bytes == 4) product_of<float>(x, rows, stride, m, from, to, put);
-    if (m.bytes == 2) product_of<uint16_t>(x, rows, stride, m, from, to, put);
-    if (m.bytes == 1) product_of<int8_t>(x, rows, stride, m, from, to, put);
+void product(const Inputs& in, int64_t rows, const Matrix& m, int64_t from, int64_t to, Put put) {
+    if (m.bits == 32) product_of<32>(in, rows, m, from, to, put);
+    if (m.bits == 16) product_of<16>(in, rows, m, from, to, put);
+    if (m.bits == 8) product_of<8>(in, rows, m, from, to, put);
+    if (m.bits == 4) product_of<4>(in, rows, m, from, to, put);
 }
 
 void normalise(const float* x, int64_t rows, int64_t width, float floor, float* y) {
@@ -220,12 +369,6 @@ struct Share {  // this thread's of `count` things, in whole steps
     }
 };
 
-float* scratch(int which, int64_t size) {  // kept from call to call
-    thread_local std::vector<float> kept[5];
-    if ((int64_t)kept[which].size() < size) kept[which].resize(size);
-    return kept[which].data();
-}
-
 }  // namespace
 
 extern "C" {
@@ -235,7 +378,7 @@ void specdec_product(const Matrix* m, const float* x, int64_t rows, float* y, in
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         Share share(m->outputs, BLOCK);
-        product(x, rows, m->inputs, *m, share.from, share.to,
+        product(prepared(x, rows, *m), rows, *m, share.from, share.to,
                 [&](int64_t r, int64_t o, Vec values) { store(y + r * m->outputs + o, values); });
     }
 }
@@ -250,13 +393,13 @@ void specdec_layers(const Layer* layers, int64_t count, float* x, int64_t rows, 
                     int threads) {
     const int64_t stored = heads * size, turned = (heads + kv_heads) * size, inner = layers->down.inputs;
     const int64_t groups = (rows + TOGETHER - 1) / TOGETHER, more = causal && !hidden;
-    float* queries = scratch(0, rows * stored);
-    float* seen = scratch(1, rows * stored);
-    float* gated = scratch(2, rows * inner);
+    float* queries = scratch<float>(0, rows * stored);
+    float* seen = scratch<float>(1, rows * stored);
+    float* gated = scratch<float>(2, rows * inner);
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
-        float* normed = scratch(3, rows * width);
-        float* scores = scratch(4, TOGETHER * (start + rows + LANES));
+        float* normed = scratch<float>(3, rows * width);
+        float* scores = scratch<float>(4, TOGETHER * (start + rows + LANES));
         for (int64_t l = 0; l < count; l++) {
             const Layer& layer = layers[l];
             float* entries = cache + l * layer_stride;
@@ -272,7 +415,7 @@ void specdec_layers(const Layer* layers, int64_t count, float* x, int64_t rows, 
             auto put = [&](int64_t r, int64_t o, Vec values) {
                 store(place(r, o), layer.qkv_bias ? values + load(layer.qkv_bias + o) : values);
             };
-            product(from, rows, layer.qkv.inputs, layer.qkv, mine.from, mine.to, put);
+            product(prepared(from, rows, layer.qkv), rows, layer.qkv, mine.from, mine.to, put);
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t o = mine.from; o < std::min(mine.to, turned); o += 2) {
                     float* pair = place(r, o);
@@ -308,13 +451,14 @@ void specdec_layers(const Layer* layers, int64_t count, float* x, int64_t rows, 
                 float* at = gated + r * inner + o - inner;
                 store(at, load(at) * values);
             };
-            product(seen, rows, stored, layer.out, part.from, part.to, add);
+            product(prepared(seen, rows, layer.out), rows, layer.out, part.from, part.to, add);
 #pragma omp barrier
             normalise(x, rows, width, floor, normed);
-            product(normed, rows, width, layer.gate_up, units.from, units.to, gate);
-            product(normed, rows, width, layer.gate_up, inner + units.from, inner + units.to, weigh);
+            Inputs read_by_units = prepared(normed, rows, layer.gate_up);
+            product(read_by_units, rows, layer.gate_up, units.from, units.to, gate);
+            product(read_by_units, rows, layer.gate_up, inner + units.from, inner + units.to, weigh);
 #pragma omp barrier
-            product(gated, rows, inner, layer.down, part.from, part.to, add);
+            product(prepared(gated, rows, layer.down), rows, layer.down, part.from, part.to, add);
 #pragma omp barrier
         }
     }

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from .cache import StaticCache
+from .grouped import Grouped
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 COMPILE = "-std=c++17 -O3 -march=native -ffp-contract=off -fopenmp -shared -fPIC -w".split()
@@ -41,8 +42,9 @@ missing = ""  # why `library` has none, where it has tried; it is shown to other
 
 class MatrixStruct(C.Structure):
     _fields_ = (
-        ("weights", C.c_void_p), ("scales", C.c_void_p), ("outputs", C.c_int64), ("inputs", C.c_int64),
-        ("bytes", C.c_int64),
+        *((name, C.c_void_p) for name in ("weights", "before", "after", "scales", "minima")),
+        *((name, C.c_int64) for name in ("outputs", "inputs")),
+        *((name, C.c_int32) for name in ("bits", "scale_bits", "zero")),
     )  # fmt: skip
 
 
@@ -162,20 +164,32 @@ def opened(name: str, place: int) -> int:
 
 @dataclass(slots=True)
 class Blocked:
-    """A matrix as the compiled source reads it: 32 outputs side by side for every input."""
+    """A matrix as the compiled source reads it: 32 outputs side by side for every input, or every four of codes."""
 
-    weights: Tensor  # float32, bfloat16 or int8 [outputs / 32, inputs, 32]
-    scales: Tensor | None  # float32 [outputs], of int8
+    weights: Tensor  # float32 or bfloat16 [outputs / 32, inputs, 32]; codes [outputs / 32, bytes, 32, 4]
+    others: tuple[Tensor | None, ...]  # that the struct points at as well
     struct: MatrixStruct
 
     @classmethod
-    def of(cls, matrix: Tensor, scales: Tensor | None = None) -> Blocked:  # [out, in]; [out]
-        weights = matrix.unflatten(0, (-1, BLOCK)).transpose(1, 2).contiguous()
-        scales = None if scales is None else scales.float().contiguous()
-        struct = MatrixStruct(
-            weights.data_ptr(), None if scales is None else scales.data_ptr(), *matrix.shape, weights.itemsize
-        )
-        return cls(weights, scales, struct)
+    def of(cls, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None) -> Blocked:
+        """[out, in]; inputs are multiplied by `before`, outputs by `after`."""
+        scales = minima = None
+        zero = 0
+        if isinstance(matrix, Tensor):
+            outputs, inputs = matrix.shape
+            weights, bits = side_by_side(matrix), 8 * matrix.itemsize
+        else:
+            (outputs, inputs), bits, zero = matrix.codes.shape, matrix.bits, matrix.zero
+            weights = side_by_side(matrix.codes.unflatten(1, (-1, 4)))
+            if bits == 4:  # the next four inputs of an output are in the upper halves
+                low, high = weights.unflatten(1, (-1, 2)).unbind(2)
+                weights = low | high << 4
+            scales, minima = (None if part is None else side_by_side(part) for part in (matrix.scales, matrix.minima))
+        vectors = (None if part is None else part.float().contiguous() for part in (before, after))
+        others = (*vectors, scales, minima)
+        scale_bits = 0 if scales is None else 8 * scales.itemsize
+        pointers = (None if part is None else part.data_ptr() for part in (weights, *others))
+        return cls(weights, others, MatrixStruct(*pointers, outputs, inputs, bits, scale_bits, zero))
 
     @staticmethod
     def pays(matrix: Tensor, dtype: torch.dtype, device: str) -> bool:
@@ -192,6 +206,12 @@ class Blocked:
             C.byref(self.struct), x.data_ptr(), len(x), product.data_ptr(), torch.get_num_threads()
         )
         return product
+
+
+def side_by_side(matrix: Tensor) -> Tensor:
+    """[out, in, ...] -> [out / 32, in, 32, ...]"""
+    blocks: Tensor = matrix.unflatten(0, (-1, BLOCK))
+    return blocks.transpose(1, 2).contiguous()
 
 
 def fitting(x: Tensor, width: int) -> Tensor:

@@ -50,7 +50,7 @@ def unpack(stored: Mapping[str, Tensor], base: Mapping[str, Tensor] | None = Non
 
 
 def pack_rows(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Matrices in 8 bits, by rows as `EightBit` keeps them: packing what it keeps, and unpacking, changes nothing."""
+    """Matrices in 8 bits, with a scale a row: packing what was unpacked changes nothing."""
     packed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if tensor.dim() != 2 or not tensor.is_floating_point():

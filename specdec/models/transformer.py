@@ -116,13 +116,13 @@ class Transformer:
         """What the weights of a norm are multiplied by, since `rms_normalise` may divide by another length."""
         return width**0.5 if self.on_cpu else 1.0
 
-    def _after_norm(self, matrix: Tensor, norm: Tensor, width: int) -> Matrix:
+    def _after_norm(self, matrix: Tensor, norm: Tensor, width: int, after: Tensor | None = None) -> Matrix:
         """`matrix` [out, in] for inputs that `rms_normalise` has divided, norm included."""
-        return self.matrix(matrix * (norm * self.unit(width)))
+        return self.matrix(matrix, norm * self.unit(width), after)
 
-    def matrix(self, matrix: Tensor) -> Matrix:
-        """[out, in] as this model keeps its matrices."""
-        return kept(matrix, self.dtype, self.device, self.stored)
+    def matrix(self, matrix: Tensor, before: Tensor | None = None, after: Tensor | None = None) -> Matrix:
+        """[out, in] as this model keeps its matrices, for inputs times `before` and outputs times `after`."""
+        return kept(matrix, self.dtype, self.device, self.stored, before, after)
 
     def _paired(self, x: Tensor) -> Tensor:
         """Entries of heads, which the Hub's files turn as halves, side by side: `apply_rope` reads neighbours."""
@@ -144,14 +144,15 @@ class Transformer:
             parts[part] = self._paired(parts[part])
             if (present_bias := biases[part]) is not None:
                 biases[part] = self._paired(present_bias)
-        head_norm = None
+        head_norm = scales = None
         if f"{name}self_attn.q_norm.weight" in weights:
             q, k = (self._paired(take(f"{name}self_attn.{part}_norm.weight")) for part in "qk")
             q = q * scale
             head_norm = torch.stack([q] * self.heads + [k] * self.kv_heads)[:, None] * self.unit(self.head_dim)
             head_norm = head_norm.to(self.dtype)
         else:
-            parts["q_proj"] = parts["q_proj"] * scale
+            scales = torch.cat([torch.full((len(part),), scale if n == "q_proj" else 1.0) for n, part in parts.items()])
+            scales = scales.to(self.device)
             if biases["q_proj"] is not None:
                 biases["q_proj"] = biases["q_proj"] * scale
         present = [b for b in biases.values() if b is not None]
@@ -159,7 +160,7 @@ class Transformer:
         more = self._lacking(self.config.intermediate_size)  # units that are always zero
         gate, up = (F.pad(take(f"{name}mlp.{part}_proj.weight"), (0, 0, 0, more)) for part in ("gate", "up"))
         return Layer(
-            qkv=self._after_norm(torch.cat(list(parts.values())), take(name + "input_layernorm.weight"), width),
+            qkv=self._after_norm(torch.cat(list(parts.values())), take(name + "input_layernorm.weight"), width, scales),
             qkv_bias=torch.cat(present).to(self.dtype) if present else None,
             out=self.matrix(take(name + "self_attn.o_proj.weight")),
             out_bias=None if out_bias is None else out_bias.to(self.dtype),

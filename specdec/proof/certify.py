@@ -37,7 +37,7 @@ def mistakes_of(pair: ModelPair) -> Mapping[str, Mistake]:
 
 def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
     """The certificate as it grows: JSON-ready, with the sample as it stood at each of `DRAWS` up to `draws`."""
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "pair": pair.name,
         "precision": pair.precision,
         "mistake": mistake.key if mistake else "",
@@ -53,23 +53,23 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
         "done": 0,
     }
     if pair.grammar:
-        told |= {"grammar": pair.expression, "harmless": bool(mistake and mistake.harmless)}
-    yield told
+        result |= {"grammar": pair.expression, "harmless": bool(mistake and mistake.harmless)}
+    yield result
     dice, counts, last = torch.Generator().manual_seed(seed), Counter[tuple[int, ...]](), time.monotonic()
     for before, until in pairwise((0, *(n for n in DRAWS if n <= draws))):
         for text, n in sample(pair, mistake, until - before, dice):
             counts[text] += n
             if time.monotonic() - last > NEWS:
                 last = time.monotonic()
-                yield {**told, "done": counts.total()}
+                yield {**result, "done": counts.total()}
         found = [[*map(brief, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
-        sampled = [*told["sampled"], [until, found]]
-        told = {**told, "done": until, "sampled": sampled, "beyond": draws_beyond(until, found)}
-        yield told
+        sampled = [*result["sampled"], [until, found]]
+        result = {**result, "done": until, "sampled": sampled, "beyond": draws_beyond(until, found)}
+        yield result
 
 
-def passed(told: dict[str, Any]) -> list[bool]:
+def passed(result: dict[str, Any]) -> list[bool]:
     """What the three checks say of a certificate whose sample has been looked at: closed form, sample, greedy text."""
-    error, same = told["closed"]["error"], told["greedy"]
-    sampled = not any(map(is_red, told["sampled"][-1][1]))
+    error, same = result["closed"]["error"], result["greedy"]
+    sampled = not any(map(is_red, result["sampled"][-1][1]))
     return [error is not None and error <= LOSSLESS, sampled, same["equal"] == same["of"]]

@@ -138,8 +138,8 @@ def sample(
 
 def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     """Both texts at temperature 0 and where they part; in bfloat16 as well, where the pair has it."""
-    told = beside_plain(pair, mistake, pair.models)
-    return told | {"coarse": beside_plain(pair, mistake, pair.coarse()) if pair.coarse else None}
+    result = beside_plain(pair, mistake, pair.models)
+    return result | {"coarse": beside_plain(pair, mistake, pair.coarse()) if pair.coarse else None}
 
 
 @torch.inference_mode()
@@ -157,12 +157,12 @@ def beside_plain(pair: ModelPair, mistake: Mistake | None, models: tuple[Languag
     )
     same = next((i for i in range(pair.greedy) if plain[i : i + 1] != speculative[i : i + 1]), pair.greedy)
     start = 0 if same == pair.greedy else max(0, same - WINDOW // 2)
-    told: dict[str, Any] = {"equal": same, "of": pair.greedy, "start": start, "gap": None}
+    result: dict[str, Any] = {"equal": same, "of": pair.greedy, "start": start, "gap": None}
     for name, text in (("plain", plain), ("speculative", speculative)):
-        told[name] = [pair.piece(token) for token in text[start : start + WINDOW]]
+        result[name] = [pair.piece(token) for token in text[start : start + WINDOW]]
     if same < pair.greedy:
         text = [*pair.text, *plain[:same]]
         row = target.forward(text, target.new_cache(len(text)))[-1].double()
         best = pair.masked(row, plain[:same]).topk(2).values
-        told["gap"] = brief(best[0] - best[1])
-    return told
+        result["gap"] = brief(best[0] - best[1])
+    return result

@@ -46,7 +46,7 @@ CONTROL = 4  # one in so many texts is asked of the plain server, where a distri
 SINGLY = 10  # one in so many of the plain server's texts is asked for alone: does its distribution stay under load?
 GREEDY = 64  # tokens of a greedy text
 TOP = 20  # log-probabilities asked for; what vLLM grants by default
-LEAST = 1e-6  # a token's chance where none is told
+LEAST = 1e-6  # a token's chance where none is reported
 STRIDE = 1_000  # between the seeds of two requests: a server may seed the texts of one with seed, seed + 1, …
 NEWS = 2.0  # seconds between two reports of a growing sample
 # Places of texts at which a server is judged: its distribution there decides which mistakes can show.
@@ -86,7 +86,7 @@ class Place:
     plain: Counter[tuple[int, ...]] = field(default_factory=Counter)
     drawn: Counter[tuple[int, ...]] = field(default_factory=Counter)
     distributions: list[JointDistribution] = field(default_factory=list)
-    told: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, Any] = field(default_factory=dict)
 
 
 def certify(
@@ -128,7 +128,7 @@ class Examination:
         self.reference = "weights" if weights else "log-probabilities"
         self.pieces: dict[int, str] = {}
         self.places: list[Place] = []
-        self.told: dict[str, Any] = {
+        self.result: dict[str, Any] = {
             "server": asdict(server.facts),
             "plain": asdict(plain.facts) if plain else None,
             "temperature": temperature,
@@ -146,7 +146,9 @@ class Examination:
         )  # drift, the plain distribution, the server's distribution
         for name, text in contexts.items():
             self.places.append(
-                Place(name, self.read(text), told={"name": name, "text": text if isinstance(text, str) else list(text)})
+                Place(
+                    name, self.read(text), result={"name": name, "text": text if isinstance(text, str) else list(text)}
+                )
             )
         for place in self.places:
             yield self.state(TranslatableText("greedy text: {name}", name=place.name))
@@ -161,7 +163,7 @@ class Examination:
             self.look_up(place)
         for place in self.places:
             yield from self.test(place)
-        if any(any(place.told["red"]) for place in self.places):
+        if any(any(place.result["red"]) for place in self.places):
             return
         for place in self.places:
             yield self.state(TranslatableText("power: {name}", name=place.name))
@@ -189,12 +191,12 @@ class Examination:
         pairs = list(zip(text, plain, strict=False))
         same = next((i for i, pair in enumerate(pairs) if not alike(*pair)), len(pairs))
         gap = self.gap(place, plain[:same]) if same < len(plain) else None
-        told = {"equal": same, "of": len(plain), "gap": None if gap is None else brief(gap)}
+        result = {"equal": same, "of": len(plain), "gap": None if gap is None else brief(gap)}
         drafted = {"greedy": counts}
         if self.params.temperature > 0.0:
             sampled = replace(params, temperature=self.params.temperature, seed=self.fresh_seed())
             drafted["sampled"] = self.stream(self.server, place, sampled)[1]
-        place.told |= {"greedy": told, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
+        place.result |= {"greedy": result, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
 
     def stream(self, server: Server, place: Place, params: SamplingParams) -> tuple[list[Token], list[int] | None]:
         """The tokens, and how many were drafted and how many accepted, where the server tells."""
@@ -244,7 +246,7 @@ class Examination:
             yield self.state(TranslatableText("the plain server: {name}", name=place.name), eta)
         tests = [self.pair(alone, crowd, length)[0] for length in self.lengths]
         place.plain = crowd
-        place.told["drift"] = [told_test(test) for test in tests]
+        place.result["drift"] = [test_figures(test) for test in tests]
         if any(test.tail < self.alarm for test in tests):
             raise ServerError(
                 TranslatableText(
@@ -284,7 +286,7 @@ class Examination:
     def by_samples(self, reason: str) -> None:
         """From here on, for every context."""
         self.reference = "samples"
-        self.told["notes"].append(reason)
+        self.result["notes"].append(reason)
         for place in self.places:
             place.distributions = []
 
@@ -322,9 +324,9 @@ class Examination:
             tests, place.distributions = [test for test, _ in pairs], [distribution for _, distribution in pairs]
         else:
             tests = against_distributions(place.drawn, place.distributions)
-        place.told |= {
+        place.result |= {
             "seconds": round(time.monotonic() - began, 1),
-            "tests": [told_test(test) for test in tests],
+            "tests": [test_figures(test) for test in tests],
             "red": [test.tail < self.alarm for test in tests],
             "witness": self.witness(place),
         }
@@ -387,24 +389,24 @@ class Examination:
         target = counted_row(place.plain) if self.reference == "samples" else self.row_of(place)
         drafted = self.weights.draft if self.weights else None
         draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(target)
-        place.told["needed"] = power(
+        place.result["needed"] = power(
             target, draft, place.distributions, self.k, self.params.temperature, self.alarm, self.reference == "samples"
         )
 
     def state(self, doing: str, eta: float | None = None) -> dict[str, Any]:
         self.spoken = time.monotonic()
         return {
-            **self.told,
+            **self.result,
             "reference": self.reference,
             "doing": doing,
             "seconds_left": None if eta is None else round(eta),
             "seconds": round(time.monotonic() - self.began, 1),
-            "contexts": [dict(place.told) | {"done": place.drawn.total()} for place in self.places],
+            "contexts": [dict(place.result) | {"done": place.drawn.total()} for place in self.places],
         }
 
     def ended(self, error: ServerError | None = None) -> dict[str, Any]:
-        told = self.state("")
-        return told | {"against": against(told)} | judge(told, error)
+        result = self.state("")
+        return result | {"against": against(result)} | judge(result, error)
 
 
 def alike(a: Token, b: Token) -> bool:
@@ -420,6 +422,6 @@ def against_distributions(counts: Counter[tuple[int, ...]], distributions: Seque
     ]
 
 
-def told_test(test: GTest) -> list[float | None]:
+def test_figures(test: GTest) -> list[float | None]:
     """G, its degrees of freedom, and a bound on the chance of as much."""
     return [brief(test.statistic), test.degrees, brief(test.tail)]

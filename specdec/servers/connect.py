@@ -53,9 +53,9 @@ def connect(address: str, key: str = "", limits: Limits | None = None) -> Server
     place = origin(address)
     client = Client(place, key, limits, pinned_ip(place))
     models = fields.listed(at(client.ask("/v1/models"), "data"), "models")
-    if not models or not fields.word(at(models, 0, "id")):
+    if not models or not fields.label(at(models, 0, "id")):
         raise ServerError("The server names no model.")
-    kind = KINDS.get(fields.word(at(models, 0, "owned_by")))
+    kind = KINDS.get(fields.label(at(models, 0, "owned_by")))
     if kind is None:
         raise ServerError("This is none of the servers that can be watched: vLLM, SGLang, llama.cpp's llama-server.")
     server: Server = kind(client, models[0])

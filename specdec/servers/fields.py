@@ -33,10 +33,10 @@ def named(value: Any, name: str) -> dict[str, Any]:
 
 
 def ids(value: Any, name: str = "token ids") -> tuple[int, ...]:
-    return tuple(whole(item, name) for item in listed(value, name))
+    return tuple(integer(item, name) for item in listed(value, name))
 
 
-def whole(value: Any, name: str, most: int = MAX_ID) -> int:
+def integer(value: Any, name: str, most: int = MAX_ID) -> int:
     if type(value) is not int or not 0 <= value < most:
         raise unreadable(name)
     return value
@@ -55,20 +55,20 @@ def logprob(value: Any) -> float:
     return min(0.0, float(value))
 
 
-def word(value: Any) -> str:
+def label(value: Any) -> str:
     """A short name for labels; "" where there is none."""
     return "".join(c for c in value[:120] if c.isprintable() and c not in "<>") if isinstance(value, str) else ""
 
 
 def steps(drafted: Any, accepted: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The server's list of its steps: how many tokens each drafted and accepted."""
-    told = tuple(
-        tuple(whole(item, "counts of steps", MAX_DRAFT + 1) for item in listed(value, "counts of steps"))
+    lists = tuple(
+        tuple(integer(item, "counts of steps", MAX_DRAFT + 1) for item in listed(value, "counts of steps"))
         for value in (drafted, accepted)
     )
-    if len(told[0]) != len(told[1]) or any(kept > tried for tried, kept in zip(*told, strict=True)):
+    if len(lists[0]) != len(lists[1]) or any(kept > tried for tried, kept in zip(*lists, strict=True)):
         raise unreadable("counts of steps")
-    return told[0], told[1]
+    return lists[0], lists[1]
 
 
 def unreadable(name: str) -> ServerError:

@@ -50,8 +50,8 @@ def race(
     empty or too long, and for a plain server that reads it differently or speculates, too. What a server does wrong
     later is in its lane's `Failed`.
     """
-    if params.grammar is not None:
-        raise ServerError("A server is watched without a grammar. Leave the grammar out.")
+    if names := params.host_only:
+        raise ServerError("A server is watched without {name}. Leave it out.", name=names[0])
     if plain is not None and plain.facts.speculates:
         raise ServerError("The plain server speculates, too. A baseline is the same model served without speculation.")
     lanes = {SPECULATIVE: server} | ({PLAIN: plain} if plain is not None else {})
@@ -118,7 +118,7 @@ def watch(
         yield failed
         yield last
         again = Cycles(lane)
-        return [started, *again.all(counted(chunks, UNTOLD, facts.speculates)[0]), failed, last]
+        return [started, *again.all(counted(chunks, NOT_ENDED, facts.speculates)[0]), failed, last]
     if ending.reason == "length" and asked.max_tokens < params.max_tokens:
         ending = replace(ending, reason="context")
     last, events = recounted(lane, chunks, ending, facts.speculates)
@@ -152,12 +152,12 @@ def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
     """The steps that the last chunk brought, as far as they are known yet."""
     *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
     if not last.tokens or not before:
-        return counted([last], UNTOLD, speculates)[0]
+        return counted([last], NOT_ENDED, speculates)[0]
     one = Chunk("", (Token(""),), before[-1].at, before[-1].drafted, before[-1].accepted)
-    return counted([one, last], UNTOLD, speculates)[0][1:]
+    return counted([one, last], NOT_ENDED, speculates)[0][1:]
 
 
-UNTOLD = Ending("length", 0.0)  # what is known of a text that has not ended
+NOT_ENDED = Ending("length", 0.0)  # what is known of a text that has not ended
 
 
 class Cycles:

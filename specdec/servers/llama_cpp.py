@@ -35,8 +35,8 @@ class LlamaCpp:
         context = at(props, "default_generation_settings", "n_ctx")
         self.facts = Facts(
             kind="llama.cpp",
-            version=fields.word(at(props, "build_info")),
-            model=fields.word(at(model, "id")),
+            version=fields.label(at(props, "build_info")),
+            model=fields.label(at(model, "id")),
             context=context if type(context) is int and context > 0 else None,
             speculates=self._speculates(),
         )
@@ -44,10 +44,10 @@ class LlamaCpp:
 
     def _speculates(self) -> bool | None:
         try:
-            told = at(self._client.ask("/slots"), 0, "speculative")
+            speculative = at(self._client.ask("/slots"), 0, "speculative")
         except ServerError:  # started with --no-slots
             return None
-        return told if isinstance(told, bool) else None
+        return speculative if isinstance(speculative, bool) else None
 
     def tokenize(self, text: str) -> tuple[int, ...]:
         return fields.ids(at(self._client.ask("/tokenize", {"content": text, "add_special": True}), "tokens"))
@@ -67,14 +67,15 @@ class LlamaCpp:
         count = 0
         for data, arrived in self._client.events("/completion", body):
             sums = at(data, "timings", "draft_n") or 0, at(data, "timings", "draft_n_accepted") or 0
-            drafted, accepted = (fields.whole(value, "counts of drafts") for value in sums)
+            drafted, accepted = (fields.integer(value, "counts of drafts") for value in sums)
             if at(data, "stop") is True:
                 yield from cycle.flush()
                 yield Ending(reason(data), arrived, drafted=drafted, accepted=accepted)
                 return
-            told = fields.whole(at(data, "tokens_predicted"), "counts of tokens")
-            silent = [Token("")] * min(told - count - 1, params.max_tokens)  # half a character each: not told by itself
-            count = told
+            predicted = fields.integer(at(data, "tokens_predicted"), "counts of tokens")
+            # Tokens that are part of a character are not sent alone.
+            silent = [Token("")] * min(predicted - count - 1, params.max_tokens)
+            count = predicted
             yield from cycle.take(
                 [*silent, token(data)], fields.text(at(data, "content"), "text"), arrived, drafted, accepted
             )
@@ -89,19 +90,19 @@ class LlamaCpp:
 
     def timed(self, prompt: Sequence[int], params: SamplingParams) -> tuple[tuple[int, ...], float]:
         """A text's token ids, and the seconds that it took after the first one by the server's own clock."""
-        told = self._client.ask("/completion", self._body(prompt, params) | {"n_probs": 0, "return_tokens": True})
-        tokens, spent = fields.ids(at(told, "tokens")), at(told, "timings", "predicted_ms")
+        payload = self._client.ask("/completion", self._body(prompt, params) | {"n_probs": 0, "return_tokens": True})
+        tokens, spent = fields.ids(at(payload, "tokens")), at(payload, "timings", "predicted_ms")
         if type(spent) not in (int, float) or not spent > 0.0:
             raise fields.unreadable("times")
         return tokens, spent / 1e3
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        told = self._client.ask("/completion", self._body(prompt, params) | {"n_predict": 1, "n_probs": max(top, 1)})
-        found = at(told, "completion_probabilities", 0, "top_probs")
+        payload = self._client.ask("/completion", self._body(prompt, params) | {"n_predict": 1, "n_probs": max(top, 1)})
+        found = at(payload, "completion_probabilities", 0, "top_probs")
         if not found:
             raise ServerError("The server tells no probabilities.")
         return {
-            fields.whole(at(item, "id"), "token ids"): math.exp(probability(at(item, "prob")))
+            fields.integer(at(item, "id"), "token ids"): math.exp(probability(at(item, "prob")))
             for item in fields.listed(found, "probabilities")
         }
 
@@ -152,14 +153,14 @@ def token(data: Any) -> Token:
     found = fields.ids(at(data, "tokens"))
     if len(found) != 1:
         raise fields.unreadable("token ids")
-    told = at(data, "completion_probabilities", 0)
-    if told is None:
+    probabilities = at(data, "completion_probabilities", 0)
+    if probabilities is None:
         return Token(fields.text(at(data, "content"), "text"), found[0])
     top = tuple(
         (fields.text(at(item, "token"), "tokens"), probability(at(item, "prob")))
-        for item in fields.listed(at(told, "top_probs") or [], "probabilities")
+        for item in fields.listed(at(probabilities, "top_probs") or [], "probabilities")
     )
-    return Token(fields.text(at(data, "content"), "text"), found[0], probability(at(told, "prob")), top)
+    return Token(fields.text(at(data, "content"), "text"), found[0], probability(at(probabilities, "prob")), top)
 
 
 def probability(value: Any) -> float:
@@ -170,7 +171,7 @@ def probability(value: Any) -> float:
 
 
 def reason(data: Any) -> FinishReason:
-    found = REASONS.get(fields.word(at(data, "stop_type")))
+    found = REASONS.get(fields.label(at(data, "stop_type")))
     if found is None:
         raise ServerError("The server ended its answer without saying why.")
     return "context" if found == "length" and at(data, "truncated") is True else found

@@ -17,35 +17,28 @@ from . import fields
 from .base import after_warp, Chunk, Ending, Facts, filters, greedy_token, ServerError, Token
 from .fields import at
 from .stream import Client
-from .vllm import in_template
+from .vllm import Tokenizer
 
 AT_ONCE = 64  # texts asked for in one request
 
 
-class SGLang:
+class SGLang(Tokenizer):
     def __init__(self, client: Client, model: dict[str, Any]) -> None:
         self._client = client
-        told = client.ask("/server_info")
-        context, nodes = at(model, "max_model_len"), at(told, "speculative_num_draft_tokens")
-        known = isinstance(told, dict) and "speculative_algorithm" in told
-        speculates = at(told, "speculative_algorithm") is not None if known else None
-        self._whole = at(told, "incremental_streaming_output") is not True  # each chunk repeats those before
+        payload = client.ask("/server_info")
+        context, nodes = at(model, "max_model_len"), at(payload, "speculative_num_draft_tokens")
+        known = isinstance(payload, dict) and "speculative_algorithm" in payload
+        speculates = at(payload, "speculative_algorithm") is not None if known else None
+        self._whole = at(payload, "incremental_streaming_output") is not True  # each chunk repeats those before
         self.facts = Facts(
             kind="SGLang",
-            version=fields.word(at(told, "version")),
-            model=fields.word(at(model, "id")),
+            version=fields.label(at(payload, "version")),
+            model=fields.label(at(model, "id")),
             context=context if type(context) is int and context > 0 else None,
             speculates=speculates,
             # its own account takes one token off: the first node of a step is the last token of the text
             k=nodes - 1 if speculates and type(nodes) is int and nodes > 1 else None,
         )
-
-    def tokenize(self, text: str) -> tuple[int, ...]:
-        told = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
-        return fields.ids(at(told, "tokens"))
-
-    def read(self, prompt: str) -> tuple[int, ...]:
-        return in_template(self._client, self.facts.model, prompt) or self.tokenize(prompt)
 
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
@@ -59,9 +52,9 @@ class SGLang:
         body["sampling_params"]["sampling_seed"] = params.seed % 2**63
         seen, before = 0, ""
         for data, arrived in self._client.events("/generate", body):
-            told, text = at(data, "meta_info"), fields.text(at(data, "text"), "text")
-            entries = fields.listed(at(told, "output_token_logprobs"), "log-probabilities")
-            tops = fields.listed(at(told, "output_top_logprobs") or [None] * len(entries), "log-probabilities")
+            meta, text = at(data, "meta_info"), fields.text(at(data, "text"), "text")
+            entries = fields.listed(at(meta, "output_token_logprobs"), "log-probabilities")
+            tops = fields.listed(at(meta, "output_top_logprobs") or [None] * len(entries), "log-probabilities")
             numbers = fields.ids(at(data, "output_ids"))
             if self._whole:
                 entries, tops, numbers = entries[seen:], tops[seen:], numbers[seen:]
@@ -76,8 +69,8 @@ class SGLang:
                 raise ServerError("The server tells two different lists of token ids.")
             if found or text:
                 yield Chunk(text, found, arrived)
-            if at(told, "finish_reason") is not None:
-                yield ending(at(told, "finish_reason"), arrived, told)
+            if at(meta, "finish_reason") is not None:
+                yield ending(at(meta, "finish_reason"), arrived, meta)
                 return
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
@@ -87,8 +80,8 @@ class SGLang:
             n = min(AT_ONCE, draws - len(texts))
             body = self._body(prompt, params)
             body["sampling_params"]["n"] = n
-            told = self._client.ask("/generate", body)
-            found = fields.listed(told if n > 1 else [told], "texts")
+            payload = self._client.ask("/generate", body)
+            found = fields.listed(payload if n > 1 else [payload], "texts")
             if len(found) != n:
                 raise ServerError("The server wrote {found} texts where {n} were asked for.", found=len(found), n=n)
             texts += [fields.ids(at(item, "output_ids")) for item in found]
@@ -102,13 +95,13 @@ class SGLang:
         found = at(self._client.ask("/generate", body), "meta_info", "output_top_logprobs", 0)
         if not found:
             raise ServerError("The server tells no log-probabilities.")
-        told = {
-            fields.whole(at(item, 1), "token ids"): fields.logprob(at(item, 0))
+        logprobs = {
+            fields.integer(at(item, 1), "token ids"): fields.logprob(at(item, 0))
             for item in fields.listed(found, "log-probabilities")
         }
         if params.temperature == 0.0:
-            return after_warp(told, params)
-        return {number: math.exp(value) for number, value in told.items()}
+            return after_warp(logprobs, params)
+        return {number: math.exp(value) for number, value in logprobs.items()}
 
     def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
         return {
@@ -129,8 +122,8 @@ class SGLang:
 
 
 def token(entry: Any, top: Any, params: SamplingParams) -> Token:
-    """From (log-probability, id, text), with the distribution in use where that is told."""
-    piece, number = fields.text(at(entry, 2), "pieces of text"), fields.whole(at(entry, 1), "token ids")
+    """From (log-probability, id, text), with the distribution in use where that is reported."""
+    piece, number = fields.text(at(entry, 2), "pieces of text"), fields.integer(at(entry, 1), "token ids")
     if filters(params) and params.temperature > 0.0:
         return Token(piece, number)
     value = fields.logprob(at(entry, 0))
@@ -145,19 +138,19 @@ def token(entry: Any, top: Any, params: SamplingParams) -> Token:
     )
 
 
-def ending(told: Any, arrived: float, counts: Any) -> Ending:
-    kind = at(told, "type")
-    reason: FinishReason = "stop" if isinstance(at(told, "matched"), str) else "end"
+def ending(finish: Any, arrived: float, counts: Any) -> Ending:
+    kind = at(finish, "type")
+    reason: FinishReason = "stop" if isinstance(at(finish, "matched"), str) else "end"
     if kind == "length":
         reason = "length"
     elif kind != "stop":
-        raise ServerError("The server broke the text off ({reason}).", reason=fields.word(kind))
+        raise ServerError("The server broke the text off ({reason}).", reason=fields.label(kind))
     drafted, accepted = (at(counts, f"spec_num_{name}_drafts") for name in ("proposed", "correct"))
     histogram = at(counts, "spec_correct_drafts_histogram")
     return Ending(
         reason,
         arrived,
-        drafted=fields.whole(drafted, "counts of drafts") if drafted is not None else None,
-        accepted=fields.whole(accepted, "counts of drafts") if accepted is not None else None,
+        drafted=fields.integer(drafted, "counts of drafts") if drafted is not None else None,
+        accepted=fields.integer(accepted, "counts of drafts") if accepted is not None else None,
         histogram=fields.ids(histogram, "counts of steps") if histogram is not None else None,
     )

@@ -33,19 +33,19 @@ def counted(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) ->
     if all(chunk.drafted is not None for chunk in chunks) and speculates is not False:
         return [first, *running(chunks)], "exact"
     lists = stepwise(rest, ending)
-    laid = lay([len(block.tokens) for block in rest], lists[1]) if lists else None
-    if lists and laid:
-        told = [None if place is None else (lists[0][place], lists[1][place]) for places in laid for place in places]
+    aligned = align_steps([len(block.tokens) for block in rest], lists[1]) if lists else None
+    if lists and aligned:
+        told = [None if place is None else (lists[0][place], lists[1][place]) for places in aligned for place in places]
         parts = [
             part
-            for block, places in zip(rest, laid, strict=True)
+            for block, places in zip(rest, aligned, strict=True)
             for part in cut(block, sizes(block, places, lists[1]))
         ]
         steps = [
             Step(part.tokens, part.text, part.at, *(count or (0, 0))) for part, count in zip(parts, told, strict=True)
         ]
-        alone = all(len(places) == 1 for places in laid)
-        sure = None not in (place for places in laid for place in places) or 0 not in lists[1]
+        alone = all(len(places) == 1 for places in aligned)
+        sure = None not in (place for places in aligned for place in places) or 0 not in lists[1]
         return [first, *steps], "exact" if alone and sure else "merged"
     if speculates is False or ending.drafted == 0:
         return [first, *(one for block in rest for one in cut(block, [1] * len(block.tokens)))], None
@@ -98,13 +98,13 @@ def stepwise(blocks: Sequence[Step], ending: Ending) -> tuple[Sequence[int], Seq
     return [k] * steps, [*found[:-1], last[0]]
 
 
-def lay(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
+def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
     """The steps of each block of so many tokens: places in the list, or None for a token that nobody drafted.
 
     Each listed step brings its accepted tokens and one more. Those that fit are taken as they come: no other way uses
     more of the list. None where the list does not fit what arrived.
     """
-    laid, place = list[list[int | None]](), 0
+    aligned, place = list[list[int | None]](), 0
     for number, left in enumerate(blocks):
         here = list[int | None]()
         while left:
@@ -118,8 +118,8 @@ def lay(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]
             else:
                 here.append(None)
                 left -= 1
-        laid.append(here)
-    return laid if place == len(accepted) else None
+        aligned.append(here)
+    return aligned if place == len(accepted) else None
 
 
 def sizes(block: Step, places: Sequence[int | None], accepted: Sequence[int]) -> list[int]:

@@ -12,15 +12,15 @@ LOSSLESS, LOSSY, IDLE, UNKNOWN = "lossless", "not lossless", "speculation never 
 STATUS = {LOSSLESS: 0, LOSSY: 1, IDLE: 1, UNKNOWN: 2}
 
 
-def judge(told: dict[str, Any], error: ServerError | None = None) -> dict[str, Any]:
+def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str, Any]:
     """The verdict with its sentences, of what was found at every context; `error` is why there is none."""
-    contexts = told["contexts"]
+    contexts = result["contexts"]
     if error is not None:
         return verdict(UNKNOWN, error.said)
     idle = idleness(contexts)
     parted = [one for one in contexts if one["greedy"]["gap"] is not None and not one["near_tie"]]
     red = [one for one in contexts if any(one.get("red", ()))]
-    if red and told["plain"] is None and any(one["red"][0] for one in red):
+    if red and result["plain"] is None and any(one["red"][0] for one in red):
         return verdict(
             UNKNOWN,
             TranslatableText(
@@ -33,48 +33,46 @@ def judge(told: dict[str, Any], error: ServerError | None = None) -> dict[str, A
     if idle:
         return verdict(IDLE, *idle)
     near = [one for one in contexts if one["near_tie"]]
-    told_of_ties = (
+    ties = (
         [TranslatableText("Greedy texts part at near-ties of two logits, in {n} contexts.", n=len(near))]
         if near
         else []
     )
-    if not told["temperature"]:
-        return verdict(
-            LOSSLESS, TranslatableText("Greedy text is token for token that of plain decoding."), *told_of_ties
-        )
-    shown = shown_by(contexts, told["draws"])
+    if not result["temperature"]:
+        return verdict(LOSSLESS, TranslatableText("Greedy text is token for token that of plain decoding."), *ties)
+    shown = shown_by(contexts, result["draws"])
     if not shown:
         return verdict(
             UNKNOWN,
             TranslatableText(
-                "{n} draws at each context would have shown none of the known mistakes. Take more.", n=told["draws"]
+                "{n} draws at each context would have shown none of the known mistakes. Take more.", n=result["draws"]
             ),
         )
     known = len(contexts[0]["needed"])
     sentence = TranslatableText(
         "Lossless as far as {n} draws at each context can tell: they would have shown {shown} of {known} "
         "known mistakes.",
-        n=told["draws"],
+        n=result["draws"],
         shown=len(shown),
         known=known,
     )
-    return verdict(LOSSLESS, sentence, *told_of_ties, *unheard(contexts))
+    return verdict(LOSSLESS, sentence, *ties, *unheard(contexts))
 
 
-def so_far(told: dict[str, Any]) -> dict[str, Any]:
+def so_far(result: dict[str, Any]) -> dict[str, Any]:
     """What is certain before the end: a server that was seen to be wrong stays so. Else nothing."""
-    contexts = told["contexts"]
+    contexts = result["contexts"]
     if not contexts or not all("greedy" in one for one in contexts):
         return {}
     parted = any(one["greedy"]["gap"] is not None and not one["near_tie"] for one in contexts)
-    return judge(told) if parted or any(any(one.get("red", ())) for one in contexts) else {}
+    return judge(result) if parted or any(any(one.get("red", ())) for one in contexts) else {}
 
 
-def against(told: dict[str, Any]) -> str:
+def against(result: dict[str, Any]) -> str:
     """What the server was held against."""
-    if told["reference"] == "weights":
+    if result["reference"] == "weights":
         return TranslatableText("the exact distribution of the target's weights")
-    if told["reference"] == "log-probabilities":
+    if result["reference"] == "log-probabilities":
         return TranslatableText("the distribution that the plain server tells")
     return TranslatableText("texts of the plain server")
 
@@ -135,13 +133,13 @@ def shown_text(one: Any) -> str:
 
 
 def differs(one: Any) -> str:
-    told = one["greedy"]
+    result = one["greedy"]
     return TranslatableText(
         "Not lossless: greedily, {name} parts from plain decoding at token {place}, where the two best logits "
         "lie {gap} apart.",
         name=one["name"],
-        place=told["equal"] + 1,
-        gap=f"{told['gap']:.3g}",
+        place=result["equal"] + 1,
+        gap=f"{result['gap']:.3g}",
     )
 
 

@@ -36,7 +36,38 @@ PLACEHOLDER = "token_id:"  # how an id is written where names of tokens are expe
 Counters = Counter[tuple[str, int]]
 
 
-class VLLM:
+class Tokenizer:
+    """The route /tokenize, which SGLang has, too."""
+
+    _client: Client
+    facts: Facts
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        payload = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
+        return fields.ids(at(payload, "tokens"))
+
+    def read(self, prompt: str) -> tuple[int, ...]:
+        """As a user's message, the answer begun, without thinking. Without a template it is refused, in the words of
+        the libraries below.
+        """
+        messages = [{"role": "user", "content": prompt}]
+        kwargs = {"enable_thinking": False}
+        body = {"model": self.facts.model, "messages": messages, "chat_template_kwargs": kwargs}
+        try:
+            return fields.ids(at(self._client.ask("/tokenize", body), "tokens"))
+        except ServerError as error:
+            if any(words in error.said.values.get("said", "") for words in NO_TEMPLATE):
+                return self.tokenize(prompt)
+            if error.said.values.get("status") not in (400, 404, 422, 500):
+                raise
+            raise ServerError(
+                "The server does not put the prompt into its model's chat template. {reason} Update the server, or "
+                "check its --chat-template.",
+                reason=error.said,
+            ) from None
+
+
+class VLLM(Tokenizer):
     def __init__(self, client: Client, model: dict[str, Any]) -> None:
         self._client = client
         counters = self._counters()
@@ -44,8 +75,8 @@ class VLLM:
         context = at(model, "max_model_len")
         self.facts = Facts(
             kind="vLLM",
-            version=fields.word(at(client.ask("/version"), "version")),
-            model=fields.word(at(model, "id")),
+            version=fields.label(at(client.ask("/version"), "version")),
+            model=fields.label(at(model, "id")),
             context=context if type(context) is int and context > 0 else None,
             speculates=(DRAFTS, -1) in counters if counters else None,
             k=max(places) + 1 if places else None,
@@ -63,13 +94,6 @@ class VLLM:
             with contextlib.suppress(ValueError, OverflowError):
                 counters[name, int(place) if place else -1] += int(float(value))
         return counters
-
-    def tokenize(self, text: str) -> tuple[int, ...]:
-        told = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
-        return fields.ids(at(told, "tokens"))
-
-    def read(self, prompt: str) -> tuple[int, ...]:
-        return in_template(self._client, self.facts.model, prompt) or self.tokenize(prompt)
 
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
@@ -95,8 +119,8 @@ class VLLM:
             reason, count = finish(choice) or reason, count + len(found)
         if reason is None:
             raise ServerError("The server ended its answer without saying why.")
-        told = at(last, "metrics", "speculative_decoding") or (self._grown(before, count) if before else None)
-        yield ending(reason, arrived, told)
+        payload = at(last, "metrics", "speculative_decoding") or (self._grown(before, count) if before else None)
+        yield ending(reason, arrived, payload)
 
     def _grown(self, before: Counters, count: int) -> dict[str, Any] | None:
         """What the counters tell of a text of so many tokens, as the last chunk would; None if others wrote, too."""
@@ -118,9 +142,9 @@ class VLLM:
         while len(texts) < draws:
             n = min(AT_ONCE, draws - len(texts))
             body = self._body(prompt, params) | {"n": n, "seed": seed(params.seed + len(texts))}
-            told = self._client.ask("/v1/completions", body)
-            self._check_model(told)
-            choices = fields.listed(at(told, "choices"), "texts")
+            payload = self._client.ask("/v1/completions", body)
+            self._check_model(payload)
+            choices = fields.listed(at(payload, "choices"), "texts")
             if len(choices) != n:
                 raise ServerError("The server wrote {found} texts where {n} were asked for.", found=len(choices), n=n)
             texts += [fields.ids(at(choice, "token_ids")) for choice in choices]
@@ -128,11 +152,11 @@ class VLLM:
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         if params.temperature == 0.0 or self._tells_distribution(params):
-            told = self._first(prompt, params, top)
+            logprobs = self._first(prompt, params, top)
             if params.temperature == 0.0:
-                return after_warp(told, params)
-            return {token: math.exp(value) for token, value in told.items()}
-        try:  # before temperature, top-k and top-p: these can be done here if all of the distribution is told
+                return after_warp(logprobs, params)
+            return {token: math.exp(value) for token, value in logprobs.items()}
+        try:  # before temperature, top-k and top-p: these can be done here if all of the distribution is reported
             return after_warp(self._first(prompt, params, -1), params)
         except ServerError as error:
             if error.said.values.get("status") != 400:
@@ -145,9 +169,9 @@ class VLLM:
     def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         """Log-probabilities after `prompt`, as the server tells them: of the `top` likeliest tokens; of all with -1."""
         body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
-        told = self._client.ask("/v1/completions", body)
-        self._check_model(told)
-        found = at(told, "choices", 0, "logprobs", "top_logprobs", 0)
+        payload = self._client.ask("/v1/completions", body)
+        self._check_model(payload)
+        found = at(payload, "choices", 0, "logprobs", "top_logprobs", 0)
         if not isinstance(found, dict) or not found:
             raise ServerError("The server tells no log-probabilities.")
         return {number(name): fields.logprob(value) for name, value in found.items()}
@@ -155,7 +179,7 @@ class VLLM:
     def _tells_distribution(self, params: SamplingParams) -> bool:
         """Whether its log-probabilities are those of the distribution in use, or (the default) of the model's own.
 
-        `--logprobs-mode` is not told. But a temperature of 2 halves the gap of two logits, if it is applied.
+        `--logprobs-mode` is not reported. But a temperature of 2 halves the gap of two logits, if it is applied.
         """
         if params.temperature == 0.0 or (params.temperature == 1.0 and not filters(params)):
             return True
@@ -191,31 +215,10 @@ class VLLM:
             raise ServerError("Another model answered than the one that was asked.")
 
 
-def in_template(client: Client, model: str, prompt: str) -> tuple[int, ...] | None:
-    """The ids of the prompt as a user's message, the answer begun, without thinking; None without a chat template.
-
-    SGLang has the same route. Without a template both refuse in the words of the libraries below them.
-    """
-    messages = [{"role": "user", "content": prompt}]
-    body = {"model": model, "messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
-    try:
-        return fields.ids(at(client.ask("/tokenize", body), "tokens"))
-    except ServerError as error:
-        if any(words in error.said.values.get("said", "") for words in NO_TEMPLATE):
-            return None
-        if error.said.values.get("status") not in (400, 404, 422, 500):
-            raise
-        raise ServerError(
-            "The server does not put the prompt into its model's chat template. {reason} Update the server, or check "
-            "its --chat-template.",
-            reason=error.said,
-        ) from None
-
-
 def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...]:
     """Those of a chunk, with the distribution in use where the log-probabilities are `known` to tell it."""
-    told = at(choice, "token_ids")
-    numbers = fields.ids(told) if told is not None else None
+    ids = at(choice, "token_ids")
+    numbers = fields.ids(ids) if ids is not None else None
     names = at(choice, "logprobs", "tokens")
     if names is None:
         if numbers:
@@ -242,40 +245,40 @@ def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...
 
 def finish(choice: Any) -> FinishReason | None:
     """`stop` is an end token, or with a reason that is text, a stop string."""
-    told = at(choice, "finish_reason")
-    if told is None:
+    reason = at(choice, "finish_reason")
+    if reason is None:
         return None
-    if told == "stop":
+    if reason == "stop":
         return "stop" if isinstance(at(choice, "stop_reason"), str) else "end"
-    if told == "length":
+    if reason == "length":
         return "length"
-    raise ServerError("The server broke the text off ({reason}).", reason=fields.word(told))
+    raise ServerError("The server broke the text off ({reason}).", reason=fields.label(reason))
 
 
-def ending(reason: FinishReason, arrived: float, told: Any) -> Ending:
-    if not isinstance(told, dict):
+def ending(reason: FinishReason, arrived: float, payload: Any) -> Ending:
+    if not isinstance(payload, dict):
         return Ending(reason, arrived)
     drafted, accepted, histogram = (
-        told.get(name) for name in ("num_draft_tokens", "num_accepted_draft_tokens", "acceptance_histogram")
+        payload.get(name) for name in ("num_draft_tokens", "num_accepted_draft_tokens", "acceptance_histogram")
     )
-    lists = told.get("per_step_drafted"), told.get("per_step_accepted")
+    lists = payload.get("per_step_drafted"), payload.get("per_step_accepted")
     steps = fields.steps(*lists) if all(x is not None for x in lists) else (None, None)
     return Ending(
         reason,
         arrived,
         step_drafted=steps[0],
         step_accepted=steps[1],
-        drafted=fields.whole(drafted, "counts of drafts") if drafted is not None else None,
-        accepted=fields.whole(accepted, "counts of drafts") if accepted is not None else None,
+        drafted=fields.integer(drafted, "counts of drafts") if drafted is not None else None,
+        accepted=fields.integer(accepted, "counts of drafts") if accepted is not None else None,
         histogram=fields.ids(histogram, "counts of steps") if histogram is not None else None,
     )
 
 
 def number(name: str) -> int:
-    told = name.removeprefix(PLACEHOLDER)
-    if told == name or not told.isdecimal() or len(told) > 10:
+    digits = name.removeprefix(PLACEHOLDER)
+    if digits == name or not digits.isdecimal() or len(digits) > 10:
         raise fields.unreadable("token ids")
-    return int(told)
+    return int(digits)
 
 
 def seed(wanted: int) -> int:

@@ -28,7 +28,7 @@ EVERY = 10.0  # seconds between two lines that say how a start goes on
 PATIENCE = 20.0  # seconds that a server has to end by itself
 LINES = 12  # of its log, shown when it dies
 INSTALL = (
-    "vLLM is not here: install it with `pip install vllm` (in an environment of its own is best), "
+    "vLLM is not installed: install it with `pip install vllm` (in an environment of its own is best), "
     "and name its command in SPECDEC_VLLM if it is not on the PATH"
 )
 # What the embedded family needs no more of: float32 as our own engine computes, and little memory.
@@ -88,7 +88,7 @@ class Server:
         readable = ("".join(filter(str.isprintable, line)).rstrip() for line in lines)
         return [line[:300] for line in readable if line][-count:]
 
-    def last_words(self) -> list[str]:
+    def log_tail(self) -> list[str]:
         """The errors in its log, else its end: vLLM says much after an error."""
         lines = self.last_lines(10_000)
         return [line for line in lines if "error" in line.lower()][-LINES:] or lines[-LINES:]
@@ -148,9 +148,10 @@ def serve(target: str | None, draft: str | None, method: str | None, k: int, por
             return 0
         except Died as died:
             tell(
-                f"the {died.server.name} server ended, with exit code {died.server.process.returncode}; its last words:"
+                f"the {died.server.name} server ended, with exit code {died.server.process.returncode}; "
+                "the last lines of its log:"
             )
-            print(*died.server.last_words(), sep="\n", file=sys.stderr)
+            print(*died.server.log_tail(), sep="\n", file=sys.stderr)
             return 1
 
 

@@ -2,7 +2,7 @@
 
 A decision is recomputed exactly: p, q and u are in the trace to the last bit (`rulings.py`). A distribution stands in
 it by its likeliest tokens and the mass of all others: what hangs on it is held against bounds (`distributions.py`).
-Settings, text and coins must fit what was done (`settings.py`, `words.py`, `coins.py`). What a trace does not tell,
+Settings and text must fit what was done (`settings.py`, `pieces.py`). What a trace does not tell,
 because it is older, lighter or cut, is counted as unchecked and never as good; so are a server's decisions: it tells
 neither q nor coin.
 """
@@ -17,20 +17,19 @@ from typing import Any
 
 from ..events import Committed, Drafted, Event, Failed, Finished, Started, Verified
 from ..types import TranslatableText
-from .coins import Coins
-from .cycle import AuditedCycle, is_unnamed, MAX_SAID, misshapen, named, NOTHING
+from .cycle import AuditedCycle, check_shape, is_unnamed, MAX_SAID, named, NOTHING
 from .distributions import (
+    check_block_chances,
+    check_distributions,
+    check_own_distribution,
     lists_what_was_chosen,
     masses,
     ROUNDING,
     the_sample,
-    unsound_distributions,
-    wrong_chances,
-    wrong_distribution,
 )
+from .pieces import Pieces, Text
 from .rulings import BLOCK, JUDGES, NEVER, NOISE, REJECTION
-from .settings import check_limits, miscalled, misended, too_deep
-from .words import Pieces, Text
+from .settings import check_claim, check_depth, check_ending, check_limits, Coins
 
 CLOCK = 1e-9  # seconds
 SUMS = 1e-6  # seconds, of many
@@ -124,7 +123,7 @@ class LaneReader:
         said = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)
         self.account.faults.append(Fault(self.account.lane, cycle, said))
 
-    def untold(self, what: str, /, count: int = 1, **values: Any) -> None:
+    def not_reported(self, what: str, /, count: int = 1, **values: Any) -> None:
         self.account.unchecked[TranslatableText(what, **values)] += count
 
     def take(self, event: Event) -> None:
@@ -160,7 +159,7 @@ class LaneReader:
             return  # what its rule is, it does not say
         self.account.rule = event.rule or REJECTION  # older versions knew no other, and did not say it
         self.account.lossless = event.lossless if self.account.rule in JUDGES else None
-        for reason in miscalled(event, self.account.rule):
+        for reason in check_claim(event, self.account.rule):
             self.fault(0, reason)
 
     def commit(self, cycle: AuditedCycle) -> None:
@@ -174,7 +173,7 @@ class LaneReader:
         if late := backwards(self.at, cycle):
             self.fault(number, late)
         self.at = event.at
-        for reason in list(misshapen(cycle, bool(self.account.server))) or list(self.contradictions(cycle)):
+        for reason in list(check_shape(cycle, bool(self.account.server))) or list(self.contradictions(cycle)):
             self.fault(number, reason)
         self.ended = len(event.tokens) <= len(cycle.path)
         self.account.cycles, self.account.tokens = number + 1, self.total
@@ -186,15 +185,15 @@ class LaneReader:
     def close(self) -> None:
         """The lane is complete."""
         if not self.begun:
-            self.untold("lanes of which the trace holds nothing")
+            self.not_reported("lanes of which the trace holds nothing")
             return
         if self.finished is None:
-            self.untold("lanes whose end the trace does not hold")
+            self.not_reported("lanes whose end the trace does not hold")
         else:
             self.finish(self.finished)
         whole = self.finished is not None and self.finished.reason != "failed"
         stops = bool(self.started and self.started.params.stop)
-        if (wrong := self.text.wrong(stops, whole)) is not None:
+        if (wrong := self.text.check(stops, whole)) is not None:
             self.fault(wrong, "the text is not that of the tokens")
         foreign = self.coins.foreign(self.started.params.seed) if self.started else None
         self.account.coins = 0 if foreign is None else len(self.coins.tossed) - len(foreign)
@@ -212,7 +211,7 @@ class LaneReader:
             return
         if event.text != self.text.written:
             self.fault(last, "the lane ends with another text than its cycles wrote")
-        for reason in misended(self.started, event, self.total, event.text) if self.started else ():
+        for reason in check_ending(self.started, event, self.total, event.text) if self.started else ():
             self.fault(last, reason)
         if event.at < self.at - CLOCK or not self.adds_up(event):
             self.fault(last, "the lane's seconds are not those of its cycles")
@@ -224,39 +223,39 @@ class LaneReader:
         return verify and event.draft >= self.spent["draft"] - SUMS and abs(event.other - other) <= SUMS
 
     def contradictions(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
-        if wrong := self.pieces.wrong(cycle):
+        if wrong := self.pieces.check(cycle):
             yield wrong
         if self.account.server:
             self.told_by_server(cycle)
             return
         if self.started:
             yield from check_limits(self.started, cycle)
-        yield from unsound_distributions(cycle, self.lists)
-        yield from wrong_chances(cycle)
-        yield from self.wrong_decisions(cycle)
-        yield from self.wrong_draw(cycle)
+        yield from check_distributions(cycle, self.lists)
+        yield from check_block_chances(cycle)
+        yield from self.check_decisions(cycle)
+        yield from self.check_draw(cycle)
 
     def told_by_server(self, cycle: AuditedCycle) -> None:
         """No draft deeper than K, where a server tells it and its cycles; the rest is between its models."""
         if self.started and self.started.k:
-            self.deep += [(cycle.number, reason) for reason in too_deep(self.started, cycle)]
+            self.deep += [(cycle.number, reason) for reason in check_depth(self.started, cycle)]
         if unnamed := sum(map(is_unnamed, cycle.positions)):
-            self.untold("drafts whose token the server does not tell", unnamed)
+            self.not_reported("drafts whose token the server does not tell", unnamed)
         if judged := sum(x.status != "discarded" for x in cycle.positions):
-            self.untold("decisions whose q and coin the server does not tell", judged)
+            self.not_reported("decisions whose q and coin the server does not tell", judged)
         if cycle.own is not None:
-            self.untold("draws whose whole distribution the server does not tell")
+            self.not_reported("draws whose whole distribution the server does not tell")
 
-    def wrong_decisions(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
+    def check_decisions(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         if not cycle.positions:
             return
         judge = JUDGES.get(self.account.rule)
         if judge is None:
-            self.untold("decisions by the rule {rule!r}", len(cycle.positions), rule=self.account.rule[:MAX_SAID])
+            self.not_reported("decisions by the rule {rule!r}", len(cycle.positions), rule=self.account.rule[:MAX_SAID])
             return
         for position, ruling in zip(cycle.positions, judge(cycle), strict=True):
             if ruling.status is None:
-                self.untold("decisions whose coin or distribution the trace does not tell")
+                self.not_reported("decisions whose coin or distribution the trace does not tell")
                 continue
             self.account.decisions += ruling is not NEVER
             if ruling.status != position.status:
@@ -264,16 +263,16 @@ class LaneReader:
                 yield TranslatableText("{draft} was {status}, but {why}", **told)
                 return  # later errors follow from it
 
-    def wrong_draw(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
+    def check_draw(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         own, verified = cycle.own, cycle.verified
         if own is None:
             return
         if verified is None or verified.distribution is None:
-            self.untold("draws whose distribution the trace does not tell")
+            self.not_reported("draws whose distribution the trace does not tell")
             return
         listed = own in masses(verified.distribution)
         if not listed and not self.lists and verified.distribution.rest > ROUNDING:
-            self.untold("draws whose mass the trace does not tell")
+            self.not_reported("draws whose mass the trace does not tell")
             return
         if not listed:
             piece = cycle.committed.pieces[-1][:MAX_SAID]
@@ -281,7 +280,7 @@ class LaneReader:
                 "the target added {piece!r}, which the distribution that it was drawn from does not hold", piece=piece
             )
         self.account.draws += 1
-        yield from wrong_distribution(cycle, verified, self.account.rule)
+        yield from check_own_distribution(cycle, verified, self.account.rule)
         sample = the_sample(cycle) if self.account.rule == NOISE else None
         if sample is not None and sample != own:
             piece = cycle.committed.pieces[-1][:MAX_SAID]

@@ -101,7 +101,7 @@ def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
 
 
 def chances(x: Position) -> tuple[float, float]:
-    """p and q of a draft of our own engine, which tells them always (`shape.py`, `misshapen`)."""
+    """p and q of a draft of our own engine, which tells them always (`shape.py`, `check_shape`)."""
     assert x.p is not None and x.q is not None, "only a server leaves them untold"
     return x.p, x.q
 
@@ -115,7 +115,7 @@ def named(x: Position) -> TranslatableText:
     return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_SAID])
 
 
-def misshapen(cycle: AuditedCycle, server: bool = False) -> Iterator[TranslatableText]:
+def check_shape(cycle: AuditedCycle, server: bool = False) -> Iterator[TranslatableText]:
     """All of the draft was checked, one path of it was accepted, and that path and one token joined the text.
 
     A `server` need not tell p and q.

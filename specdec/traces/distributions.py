@@ -46,7 +46,7 @@ def lists_what_was_chosen(events: Iterable[Event]) -> bool:
     )
 
 
-def unsound_distributions(cycle: AuditedCycle, lists: bool) -> Iterator[TranslatableText]:
+def check_distributions(cycle: AuditedCycle, lists: bool) -> Iterator[TranslatableText]:
     """Each distribution sums to one, p and q are in it, and the overlap and the residual are what they make.
 
     `lists`: whether every distribution names its drafted token (`lists_what_was_chosen`).
@@ -58,19 +58,19 @@ def unsound_distributions(cycle: AuditedCycle, lists: bool) -> Iterator[Translat
         empty = x.h is not None and x.target and x.draft and surplus(weight, x.target, x.draft)[0] <= ROUNDING
         residual = None if empty else x.residual
         for distribution in (x.target, x.draft, residual):
-            if distribution and (reason := unsound(distribution)):
+            if distribution and (reason := check_distribution(distribution)):
                 yield TranslatableText("a distribution of {draft} {reason}", draft=name, reason=reason)
                 return
         for letter, prob, distribution in zip("pq", chances(x), (x.target, x.draft), strict=True):
             if distribution and (
-                not within(prob, bounds(distribution)(x.token))
+                not is_within(prob, bounds(distribution)(x.token))
                 or (lists and prob > ROUNDING and x.token not in masses(distribution))
             ):
                 told = {"letter": letter, "prob": prob, "draft": name}
                 yield TranslatableText("{letter} = {prob:.6g} of {draft} is not what its distribution gives it", **told)
         if x.target and x.draft:
             low, high = surplus(1.0, x.target, x.draft)
-            if x.overlap is not None and not within(1.0 - x.overlap, (low, high)):
+            if x.overlap is not None and not is_within(1.0 - x.overlap, (low, high)):
                 told = {"overlap": x.overlap, "draft": name}
                 yield TranslatableText("the overlap {overlap:.6g} of {draft} is not that of its distributions", **told)
             if residual and not is_residual(residual, weight, x.target, x.draft, x.overlap):
@@ -80,16 +80,16 @@ def unsound_distributions(cycle: AuditedCycle, lists: bool) -> Iterator[Translat
             if following and not is_residual(following, 1.0, x.target, x.draft, x.overlap):
                 yield TranslatableText("the sibling after {draft} was not tried against the residual", draft=name)
         eldest = cycle.positions[cycle.children(parent)[0]].target
-        if x.row is not None and eldest and not within(x.row, bounds(eldest)(x.token)):
+        if x.row is not None and eldest and not is_within(x.row, bounds(eldest)(x.token)):
             yield TranslatableText(
                 "p = {p:.6g} of {draft} before its elder siblings is not what its row gives it", p=x.row, draft=name
             )
     for distribution in (cycle.verified.distribution, cycle.verified.bonus) if cycle.verified else ():
-        if distribution and (reason := unsound(distribution)):
+        if distribution and (reason := check_distribution(distribution)):
             yield TranslatableText("the distribution of the target's own token {reason}", reason=reason)
 
 
-def unsound(distribution: Distribution) -> TranslatableText:
+def check_distribution(distribution: Distribution) -> TranslatableText:
     if len(masses(distribution)) != len(distribution.top):
         return TranslatableText("names a token twice")
     if not all(0.0 <= prob <= 1.0 + ROUNDING for prob in [*masses(distribution).values(), distribution.rest]):
@@ -99,7 +99,7 @@ def unsound(distribution: Distribution) -> TranslatableText:
     total = sum(masses(distribution).values()) + distribution.rest
     if abs(total - 1.0) > ROUNDING * (1 + len(distribution.top)):
         return TranslatableText("sums to {total:.6g}", total=total)
-    if distribution.sample and not within(distribution.sample.prob, bounds(distribution)(distribution.sample.token)):
+    if distribution.sample and not is_within(distribution.sample.prob, bounds(distribution)(distribution.sample.token)):
         return TranslatableText(
             "gives its example {piece!r} another probability", piece=distribution.sample.piece[:MAX_SAID]
         )
@@ -118,7 +118,7 @@ def entropies(distribution: Distribution) -> tuple[float, float]:
     return told + least, told + (distribution.rest + ROUNDING) * math.log(VOCABULARY)
 
 
-def within(value: float, limits: tuple[float, float]) -> bool:
+def is_within(value: float, limits: tuple[float, float]) -> bool:
     return limits[0] - ROUNDING <= value <= limits[1] + ROUNDING
 
 
@@ -158,7 +158,7 @@ def agree(a: Distribution, b: Distribution) -> bool:
     return all(of_a(x)[0] <= of_b(x)[1] and of_b(x)[0] <= of_a(x)[1] for x in tokens)
 
 
-def wrong_chances(cycle: AuditedCycle) -> Iterator[TranslatableText]:
+def check_block_chances(cycle: AuditedCycle) -> Iterator[TranslatableText]:
     """h of block verification: w after the whole block, else m / (m + 1 − w) with m = Σ max(0, w p − q).
 
     Where another rule judged a chain, `block` says what h would be.
@@ -175,12 +175,12 @@ def wrong_chances(cycle: AuditedCycle) -> Iterator[TranslatableText]:
                 continue
             sums = surplus(weights[i], following.target, following.draft)
             low, high = (mass / (mass + 1.0 - weights[i]) for mass in sums)
-        if not within(h, (low, high)):
+        if not is_within(h, (low, high)):
             told = {"h": h, "draft": named(x), "low": low, "high": high}
             yield TranslatableText("h = {h:.6g} of {draft} must lie between {low:.6g} and {high:.6g}", **told)
 
 
-def wrong_distribution(cycle: AuditedCycle, verified: Verified, rule: str) -> Iterator[TranslatableText]:
+def check_own_distribution(cycle: AuditedCycle, verified: Verified, rule: str) -> Iterator[TranslatableText]:
     """Whether the distribution of the target's own token is the one that the verdict leaves."""
     distribution, own, tried = (
         verified.distribution,
@@ -190,7 +190,7 @@ def wrong_distribution(cycle: AuditedCycle, verified: Verified, rule: str) -> It
     if distribution is None or own is None:
         return
     row = tried[0].target if tried else verified.bonus if len(cycle.path) == len(cycle.positions) else None
-    if verified.p is not None and not within(verified.p, bounds(row or distribution)(own)) and (row or not tried):
+    if verified.p is not None and not is_within(verified.p, bounds(row or distribution)(own)) and (row or not tried):
         yield TranslatableText("p = {p:.6g} of the target's own token is not what its row gives it", p=verified.p)
     if row is None:
         return

@@ -11,7 +11,7 @@ from itertools import chain
 
 from ..events import Position, Started
 from ..types import Status
-from .cycle import AuditedCycle, chances, cycles, is_unnamed, MAX_SAID, misshapen
+from .cycle import AuditedCycle, chances, check_shape, cycles, is_unnamed, MAX_SAID
 from .file import Trace
 from .rulings import BLOCK, JUDGES, NEVER, REJECTION
 
@@ -56,7 +56,7 @@ def explain(trace: Trace, cycle: int = 0, position: int = 0) -> Decision:
     places = [(one, x) for one in chosen for x in one.positions if position in (0, x.node + 1)]
     one, x = next((place for place in places if place[1].status == "rejected"), places[0])
     server = started.server if started else ""
-    if wrong := next(misshapen(one, bool(server)), None):
+    if wrong := next(check_shape(one, bool(server)), None):
         raise ValueError(f"Cycle {one.number} of this trace contradicts itself: {wrong}.")
     if server:
         return by_server(one, x, server)

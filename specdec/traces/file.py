@@ -190,7 +190,7 @@ def parse(content: str, number: int) -> dict[str, Any]:
         raise TraceError("line {number} is not JSON", number=number) from error
     if not isinstance(data, dict):
         raise TraceError("line {number} is not an object", number=number)
-    if trouble := unsound(data):
+    if trouble := why_unreadable(data):
         raise TraceError("line {number} holds {what}", number=number, what=trouble)
     return data
 
@@ -199,7 +199,7 @@ def refuse(constant: str) -> Any:
     raise TraceError("{constant}, which is no number", constant=constant)
 
 
-def unsound(value: Any) -> str:
+def why_unreadable(value: Any) -> str:
     """What no reader should be handed, wherever it stands: deep nesting, numbers beyond all bounds, half characters."""
     level = [value]
     for _ in range(MAX_DEPTH):

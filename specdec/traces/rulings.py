@@ -26,7 +26,7 @@ class Ruling:
     why: TranslatableText = NOTHING
 
 
-UNTOLD = Ruling(None)
+NOT_REPORTED = Ruling(None)
 NEVER = Ruling("discarded", TranslatableText("its turn never came"))
 
 
@@ -56,7 +56,7 @@ def by_coin(x: Position) -> Ruling:
     # Without its coin: some are kept, and some rejected, whatever the coin.
     if p == 0.0:
         return Ruling("rejected", TranslatableText("p is 0"))
-    return Ruling("accepted", TranslatableText("p is 1")) if p == 1.0 else UNTOLD
+    return Ruling("accepted", TranslatableText("p is 1")) if p == 1.0 else NOT_REPORTED
 
 
 def by_block(cycle: AuditedCycle) -> list[Ruling]:
@@ -66,7 +66,7 @@ def by_block(cycle: AuditedCycle) -> list[Ruling]:
     while kept:
         x = cycle.positions[kept - 1]
         if x.u is None or x.h is None:
-            return [UNTOLD] * n
+            return [NOT_REPORTED] * n
         told = {"u": x.u, "sign": "<" if x.u < x.h else "≥", "h": x.h, "number": kept}
         why = TranslatableText("u = {u:.6g} {sign} h = {h:.6g} of draft {number}", **told)
         if x.u < x.h:
@@ -88,7 +88,7 @@ def by_match(cycle: AuditedCycle) -> list[Ruling]:
             return rulings
         node = following[0]
     for child in cycle.children(node):  # the text ended first
-        rulings[child] = UNTOLD
+        rulings[child] = NOT_REPORTED
     return rulings
 
 
@@ -99,7 +99,7 @@ def by_sample(cycle: AuditedCycle) -> list[Ruling]:
         head = cycle.positions[children[0]].target
         if head is None or head.sample is None:
             for child in children:
-                rulings[child] = UNTOLD
+                rulings[child] = NOT_REPORTED
             following = [child for child in children if cycle.positions[child].status == "accepted"]
         else:
             why = TranslatableText("the noise draws {piece!r}", piece=head.sample.piece[:MAX_SAID])
@@ -117,7 +117,7 @@ def by_threshold(cycle: AuditedCycle) -> list[Ruling]:
     plausible, depths, why = [-1], cycle.tree.depths(), []
     for x, parent in zip(cycle.positions, cycle.tree.parents, strict=True):
         if x.target is None:
-            return [UNTOLD] * len(cycle.positions)
+            return [NOT_REPORTED] * len(cycle.positions)
         p, limit = chances(x)[0], min(TYPICAL_EPSILON, TYPICAL_DELTA * math.exp(-x.target.entropy))
         near = abs(p - limit) <= 1e-5 * limit  # the entropy is rounded
         why.append(TranslatableText("p = {p:.6g} and the limit is {limit:.6g}", p=p, limit=limit))

@@ -1,8 +1,14 @@
-"""What a lane was started with, against what it did: rule, temperature, filters, K, the limits of the text."""
+"""What a lane was started with, against what it did: rule, temperature, filters, K, the limits of the text, the seed.
+
+A run on a CPU draws everything from one generator, so its coins are among the numbers of that one, in their order.
+Lanes that draw elsewhere (on a GPU, or another engine) cannot be checked so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
+from random import Random
 
 from ..events import Distribution, Finished, Started
 from ..grammar import fits
@@ -11,8 +17,10 @@ from .cycle import AuditedCycle
 from .distributions import ROUNDING
 from .rulings import JUDGES, TYPICAL
 
+SPARE = 64  # numbers a run may have drawn beyond two a drafted token and eight a cycle
 
-def miscalled(started: Started, rule: str) -> Iterator[TranslatableText]:
+
+def check_claim(started: Started, rule: str) -> Iterator[TranslatableText]:
     """Lossless is a known rule's own claim."""
     if rule == TYPICAL and started.lossless:
         yield TranslatableText("typical acceptance is lossy, and the trace calls it lossless")
@@ -23,7 +31,7 @@ def miscalled(started: Started, rule: str) -> Iterator[TranslatableText]:
 def check_limits(started: Started, cycle: AuditedCycle) -> Iterator[TranslatableText]:
     """One cycle against the settings."""
     params = started.params
-    yield from too_deep(started, cycle)
+    yield from check_depth(started, cycle)
     distributions = [x.target for x in cycle.positions] + (
         [cycle.verified.distribution, cycle.verified.bonus] if cycle.verified else []
     )
@@ -36,7 +44,7 @@ def check_limits(started: Started, cycle: AuditedCycle) -> Iterator[Translatable
             return
 
 
-def too_deep(started: Started, cycle: AuditedCycle) -> Iterator[TranslatableText]:
+def check_depth(started: Started, cycle: AuditedCycle) -> Iterator[TranslatableText]:
     if (deepest := max(cycle.tree.depths(), default=0)) > started.k:
         yield TranslatableText("the draft is {depth} deep, and K is {k}", depth=deepest, k=started.k)
 
@@ -52,7 +60,7 @@ def held(distribution: Distribution) -> int:
     )
 
 
-def misended(started: Started, finished: Finished, total: int, text: str) -> Iterator[TranslatableText]:
+def check_ending(started: Started, finished: Finished, total: int, text: str) -> Iterator[TranslatableText]:
     params, reason = started.params, finished.reason
     if total > params.max_tokens:
         yield TranslatableText("the text has {total} tokens, of at most {limit}", total=total, limit=params.max_tokens)
@@ -63,13 +71,38 @@ def misended(started: Started, finished: Finished, total: int, text: str) -> Ite
     if any(stop in text for stop in params.stop):
         yield TranslatableText("a stop string stands in the text")
     if params.grammar is not None:
-        yield from ungrammatical(params.grammar, text, reason == "end")
+        yield from check_grammar(params.grammar, text, reason == "end")
 
 
-def ungrammatical(grammar: str, text: str, complete: bool) -> Iterator[TranslatableText]:
+def check_grammar(grammar: str, text: str, complete: bool) -> Iterator[TranslatableText]:
     """A text that ended by itself is one of the grammar; one that was cut begins one, perhaps with half a character."""
     try:
         if not fits(grammar, text if complete else text.removesuffix("\ufffd"), complete):
             yield TranslatableText("the text does not follow its grammar")
     except ValueError:
         yield TranslatableText("the grammar of the settings cannot be read")
+
+
+class Coins:
+    """Takes the cycles of a lane in their order."""
+
+    def __init__(self) -> None:
+        self.tossed: list[tuple[int, float]] = []  # cycle, u
+        self.most = SPARE
+
+    def take(self, cycle: AuditedCycle, from_the_end: bool) -> None:
+        """Block verification tosses from the end of the draft."""
+        coins = [(cycle.number, x.u) for x in cycle.positions if x.u is not None]
+        self.tossed += coins[::-1] if from_the_end else coins
+        self.most += 3 * len(cycle.positions) + 8
+
+    def foreign(self, seed: int) -> list[tuple[int, float]] | None:
+        """The coins that the seed does not give there; None where most come from another source."""
+        source = Random(seed)
+        place = {source.random(): number for number in range(self.most)}
+        found = [(coin, place.get(coin[1])) for coin in self.tossed]
+        if not found or 2 * sum(at is not None for _, at in found) < len(found):
+            return None
+        known = [(coin, at) for coin, at in found if at is not None]
+        late = [coin for (_, before), (coin, at) in pairwise(known) if at <= before]
+        return [coin for coin, at in found if at is None] + late

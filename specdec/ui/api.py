@@ -19,17 +19,19 @@ from typing import Any
 import gradio as gr
 
 from ..figures import theory as closed
+from ..settings import RunRequest, taking, TOOL
 from ..traces import audit as auditing
 from ..traces import explain as explaining
 from ..traces.cycle import cycles
 from ..traces.file import Trace, TraceError
-from . import session
+from . import gradio_private, session
 from .components.traces import desk, read
-from .request import check, check_certificate, InputError, is_number, RunRequest
+from .request import check, check_certificate, InputError, is_number
 from .tabs.race import batches, ENGINE
 
 MAX_K, MAX_COST, MAX_FAULTS = 64, 100.0, 20
 MAX_PLACE = 10_000  # of a cycle, or of a draft in it: a trace may be longer than a run of this page
+LENGTH = 48  # tokens of a race that somebody asks for without saying how many
 TOOLS = ("compare", "explain", "theory")  # of the MCP server
 Answer = dict[str, Any]
 
@@ -42,19 +44,9 @@ def endpoints() -> None:
         gr.api(answering(slow), **ENGINE)
 
 
-def only_tools(demo: gr.Blocks) -> None:
-    """What else is public is no tool for a model: Gradio lists as tools what has no other type."""
-    for event in demo.fns.values():
-        if event.fn and event.api_visibility == "public" and event.api_name not in TOOLS:
-            event.fn._mcp_type = "endpoint"  # type: ignore[attr-defined]
-
-
 def answer_only_tools(app: Any) -> None:
-    """What the MCP server does not list it does not call either; and its log has no word of what it was sent."""
-    server = app.get_blocks().mcp_server_obj
-    if server:
-        tools = {f"/{name}" for name in TOOLS}
-        server.tool_to_endpoint = {name: at for name, at in server.tool_to_endpoint.items() if at in tools}
+    """No model calls anything else; and the MCP server's log has no word of what it was sent."""
+    if gradio_private.answer_only_tools(gradio_private.demo_of(app), TOOLS):
         # A handler there comes before those of the root, and sees what is logged below; the filter what has no name.
         logging.getLogger("mcp").addHandler(Wordless())
         logging.getLogger().addFilter(Wordless().filter)
@@ -155,7 +147,7 @@ def summarise(trace: str) -> Answer:
     Returns:
         settings
         texts by lane, and whether they are the same_text
-        figures: alpha, tau, measured_speedup, tokens_per_second, draft_cost, verify_cost …; None where not told
+        figures: alpha, tau, measured_speedup, tokens_per_second, draft_cost, verify_cost …; None where not reported
         machine_busy: whether the speed-up cannot be trusted and is to be measured again
     """
     with desk(trace):
@@ -170,7 +162,7 @@ def audit(trace: str) -> Answer:
 
     Returns:
         holds
-        lanes: of each, what was done again, its faults (20 at most; fault_count counts all), and what is not told
+        lanes: of each, what was done again, its faults (20 at most; fault_count counts all), and what is not reported
     """
     with desk(trace):
         run = read(trace)
@@ -187,31 +179,14 @@ def account(one: auditing.LaneAudit) -> Answer:
     }
 
 
-def compare(
-    prompt: str,
-    drafter: str = "draft_model",
-    k: int = 4,
-    temperature: float = 0.0,
-    max_tokens: int = 48,
-    seed: int = 0,
-    rule: str = "rejection",
-    family: str = "embedded",
-    grammar: str = "",
-) -> Iterator[Answer]:
+@taking(TOOL, max_tokens=LENGTH)
+def compare(**settings: Any) -> Iterator[Answer]:
     """Run a short race now: speculative decoding of a prompt beside plain decoding, with small models on this machine.
 
     The models know old stories, Python code and simple facts, in English. The same settings give the same text again.
 
     Parameters:
-        prompt: the text to continue, at most 4,000 characters
-        drafter: draft_model, prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list
-        k: tokens drafted per cycle, 0 to 16
-        temperature: 0 is greedy; at most 2
-        max_tokens: new tokens, 1 to 256
-        seed: of all coins and draws
-        rule: rejection, match, shared_noise, block or typical (lossy)
-        family: the target, embedded or tuned (on edits)
-        grammar: a regular expression that the whole new text has to match, or a JSON schema; empty for none
+        {settings}
 
     Returns:
         texts by lane, and whether they are the same_text (at temperature 0 they must be)
@@ -219,8 +194,7 @@ def compare(
         machine_busy: whether the speed-up cannot be trusted and is to be measured again
         cycles: what became of every draft
     """
-    more = {"max_tokens": max_tokens, "seed": seed, "rule": rule, "family": family, "grammar": grammar}
-    run, cut = yield from raced(check(prompt, drafter, k, temperature, **more))
+    run, cut = yield from raced(check(**settings))
     drafts = [
         {"cycle": one.number, "tokens": [f"{piece!r} {status}".rstrip() for piece, status, _ in one.shown()]}
         for one in cycles(run.events, run.header.lanes[0])
@@ -228,20 +202,8 @@ def compare(
     yield run.summary() | {"cycles": drafts} | ({"notice": cut} if cut else {})
 
 
-def explain(
-    trace: str = "story",
-    cycle: int = 0,
-    position: int = 0,
-    prompt: str = "",
-    drafter: str = "draft_model",
-    k: int = 4,
-    temperature: float = 0.0,
-    max_tokens: int = 48,
-    seed: int = 0,
-    rule: str = "rejection",
-    family: str = "embedded",
-    grammar: str = "",
-) -> Iterator[Answer]:
+@taking(TOOL, prompt="", max_tokens=LENGTH)
+def explain(trace: str = "story", cycle: int = 0, position: int = 0, **settings: Any) -> Iterator[Answer]:
     """Explain one decision of a run: a drafted token, p, q, their ratio, the coin, what happened to it and why.
 
     Of a recorded run or a saved trace; where a prompt is given, of the run that `compare` makes with these settings.
@@ -250,15 +212,7 @@ def explain(
         trace: a recorded run (story, code or facts), or the NDJSON text of a saved one; unused where a prompt is given
         cycle: which cycle, from 1 on; 0 looks for the first rejection
         position: which draft of the cycle, from 1 on; 0 takes the first that was rejected, or else the first
-        prompt: the text to continue; empty to use the trace
-        drafter: as in compare
-        k: tokens drafted per cycle, 0 to 16
-        temperature: 0 is greedy; at most 2
-        max_tokens: new tokens, 1 to 256
-        seed: of all coins and draws
-        rule: rejection, match, shared_noise, block or typical (lossy)
-        family: the target, embedded or tuned (on edits)
-        grammar: a regular expression that the whole new text has to match, or a JSON schema; empty for none
+        {settings}
 
     Returns:
         said: the explanation, a paragraph
@@ -266,9 +220,8 @@ def explain(
         u: the coin, None where none was tossed
     """
     cycle, position = whole("cycle", cycle, 0, MAX_PLACE), whole("position", position, 0, MAX_PLACE)
-    if prompt != "":
-        more = {"max_tokens": max_tokens, "seed": seed, "rule": rule, "family": family, "grammar": grammar}
-        run, _ = yield from raced(check(prompt, drafter, k, temperature, **more))
+    if settings["prompt"] != "":
+        run, _ = yield from raced(check(**settings))
         yield asdict(explaining.explain(run, cycle, position))
         return
     text = session.recorded(trace) if isinstance(trace, str) and trace in session.recorded_names() else trace

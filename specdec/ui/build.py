@@ -8,15 +8,15 @@ from typing import Any
 
 import gradio as gr
 
-from . import api, link, session
+from . import api, gradio_private, session
 from .components import engine as servers
 from .components.drawn import drawn
 from .components.engine import Engine
 from .components.guide import tour
 from .components.keep import keep
 from .components.notice import notice, tell
-from .queue import queue
-from .refusals import Blocks
+from .refusals import Page
+from .request import from_link, tab_of_link
 from .tabs import labels, race, TABS
 from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
 
@@ -46,15 +46,14 @@ def build(teaching: bool = False) -> gr.Blocks:
 
     `teaching` adds the teacher's panel, which shows to whoever has the class's secret (`classroom.py`).
     """
-    demo = Blocks(title=strings("page")["title"], analytics_enabled=False, delete_cache=(600, 1800))
+    demo = Page(title=strings("page")["title"], analytics_enabled=False, delete_cache=(600, 1800))
     for one in LANGUAGES:
         with speaking(one):
             page(demo if one == ENGLISH else demo.route(LANGUAGES[one], one, show_in_navbar=False), teaching)
-            for event in demo.fns.values():
-                if event.fn and event.page == demo.current_page:
-                    event.fn = bound(event.fn)
-    api.only_tools(demo)
-    queue(demo, max_size=64, default_concurrency_limit=1, api_open=False)
+            gradio_private.wrap(demo, bound)
+    gradio_private.only_tools(demo, api.TOOLS)
+    demo.queue(max_size=64, default_concurrency_limit=1, api_open=False)
+    gradio_private.guard_queue(demo, "That is done in the browser alone; there is nothing to call.")
     return demo
 
 
@@ -91,8 +90,8 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: En
 
     def follow(request: gr.Request) -> list[Any]:
         session.warm()
-        opened, no_tab = link.tab(request.query_params, TABS)
-        settings, trouble = link.settings(request.query_params)
+        opened, no_tab = tab_of_link(request.query_params, TABS)
+        settings, trouble = from_link(request.query_params)
         served, unlisted = servers.from_link(request.query_params)
         wrong = tell(sentences(no_tab, trouble, unlisted), wrong=True) if no_tab or trouble or unlisted else gr.skip()
         tab = gr.update(selected=opened) if opened else gr.skip()

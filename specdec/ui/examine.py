@@ -14,7 +14,7 @@ from dataclasses import astuple
 from typing import Any
 
 from ..exposure import limits
-from ..servers import apart
+from ..servers import child
 from ..servers.base import ServerError
 from ..servers.connect import permit
 from ..servers.verdict import against, judge, so_far
@@ -48,10 +48,10 @@ def _states(request: ExaminationRequest) -> Iterator[News]:
     yield News("notice", notice("connecting"))
     permit(request.address, request.plain)  # before a process is started for it
     started, known = time.monotonic(), None
-    with contextlib.closing(apart.examining(*astuple(request))) as states:
-        for told in states:
-            known = told or known
-            yield News("lines", written(told | so_far(told), request) if told else "")
+    with contextlib.closing(child.examining(*astuple(request))) as states:
+        for result in states:
+            known = result or known
+            yield News("lines", written(result | so_far(result), request) if result else "")
             if time.monotonic() - started > DEADLINE:
                 seconds = round(DEADLINE)
                 late = ServerError(
@@ -64,11 +64,11 @@ def _states(request: ExaminationRequest) -> Iterator[News]:
     yield News("done", notice("certified"))
 
 
-def written(told: dict[str, Any], request: ExaminationRequest) -> str:
+def written(result: dict[str, Any], request: ExaminationRequest) -> str:
     """A state in the visitor's language; `seed` tells whose it is."""
-    texts = {name: [say(one) for one in told.get(name, ())] for name in ("notes", "sentences")}
-    said = {"doing": say(told["doing"]), "against": say(against(told)), "seed": request.seed}
-    return json.dumps({"pair": "server", **told, **texts, **said}, ensure_ascii=False)
+    texts = {name: [say(one) for one in result.get(name, ())] for name in ("notes", "sentences")}
+    said = {"doing": say(result["doing"]), "against": say(against(result)), "seed": request.seed}
+    return json.dumps({"pair": "server", **result, **texts, **said}, ensure_ascii=False)
 
 
 def say(sentence: str) -> str:

@@ -8,20 +8,17 @@ Gradio's page.
 from __future__ import annotations
 
 import html
-import re
 from functools import cache
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import FileResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .language import LANGUAGE_AT
+from .gradio_private import address_in, before_app, scripts, with_head
+from .language import LANGUAGE_AT, PATHS
 from .text import ASSETS, PAGE, speaking, strings, TAGS
 
-PLACE = b"<gradio-app"  # Gradio's own element, which this stands before
 PICTURE, PREVIEW = ASSETS / "preview.png", "/preview.png"
-GRADIOS = re.compile(rb"""\s*<meta\s+(?:property|name)="(?:og|twitter):[^>]*>|\s*<title>[^<]*</title>""")
-ROOT = re.compile(rb'"root":"(https?://[^"\\\s<>]+)"')  # the page's own address, as a proxy names it
 
 
 class First:
@@ -41,7 +38,7 @@ class First:
                 return
             body += message.get("body", b"")
             if not message.get("more_body"):
-                page = introduced(body, here := LANGUAGE_AT[scope["path"]]).replace(PLACE, screen(here) + PLACE, 1)
+                page = before_app(introduced(body, here := LANGUAGE_AT[scope["path"]]), screen(here))
                 MutableHeaders(scope=start)["Content-Length"] = str(len(page))
                 await send(start)
                 await send({**message, "body": page})
@@ -53,10 +50,29 @@ class First:
         await self.app(scope, receive, write if is_page else send)
 
 
+class Preload:
+    """Middleware that names in the page's header the scripts that it waits for, so that all are fetched at once.
+
+    Their addresses are relative to the page. It belongs outside of the compression.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def name_scripts(message: Message) -> None:
+            if message["type"] == "http.response.start" and scripts():
+                links = ", ".join(f"<assets/{name}>; rel=modulepreload" for name in scripts())
+                MutableHeaders(scope=message).append("Link", links)
+            await send(message)
+
+        is_page = scope["type"] == "http" and scope["path"] in PATHS.values()
+        await self.app(scope, receive, name_scripts if is_page else send)
+
+
 def introduced(page: bytes, language: str) -> bytes:
     """The page with our title, description and preview in place of Gradio's."""
-    root = ROOT.search(page)
-    address = root[1].decode("latin-1").rstrip("/") if root else ""
+    address = address_in(page)
     with speaking(language):
         words = strings("page")
     said, about = html.escape(words["title"]), html.escape(f"{words['headline']} {words['lead']}")
@@ -77,8 +93,7 @@ def introduced(page: bytes, language: str) -> bytes:
         *(f'<meta property="{name}" content="{content}">' for name, content in names.items()),
         '<meta name="twitter:card" content="summary_large_image">',
     ]
-    head, end, rest = page.partition(b"</head>")
-    return GRADIOS.sub(b"", head) + "\n".join(tags).encode() + b"\n" + end + rest if end else page
+    return with_head(page, "\n".join(tags).encode())
 
 
 @cache

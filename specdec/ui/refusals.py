@@ -9,20 +9,18 @@ from __future__ import annotations
 import functools
 import json
 import logging
-import os
 import re
 import traceback
 from typing import Any
 
 import gradio as gr
 from fastapi.exceptions import RequestValidationError
-from gradio.route_utils import FnIndexInferError
-from gradio.server_messages import UnexpectedErrorMessage
 from starlette.datastructures import QueryParams
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .bodies import again
+from .gradio_private import arguments, Blocks, demo_of, functions, has_messages, Unfit, UnknownName
 from .text import ENGLISH, LANGUAGES, speaking, strings
 
 log = logging.getLogger(__name__)
@@ -32,79 +30,27 @@ CLOSED = re.compile(
     r"(/gradio_api)?/"
     r"(upload|proxy=|vibe-|undo-vibe-edit|process_recording|run-history|profiling|monitoring|custom_component/)"
 )
-NAMED = "/gradio_api/call/v2/"
+CALL = re.compile(r"/gradio_api/(call/v2|call|run|api)/([^/]+)/?")  # by name; `run` and `api` go beside the queue
 STREAM = re.compile(r"/gradio_api/(?:queue/data|call/[^/]+/([^/]+))/?")  # of messages, to a session or to one call
-DIRECT = ("/gradio_api/run/", "/gradio_api/api/")  # calls beside the queue
 MARK = "specdec.refused"  # in the scope of a call that was refused
 
 
-class UnknownName(KeyError):
-    """A visitor asked for a function or a component that is not there."""
-
-
-class Known(dict[Any, Any]):
-    """What Gradio looks up by the numbers that visitors send."""
-
-    def __missing__(self, key: Any) -> Any:
-        raise UnknownName(key)
-
-
-class Refused(gr.Error):
-    """A call is not of the kind that its function takes."""
-
-
-class Blocks(gr.Blocks):
+class Page(Blocks):
     """A page whose log tells what happened to a call, and not what was in it."""
 
-    def launch(self, *settings: Any, **named: Any) -> Any:
-        os.environ["FORWARDED_ALLOW_IPS"] = ""  # uvicorn would believe any program here; `doors.py` decides whom
-        self.default_config.fns = Known(self.default_config.fns)
-        self.default_config.blocks = Known(self.default_config.blocks)
-        return super().launch(*settings, **named)
+    def failure(self, error: Exception | None, language: str, scope: dict[str, Any]) -> gr.Error:
+        refused = error is None or isinstance(error, Unfit)
+        if refused:
+            scope.get(MARK, []).append(True)
+            log.warning("a call was refused: %s", error or "it has no function here")
+        elif error:
+            log.error("a call broke: %s", without_words(error))
+        with speaking(language if language in LANGUAGES else ENGLISH):
+            return gr.Error(strings("page")["errors"]["arguments" if refused else "broke"], print_exception=False)
 
     @functools.cached_property
-    def named(self) -> dict[str, dict[str, bool]]:
-        """The arguments of each public function, and whether it has a value for one that is left out."""
-        told = self.get_api_info()["named_endpoints"]
-        return {
-            path[1:]: {one["parameter_name"]: bool(one["parameter_has_default"]) for one in about["parameters"]}
-            for path, about in told.items()
-        }
-
-    async def preprocess_data(self, block_fn: Any, *asked: Any, **named: Any) -> Any:
-        try:
-            return await super().preprocess_data(block_fn, *asked, **named)
-        except Exception as error:
-            log.warning("a call was refused: %s", type(error).__name__)
-            raise said(Refused, "arguments", block_fn) from None
-
-    async def process_api(self, block_fn: Any, inputs: list[Any], *more: Any, **named: Any) -> dict[str, Any]:
-        try:
-            if not block_fn.fn:  # the browser does it alone
-                raise said(Refused, "arguments", block_fn)
-            return await super().process_api(block_fn, inputs, *more, **named)
-        except Refused:
-            scope = getattr(getattr(named.get("request"), "request", None), "scope", {})
-            scope.get(MARK, []).append(True)
-            raise
-        except gr.Error:
-            raise
-        except Exception as error:
-            log.error("a call broke: %s", without_words(error))
-            raise said(gr.Error, "broke", block_fn) from None
-        finally:
-            forget(block_fn, named.get("state"))
-
-
-def forget(block_fn: Any, state: Any) -> None:
-    """What was sent and answered. Gradio keeps it in the session for links to a state, which this page has not."""
-    for block in (*block_fn.inputs, *block_fn.outputs) if state else ():
-        state.config_values.get(block._id, {}).get("props", {}).pop("value", None)
-
-
-def said(kind: type[gr.Error], sentence: str, block_fn: Any) -> gr.Error:
-    with speaking(block_fn.page if block_fn.page in LANGUAGES else ENGLISH):
-        return kind(strings("page")["errors"][sentence], print_exception=False)
+    def arguments(self) -> dict[str, dict[str, bool]]:
+        return arguments(self)
 
 
 def without_words(error: BaseException) -> str:
@@ -129,30 +75,46 @@ class Refusals:
         if CLOSED.match(path):
             answer = PlainTextResponse("Nothing is served here. The page reads files in the browser.", 404)
         elif scope.get("method") == "GET" and (found := STREAM.fullmatch(path)):
-            if not is_kept(scope, found[1]):
+            session = QueryParams(scope["query_string"]).get("session_hash")
+            if not has_messages(demo_of(scope["app"]), session, found[1]):
                 answer = gone()
-        elif path.startswith(NAMED) and scope["method"] == "POST":
+        elif scope.get("method") == "POST" and (found := CALL.fullmatch(path)):
+            kind, name = found.groups()
             body = (await receive()).get("body", b"")  # in one piece, as `doors.py` gives it
             receive = again(body, receive)
-            arguments = scope["app"].get_blocks().named.get(path.removeprefix(NAMED).rstrip("/"))
-            if arguments is None:
+            demo = demo_of(scope["app"])
+            needed = demo.arguments if demo else {}
+            names = {one.api_name for one in functions(demo).values()} or needed.keys()
+            # Where Gradio tells no names, it finds out by itself.
+            if names and name not in names and (kind.startswith("call") or numbers_none(body)):
                 answer = unknown()
-            elif not fits(body, arguments):
+            elif kind == "call/v2" and not fits(body, needed.get(name)):
                 answer = unreadable()
-        elif path.startswith(DIRECT):
-            refused = scope[MARK] = list[bool]()
+            elif not kind.startswith("call"):
+                refused = scope[MARK] = list[bool]()
 
-            async def tell(message: Message) -> None:
-                wrong = refused and message["type"] == "http.response.start"
-                await send({**message, "status": 422} if wrong else message)
+                async def tell(message: Message) -> None:
+                    wrong = refused and message["type"] == "http.response.start"
+                    await send({**message, "status": 422} if wrong else message)
 
-            await self.app(scope, receive, tell)
-            return
+                await self.app(scope, receive, tell)
+                return
         await answer(scope, receive, send)
 
 
-def fits(body: bytes, arguments: dict[str, bool]) -> bool:
-    """Whether the call names arguments that there are, and all that it has to."""
+def numbers_none(body: bytes) -> bool:
+    """Whether the call names no function by its number, either."""
+    try:
+        sent = json.loads(body)
+    except ValueError:
+        return False  # Gradio says so
+    return isinstance(sent, dict) and sent.get("fn_index") is None
+
+
+def fits(body: bytes, arguments: dict[str, bool] | None) -> bool:
+    """Whether the call names arguments that there are, and all that it has to. Without any told it may."""
+    if arguments is None:
+        return True
     try:
         sent = json.loads(body)
     except ValueError:
@@ -161,20 +123,11 @@ def fits(body: bytes, arguments: dict[str, bool]) -> bool:
     return isinstance(sent, dict) and needed <= sent.keys() <= {*arguments, "oauth_token"}
 
 
-def is_kept(scope: Scope, event: str | None) -> bool:
-    """Whether there are messages for whom the stream is: Gradio notices only once it has begun, and breaks."""
-    queue = scope["app"].get_blocks()._queue
-    if event is None:
-        asked = QueryParams(scope["query_string"]).get("session_hash")
-        return asked is None or asked in queue.pending_messages_per_session
-    waiting = any(event in events for events in queue.pending_event_ids_session.values())
-    return waiting or event in queue.event_ids_to_events or event in queue.pending_messages_per_session
-
-
 def gone() -> Response:
     """As Gradio tells it: its page reads the message, whatever the status."""
-    told = UnexpectedErrorMessage(message="There is no such call, or no such session.", session_not_found=True)
-    return Response(f"event: error\ndata: {told.model_dump_json()}\n\n", 404, media_type="text/event-stream")
+    said = {"message": "There is no such call, or no such session.", "success": False, "session_not_found": True}
+    told = json.dumps({"msg": "unexpected_error", **said}, separators=(",", ":"))
+    return Response(f"event: error\ndata: {told}\n\n", 404, media_type="text/event-stream")
 
 
 def unreadable(*_: Any) -> JSONResponse:
@@ -185,4 +138,4 @@ def unknown(*_: Any) -> JSONResponse:
     return JSONResponse({"detail": "There is nothing of that name. See /?view=api for what there is."}, 404)
 
 
-HANDLERS = {RequestValidationError: unreadable, FnIndexInferError: unknown, UnknownName: unknown}
+HANDLERS = {RequestValidationError: unreadable, UnknownName: unknown}

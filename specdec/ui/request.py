@@ -1,21 +1,22 @@
-"""What a visitor asks for, checked. Input comes from the page and from the API, so no type is taken on trust."""
+"""What a visitor asks for, checked. Input comes from the page, links and calls, so no type is taken on trust."""
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..exposure import limits
 from ..families import presets
-from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, EMBEDDED, known, ROUNDED, RULES, WRAPPERS
-from ..types import check_grammar, has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS, SamplingParams
+from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, known, METHODS, ROUNDED, RULES
+from ..settings import RunRequest, Setting, SETTINGS
+from ..types import check_grammar, has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, families, has_peer, is_pair
-from .text import strings, teaching, translated
+from .text import sentences, strings, teaching, translated
 
-MAX_PROMPT, MAX_K, MAX_NEW = limits().prompt, limits().k, limits().tokens
-MAX_TEMPERATURE, MAX_TOP_K, MAX_SEED = 2.0, 1_000, 2**31 - 1
+MAX_PROMPT = int(SETTINGS["prompt"].high)
+SWITCH = {"1": True, "true": True, "0": False, "false": False}
 MAX_TEXT = 500  # characters of an address, or of a key
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # of a certificate
 SERVER_DRAWS = (1_000, 2_000, 5_000, 10_000, 20_000)  # of a server's, at each context
@@ -28,59 +29,33 @@ class InputError(ValueError):
     """One sentence for the visitor that says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    prompt: str
-    drafter: str
-    k: int
-    params: SamplingParams
-    rule: str = "rejection"
-    family: str = EMBEDDED
-    peer: bool = False
+def check(*sent: Any, **named: Any) -> RunRequest:
+    """The request, or an InputError for the first thing that is wrong with it. A peer that cannot be has no lane.
 
-
-def check(
-    prompt: Any,
-    drafter: Any = "draft_model",
-    k: Any = 4,
-    temperature: Any = 0.0,
-    top_p: Any = 1.0,
-    top_k: Any = 0,
-    max_tokens: Any = 64,
-    seed: Any = 0,
-    stop: Any = "",
-    rule: Any = "rejection",
-    family: Any = EMBEDDED,
-    peer: Any = False,
-    grammar: Any = "",
-) -> RunRequest:
-    """The request, or an InputError for the first thing that is wrong with it. A peer that cannot be has no lane."""
-    family, rule = known_family(family), known_rule(rule)
-    drafter = known_drafter(drafter, family)
-    if rule in CHAINS_ONLY and (method := known(drafter)) and method.tree:
+    The settings are those of the table, in its order or by name.
+    """
+    given = CALL.bind(*sent, **named)
+    given.apply_defaults()
+    asked = {name: checked(SETTINGS[name], given.arguments[name]) for name in IN_TURN}
+    drafter = known_drafter(asked["drafter"], asked["family"])
+    if asked["rule"] in CHAINS_ONLY and (method := known(drafter)) and method.tree:
         raise InputError(say("chains_only"))
-    if not isinstance(peer, bool):
-        raise InputError(say("peer"))
-    params = sampling(temperature, top_p, top_k, max_tokens, seed, stop, grammar)
-    k = whole("k", k, 0, MAX_K)
-    peer = peer and has_peer(drafter) and k > 0 and ROUNDED.get(family) != "int8"  # transformers has no such target
-    if peer and params.grammar is not None:
+    # transformers has no target in 8 bits
+    asked["peer"] &= has_peer(drafter) and asked["k"] > 0 and ROUNDED.get(asked["family"]) != "int8"
+    if asked["peer"] and asked["grammar"] is not None:
         raise InputError(say("grammar_peer"))
-    return RunRequest(readable(prompt), drafter, k, params, rule, family, peer)
+    return RunRequest.of(asked)
 
 
-def sampling(
-    temperature: Any, top_p: Any, top_k: Any, max_tokens: Any, seed: Any, stop: Any, grammar: Any
-) -> SamplingParams:
-    return SamplingParams(
-        temperature=number("temperature", temperature, MAX_TEMPERATURE),
-        top_k=whole("top_k", top_k, 0, MAX_TOP_K),
-        top_p=share(top_p),
-        max_tokens=whole("max_tokens", max_tokens, 1, MAX_NEW),
-        seed=whole("seed", seed, 0, MAX_SEED),
-        stop=stops(stop),
-        grammar=known_grammar(grammar),
-    )
+def checked(setting: Setting, value: Any) -> Any:
+    """The value, as the engine takes it."""
+    if setting.name in CHECKS:
+        return CHECKS[setting.name](value)
+    if setting.type_ is bool:
+        if not isinstance(value, bool):
+            raise InputError(say(setting.name))
+        return value
+    return number(setting, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +77,7 @@ def check_certificate(
         raise InputError(say("pair", names=", ".join(PAIRS)))
     if not isinstance(mistake, str) or mistake not in ("", *known):
         raise InputError(say("mistake", names=", ".join(known)))
-    many, seed = one_of(DRAWS, draws), whole("seed", seed, 0, MAX_SEED)
+    many, seed = one_of(DRAWS, draws), number(SETTINGS["seed"], seed)
     return CertificateRequest(pair, mistake, many, seed, readable(text) if pair == "embedded" else "")
 
 
@@ -155,10 +130,8 @@ def check_examination(
         raise InputError(say("embedded"))
     if not (plain or embedded):
         raise InputError(say("no_reference"))
-    heat = number("temperature", temperature, MAX_TEMPERATURE)
-    return ExaminationRequest(
-        address, plain, key, embedded, one_of(SERVER_DRAWS, draws), heat, whole("seed", seed, 0, MAX_SEED)
-    )
+    temperature, seed = (number(SETTINGS[n], value) for n, value in (("temperature", temperature), ("seed", seed)))
+    return ExaminationRequest(address, plain, key, embedded, one_of(SERVER_DRAWS, draws), temperature, seed)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -193,7 +166,7 @@ def known_family(name: Any) -> str:
 def known_drafter(name: Any, family: str) -> str:
     """One of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
     names = drafters(family)
-    fixed = [name for name in names if name not in (*WRAPPERS, "none")]
+    fixed = [name for name in names if METHODS[name].kind not in ("wrapper", "none")]
     if not isinstance(name, str) or name not in [*names, *(f"{ADAPTIVE}:{one}" for one in fixed)]:
         raise InputError(say("drafter", names=listed(names)))
     return name
@@ -219,28 +192,28 @@ def readable(prompt: Any) -> str:
     return prompt
 
 
+def sent(event: Any, name: str) -> Any:
+    """What an event of the page brings under that name, None if nothing. Anybody can send anything in its place."""
+    try:
+        return getattr(event, name, None)
+    except TypeError:  # it is no mapping
+        return None
+
+
 def is_number(value: Any) -> bool:
     whole = isinstance(value, int) and not isinstance(value, bool)
     return whole or (isinstance(value, float) and math.isfinite(value))
 
 
-def number(name: str, value: Any, high: float) -> float:
-    if not is_number(value) or not 0 <= value <= high:
-        raise InputError(say("number", name=strings("page")["names"][name], low=0, high=f"{high:g}"))
-    return float(value)
-
-
-def whole(name: str, value: Any, low: int, high: int) -> int:
-    """Sliders send 4.0 for 4; 4.5 is refused."""
-    if not is_number(value) or value != int(value) or not low <= value <= high:
-        raise InputError(say("whole", name=strings("page")["names"][name], low=low, high=f"{high:,}"))
-    return int(value)
-
-
-def share(value: Any) -> float:
-    if not is_number(value) or not 0 < value <= 1:
-        raise InputError(say("top_p"))
-    return float(value)
+def number(setting: Setting, value: Any) -> Any:
+    """Within the bounds. Sliders send 4.0 for 4; 4.5 is refused where a whole number is wanted."""
+    low, high, whole = setting.low, setting.high, setting.type_ is int
+    good = is_number(value) and low <= value <= high and not (setting.above and value == low)
+    if not good or (whole and value != int(value)):
+        name = strings("page")["names"][setting.name]
+        error = "whole" if whole else "above" if setting.above else "number"
+        raise InputError(say(error, name=name, low=f"{low:g}", high=f"{high:,}" if whole else f"{high:g}"))
+    return setting.type_(value)
 
 
 def stops(value: Any) -> tuple[str, ...]:
@@ -273,3 +246,47 @@ def known_grammar(grammar: Any) -> str | None:
 
 def say(error: str, **values: Any) -> str:
     return strings("page")["errors"][error].format(**values)
+
+
+CALL = inspect.Signature([one.parameter for one in SETTINGS.values()])
+IN_TURN = sorted(SETTINGS, key=lambda name: name != "family")  # a drafter belongs to a family
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "prompt": readable, "drafter": lambda name: name, "rule": known_rule, "family": known_family, "stop": stops,
+    "grammar": known_grammar,
+}  # fmt: skip
+
+
+def from_link(query: Mapping[str, str]) -> tuple[dict[str, Any], str]:
+    """What a link asks for: the good ones among its settings, by name, and what is wrong with each of the others."""
+    good: dict[str, Any] = {}
+    wrong: list[str] = []
+    for name in IN_TURN:
+        if name in query:
+            value = as_typed(SETTINGS[name], query[name])
+            try:
+                check(**{"prompt": "any", **good, name: value})
+                good[name] = value
+            except InputError as error:
+                wrong.append(str(error))
+    return good, strings("traces")["link"]["bad"].format(reasons=sentences(*dict.fromkeys(wrong))) if wrong else ""
+
+
+def as_typed(setting: Setting, text: str) -> Any:
+    """Of the type that the setting has, where the text can be read so; else the text, for `check` to refuse."""
+    if setting.type_ is bool:
+        return SWITCH.get(text, text)
+    if setting.type_ is str:
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return int(value) if value.is_integer() else value
+
+
+def tab_of_link(query: Mapping[str, str], tabs: Sequence[str]) -> tuple[str, str]:
+    """The tab to open, "" for none, and a sentence if there is no such tab."""
+    asked = query.get("tab", "")
+    if not asked or asked in tabs:
+        return asked, ""
+    return "", strings("traces")["link"]["tab"].format(names=", ".join(tabs))

@@ -42,6 +42,13 @@ def frame(rows: list[dict[str, Any]]) -> pandas.DataFrame:
     return table.rename(columns=strings("methods")["table"]["columns"])
 
 
+def digits(column: pandas.Series) -> int | None:
+    """How many a column of a table shows: none of whole numbers, and fewer of large ones; None for words."""
+    if not pandas.api.types.is_numeric_dtype(column):
+        return None
+    return 0 if pandas.api.types.is_integer_dtype(column) or column.max() >= 100 else 2
+
+
 def cells(table: pandas.DataFrame) -> list[list[Any]]:
     """Its rows; None where there is no figure."""
     return table.astype(object).where(table.notna(), None).values.tolist()

@@ -27,10 +27,11 @@ from ..events import Event
 from ..exposure import limits
 from ..families import hub, presets
 from ..lanes.worker import NoGPU, Worker, WorkerDied
-from ..methods import EMBEDDED, METHODS, WRAPPERS
+from ..methods import EMBEDDED, is_wrapper, METHODS
+from ..settings import RunRequest
 from ..traces.file import line, live_header, recording, Trace
 from . import menu
-from .request import CertificateRequest, LearningRequest, RunRequest
+from .request import CertificateRequest, LearningRequest
 from .text import ASSETS, kind_of, sentences, strings, translated
 from .turns import Ticket, Turns
 from .visitors import asking, leads, visitors
@@ -176,7 +177,7 @@ def _prepare() -> None:
 def admitted(work: Iterator[Told]) -> Iterator[News | Told]:
     """`work`, unless its visitor asks too often, and while somebody takes what it tells."""
     tab, address = asking()
-    if tab and (seconds := visitors.wait(tab, address)):
+    if (tab or address) and (seconds := visitors.wait(tab, address)):
         yield News("error", _notice("often", seconds=math.ceil(seconds)))
         return
     since = time.monotonic()
@@ -313,13 +314,10 @@ def _with_engine(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Itera
 
 
 def _live(request: RunRequest, family: Any, race: Any, engine: Any) -> Iterator[News]:
-    slow_start = "peer" if request.peer else "probing" if request.drafter.startswith(WRAPPERS) else "running"
+    slow_start = "peer" if request.peer else "probing" if is_wrapper(request.drafter) else "running"
     yield News("notice", _notice("asking" if engine is _gpu else slow_start))
     started = time.monotonic()
-    running = race(
-        family, request.prompt, request.drafter, request.k, request.params, rule=request.rule, peer=request.peer
-    )
-    with contextlib.closing(running) as events:
+    with contextlib.closing(race(family, **request.arguments)) as events:
         header = ""
         for event in events:
             if event is not None and not header:  # not before: until the first event the engine may refuse the prompt
@@ -375,8 +373,7 @@ def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[N
     started = time.monotonic()
     for request in requests:
         told = []
-        running = race(family, request.prompt, request.drafter, request.k, request.params, details=False)
-        with contextlib.closing(running) as events:
+        with contextlib.closing(race(family, **request.arguments, details=False)) as events:
             for event in events:
                 if event is not None:
                     told.append(event)

@@ -15,7 +15,7 @@ from typing import Any
 from ..traces.file import Trace
 from .components.drawn import as_text, script
 from .components.player import pack, player_words
-from .preload import FRONTEND
+from .gradio_private import font
 from .text import language, PAGE, strings, TAGS
 
 TITLE = 80  # characters of the prompt
@@ -55,12 +55,11 @@ def standalone(trace: Trace, home: str = "") -> str:
 @cache
 def fonts() -> str:
     """Rules with the files in them; of a file that is not there, the reader's own font stands in."""
-    folder = FRONTEND / "static" / "fonts"
     return "".join(
         f'@font-face {{ font-family: "{family}"; font-weight: {weight}; '
-        f"src: url(data:font/woff2;base64,{base64.b64encode(path.read_bytes()).decode()}) }}\n"
+        f"src: url(data:font/woff2;base64,{base64.b64encode(content).decode()}) }}\n"
         for family, weight, name in FONTS
-        if (path := folder / f"{name}.woff2").is_file()
+        if (content := font(name))
     )
 
 

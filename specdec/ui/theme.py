@@ -13,10 +13,10 @@ from .api import has_mcp
 from .classroom import Classroom, Room
 from .components.drawn import lean
 from .doors import opened
-from .first import First
+from .first import First, Preload
+from .gradio_private import SwappedFont
 from .kept import Kept
 from .language import LanguageRedirect
-from .preload import Preload
 from .refusals import HANDLERS, Refusals
 from .tabs import TABS
 from .text import PAGE
@@ -74,20 +74,6 @@ ROLES = {
 }
 
 
-class Swapped(gr.themes.LocalFont):
-    """Gradio's own copy, served by the app. Until it has arrived, text stands in a font that is there.
-
-    Its semi-bold lacks most letters, so 600 falls on the bold one.
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, weights=(400, 700))
-
-    def stylesheet(self) -> dict[str, Any]:
-        sheet: dict[str, Any] = super().stylesheet()
-        return sheet | {"css": sheet["css"].replace("font-style: normal;", "font-style: normal; font-display: swap;")}
-
-
 def theme() -> gr.themes.Base:
     colours = {name: LIGHT[role] for name, role in ROLES.items()}
     colours |= {f"{name}_dark": DARK[role] for name, role in ROLES.items()}
@@ -95,8 +81,8 @@ def theme() -> gr.themes.Base:
         primary_hue="indigo",
         secondary_hue="slate",
         neutral_hue="slate",
-        font=[Swapped("IBM Plex Sans"), "ui-sans-serif", "system-ui", *CHINESE, "sans-serif"],
-        font_mono=[Swapped("IBM Plex Mono"), "ui-monospace", *CHINESE, "monospace"],
+        font=[SwappedFont("IBM Plex Sans"), "ui-sans-serif", "system-ui", *CHINESE, "sans-serif"],
+        font_mono=[SwappedFont("IBM Plex Mono"), "ui-monospace", *CHINESE, "monospace"],
     ).set(
         **colours,
         block_shadow="none",

@@ -8,15 +8,16 @@ import time
 from collections import Counter, deque
 from typing import Any, TypeVar
 
-from gradio.context import LocalContext
 from starlette.datastructures import QueryParams
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..exposure import is_public, limits
+from . import gradio_private
 
 PATIENCE = 10.0  # seconds that a run goes on while nobody takes its answers
 MINUTE = 60.0
 MOST = 10_000  # tabs and addresses that are remembered
+EVERYBODY = "everybody"  # the address of each visitor where none can be told from another
 LEADS = "specdec.leads"  # in the scope of a request to a class: whether its teacher sent it
 
 Told = TypeVar("Told")
@@ -105,7 +106,9 @@ def stream_of(scope: Scope) -> str:
 
 def asking() -> tuple[str, str]:
     """The tab and the address of whoever asked for what is being computed; empty outside of a request."""
-    request = LocalContext.request.get(None)
+    if not gradio_private.tells_requests():
+        return "", EVERYBODY
+    request = gradio_private.request()
     return ("", "") if request is None else (request.session_hash or "", address_of(request))
 
 
@@ -114,11 +117,10 @@ def leads() -> bool:
 
     For strangers nobody does: their proxy may be on this machine.
     """
-    request = LocalContext.request.get(None)
+    request = gradio_private.request()
     if request is None:
         return False
-    # Gradio's own request makes text of what it hands out, so its Starlette request is asked.
-    scope = request.request.scope if request.request else {}
+    scope = gradio_private.scope_of(request)
     if LEADS in scope:
         return bool(scope[LEADS])
     return not is_public() and address_of(request) in ("127.0.0.1", "::1")

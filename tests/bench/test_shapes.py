@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from specdec.bench.host import host_reads
+from specdec.bench.measure import host_reads
 from specdec.models.config import Config
 from tools.bench import __main__ as bench
 from tools.bench import library, shapes

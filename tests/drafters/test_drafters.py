@@ -17,7 +17,7 @@ from specdec.drafters.base import Drafter
 from specdec.engine import check_proposal, generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished
 from specdec.grammar import Grammar, Guide
-from specdec.methods import WRAPPERS
+from specdec.methods import is_wrapper
 from specdec.proof.toys import TableModel
 from specdec.proof.warp import warped
 from specdec.sampling import probabilities, RandomSampler, Sampler
@@ -49,7 +49,7 @@ def test_same_seed_same_proposal(make: Make) -> None:
     assert (a.tokens, a.parents) == (b.tokens, b.parents)
 
 
-@pytest.mark.parametrize("name", [name for name in MAKERS if not name.startswith(WRAPPERS)])
+@pytest.mark.parametrize("name", [name for name in MAKERS if not is_wrapper(name)])
 def test_rejected_tokens_are_forgotten(name: str) -> None:
     """After any history of kept, rejected and missing drafts, and of cycles in which somebody else drafted, a used
     drafter proposes what a fresh one does."""

@@ -39,7 +39,7 @@ OTHERS = [domain for domain in PROMPTS if domain != "story"]
 def exact() -> Family:
     family = zoo.load("embedded", torch.float32)
     costs = Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05, 0.01)  # measuring them takes seconds
-    for name in ("draft_model", *(f"auto:{one}" for one in family.to_probe)):
+    for name in ("draft_model", *(f"auto:{one}" for one in family.to_probe("auto"))):
         family.costs.setdefault(name, costs)
     return family
 
@@ -358,7 +358,7 @@ def test_every_further_draft_is_a_drafter_of_its_own_name(crowded: Path) -> None
     family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
     _, drafter = family.lane("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
-    family.costs |= {f"auto:{name}": Costs(0.1, (1.0, 1.2), 0.1) for name in family.to_probe}
+    family.costs |= {f"auto:{name}": Costs(0.1, (1.0, 1.2), 0.1) for name in family.to_probe("auto")}
     _, drafter = family.lane("auto", 64)
     assert isinstance(drafter, AutoDrafter) and [arm.drafter.name for arm in drafter.arms] == ["suffix", "draft_model"]
     assert [arm.costs.draft for arm in drafter.arms if arm.copies] == [0.0]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from specdec.bench.host import HostRead, no_host_reads
+from specdec.bench.measure import HostRead, no_host_reads
 from specdec.gpu import accept as fused
 from specdec.gpu.accept import accept, draw, packed, ratio, Record, synthetic
 from specdec.proof.enumeration import total_variation

@@ -15,7 +15,7 @@ from toyheads import DRAFTS, drafts_on, EXIT_LAYER, MAKERS, MODEL, ours, TARGET,
 from toyheads import TEXT as TOY_TEXT
 from transformers import LlamaConfig, Qwen3Config
 
-from specdec.bench.host import no_host_reads
+from specdec.bench.measure import no_host_reads
 from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Event, Verified

@@ -17,7 +17,7 @@ from toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 from transformers import LlamaConfig
 
 from specdec import engine
-from specdec.bench.host import host_reads
+from specdec.bench.measure import host_reads
 from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
 from specdec.engine import PromptError, Task
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished, Started

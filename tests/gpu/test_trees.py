@@ -19,7 +19,7 @@ from toyheads import EAGLE3, eagle3_config, eagle3_weights, MEDUSA, medusa_weigh
 from toyheads import TEXT as TOY_TEXT
 
 from specdec import engine
-from specdec.bench.host import no_host_reads
+from specdec.bench.measure import no_host_reads
 from specdec.drafters import Eagle3Head, Eagle3TreeDrafter, MedusaHeads, MedusaTreeDrafter
 from specdec.engine import Task
 from specdec.events import Drafted, Event, Verified

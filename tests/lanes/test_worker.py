@@ -286,7 +286,7 @@ def test_a_draft_learns_over_there_is_left_and_learns_again(worker: Worker) -> N
     assert states[-1]["certificate"]["passed"] == [True] * 3
     family = worker.load("embedded", "cpu")
     assert list(worker.race(family, PROMPT, "draft_model:story", 3, PARAMS))
-    with pytest.raises(ValueError, match="no lessons of the kind 'poems'"):
+    with pytest.raises(ValueError, match="no examples of the kind 'poems'"):
         list(worker.call("learn", "draft_model", "poems", (), 1.0, 1.0))
 
 

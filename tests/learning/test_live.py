@@ -20,10 +20,9 @@ import torch
 from specdec.families import zoo
 from specdec.families.zoo import Family
 from specdec.learning import live, report
-from specdec.learning.experience import Lesson, run
+from specdec.learning.experience import Example, run, Student
 from specdec.learning.live import certificate, figures, learn, Lecture, of_kind, unless, verdict
 from specdec.learning.loss import divergence
-from specdec.learning.student import Student
 from specdec.models.base import LanguageModel
 from specdec.models.transformer import Transformer
 from specdec.paths import ASSETS
@@ -56,7 +55,7 @@ def finished(work: Generator[Any, None, Done]) -> Done:
             return done
 
 
-def taught_by(family: Family, seed: int, prompt: str = PROMPT) -> Lesson:
+def taught_by(family: Family, seed: int, prompt: str = PROMPT) -> Example:
     params = replace(PARAMS, seed=seed)
     return finished(run(family, family.drafts[DRAFT], family.encode(prompt), 3, params))[1]
 
@@ -71,43 +70,43 @@ def logits(model: LanguageModel[Any], tokens: tuple[int, ...]) -> torch.Tensor:
 @pytest.mark.parametrize("drafts", [True, False])
 def test_a_lesson_is_the_targets_own_distribution_at_every_place_that_it_judged(family: Family, drafts: bool) -> None:
     prompt = family.encode(PROMPT)
-    stats, lesson = finished(run(family, family.drafts[DRAFT] if drafts else None, prompt, 3, PARAMS))
+    stats, example = finished(run(family, family.drafts[DRAFT] if drafts else None, prompt, 3, PARAMS))
     assert (0 < stats.accepted < stats.judged) == drafts  # both happened: neither leaves a gap
-    assert list(lesson.tokens[: len(prompt)]) == prompt and lesson.first == len(prompt)
-    assert len(lesson.tokens) - lesson.first == PARAMS.max_tokens == len(lesson.logits)
-    told = logits(family.target, lesson.tokens[:-1])[lesson.first - 1 :]
-    assert torch.allclose(lesson.logits.float(), told, atol=0.02, rtol=0.002)
+    assert list(example.tokens[: len(prompt)]) == prompt and example.first == len(prompt)
+    assert len(example.tokens) - example.first == PARAMS.max_tokens == len(example.logits)
+    told = logits(family.target, example.tokens[:-1])[example.first - 1 :]
+    assert torch.allclose(example.logits.float(), told, atol=0.02, rtol=0.002)
 
 
 def test_before_any_step_the_student_is_the_draft(family: Family) -> None:
     draft = family.drafts[DRAFT]
     assert isinstance(draft, Transformer)
     student, text = Student(draft, 0.8), tuple(family.encode(PROMPT))
-    same = student.graduate()
+    same = student.exported()
     assert torch.equal(logits(same, text), logits(draft, text))
     assert same.stored == draft.stored and same.parameters == draft.parameters
 
 
 def test_the_loss_is_the_divergence_at_the_judged_places_alone(family: Family) -> None:
     student = Student(family.drafts[DRAFT], 0.8)  # type: ignore[arg-type]
-    lessons = [taught_by(family, 1), taught_by(family, 2, "In the garden there stood an old tree, and")]
+    examples = [taught_by(family, 1), taught_by(family, 2, "In the garden there stood an old tree, and")]
     each = []
-    for lesson in lessons:
-        q = student.model(input_ids=torch.tensor([lesson.tokens[:-1]])).logits[0, lesson.first - 1 :]
-        p = lesson.logits.float()
+    for example in examples:
+        q = student.model(input_ids=torch.tensor([example.tokens[:-1]])).logits[0, example.first - 1 :]
+        p = example.logits.float()
         each.append(divergence((p / 0.8).log_softmax(-1), (q / 0.8).log_softmax(-1)))
     mean = torch.stack(each).mean()  # as many places in each
-    assert torch.allclose(student.loss(lessons), mean, rtol=1e-4)
+    assert torch.allclose(student.loss(examples), mean, rtol=1e-4)
 
 
 def test_steps_bring_the_draft_nearer_to_the_target_on_a_text_that_taught_nothing(family: Family) -> None:
     draft = family.drafts[DRAFT]
     student, unseen = Student(draft, 0.8), taught_by(family, 99, "When the letter came")  # type: ignore[arg-type]
-    lessons, before = [taught_by(family, seed) for seed in range(3)], student.loss([unseen]).item()
-    losses = [student.step(lessons) for _ in range(8)]
+    examples, before = [taught_by(family, seed) for seed in range(3)], student.loss([unseen]).item()
+    losses = [student.step(examples) for _ in range(8)]
     assert losses[-1] < 0.7 * losses[0] and student.loss([unseen]).item() < 0.9 * before
     text = unseen.tokens
-    assert not torch.allclose(logits(student.graduate(), text), logits(draft, text), atol=0.1)
+    assert not torch.allclose(logits(student.exported(), text), logits(draft, text), atol=0.1)
 
 
 def test_nothing_is_taught_by_what_it_is_examined_with() -> None:
@@ -118,7 +117,7 @@ def test_nothing_is_taught_by_what_it_is_examined_with() -> None:
     lecture = of_kind("code", ["mine", f" {asked['code'][1]}\n", "other"])
     assert lecture.sources == [["mine", "other"], teaching["code"]] and lecture.held_out == asked["code"]
     assert of_kind("facts", [asked["facts"][0]]).sources == [teaching["facts"]]
-    with pytest.raises(ValueError, match="no lessons of the kind 'poems'; choose from story, code, facts"):
+    with pytest.raises(ValueError, match="no examples of the kind 'poems'; choose from story, code, facts"):
         of_kind("poems")
 
 
@@ -216,7 +215,7 @@ def test_a_run_that_the_end_cuts_is_left_at_once() -> None:
 
 
 def test_who_leaves_takes_everything_along(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two steps; the copy that learned, and its lessons, are gone."""
+    """Between two steps; the copy that learned, and its examples, are gone."""
     made: list[weakref.ref[Any]] = []
 
     class Watched(Student):
@@ -245,10 +244,10 @@ def test_only_a_draft_model_can_be_taught(family: Family) -> None:
 @pytest.mark.parametrize("mistake", ["accept_all", pytest.param("from_target", marks=pytest.mark.long)])
 def test_a_planted_mistake_is_red_with_a_draft_that_learned(family: Family, mistake: str) -> None:
     student = Student(family.drafts[DRAFT], 0.8)  # type: ignore[arg-type]
-    lesson = taught_by(family, 1)
+    example = taught_by(family, 1)
     for _ in range(3):
-        student.step([lesson])
-    draft = student.graduate()
+        student.step([example])
+    draft = student.exported()
     *_, green = certificate(family, draft, PROMPT, draws=100)
     assert green["passed"] == [True] * 3 and green["done"] == 100
     *_, red = certificate(family, draft, PROMPT, MISTAKES[mistake], draws=100)

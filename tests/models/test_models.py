@@ -12,7 +12,8 @@ import transformers
 
 from specdec.models import native
 from specdec.models.config import Config
-from specdec.models.matrix import EightBit, linear, Prepacked
+from specdec.models.grouped import Grouped, rounded
+from specdec.models.matrix import linear, Prepacked, Wide
 from specdec.models.native import Blocked
 from specdec.models.transformer import Transformer
 
@@ -211,14 +212,20 @@ def test_eight_bits_round_every_weight_to_its_nearest_step(shape: tuple[int, int
     torch.manual_seed(0)
     matrix = torch.randn(shape) * torch.logspace(-3, 3, shape[0])[:, None]
     matrix[0] = 0.0
-    eight = EightBit.of(matrix)
-    steps = eight.scales.float()[:, None]
-    assert bool(((matrix - steps * eight.weights).abs() <= 0.51 * steps).all())
-    x, added = torch.randn(3, shape[1]), torch.ones(3, shape[0])
-    expected = x @ (steps * eight.weights).T
-    bound = 0.02 * x.abs() @ (steps * eight.weights).abs().T + 1e-6  # bf16 keeps eight bits of x and of the result
-    assert bool(((linear(x, eight) - expected).abs() <= bound).all())
-    assert torch.equal(linear(x, eight, added), added + linear(x, eight))
+    eight = Grouped.of(matrix)
+    steps = eight.scales.float().repeat_interleave(32, 1)
+    assert bool(((matrix - eight.wide()).abs() <= 0.51 * steps + 1e-7).all())
+    again = Grouped.of(eight.wide())
+    assert torch.equal(again.codes, eight.codes) and torch.equal(again.scales, eight.scales)
+
+
+def test_inputs_are_rounded_row_by_row() -> None:
+    x = torch.randn(5, 96) * torch.logspace(-3, 3, 5)[:, None]
+    x[1, 32:64] = 0.0
+    codes, scales = rounded(x)
+    assert codes.shape == (5, 3, 32) and float(codes.abs().amax()) == 127
+    assert bool(((codes * scales).flatten(1) - x).abs().le(0.51 * scales.expand_as(codes).flatten(1)).all())
+    assert all(torch.equal(rounded(x[i : i + 1])[0], codes[i : i + 1]) for i in range(5))
 
 
 @pytest.mark.parametrize(("width", "rounded"), [(64, True), (48, False)])
@@ -232,29 +239,8 @@ def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -
     distance = float(0.5 * (distributions[0] - distributions[1]).abs().sum(-1).mean())
     assert 0.0 < distance < 0.02
     assert models[0].parameters == models[1].parameters
-    if isinstance(head := models[1].head, Blocked):
-        assert (head.weights.dtype == torch.int8) is rounded
-    else:
-        assert isinstance(head, EightBit) is rounded
-
-
-@pytest.mark.parametrize("way", ["torch"], indirect=True)
-def test_without_a_kernel_for_eight_bits_the_same_numbers_are_kept_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Elsewhere that kernel is far slower than float32. The distribution is the same up to the rounding of the
-    inputs.
-    """
-    config = transformers.LlamaConfig(**{**BASE, "intermediate_size": 96, "tie_word_embeddings": True})
-    weights, read = reference(config).state_dict(), Config.read(config.to_dict())
-
-    def distribution(eight_bit: bool, pays: bool) -> torch.Tensor:
-        monkeypatch.setattr(EightBit, "pays", lambda: pays)
-        model = Transformer(read, weights, torch.float32, stored=torch.int8 if eight_bit else None)
-        assert isinstance(model.layers[0].down, EightBit) is (eight_bit and pays)
-        return model.forward(TEXT, model.new_cache(64), rows=48).softmax(-1)
-
-    exact, eight, wide = distribution(False, True), distribution(True, True), distribution(True, False)
-    distances = [float(0.5 * (distribution - wide).abs().sum(-1).mean()) for distribution in (eight, exact)]
-    assert 1e-6 < distances[0] < 0.01 and distances[1] > 1e-5  # float32's distribution is another
+    head = models[1].head
+    assert (isinstance(head, Wide) or (isinstance(head, Blocked) and head.struct.bits == 8)) is rounded
 
 
 @pytest.mark.parametrize("shape", [(7, 32), (97, 64), (33, 100)])

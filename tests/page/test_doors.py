@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from specdec.exposure import EXPOSURE
-from specdec.ui import api, bodies, doors, preload, session, visitors
+from specdec.ui import api, bodies, doors, gradio_private, session, visitors
 
 WORD = "canaryword"
 
@@ -431,13 +431,13 @@ def test_a_deep_question_is_refused_before_the_library_reads_it(client: httpx.Cl
 def test_the_page_is_there_without_a_file_of_gradios_that_it_reads(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    monkeypatch.setattr(preload, "FRONTEND", tmp_path / "moved")
-    preload.scripts.cache_clear()
+    monkeypatch.setattr(gradio_private, "FRONTEND", tmp_path / "moved")
+    gradio_private.scripts.cache_clear()
     try:
         page = client.get("", headers={"Accept-Encoding": "identity;q=0.9"}, params={"lang": "en", "deep_link": "x"})
         assert page.status_code == 200 and "link" not in page.headers and "<gradio-app" in page.text
     finally:
-        preload.scripts.cache_clear()
+        gradio_private.scripts.cache_clear()
 
 
 def test_a_bare_app_has_the_door_around_all_of_it() -> None:

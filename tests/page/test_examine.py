@@ -127,7 +127,7 @@ def test_at_the_deadline_what_is_known_is_told(plain: str, monkeypatch: pytest.M
     def states(*_: Any) -> Iterator[dict[str, Any]]:
         yield {"contexts": [], "doing": "", "notes": [], "reference": "weights", "plain": None}
 
-    monkeypatch.setattr(examine.apart, "examining", states)
+    monkeypatch.setattr(examine.child, "examining", states)
     end = told(list(examine.run(request(address, plain))))[-1]
     assert end["verdict"] == "cannot be tested" and "take fewer draws" in end["sentences"][0]
 
@@ -173,6 +173,6 @@ def test_bad_input_is_refused_before_anything_is_asked(name: str) -> None:
     good |= {"draws": 1_000, "temperature": 0.8, "seed": 1}
     with pytest.raises(InputError, match=said):
         check_examination(**good | fields)
-    asked: Any = SimpleNamespace(_data={"pair": "server", **good, **fields})
+    asked: Any = SimpleNamespace(pair="server", **{**good, **fields})
     (update,) = lossless.start(asked)
     assert update["wrong"] and said in update["said"]

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from specdec.ui import kept, preload
+from specdec.ui import first, gradio_private, kept
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def visit():
 
     app = Starlette(
         routes=[Route("/{path:path}", answer, methods=["GET", "POST"])],
-        middleware=[Middleware(kept.Kept), Middleware(preload.Preload), Middleware(GZipMiddleware, minimum_size=100)],
+        middleware=[Middleware(kept.Kept), Middleware(first.Preload), Middleware(GZipMiddleware, minimum_size=100)],
     )
     client = TestClient(app)
 
@@ -106,9 +106,9 @@ def test_half_an_answer_is_not_kept():
 
 
 def test_the_page_names_gradios_scripts_and_they_are_there(visit):
-    names = preload.scripts()
+    names = gradio_private.scripts()
     assert {name.partition("-")[0] for name in names} >= {"index", "core", "Blocks", "HTML"}
-    assert all((preload.FRONTEND / "assets" / name).is_file() for name in names)
+    assert all((gradio_private.FRONTEND / "assets" / name).is_file() for name in names)
     links = visit().headers["link"].split(", ")
     assert links == [f"<assets/{name}>; rel=modulepreload" for name in names]
     assert "link" not in visit("/assets/a.js").headers
@@ -119,24 +119,24 @@ def test_a_file_of_gradios_that_is_not_there_costs_the_header_alone(visit, tmp_p
     (tmp_path / "assets").mkdir()
     (tmp_path / "index.html").write_text("<script src='./assets/index-a.js'></script>")
     (tmp_path / "assets" / "index-a.js").write_text('import "./core-b.js"')
-    monkeypatch.setattr(preload, "FRONTEND", tmp_path)
+    monkeypatch.setattr(gradio_private, "FRONTEND", tmp_path)
     (tmp_path / gone).unlink()
-    preload.scripts.cache_clear()
+    gradio_private.scripts.cache_clear()
     try:
         page = visit()
         assert page.status_code == 200 and "link" not in page.headers
     finally:
-        preload.scripts.cache_clear()
+        gradio_private.scripts.cache_clear()
 
 
 def test_another_build_of_gradio_has_no_such_header_and_works(tmp_path, monkeypatch):
     (tmp_path / "index.html").write_text("<script src='main.js'></script>")
-    monkeypatch.setattr(preload, "FRONTEND", tmp_path)
-    preload.scripts.cache_clear()
+    monkeypatch.setattr(gradio_private, "FRONTEND", tmp_path)
+    gradio_private.scripts.cache_clear()
     try:
-        assert preload.scripts() == []
+        assert gradio_private.scripts() == []
     finally:
-        preload.scripts.cache_clear()
+        gradio_private.scripts.cache_clear()
 
 
 def test_whether_the_page_is_there_is_answered_without_making_it(visit):

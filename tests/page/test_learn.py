@@ -80,7 +80,7 @@ def test_a_minute_is_told_from_beginning_to_end(asked, monkeypatch):
         and "chance below 0.25" in checks[1]
     )
     assert "forgotten" in forgotten and not session._machine.locked()
-    dots, line = json.loads(last["chart"].plot)["data"]
+    dots, line = json.loads(last["chart"].to_json())["data"]
     assert dots["x"] == [5.0, 30.0] and dots["y"] == [3 / 60, 30 / 80] and line["y"] == [3 / 60, 33 / 140]
 
 

@@ -13,6 +13,7 @@ from gradio_client import Client
 from specdec.exposure import limits, OWN, PUBLIC
 from specdec.traces.file import Trace
 from specdec.ui import session, visitors
+from specdec.ui.text import strings
 from specdec.ui.theme import launch_settings
 
 
@@ -103,7 +104,7 @@ def test_a_run_that_nobody_listens_to_ends(address, engine, monkeypatch):
     assert list(Trace.loads("".join(heard)).events) == toyrun.events()
     until(lambda: not visitors.visitors.open)
     late = httpx.get(f"{address}gradio_api/call/run/{begun.json()['event_id']}", timeout=60)
-    assert "Nobody took the answers" in late.text
+    assert strings("page")["notice"]["unheard"] in late.text
 
 
 def test_a_public_host_takes_so_many_runs_a_minute_from_a_tab(address, engine, monkeypatch):

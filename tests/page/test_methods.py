@@ -169,7 +169,7 @@ def test_a_place_shows_positions_and_kinds_where_they_are(kinds):
 
 
 def drawn(chart):
-    return json.loads(chart.plot)
+    return json.loads(chart.to_json())
 
 
 def test_a_heat_map_writes_its_figures_and_marks_the_best():
@@ -178,7 +178,7 @@ def test_a_heat_map_writes_its_figures_and_marks_the_best():
     trace = plot["data"][0]
     middle = (1 - trace["zmin"]) / (trace["zmax"] - trace["zmin"])
     assert (trace["zmin"], trace["zmax"]) == (0.75, 1.5) and trace["colorscale"][1] == [middle, charts.MIDDLE]
-    assert plot["config"]["displayModeBar"] is False and "http" not in json.dumps(plot)
+    assert plot["layout"]["dragmode"] is False and "http" not in json.dumps(plot)
 
 
 @pytest.mark.parametrize("values", [[], [[None, None]], [[0.0, 0.0]], [[1.0, 1.0]]])

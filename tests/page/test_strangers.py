@@ -15,7 +15,7 @@ from stub import Reply, Stub
 from specdec.exposure import EXPOSURE, limits
 from specdec.servers.connect import LISTED
 from specdec.types import SamplingParams
-from specdec.ui import api, examine, link, menu, request, session, watch
+from specdec.ui import api, examine, menu, request, session, watch
 from specdec.ui.components import certificate, engine
 from specdec.ui.tabs import race
 from specdec.ui.text import speaking
@@ -111,7 +111,7 @@ def answer(address: str, sent: dict[str, Any]) -> str:
 
 PAIR = {
     "check": lambda family: request.check("Once", family=family),
-    "a link": lambda family: refused(link.settings({"family": family})),
+    "a link": lambda family: refused(request.from_link({"family": family})),
     "a run that is opened": lambda family: refused((race.choosable({"family": family}), "!")),
     "the menu": lambda family: refused(({}, race.switch(family, "draft_model", "rejection")[0]["info"])),
     "run": lambda family: refused_answer(race.run("Once", family=family)),

@@ -11,8 +11,8 @@ import pytest
 import toyrun
 
 from specdec.traces.file import MAX_BYTES, Trace
-from specdec.ui import link
 from specdec.ui.components import traces
+from specdec.ui.request import from_link, tab_of_link
 from specdec.ui.standalone import standalone
 from specdec.ui.tabs import TABS
 from specdec.ui.text import ASSETS, PAGE, strings
@@ -32,11 +32,11 @@ def tampered() -> tuple[str, int]:
 
 
 def test_a_link_fills_in_what_is_good_and_says_what_is_bad():
-    good, trouble = link.settings(
+    good, trouble = from_link(
         {"k": "5", "temperature": "0.5", "drafter": "prompt_lookup", "peer": "1", "__theme": "dark"}
     )
     assert good == {"k": 5, "temperature": 0.5, "drafter": "prompt_lookup", "peer": True} and trouble == ""
-    good, trouble = link.settings({"k": "99", "seed": "7", "prompt": "", "rule": "block"})
+    good, trouble = from_link({"k": "99", "seed": "7", "prompt": "", "rule": "block"})
     assert good == {"seed": 7, "rule": "block"}
     assert "prompt is empty" in trouble and "K must be a whole number" in trouble  # each is told
 
@@ -52,20 +52,20 @@ def test_a_link_fills_in_what_is_good_and_says_what_is_bad():
     ],
 )  # fmt: skip
 def test_a_bad_setting_of_a_link_gets_one_sentence(name, value):
-    good, trouble = link.settings({name: value})
+    good, trouble = from_link({name: value})
     assert good == {} and trouble.startswith("The link asks for values that are not allowed") and trouble.endswith(".")
     assert "<script>" not in trouble and len(trouble) < 400
 
 
 def test_a_tab_that_is_not_there_is_named():
-    assert link.tab({"tab": "step"}, TABS) == ("step", "") and link.tab({}, TABS) == ("", "")
-    opened, told = link.tab({"tab": "<b>"}, TABS)
+    assert tab_of_link({"tab": "step"}, TABS) == ("step", "") and tab_of_link({}, TABS) == ("", "")
+    opened, told = tab_of_link({"tab": "<b>"}, TABS)
     assert opened == "" and "step" in told and "<b>" not in told
 
 
 def test_links_and_frames_in_the_browsers_own_hands(tmp_path):
     toyrun.trace().save(tmp_path / "toy.jsonl")
-    nodejs.check("traces.test.cjs", TRACE=tmp_path / "toy.jsonl")
+    nodejs.check("traces.test.cjs", TRACE=tmp_path / "toy.jsonl", SETTINGS=json.dumps(traces.for_links()))
 
 
 def test_a_run_in_a_link_is_taken_as_a_file_is(tmp_path):

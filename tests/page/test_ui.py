@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import json
 import math
@@ -23,10 +22,11 @@ import toyrun
 
 from specdec import events
 from specdec.lanes.worker import WorkerDied
-from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, ROUNDED, RULES, TUNED, WRAPPERS
+from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, ROUNDED, RULES, TUNED
+from specdec.settings import SETTINGS
 from specdec.traces import file as trace
-from specdec.ui import menu, request, results, session, text, turns
-from specdec.ui.components import drawn, theory
+from specdec.ui import menu, request, session, text, turns
+from specdec.ui.components import drawn
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.components.traces import compare_traces
 from specdec.ui.tabs import race
@@ -119,7 +119,7 @@ BAD = [
     ({"grammar": "[a\ud800]"}, "surrogate"),
     ({"grammar": '{"enum": [1e400]}'}, "a number that is too large"),
     ({"grammar": "{"}, "no JSON"),
-    ({"grammar": "a", "peer": True}, "transformers follows no grammar"),
+    ({"grammar": "a", "peer": True}, "transformers does not support grammars"),
 ]
 
 
@@ -317,7 +317,7 @@ def test_the_menus_know_the_engines_names():
     assert set(re.findall(r'\b(?:BLOCK|NOISE) = "([^"]+)"', script)) < names
     assert menu.TARGETS.keys() == zoo.FOLDERS.keys()
     for name in menu.TARGETS if (text.ASSETS / "family" / "target").is_dir() else ():
-        assert set(menu.drafters(name)) - {*WRAPPERS} <= zoo.load(name).drafters.keys()
+        assert {one for one in menu.drafters(name) if not METHODS[one].wraps} <= zoo.load(name).drafters.keys()
 
 
 def test_a_run_is_told_its_rule(monkeypatch):
@@ -329,7 +329,7 @@ def test_a_run_is_told_its_rule(monkeypatch):
 
     monkeypatch.setattr(session, "_engine", lambda *_: (Family(), engine))
     list(race.run("Hi", rule="block"))
-    assert asked == {"rule": "block", "peer": False}
+    assert (asked["rule"], asked["peer"]) == ("block", False)
 
 
 def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
@@ -402,7 +402,7 @@ def test_no_script_is_longer_than_a_reader_bears():
 def test_every_string_the_player_asks_for_exists():
     words = player_words()
     script = drawn.script("race/player")
-    groups = "figures define say transport charts foot card time lane meta tree peer server finish"
+    groups = "figures define say transport charts foot card time lane meta tree peer server finish why"
     for group in groups.split():
         letter = {"figures": "U", "say": "Y", "card": "C", "tree": "T", "server": "V"}.get(group)
         names = set(re.findall(rf"\bW\.{group}\.(\w+)", script))
@@ -429,25 +429,6 @@ def test_every_string_that_the_theory_page_asks_for_exists():
     claims = (text.PAGE / "theory/claims.js").read_text(encoding="utf-8")
     answers = re.search(r"const ANSWERS = {(.*?)\n  };", claims, re.DOTALL)[1]
     assert set(re.findall(r"^    (\w+): \(\)", answers, re.MULTILINE)) == words["claims"]["list"].keys()
-
-
-def test_what_was_measured_of_batches_is_handed_over_with_its_machine_and_date(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
-    assert theory.batches() == {} and theory.results() == []
-    report = {"suite": "batch", "machine": {"cpu": "Toy", "cores": 2}, "points": [{"batch": 1}], "tokens": 9}
-    dated = {"measured": "2026-01-02T03:04:05+00:00", "commit": "abc1234"}
-    (tmp_path / "batch.json").write_text(json.dumps(report | {"provenance": dated}), encoding="utf-8")
-    assert theory.batches() == {name: report[name] for name in ("machine", "points")} | {"measured": dated["measured"]}
-    assert theory.results() == []  # its points are no rows of a drafter
-
-
-def test_what_was_measured_in_several_precisions_names_its_machine_threads_date_and_llama_cpp():
-    told, asked = theory.precision(), (text.PAGE / "theory/precision.js").read_text(encoding="utf-8")
-    assert told["rows"] and told["machine"]["cpu"] and told["machine"]["cores"] >= told["threads"] >= 1
-    assert told["measured"] and told["commit"] and told["llama_cpp"]
-    note = set(re.findall(r"{(\w+)}", text.strings("theory")["precision"]["note"]))
-    given = set(re.findall(r"\w+", re.search(r"P\.note, {(.*?)}", asked)[1]))
-    assert {"cpu", "cores", "threads", "date", "commit", "tokens"} == note <= given
 
 
 def test_every_string_that_the_step_page_asks_for_exists():
@@ -517,7 +498,7 @@ def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
 
 
 def test_an_example_without_a_recording_leaves_no_other_run_on_show(traces, caplog):
-    names, other = list(inspect.signature(request.check).parameters), text.prompts()["surprising"][0]
+    names, other = [*SETTINGS], text.prompts()["surprising"][0]
     screen, line, *_ = race.show(names, "surprising", "Hi", "draft_model")
     assert screen == "" and line["value"] == text.strings("page")["notice"]["not_recorded"]
     assert race.show(names, "story", other, "draft_model")[0] == pack(toyrun.trace().dumps())
@@ -526,12 +507,12 @@ def test_an_example_without_a_recording_leaves_no_other_run_on_show(traces, capl
 
 def fields_of(updates):
     """The values that a press writes into the rail."""
-    names = list(inspect.signature(request.check).parameters)
+    names = [*SETTINGS]
     return {name: one["value"] for name, one in zip(names, updates[2:], strict=True) if "value" in one}
 
 
 def test_edits_bring_the_target_that_can_continue_them_and_other_examples_take_it_back(traces):
-    names, edits = list(inspect.signature(request.check).parameters), text.prompts()["edits"]
+    names, edits = [*SETTINGS], text.prompts()["edits"]
     asked = fields_of(race.show(names, "edits", "Hi", "draft_model"))
     assert asked == {"prompt": edits[0], "family": TUNED, "drafter": "suffix"}
     assert fields_of(race.show(names, "edits", edits[0], "suffix")) == {"prompt": edits[1]}
@@ -540,7 +521,7 @@ def test_edits_bring_the_target_that_can_continue_them_and_other_examples_take_i
 
 
 def test_on_the_recorded_edit_other_drafters_change_nothing_and_its_own_plays(traces):
-    names, prompt = list(inspect.signature(request.check).parameters), text.prompts()["edits"][0]
+    names, prompt = [*SETTINGS], text.prompts()["edits"][0]
     toyrun.trace().save(traces / "edits.jsonl")
     assert isinstance(race.show_drafter(names, prompt, "suffix", TUNED)[0], str)
     for drafter, family in (("draft_model", TUNED), ("early_exit", TUNED), ("suffix", EMBEDDED)):

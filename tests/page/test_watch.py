@@ -12,6 +12,7 @@ import pytest
 import toyrun
 from stub import Asked, recording, Reply, Stub
 
+from specdec import settings
 from specdec.servers.connect import LISTED
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
@@ -132,7 +133,7 @@ def test_bad_input_is_refused_before_anything_is_asked(name: str) -> None:
     (update,) = race.begin("server", address, plain, key, PROMPT, *SETTINGS)
     assert update[1]["wrong"] and said in update[1]["value"]
     with pytest.raises(InputError, match="empty"):
-        engine.check_server(" ", SamplingParams(), "http://127.0.0.1:1", "", "")
+        engine.check_server(dict(zip(settings.SETTINGS, (" ", *SETTINGS), strict=True)), "http://127.0.0.1:1", "", "")
     (update,) = race.begin("server", "http://127.0.0.1:1", "", "", PROMPT, *SETTINGS[:-1], "a*")
     assert update[1]["wrong"] and "without a grammar" in update[1]["value"]
 

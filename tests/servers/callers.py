@@ -13,6 +13,7 @@ from stub import Asked, Reply, Stub
 from test_bad import KEY, vllm
 
 import specdec
+from specdec.settings import RunRequest
 from specdec.types import SamplingParams
 
 ROOT = Path(specdec.__file__).parent
@@ -21,9 +22,9 @@ SOUND = vllm(lambda _: Reply.of({"error": "no"}, 400))  # it says what it is, an
 
 
 def terminal(address: str, plain: str) -> None:
-    from specdec.cli.watch import watched
+    from specdec.cli.run import watched
 
-    watched("Once", address, plain, "SPECDEC_SERVER_KEY", PARAMS, "", False)
+    watched(RunRequest("Once", "", 4, PARAMS), address, plain, "SPECDEC_SERVER_KEY", "", False)
 
 
 def page(address: str, plain: str) -> None:
@@ -39,9 +40,9 @@ def certificate(address: str, plain: str) -> None:
 
 
 def certificate_of_the_page(address: str, plain: str) -> None:
-    from specdec.servers import apart
+    from specdec.servers import child
 
-    for _ in apart.examine(address, plain, KEY, False, 100, 0.8, 0):
+    for _ in child.examine(address, plain, KEY, False, 100, 0.8, 0):
         pass
 
 
@@ -54,10 +55,10 @@ def bench(address: str, plain: str) -> None:
 
 # By the module that connects: a test finds each of them, so that a new one cannot be left out.
 CALLERS: dict[str, Callable[[str, str], None]] = {
-    "cli/watch.py": terminal,
+    "cli/run.py": terminal,
     "ui/watch.py": page,
     "cli/certify.py": certificate,
-    "servers/apart.py": certificate_of_the_page,
+    "servers/child.py": certificate_of_the_page,
     "bench/servers.py": bench,
 }
 

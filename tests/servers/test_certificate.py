@@ -16,7 +16,7 @@ from specdec import cli as terminal
 from specdec.engine import generate
 from specdec.events import Committed
 from specdec.families.zoo import load
-from specdec.methods import EMBEDDED, METHODS, WRAPPERS
+from specdec.methods import EMBEDDED, METHODS
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
@@ -31,7 +31,7 @@ from specdec.types import SamplingParams
 from specdec.verify import RejectionSampling
 
 PLACE = {"toy": (0, 1)}
-DRAFTERS = [name for name, method in METHODS.items() if EMBEDDED in method.families and name not in WRAPPERS]
+DRAFTERS = [name for name, method in METHODS.items() if EMBEDDED in method.families and not method.wraps]
 MANY = 50_000  # texts a request: our server draws them together
 
 
@@ -254,7 +254,7 @@ def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, r
 @pytest.mark.parametrize(
     "drafter",
     grid(
-        (name for name, m in METHODS.items() if "embedded" in m.families and name not in WRAPPERS),
+        (name for name, m in METHODS.items() if "embedded" in m.families and not m.wraps),
         lambda name: name not in QUICK,
     ),
 )

@@ -29,9 +29,9 @@ from specdec.traces.file import live_header, Trace
 from specdec.types import SamplingParams
 
 SPECULATIVE, PLAIN, BROKEN, NGRAM = "vllm-draft_model-mended", "vllm-plain", "vllm-draft_model", "vllm-ngram"
-UNTOLD = "vllm-draft_model-untold"  # started without --per-request-spec-decode-metrics
+NOT_ENDED = "vllm-draft_model-untold"  # started without --per-request-spec-decode-metrics
 LLAMA, LLAMA_PLAIN = "llama-draft_model", "llama-plain"
-RECORDINGS = (SPECULATIVE, PLAIN, BROKEN, NGRAM, UNTOLD, LLAMA, LLAMA_PLAIN)
+RECORDINGS = (SPECULATIVE, PLAIN, BROKEN, NGRAM, NOT_ENDED, LLAMA, LLAMA_PLAIN)
 
 
 def watched(name: str, kind: str, how: str) -> tuple[list[Event], list[Event]]:
@@ -117,7 +117,7 @@ def test_steps_that_came_together_are_set_apart() -> None:
 
 def test_without_the_flag_the_servers_counters_tell_its_steps() -> None:
     for kind in PROMPTS:
-        _, final = watched(UNTOLD, kind, "greedy")
+        _, final = watched(NOT_ENDED, kind, "greedy")
         _, told = watched(SPECULATIVE, kind, "greedy")
         assert isinstance(final[-1], Finished)
         if final[-1].counted == "exact":
@@ -287,7 +287,7 @@ def test_the_terminal_shows_the_race_and_keeps_it(tmp_path, capsys, monkeypatch)
         "gaps, plain",
     ):
         assert line in said
-    assert "□✗" in said and "not told" in said
+    assert "□✗" in said and "not reported" in said
     trace = Trace.load(tmp_path / "run.jsonl")
     assert trace.header.lanes == ("speculative", "plain") and trace.header.machine == {}
     assert trace.summary()["same_text"] and trace.summary()["settings"]["counted"] == "exact"

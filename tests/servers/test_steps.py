@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from specdec.servers.base import Chunk, Ending, Token
-from specdec.servers.steps import counted, lay
+from specdec.servers.steps import align_steps, counted
 
 
 def chunks(*sizes: int) -> list[Chunk]:
@@ -109,8 +109,8 @@ def test_any_run_is_found_again() -> None:
             if chance.random() < 0.7 and blocks[-1]:
                 blocks.append(0)
             blocks[-1] += (step or 0) + 1
-        laid = lay(blocks, accepted)
-        assert laid is not None
-        for block, places in zip(blocks, laid, strict=True):
+        aligned = align_steps(blocks, accepted)
+        assert aligned is not None
+        for block, places in zip(blocks, aligned, strict=True):
             assert sum(1 if place is None else accepted[place] + 1 for place in places) == block
-        assert [place for places in laid for place in places if place is not None] == list(range(len(accepted)))
+        assert [place for places in aligned for place in places if place is not None] == list(range(len(accepted)))

@@ -144,7 +144,7 @@ def test_every_drafter_has_a_sound_run_in_every_domain() -> None:
 def test_every_drafter_of_the_family_passes(rule: str, whole: bool, shallow: str) -> None:
     """On few layers greedily and sampled in turn."""
     family = zoo.load("embedded" if whole else shallow, torch.float32)
-    for name in ("draft_model", *(f"auto:{one}" for one in family.to_probe)):
+    for name in ("draft_model", *(f"auto:{one}" for one in family.to_probe("auto"))):
         family.costs.setdefault(name, Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05))
     for i, name in enumerate([one for one in family.drafters if one != "none"] + ["adaptive", "auto"]):
         for temperature in (0.0, 0.8) if whole else ((0.0, 0.8)[(i + [*rules.RULES].index(rule)) % 2],):

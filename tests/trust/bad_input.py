@@ -36,12 +36,13 @@ from specdec.models.transformer import Transformer
 from specdec.servers import connect as door
 from specdec.servers import lane
 from specdec.servers.base import ServerError
+from specdec.settings import SETTINGS
 from specdec.traces.audit import audit
 from specdec.traces.file import line, Trace, TraceError
-from specdec.ui import api, classroom, link, refusals, session
+from specdec.ui import api, classroom, refusals, session
 from specdec.ui.build import build
 from specdec.ui.components import engine, traces
-from specdec.ui.request import check, check_certificate, check_examination, InputError
+from specdec.ui.request import check, check_certificate, check_examination, from_link, InputError, tab_of_link
 from specdec.ui.tabs import TABS
 from specdec.ui.theme import launch_settings
 
@@ -130,18 +131,18 @@ def questions(tally: Tally, count: int, rng: random.Random) -> None:
                     tally.bad("uncaught", f"{question.__name__} said {answer['error'][:200]}")
 
 
-FIELDS = (*link.NAMES, "tab", "lang", "server", "plain", "view")
+FIELDS = (*SETTINGS, "tab", "lang", "server", "plain", "view")
 
 
 def links(tally: Tally, count: int, rng: random.Random) -> None:
     checks = (check, check_certificate, check_examination)
-    names = {check: [n for n in link.NAMES], check_certificate: ["pair", "mistake", "draws", "seed", "text"]}
+    names = {check: [*SETTINGS], check_certificate: ["pair", "mistake", "draws", "seed", "text"]}
     names[check_examination] = ["address", "plain", "key", "embedded", "draws", "temperature", "seed"]
     for _ in range(count):
         query = {rng.choice(FIELDS): text(rng) if rng.random() < 0.6 else str(value(rng, 0)) for _ in range(4)}
         with tally.one("links", query):
-            settings, said = link.settings(query)
-            link.tab(query, TABS)
+            settings, said = from_link(query)
+            tab_of_link(query, TABS)
             engine.from_link(query)  # type: ignore[arg-type]
             check(**{"prompt": "any", **settings})
             if not isinstance(said, str):

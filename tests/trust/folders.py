@@ -32,7 +32,7 @@ assert list(hub.fetch([], 0)) == []
 print("a download", flush=True)
 assert template.around("a {{ messages[0].content }} b", {}) == ("a ", " b", False)
 print("a chat template", flush=True)
-for module in ("specdec.lanes.worker", "specdec.servers.apart"):
+for module in ("specdec.lanes.worker", "specdec.servers.child"):
     with contextlib.closing(Worker(module)) as worker:
         try:
             list(worker.call("no such call"))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from specdec.ui import link, request, session
+from specdec.ui import request, session
 
 from .figures import at_least, at_most, Figure, none, skipped
 
@@ -171,7 +171,7 @@ def highest(pid: int) -> float:
 
 def visit(grammar: str, door: int) -> str:
     """What the visitor is told at last: "done", or why not."""
-    link.settings({"grammar": grammar})
+    request.from_link({"grammar": grammar})
     try:
         wanted = request.check("Once", "none", 0, max_tokens=3, grammar=grammar)
     except request.InputError as refusal:

@@ -22,7 +22,7 @@ from specdec.engine import generate, Task
 from specdec.events import Committed, Drafted, Failed
 from specdec.families import zoo
 from specdec.lanes.race import tasks
-from specdec.methods import EXIT, Method, METHODS, MODEL, WRAPPERS
+from specdec.methods import EXIT, Method, METHODS, MODEL
 from specdec.models.transformer import Transformer
 from specdec.models.view import TargetView
 from specdec.rules import RULES
@@ -61,7 +61,7 @@ def family(name: str) -> tuple[Transformer, dict[str, Any]]:
 DRAFTERS: list[tuple[Method, bool]] = [
     (method, adapted)
     for method, adapted in itertools.product(METHODS.values(), (False, True))
-    if method.name not in (*WRAPPERS, "none") and (method.tree or not method.variant_of)
+    if method.kind not in ("wrapper", "none") and (method.tree or not method.variant_of)
 ]
 
 

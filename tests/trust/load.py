@@ -21,12 +21,14 @@ from typing import Any
 
 import httpx
 
+from specdec.ui.text import strings
+
 from .figures import at_least, Figure, none
 
 PATIENCE = 1_800.0  # seconds; a busy machine takes its time
 ACTS = ("run", "run", "stop", "left", "twice", "reload", "language", "theory", "theory", "audit", "phone")
 MARK = re.compile(r"visitor[0-9]+x[0-9]+")
-REFUSALS = ("Too many", "Nobody took")
+REFUSALS = ("Too many", strings("page")["notice"]["unheard"])
 FULL = "Queue is full"  # Gradio's own words to programs; visitors of the page read ours
 
 

@@ -23,8 +23,8 @@ import pandas
 import torch
 from tqdm import tqdm
 
-from specdec.bench.host import host_reads
 from specdec.bench.journal import Journal
+from specdec.bench.measure import host_reads
 from specdec.drafters import Eagle3Head
 from specdec.drafters.eagle3 import default_taps
 from specdec.engine import Task

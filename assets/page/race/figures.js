@@ -2,7 +2,7 @@
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
 const { speculative, plain, peerOf, isOver, isServed, grammarOf } = require("./run.js");
-const { BLOCK, h, fixed, size, pick, words, write } = require("./kit.js"),
+const { BLOCK, h, fixed, size, methodOf, pick, words, write } = require("./kit.js"),
   { counted, lines, nameOf } = require("./served.js");
 
 const LONGEST = 300; // characters of a grammar that a card shows
@@ -20,7 +20,7 @@ function figures(W, root, part, S) {
     const total = models.target && size(models.target.parameters),
       target = total && models.family === "tuned" ? words(W.meta.tuned, { target: total }) : total;
     const drafting =
-        /^draft_model/.test(started.drafter) &&
+        methodOf(W.methods, started.drafter).kind === "model" &&
         Object.hasOwn(models, started.drafter) &&
         models[started.drafter],
       draft = drafting && size(drafting.parameters);
@@ -91,7 +91,7 @@ function figures(W, root, part, S) {
   const draftedBy = ({ k, drafter }) =>
     k === 0
       ? W.lane.none
-      : k === 1 && !/:tree$/.test(drafter)
+      : k === 1 && !methodOf(W.methods, drafter).tree
         ? W.lane.one
         : pick(W.drafter, drafter);
 

@@ -27,11 +27,10 @@ const {
     fill,
     words,
     sentences,
+    methodOf,
   } = require("./kit.js"),
   { served } = require("./served.js");
 const { bothWords } = require("./spelling.js");
-const COPIERS = ["prompt_lookup", "suffix"]; /* their drafts are copies of the text */
-const SMALL = /^(adaptive:)?(draft_model|universal)/; /* whose drafts a small model writes */
 
 /* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers. */
 function story(W, S, numbersOf) {
@@ -61,7 +60,7 @@ function story(W, S, numbersOf) {
 
   function begin(started, drafter) {
     const { k } = started || { k: "K" };
-    return k === 1 && !/:tree$/.test(drafter)
+    return k === 1 && !methodOf(W.methods, drafter).tree
       ? W.say.start_one
       : words(pick(W.say.start, k === 0 ? "none" : drafter), { k });
   }
@@ -85,8 +84,9 @@ function story(W, S, numbersOf) {
       spelled = bothWords(speculative(S.run), cycle, i);
     const rule = started ? started.rule : "",
       drafter = cycle.who || (started ? started.drafter : ""),
-      copied = COPIERS.includes(drafter);
-    const { small, big } = SMALL.test(drafter) ? Y.by_model : Y.by_other,
+      method = methodOf(W.methods, drafter),
+      copied = method.copies;
+    const { small, big } = method.kind === "model" ? Y.by_model : Y.by_other,
       told = {
         draft: tinted("rej", spelled.draft),
         own: tinted(cycle.own.state, spelled.own),
@@ -147,7 +147,7 @@ function story(W, S, numbersOf) {
     if (!F.a.drafted)
       return [
         sentences(
-          words(COPIERS.includes(drafter) ? Y.inactive_lookup : Y.inactive, told),
+          words(methodOf(W.methods, drafter).copies ? Y.inactive_lookup : Y.inactive, told),
           endings(),
         ),
       ];

@@ -48,6 +48,17 @@ const shown = (piece) => visible(piece.trim() ? piece.replace(/^ /, "") : blank(
 const wrote = (draft) =>
   (draft.seam || []).map((piece) => visible(piece).replace(/ /g, "␣")).join("|");
 
+/* What the registry says of a drafter, also of one with a name of its own (`eagle3:FOLDER`); of `adaptive:NAME`, what
+   it says of that one. */
+function methodOf(methods, name) {
+  const [first, ...rest] = name.split(":"),
+    wraps = Object.hasOwn(methods, first) && methods[first].wraps.length > 0;
+  let known = (wraps && rest.join(":")) || name;
+  while (known && !Object.hasOwn(methods, known))
+    known = known.slice(0, Math.max(0, known.lastIndexOf(":")));
+  return methods[known] || {};
+}
+
 /* The words for a name, or those for any other. */
 const pick = (map, name) => (Object.hasOwn(map, name) ? map[name] : map.other);
 
@@ -110,6 +121,7 @@ module.exports = {
   shown,
   wrote,
   seams,
+  methodOf,
   pick,
   fill,
   words,

@@ -8,21 +8,20 @@ const CHEAP = 1.35; // passes: up to here a check costs about what one token cos
 
 /* Of a whole run its totals; of one that goes on, what is known so far. */
 function why(W, run, t) {
-  const A = speculative(run),
-    Y = W.why;
+  const A = speculative(run);
   if (isServed(run)) return "";
   const F = figuresAt(run, isOver(run) ? Infinity : t),
     one = plain(run) && F.b.k ? F.b.passing / F.b.k : 0;
   const checks = A.cycles.slice(0, F.a.k).filter((cycle) => cycle.check && cycle.drafts.length),
     rows = checks.reduce((sum, cycle) => sum + cycle.drafts.length + 1, 0);
-  if (!one || !F.a.checking) return Y.known;
+  if (!one || !F.a.checking) return W.why.known;
   const told = {
     n: Math.round(rows / checks.length),
     one: duration(one),
     check: duration(F.a.checking / F.a.checks),
     times: fixed(F.v, 1),
   };
-  return words(F.v <= CHEAP ? Y.cheap : Y.dear, told);
+  return words(F.v <= CHEAP ? W.why.cheap : W.why.dear, told);
 }
 
 module.exports = { why };

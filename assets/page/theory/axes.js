@@ -58,6 +58,23 @@ const plainTable = (heads, rows) =>
     h("table", { class: "sd-th-table" }, headRow(heads), h("tbody", {}, rows)),
   );
 
+/* The axes of a chart: lines across it at [y, label, class], labels below it at [x, label, class], and its name. */
+function rows(A, marks) {
+  for (const [y, label, cls] of marks)
+    A.g.append(
+      line(A.left, y, A.left + A.wide, y, cls || "sd-grid"),
+      text(A.left - 8, y + 4, label, "", "end"),
+    );
+}
+function ticks(A, marks, name) {
+  for (const [x, label, cls] of marks)
+    A.g.append(text(x, A.floor + 18, String(label), cls || "", "middle"));
+  A.g.append(text(A.left + A.wide / 2, A.height - 4, name, "", "middle"));
+}
+/* About `count` round numbers from 0 on. */
+const stepsTo = (most, count) =>
+  range(0, Math.floor(most / niceStep(most, count) + 1e-9)).map((i) => i * niceStep(most, count));
+
 function axes(W, room) {
   function frame(name, height, label, { left = 34, right = 14, top = 14, bottom = 44 } = {}) {
     const width = room[name];
@@ -79,11 +96,10 @@ function axes(W, room) {
     const y = (value) => A.floor - (value / most) * A.tall,
       step = niceStep(most, 5);
     A.g.append(rect(A.left, y(1), A.wide, A.floor - y(1), { class: "sd-th-shade" }));
-    for (let v = 0; v <= most + 1e-9; v += step)
-      A.g.append(
-        line(A.left, y(v), A.left + A.wide, y(v), "sd-grid"),
-        text(A.left - 8, y(v) + 4, fixed(v, step < 1 ? 1 : 0) + "×", "", "end"),
-      );
+    rows(
+      A,
+      stepsTo(most, 5).map((v) => [y(v), fixed(v, step < 1 ? 1 : 0) + "×"]),
+    );
     A.g.append(line(A.left, y(1), A.left + A.wide, y(1), "sd-th-one"));
     if (A.floor - y(1) > 26)
       A.g.append(
@@ -103,6 +119,9 @@ function axes(W, room) {
 
 module.exports = {
   axes,
+  rows,
+  ticks,
+  stepsTo,
   times,
   byId,
   range,

@@ -1,8 +1,7 @@
 // @ts-check
-/* Many texts at once: what that makes of speculation by kind of load, throughput against the speed of each text, and both
- * as the bench measured them with the embedded pair. */
+/* Many texts at once: what that makes of speculation by kind of load, and throughput against the speed of each text. */
 
-const { text, line, words, sentences, fixed, niceStep, widthOf } = require("../race/player.js");
+const { text, line, words, sentences, fixed, widthOf } = require("../race/player.js");
 const {
   machineOf,
   modelOf,
@@ -11,7 +10,7 @@ const {
   crossings,
   memoryBytes,
 } = require("./formulas.js");
-const { times, byId, range, path, dot } = require("./axes.js");
+const { times, byId, range, path, dot, rows, ticks, stepsTo } = require("./axes.js");
 
 /* Target, context, and the tokens that the draft reads. */
 const LOADS = {
@@ -24,13 +23,7 @@ const LOADS = {
 const rate = (value) =>
   value && value < 10 ? fixed(value, 1) : Math.round(value).toLocaleString("en");
 
-function batchView(
-  W,
-  part,
-  S,
-  { frame, speedAxis },
-  { machines, models, batches: { points, machine: ours, measured } },
-) {
+function batchView(W, part, S, { frame, speedAxis }, { machines, models }) {
   const V = W.many,
     model = (id) => modelOf(byId(models, id));
 
@@ -39,42 +32,6 @@ function batchView(
       pair = [model(S.target), model(S.draft)];
     paintBatches(machine, ...pair);
     paintTrade(machine, ...pair);
-    if (points) paintOurs();
-  }
-
-  /* Lines of speed-ups over batches up to 2 to the power `largest`; their names at the right, moved apart. */
-  function speedups(name, height, largest, lines) {
-    const A = frame(name, height, W.batches.aria, {
-        bottom: 40,
-        right: 18 + Math.max(...lines.map((one) => widthOf(one.name))),
-      }),
-      { g } = A;
-    const y = speedAxis(
-        A,
-        Math.max(2, ...lines.flatMap(({ line }) => line.map(([, gain]) => gain))) * 1.1,
-      ),
-      x = (batch) => A.left + (Math.log2(batch) / largest) * A.wide;
-    for (let power = 0; power <= largest; power += largest > 6 ? 2 : 1)
-      g.append(text(x(2 ** power), A.floor + 18, String(2 ** power), "", "middle"));
-    g.append(text(A.left + A.wide / 2, A.height - 4, W.batches.axis, "", "middle"));
-    let last = 0;
-    for (const { name, line, look, marks } of lines) {
-      const at = line.map(([batch, gain]) => [x(batch), y(gain)]);
-      g.append(
-        path(at, look),
-        ...at
-          .filter((_, i) => marks(i))
-          .map(([left, top]) =>
-            dot(left, top, 3.5, look === "sd-line-a" ? "sd-dot-a" : "sd-dot-b"),
-          ),
-      );
-    }
-    for (const [top, name] of lines
-      .map(({ name, line }) => [y(line[line.length - 1][1]), name])
-      .sort(([one], [other]) => one - other))
-      if (name) g.append(text(A.left + A.wide + 8, (last = Math.max(last + 14, top)) + 4, name));
-    part[name].replaceChildren(g);
-    return { A, x, y };
   }
 
   function paintBatches(machine, ...pair) {
@@ -95,16 +52,37 @@ function batchView(
         name: V.loads[load],
         look: "sd-th-bend sd-th-" + load,
         line: curve(model(id), model(DRAFT), context, read),
-        marks: (i) => i === full,
+        full,
       };
     });
     const own = curve(...pair, S.context),
       gains = own.map(([, gain]) => gain),
-      { A, x, y } = speedups("batches", 300, 9, [
-        ...lines,
-        { name: "", look: "sd-line-a", line: own, marks: () => false },
-      ]),
+      A = frame("batches", 300, W.batches.aria, {
+        bottom: 40,
+        right: 18 + Math.max(...lines.map(({ name }) => widthOf(name))),
+      }),
       { g } = A;
+    const all = [...lines, { name: "", look: "sd-line-a", line: own, full: -1 }],
+      y = speedAxis(
+        A,
+        Math.max(2, ...all.flatMap(({ line }) => line.map(([, gain]) => gain))) * 1.1,
+      ),
+      x = (batch) => A.left + (Math.log2(batch) / 9) * A.wide;
+    ticks(
+      A,
+      range(0, 4).map((i) => [x(4 ** i), 4 ** i]),
+      W.batches.axis,
+    );
+    for (const { look, line, full } of all) {
+      const place = line.map(([batch, gain]) => [x(batch), y(gain)]);
+      g.append(path(place, look));
+      if (full >= 0) g.append(dot(...place[full], 3.5, "sd-dot-b"));
+    }
+    let last = 0; // their names at the right, moved apart
+    for (const [top, name] of lines
+      .map(({ name, line }) => [y(line[line.length - 1][1]), name])
+      .sort(([one], [other]) => one - other))
+      g.append(text(A.left + A.wide + 8, (last = Math.max(last + 14, top)) + 4, name));
     for (const i of crossings(gains)) {
       // below the line and beside the turn: the curve is on the other side
       const turn = x(at[i]),
@@ -133,6 +111,7 @@ function batchView(
         right ? "end" : "start",
       ),
     );
+    part.batches.replaceChildren(g);
     part.batchsay.textContent = sentences(
       lines.map(({ name, line }) =>
         words(V.gain, { name, n: 512, one: times(line[0][1]), all: times(line[72][1]) }),
@@ -140,59 +119,49 @@ function batchView(
     );
   }
 
-  /* Lanes of [tokens/s of each text, batch]; the first ones' batches are written beside them, and `mark` joins two points. */
-  function rates(name, lanes, mark) {
-    const A = frame(name, 300, W.labels.tradetitle, { left: 52, bottom: 40, top: 24, right: 20 }),
-      { g } = A,
-      all = lanes.flatMap(([lane]) => lane),
-      sums = all.map(([each, batch]) => each * batch);
-    const most = Math.max(...all.map(([each]) => each)) * 1.06,
-      low = Math.min(...sums) / 1.3,
-      high = Math.max(...sums) * 1.3,
-      step = niceStep(most, 5);
-    const x = (each) => A.left + (each / most) * A.wide,
-      y = (sum) => A.floor - (Math.log(sum / low) / Math.log(high / low)) * A.tall,
-      place = ([each, batch]) => [x(each), y(each * batch)];
-    for (let sum = 10 ** Math.floor(Math.log10(low)); sum < high; sum *= high / low < 40 ? 2 : 10)
-      if (sum > low)
-        g.append(
-          line(A.left, y(sum), A.left + A.wide, y(sum), "sd-grid"),
-          text(A.left - 8, y(sum) + 4, rate(sum), "", "end"),
-        );
-    for (let each = 0; each <= most; each += step)
-      g.append(text(x(each), A.floor + 18, step < 1 ? fixed(each, 1) : rate(each), "", "middle"));
-    g.append(
-      line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"),
-      text(A.left + A.wide / 2, A.height - 4, V.each, "", "middle"),
-      text(0, 11, V.all),
-    );
-    for (const [lane, look, cls] of lanes)
-      g.append(path(lane.map(place), look), ...lane.map((point) => dot(...place(point), 3.5, cls)));
-    for (const point of lanes[0][0])
-      if (Math.log2(point[1]) % 3 === 0)
-        g.append(text(x(point[0]) - 9, place(point)[1] + 5, String(point[1]), "sd-b", "end"));
-    if (mark)
-      g.append(
-        line(...place(mark[0]), ...place(mark[1]), "sd-th-drop"),
-        dot(...place(mark[0]), 5, "sd-th-real"),
-        dot(...place(mark[1]), 6.5, "sd-th-you"),
-      );
-    part[name].replaceChildren(g);
-  }
-
+  /* The throughput of all texts by the speed of each, plain with its batches, and with speculation. */
   function paintTrade(machine, target, draft) {
     const at = (batch) =>
         batchRates(machine, target, draft, S.bits, S.alpha, S.k, batch, S.context),
       lane = (which) => range(0, 9).map((i) => [at(2 ** i)[which], 2 ** i]),
-      now = at(S.batch);
-    rates(
-      "trade",
-      [
-        [lane(0), "sd-line-b", "sd-dot-b"],
-        [lane(1), "sd-line-a", "sd-dot-a"],
-      ],
-      now.map((each) => [each, S.batch]),
+      lanes = [lane(0), lane(1)],
+      now = at(S.batch),
+      A = frame("trade", 300, W.labels.tradetitle, { left: 52, bottom: 40, top: 24, right: 20 }),
+      { g } = A;
+    const sums = lanes.flat().map(([each, batch]) => each * batch),
+      most = Math.max(...lanes.flat().map(([each]) => each)) * 1.06,
+      low = Math.min(...sums) / 1.3,
+      high = Math.max(...sums) * 1.3;
+    const x = (each) => A.left + (each / most) * A.wide,
+      y = (sum) => A.floor - (Math.log(sum / low) / Math.log(high / low)) * A.tall,
+      place = ([each, batch]) => [x(each), y(each * batch)];
+    const decades = range(Math.ceil(Math.log10(low)), Math.floor(Math.log10(high)));
+    rows(
+      A,
+      decades.map((power) => [y(10 ** power), rate(10 ** power)]),
     );
+    ticks(
+      A,
+      stepsTo(most, 5).map((each) => [x(each), most < 5 ? fixed(each, 1) : rate(each)]),
+      V.each,
+    );
+    g.append(line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"), text(0, 11, V.all));
+    lanes.forEach((points, which) =>
+      g.append(
+        path(points.map(place), which ? "sd-line-a" : "sd-line-b"),
+        ...points.map((point) => dot(...place(point), 3.5, which ? "sd-dot-a" : "sd-dot-b")),
+      ),
+    );
+    for (const point of lanes[0])
+      if (Math.log2(point[1]) % 3 === 0)
+        g.append(text(x(point[0]) - 9, place(point)[1] + 5, String(point[1]), "sd-b", "end"));
+    const [plain, mine] = now.map((each) => place([each, S.batch]));
+    g.append(
+      line(...plain, ...mine, "sd-th-drop"),
+      dot(...plain, 5, "sd-th-real"),
+      dot(...mine, 6.5, "sd-th-you"),
+    );
+    part.trade.replaceChildren(g);
     let served = 0,
       beyond = 64 * S.batch; // the texts that speculation serves as fast as plain decoding serves these
     while (beyond - served > 1) {
@@ -210,46 +179,6 @@ function batchView(
     });
   }
 
-  function paintOurs() {
-    const [contexts, ks, sizes] = ["context", "k", "batch"].map((name) => [
-        ...new Set(points.map((point) => point[name])),
-      ]),
-      n = Math.max(...sizes),
-      near = [...ks].sort((one, other) => Math.abs(one - S.k) - Math.abs(other - S.k))[0];
-    const look = (context) => (context === contexts[0] ? "sd-line-a" : "sd-line-b"),
-      of = (context, k) => points.filter((point) => point.context === context && point.k === k);
-    const lines = ks.flatMap((k) =>
-      contexts.map((context) => ({
-        k,
-        name: words(V.line, { context, k }),
-        look: k === near ? look(context) : "sd-th-bend",
-        marks: () => true,
-        line: of(context, k).map((point) => [point.batch, point.measured_speedup]),
-      })),
-    );
-    speedups("ours", 300, Math.log2(n), lines);
-    const gains = lines
-      .filter(({ k }) => k === near)
-      .map(({ name, line }) =>
-        words(V.gain, { name, n, one: times(line[0][1]), all: times(line[line.length - 1][1]) }),
-      );
-    part.ourssay.textContent = sentences(
-      words(V.where, { cpu: ours.cpu, cores: ours.cores, date: measured.slice(0, 10) }),
-      gains,
-      points.every((point) => point.identical_to_plain) ? V.identical : V.differs,
-    );
-    const lane = (context, name) =>
-      of(context, near).map((point) => [point[name] / point.batch, point.batch]);
-    rates(
-      "ourtrade",
-      contexts.flatMap((context) => [
-        [lane(context, "plain_tokens_per_second"), look(context) + " sd-th-beyond", "sd-dot-b"],
-        [lane(context, "tokens_per_second"), look(context), "sd-dot-a"],
-      ]),
-    );
-  }
-
-  part.oursfigure.hidden = part.ourtradefigure.hidden = !points;
   return { paint };
 }
 

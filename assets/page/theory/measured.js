@@ -96,9 +96,8 @@ function predicted(reports, here) {
       Math.abs(x.k - here.k) - Math.abs(y.k - here.k),
   )[0];
   if (!row) return null;
-  const drafted = (row.tau - 1) / row.draft_acceptance_rate,
-    adaptive = /^(adaptive|auto)/.test(row.drafter); // tokens per cycle
-  if (adaptive)
+  const drafted = (row.tau - 1) / row.draft_acceptance_rate; // tokens per cycle
+  if (row.wrapper)
     return { row, value: row.tau / (drafted * row.draft_cost + row.verify_cost + row.overhead) };
   const share = Math.min(1, drafted / row.k),
     alphas = Array.from(

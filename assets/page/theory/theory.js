@@ -16,23 +16,21 @@ const {
   wilson,
 } = require("./formulas.js");
 const { ofRun, predicted } = require("./measured.js"),
-  { axes, times, range, path, dot, headRow, barCell } = require("./axes.js");
+  { axes, times, range, path, dot, headRow, barCell, rows, ticks, stepsTo } = require("./axes.js");
 const { opening } = require("./opening.js"),
   { memoryWall } = require("./wall.js"),
-  { claimsOf } = require("./claims.js"),
-  { quantiseOrDraft } = require("./precision.js");
+  { claimsOf } = require("./claims.js");
 
 const LARGEST = 16,
   BENDS = [0.5, 0.6, 0.7, 0.8, 0.9]; // the deepest draft; the grey curves
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
 
 function mount(element, props) {
-  const { h, s, text, line, rect, svg, words, sentences, fixed, clamp, niceStep, duration } = KIT;
+  const { h, s, text, line, rect, svg, words, sentences, fixed, clamp, duration } = KIT;
   const W = JSON.parse(props.words),
     { models, read, machines: known } = JSON.parse(props.hardware),
     machines = known.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name })),
     reports = JSON.parse(props.results),
-    batches = JSON.parse(props.batches),
     player = document.querySelector(".sd-player");
   const root = element.querySelector(".sd-theory"),
     part = KIT.parts(root);
@@ -58,8 +56,6 @@ function mount(element, props) {
       "roof",
       "batches",
       "trade",
-      "ours",
-      "ourtrade",
       "wall",
       "heat",
     ],
@@ -69,7 +65,7 @@ function mount(element, props) {
   const cost = (k) => (S.grows ? growing(S.v, S.k)(k) : S.v);
   const gain = (k, alpha = S.alpha) => speedup(alpha, k, S.c, cost(k), S.o);
   const { frame, speedAxis } = axes(W, room),
-    hardware = { machines, models, read, reports, batches, example: EXAMPLE };
+    hardware = { machines, models, read, reports, example: EXAMPLE };
   const first = opening(W, part, S, room, hardware),
     wall = memoryWall(W, part, S, { frame, speedAxis }, hardware);
   const claims = claimsOf(W, part, S, { set, choose: wall.choose, announce, best }, hardware);
@@ -166,10 +162,11 @@ function mount(element, props) {
       highest = Math.max(...ks.map((k) => gain(k, BENDS[BENDS.length - 1]))),
       y = speedAxis(A, Math.max(2, own * 1.1, Math.min(highest * 1.06, own * 2.2)), S.k < 9),
       x = (k) => A.left + ((k - 1) / (LARGEST - 1)) * A.wide;
-    for (const k of ks)
-      if (roomy || k % 2 || k === S.k)
-        g.append(text(x(k), A.floor + 20, String(k), k === S.k ? "sd-b" : "", "middle"));
-    g.append(text(A.left + A.wide / 2, A.height - 4, W.curves.axis, "", "middle"));
+    ticks(
+      A,
+      ks.filter((k) => roomy || k % 2 || k === S.k).map((k) => [x(k), k, k === S.k ? "sd-b" : ""]),
+      W.curves.axis,
+    );
     const label = (alpha) => (roomy ? "α " : "") + fixed(alpha, alpha === S.alpha ? 2 : 1),
       taken = [y(gain(LARGEST))];
     for (const alpha of BENDS.filter((one) => Math.abs(one - S.alpha) > 0.035)) {
@@ -407,7 +404,6 @@ function mount(element, props) {
         rect(x(n) - wide / 2, y(chance), wide, A.floor - y(chance), {
           class: n === S.k ? "sd-f-bon sd-o-bon" : "sd-f-acc sd-o-acc",
         }),
-        text(x(n), A.floor + 17, String(n), n === S.k ? "sd-b" : "", "middle"),
       );
       if (step > 30)
         g.append(
@@ -418,7 +414,11 @@ function mount(element, props) {
           line(x(n) - wide / 2 - 2, y(seen[n]), x(n) + wide / 2 + 2, y(seen[n]), "sd-th-seen"),
         );
     });
-    g.append(text(A.left + A.wide / 2, A.height - 4, W.kept.axis, "", "middle"));
+    ticks(
+      A,
+      chances.map((_, n) => [x(n), n, n === S.k ? "sd-b" : ""]),
+      W.kept.axis,
+    );
     part.kept.replaceChildren(g);
     part.keptsub.textContent = words(seen ? W.kept.sub_seen : W.kept.sub, {
       k: S.k,
@@ -490,11 +490,10 @@ function mount(element, props) {
       step = A.wide / Math.max(n, 3),
       x = (i) => A.left + (i + 0.5) * step,
       y = (v) => A.floor - v * A.tall;
-    for (const v of [0, 0.5, 1])
-      g.append(
-        line(A.left, y(v), A.left + A.wide, y(v), v ? "sd-grid" : "sd-ax"),
-        text(A.left - 8, y(v) + 4, v === 0.5 ? "0.5" : String(v), "", "end"),
-      );
+    rows(
+      A,
+      [0, 0.5, 1].map((v) => [y(v), String(v), v ? "" : "sd-ax"]),
+    );
     g.append(
       line(A.left, y(here.alpha), A.left + A.wide, y(here.alpha), "sd-dots"),
       text(A.left + A.wide + 6, y(here.alpha) + 4, "α " + fixed(here.alpha), "sd-b"),
@@ -507,17 +506,15 @@ function mount(element, props) {
         dot(x(i), y(alpha), 4.5, "sd-dot-a"),
       );
       if (step > 50) g.append(text(x(i) + 9, y(alpha) + 4, fixed(alpha), "sd-b"));
-      g.append(
-        text(
-          x(i),
-          A.floor + 17,
-          step > 58 ? words(W.positions.tick, { i: i + 1, n: here.judgedAt[i] }) : String(i + 1),
-          "",
-          "middle",
-        ),
-      );
     });
-    g.append(text(A.left + A.wide / 2, A.height - 4, W.positions.axis, "", "middle"));
+    ticks(
+      A,
+      here.judgedAt.map((n, i) => [
+        x(i),
+        step > 58 ? words(W.positions.tick, { i: i + 1, n }) : i + 1,
+      ]),
+      W.positions.axis,
+    );
     part.positions.replaceChildren(g);
   }
 
@@ -534,18 +531,17 @@ function mount(element, props) {
       all = [...mine, ...bench],
       last = Math.max(6, ...all.map((one) => one.rows)),
       most = Math.max(2, ...all.map((one) => one.cost)) * 1.08;
-    const x = (rows) => A.left + ((rows - 1) / (last - 1)) * (A.wide - 20) + 6,
-      y = (v) => A.floor - (v / most) * A.tall,
-      step = niceStep(most, 4),
-      every = niceStep(last, 8);
-    for (let v = 0; v <= most; v += step)
-      g.append(
-        line(A.left, y(v), A.left + A.wide, y(v), "sd-grid"),
-        text(A.left - 8, y(v) + 4, fixed(v, 1), "", "end"),
-      );
-    for (const rows of range(1, last))
-      if (rows === 1 || rows % every === 0)
-        g.append(text(x(rows), A.floor + 17, String(rows), "", "middle"));
+    const x = (n) => A.left + ((n - 1) / (last - 1)) * (A.wide - 20) + 6,
+      y = (v) => A.floor - (v / most) * A.tall;
+    rows(
+      A,
+      stepsTo(most, 4).map((v) => [y(v), fixed(v, 1)]),
+    );
+    ticks(
+      A,
+      [1, ...stepsTo(last, 8).slice(1)].map((n) => [x(n), n]),
+      W.checks.axis,
+    );
     g.append(
       line(x(1), y(1), x(last), y(1), "sd-th-one"),
       text(x(last), y(1) + 16, W.checks.free, "", "end"),
@@ -560,7 +556,6 @@ function mount(element, props) {
         s("path", { d: `M${x(one.rows)} ${y(one.cost) - 7}l7 7l-7 7l-7-7z`, class: "sd-th-you" }),
         text(x(one.rows), y(one.cost) - 12, fixed(one.cost), "sd-th-mine", "middle"),
       );
-    g.append(text(A.left + A.wide / 2, A.height - 4, W.checks.axis, "", "middle"));
     part.checks.replaceChildren(g);
     part.checkssub.textContent = sentences(
       here && W.checks.mine,
@@ -621,7 +616,6 @@ function mount(element, props) {
   }
 
   furniture();
-  quantiseOrDraft(W, part, JSON.parse(props.precision));
   listen();
   measure();
 }

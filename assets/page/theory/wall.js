@@ -25,6 +25,7 @@ const {
   headRow,
   barCell,
   plainTable,
+  ticks,
 } = require("./axes.js");
 const { batchView } = require("./batch.js");
 
@@ -117,15 +118,12 @@ function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
       );
     if (x(Math.min(ridge, last)) - x(B) > 120 && target.experts === 1)
       g.append(text(x(B) + 10, A.top + 18, W.roof.free));
-    for (let rows = 1; rows <= last; rows *= 4)
-      g.append(
-        text(x(rows), A.floor + 18, String(rows), "", "middle"),
-        line(x(rows), A.floor, x(rows), A.floor + 4, "sd-ax"),
-      );
-    g.append(
-      line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"),
-      text(A.left + A.wide / 2, A.height - 4, W.roof.axis, "", "middle"),
+    ticks(
+      A,
+      range(0, Math.floor(span / 2)).map((power) => [x(4 ** power), 4 ** power]),
+      W.roof.axis,
     );
+    g.append(line(A.left, A.floor, A.left + A.wide, A.floor, "sd-ax"));
     const points = range(0, 120).map((i) => B * (last / B) ** (i / 120));
     g.append(
       path(

@@ -4,34 +4,28 @@ const { fragmentOf, carriesRun, logIn } = require("./share.js");
 
 /* ---- links --------------------------------------------------------------------------------------------------- */
 
-/* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones. */
-function linkOf(run, base, rules) {
+/* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones; so
+   is what a server decides by itself. */
+function linkOf(run, base, rules, settings) {
   const { header } = run,
     started = run.lanes[run.names[0]].started || {},
     params = started.params || {};
-  const served = Boolean(started.server),
-    ours = served ? {} : { drafter: started.drafter, k: started.k }; // a server decides by itself; where it is, no trace tells
-  const all = {
+  const told = {
+    ...params,
+    stop: (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n"),
     prompt: header.prompt,
-    ...ours,
-    temperature: params.temperature,
-    seed: params.seed,
+    drafter: started.drafter,
+    k: started.k,
+    rule: rules[started.rule],
+    family: (header.models || {}).family,
+    peer: run.names.length > 2,
   };
-  const usual = {
-    max_tokens: [params.max_tokens, 64],
-    top_p: [params.top_p, 1],
-    top_k: [params.top_k, 0],
-  };
-  const stops = (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n");
-  if (!served)
-    Object.assign(usual, {
-      rule: [rules[started.rule], "rejection"],
-      family: [(header.models || {}).family, "embedded"],
-      peer: [run.names.length > 2 ? "1" : "", ""],
-    });
-  Object.assign(usual, { stop: [stops, ""], grammar: [params.grammar || "", ""] });
-  for (const [name, [value, same]] of Object.entries(usual)) if (value !== same) all[name] = value;
-  const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value != null));
+  const query = new URLSearchParams();
+  for (const { name, usual, main, served } of settings) {
+    const value = told[name];
+    if (value == null || (started.server && !served)) continue;
+    if (main || value !== usual) query.set(name, value === true ? "1" : value);
+  }
   return base + "?" + query;
 }
 
@@ -46,6 +40,7 @@ function mount(element, props, server) {
   const W = JSON.parse(props.words),
     tabs = JSON.parse(props.tabs),
     rules = JSON.parse(props.rules),
+    listed = JSON.parse(props.settings),
     root = element.querySelector(".sd-traces");
   const player = document.querySelector(".sd-player"),
     part = player.kit.parts(root),
@@ -60,7 +55,7 @@ function mount(element, props, server) {
   /* The link to the run; or, where that is too long for one or goes on still, to its settings alone. */
   async function share() {
     const run = player.run(),
-      settings = linkOf(run, base, rules),
+      settings = linkOf(run, base, rules, listed),
       fragment = isOver(run) ? await fragmentOf(player.log()) : "";
     return { link: settings + (fragment && "#" + fragment), whole: Boolean(fragment) };
   }

@@ -9,19 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 import gradio as gr
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import escape, Markup
 
 from ...methods import EMBEDDED, EXIT, Method, METHODS
 from .. import menu
-from ..render import render
 from ..text import of_drafters, PAGE, sentences, strings
 
 PICTURES = PAGE / "methods"
+_templates = Environment(  # whatever is filled in is escaped, unless it is markup of our own
+    loader=FileSystemLoader(PICTURES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
 
 
 def cards() -> gr.HTML:
-    page = render(
-        "methods/cards.html",
+    page = _templates.get_template("cards.html").render(
         words=strings("methods")["cards"],
         cards=[card(method) for method in METHODS.values() if method.card],
     )

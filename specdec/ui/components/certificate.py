@@ -11,7 +11,8 @@ from typing import Any
 
 import gradio as gr
 
-from ..request import DRAWS, MAX_TEMPERATURE, PAIRS, SERVER_DRAWS
+from ...settings import SETTINGS
+from ..request import DRAWS, PAIRS, SERVER_DRAWS
 from .drawn import drawn
 from .engine import known
 from .player import pack
@@ -35,7 +36,7 @@ def certificate(recorded: Callable[[Any], dict[str, Any]], text: str) -> gr.HTML
 def servers() -> dict[str, Any]:
     """What a visitor may name: the owner's addresses, `free` any other. None of both: servers are not offered."""
     listed, free = known()
-    return {"listed": listed, "free": free, "hottest": MAX_TEMPERATURE}
+    return {"listed": listed, "free": free, "hottest": SETTINGS["temperature"].high}
 
 
 def show(state: str) -> Any:

@@ -11,8 +11,8 @@ import gradio as gr
 from ...servers.base import ServerError
 from ...servers.connect import allowed_addresses, listed_addresses
 from ...servers.stream import origin
-from ...types import SamplingParams
-from ..request import InputError, readable, say, server_texts
+from ...settings import sampling, SETTINGS
+from ..request import checked, InputError, readable, say, server_texts
 from ..text import strings, translated
 from ..watch import WatchRequest
 
@@ -77,14 +77,15 @@ def known() -> tuple[tuple[str, ...], bool]:
         return (), False
 
 
-def check_server(prompt: Any, params: SamplingParams, address: Any, plain: Any, key: Any) -> WatchRequest:
+def check_server(settings: Mapping[str, Any], address: Any, plain: Any, key: Any) -> WatchRequest:
     """The request, or an InputError. Whether this host may ask those servers is asked where they are."""
     address, plain, key = server_texts(address, plain, key)
     if not address:
         raise InputError(say("no_server"))
-    if params.grammar is not None:
+    asked = {name: checked(one, settings[name]) for name, one in SETTINGS.items() if one.sampling}
+    if asked["grammar"] is not None:
         raise InputError(say("grammar_server"))
-    return WatchRequest(readable(prompt), params, address, plain, key)
+    return WatchRequest(readable(settings["prompt"]), sampling(asked), address, plain, key)
 
 
 def filled_in(served: Mapping[str, str]) -> list[Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gradio as gr
 
-from ..request import MAX_SEED
-from ..sources import sources
+from ...settings import SETTINGS
+from ..menu import read_json
 from ..tabs import labels
-from ..text import prompts, strings
+from ..text import ASSETS, prompts, strings
 from .drawn import drawn
 
 CLASS_SEED = 7
@@ -25,8 +25,8 @@ def guide() -> gr.HTML:
         words=words,
         elem_id="guide-page",
         tabs=labels(),
-        sources=sources(),
+        sources=read_json(ASSETS / "sources.json"),
         settings={"prompt": prompts()["story"][0], "drafter": "draft_model", "k": 3, "temperature": 0.8},
         seed=CLASS_SEED,
-        most=MAX_SEED,
+        most=SETTINGS["seed"].high,
     )

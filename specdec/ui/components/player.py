@@ -11,8 +11,11 @@ from typing import Any
 
 import gradio as gr
 
+from ...methods import METHODS
 from ..text import of_drafters, strings
 from .drawn import drawn
+
+TOLD = ("kind", "copies", "wraps", "tree")  # what the scripts know of a way of drafting
 
 
 def player(log: str = "", render: bool = True) -> gr.HTML:
@@ -26,6 +29,7 @@ def player_words() -> dict[str, Any]:
     return words | {
         "drafter": of_drafters("lane"),
         "names": of_drafters("name"),
+        "methods": {name: {key: getattr(m, key) for key in TOLD} for name, m in METHODS.items()},
         "peer": words["peer"] | of_drafters("peer_lane"),
         "say": words["say"] | {"start": of_drafters("start")},
     }

@@ -18,6 +18,7 @@ import gradio as gr
 
 from ...events import Committed, Started
 from ...figures.stats import Comparison
+from ...settings import REQUIRED, SETTINGS
 from ...traces import compare as comparing
 from ...traces.audit import audit, shown
 from ...traces.file import MAX_BYTES, Trace, TraceError
@@ -41,8 +42,15 @@ def traces() -> gr.HTML:
         server_functions=[bound(answer) for answer in (open_trace, audit_trace, compare_traces, make_page)],
         tabs=labels(),
         rules={name: key for key, name in menu.RULE_NAMES.items()},
+        settings=for_links(),
         limit=MAX_BYTES,
     )
+
+
+def for_links() -> list[dict[str, Any]]:
+    """What a link to a run's settings holds."""
+    usual = {name: None if one.default is REQUIRED else one.default for name, one in SETTINGS.items()}
+    return [{"name": n, "usual": usual[n], "main": one.main, "served": one.served} for n, one in SETTINGS.items()]
 
 
 def answering(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:

@@ -12,7 +12,7 @@ import gradio as gr
 from .. import examine, session
 from ..components.certificate import certificate, say, show
 from ..components.notice import ended
-from ..request import check_certificate, check_examination, InputError
+from ..request import check_certificate, check_examination, InputError, sent
 from ..text import prompts
 from .race import ENGINE, PRIVATE
 
@@ -26,9 +26,8 @@ def build(tab: gr.Tab) -> None:
 
 def start(asked: gr.EventData) -> Iterator[Any]:
     """Updates of the page for one live certificate."""
-    fields = asked._data if isinstance(asked._data, dict) else {}
     try:
-        running = asked_for(fields)
+        running = asked_for(asked)
     except InputError as error:
         yield say(str(error), wrong=True)
         return
@@ -39,12 +38,12 @@ def start(asked: gr.EventData) -> Iterator[Any]:
             yield say(news.text, wrong=news.kind == "error")
 
 
-def asked_for(fields: dict[str, Any]) -> Iterator[session.News]:
+def asked_for(asked: gr.EventData) -> Iterator[session.News]:
     """The certificate of a pair or of a server, not yet begun. InputError where it cannot."""
-    if fields.get("pair") != "server":
-        return session.certify(check_certificate(*named(fields, check_certificate)))
-    return examine.run(check_examination(*named(fields, check_examination)))
+    if sent(asked, "pair") != "server":
+        return session.certify(check_certificate(*named(asked, check_certificate)))
+    return examine.run(check_examination(*named(asked, check_examination)))
 
 
-def named(fields: dict[str, Any], check: Any) -> list[Any]:
-    return [fields.get(name) for name in inspect.signature(check).parameters]
+def named(asked: gr.EventData, check: Any) -> list[Any]:
+    return [sent(asked, name) for name in inspect.signature(check).parameters]

@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 
 from ...figures.stats import Comparison, summary, TOKEN_KINDS
+from ...settings import RunRequest
 from .. import charts, learn, menu, results, session
 from ..components.cards import cards
 from ..components.downloads import downloads
@@ -18,7 +19,7 @@ from ..components.lines import lines
 from ..components.notice import notice, tell
 from ..components.section import choice, plot, title
 from ..components.table import Cells, table
-from ..request import check, InputError, RunRequest
+from ..request import check, InputError
 from ..text import prompts, sentences, strings
 from .race import ENGINE, over, PRIVATE
 

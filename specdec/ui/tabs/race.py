@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,22 +12,14 @@ from markdown_it import MarkdownIt
 
 from ...families import presets
 from ...methods import EMBEDDED, ROUNDED, RULES
-from .. import link, menu, session, watch
+from ...settings import Setting, SETTINGS, taking
+from ...types import EVERYWHERE
+from .. import menu, session, watch
 from ..components.engine import check_server, Engine, engine, SERVER
 from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
 from ..components.traces import traces
-from ..request import (
-    check,
-    InputError,
-    known_family,
-    MAX_K,
-    MAX_NEW,
-    MAX_PROMPT,
-    MAX_TEMPERATURE,
-    MOST_OWN,
-    sampling,
-)
+from ..request import check, from_link, InputError, known_family, MAX_PROMPT, MOST_OWN, sent
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
@@ -59,7 +50,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML, gr.State]:
     ran = gr.State([])
     run_button.click(noted, [ran, fields[0]], ran, queue=False, **PRIVATE)
     gr.api(run, api_name="run" if language() == ENGLISH else f"run_{language()}", **ENGINE)
-    return dict(zip(inspect.signature(check).parameters, fields, strict=True)), who, screen, ran
+    return dict(zip(SETTINGS, fields, strict=True)), who, screen, ran
 
 
 def noted(ran: list[str], prompt: Any) -> list[str]:
@@ -70,14 +61,7 @@ def noted(ran: list[str], prompt: Any) -> list[str]:
 
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
-    """The settings, in the order of `check`'s arguments; those of the run on show to begin with."""
-    usual: dict[str, Any] = {
-        "prompt": prompts()["story"][0],
-        "k": 3,
-        "temperature": 0.8,
-        "seed": 7,
-        "max_tokens": 64,
-    } | shown
+    """The settings, in the order of their table; those of the run on show to begin with."""
     words = strings("page")["settings"]
     prompt = gr.Textbox(
         shown.get("prompt", prompts()["story"][0]), label=words["prompt"], placeholder=words["prompt_placeholder"],
@@ -91,33 +75,42 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
     with gr.Accordion(words["lid"], open=False, elem_classes="sd-rail sd-lid") as lid:
         family = pairs(words, chosen := presets.hosts())
         drafter = dropdown("drafter", menu.drafters(chosen), menu.drafter_lines("rejection", chosen))
-        k = gr.Slider(0, MAX_K, value=usual["k"], step=1, label=words["k"], buttons=[])
-        temperature = gr.Slider(
-            0, MAX_TEMPERATURE, value=usual["temperature"], step=0.1, label=words["temperature"], buttons=[]
-        )
-        seed = gr.Number(usual["seed"], label=words["seed"], precision=None, elem_classes="sd-inline-number")
+        fields = {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.type_ is not str}
         with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
             place = gr.Column()
             rule = dropdown("rule", RULES, words["rule_lines"])
             peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
-            max_tokens = gr.Slider(1, MAX_NEW, value=usual["max_tokens"], step=1, label=words["max_tokens"], buttons=[])
-            top_p = gr.Slider(0.05, 1, value=1, step=0.05, label=words["top_p"], buttons=[])
-            top_k = gr.Number(0, label=words["top_k"], elem_classes="sd-inline-number")
-            stop_strings = gr.Textbox("", label=words["stop_strings"], lines=2, max_lines=4)
-            grammar = grammar_field(words["grammar"])
+            fields |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
+            rest = [one for one in SETTINGS.values() if one.name not in (*fields, "grammar")]
+            fields |= {one.name: field(one, shown) for one in rest}
+            fields["grammar"] = grammar_field(words["grammar"])
         with place:
-            who = engine([family, drafter, k, rule, peer], PRIVATE)
+            own = [one.name for one in SETTINGS.values() if not one.served and one.name != "grammar"]
+            who = engine([fields[name] for name in own], PRIVATE)
     with gr.Accordion(words["more"], open=False, elem_classes="sd-lid sd-more"):
         traces()
-    on_the_lid(lid, drafter, k, temperature, seed)
+    on_the_lid(lid, {name: fields[name] for name in ("drafter", "k", "temperature", "seed")})
     explain(drafter, rule, family, peer)
     # By hand alone: who fills in a target fills in its drafter, which a change of the target would take back.
     by_hand = [family.input, family.select, family.blur]
     gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
-    drawing = [k, temperature, top_p, top_k, max_tokens, seed, stop_strings]
-    fields = [prompt, drafter, *drawing, rule, family, peer, grammar]
-    recordings(screen, line, pills, list(inspect.signature(check).parameters), fields)
-    return fields, who, run_button, stop_button, line
+    ordered = [fields[name] for name in SETTINGS]
+    recordings(screen, line, pills, list(SETTINGS), ordered)
+    return ordered, who, run_button, stop_button, line
+
+
+def field(setting: Setting, shown: dict[str, Any]) -> Any:
+    """A slider where there is a step, else a number, a switch or lines of text."""
+    label = strings("page")["settings"][setting.label or setting.name]
+    value = shown.get(setting.name, setting.default)
+    if setting.type_ is bool:
+        return gr.Checkbox(value, label=label)
+    if setting.type_ is str:
+        return gr.Textbox(value, label=label, lines=2, max_lines=4)
+    if not setting.step:
+        return gr.Number(value, label=label, elem_classes="sd-inline-number")
+    low = setting.step if setting.above else setting.low
+    return gr.Slider(low, setting.high, value=value, step=setting.step, label=label, buttons=[])
 
 
 def grammar_field(words: dict[str, Any]) -> gr.Textbox:
@@ -154,18 +147,17 @@ def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
     return [(words[choice], choice) for choice in choices]
 
 
-def on_the_lid(lid: gr.Accordion, *chosen: Any) -> None:
+def on_the_lid(lid: gr.Accordion, chosen: dict[str, Any]) -> None:
     """What is chosen is written on the lid of the settings, in the browser."""
-    words, names = strings("page")["settings"], ("drafter", "k", "temperature", "seed")
-    lid.label = words["lid"].format(
-        **dict(zip(names, (of_drafters("name")[chosen[0].value], *(one.value for one in chosen[1:])), strict=True))
-    )
-    known = json.dumps([words["lid"], of_drafters("name")], ensure_ascii=False)
-    write = f"""(drafter, k, temperature, seed) => {{
-        const [lid, names] = {known}, values = {{ drafter: names[drafter] || drafter, k, temperature, seed }};
-        return {{ __type__: "update", label: lid.replace(/{{(\\w+)}}/g, (_, name) => values[name]) }};
+    words, names, fields = strings("page")["settings"]["lid"], of_drafters("name"), list(chosen.values())
+    values = {name: field.value for name, field in chosen.items()}
+    lid.label = words.format(**values | {"drafter": names[values["drafter"]]})
+    write = f"""(...values) => {{
+        const [lid, names, order] = {json.dumps([words, names, list(chosen)], ensure_ascii=False)};
+        const told = (name) => (name === "drafter" && names[values[0]]) || values[order.indexOf(name)];
+        return {{ __type__: "update", label: lid.replace(/{{(\\w+)}}/g, (_, name) => told(name)) }};
     }}"""
-    gr.on([one.change for one in chosen], None, list(chosen), lid, js=write, queue=False, **PRIVATE)
+    gr.on([field.change for field in fields], None, fields, lid, js=write, queue=False, **PRIVATE)
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
@@ -237,7 +229,7 @@ def recordings(screen: gr.HTML, line: gr.HTML, pills: gr.Row, names: Sequence[st
 
 def head_of(event: gr.EventData) -> str:
     """The first lines of the run that the page opened. Anybody can send anything in their place."""
-    return str(event._data.get("head", "")) if isinstance(event._data, dict) else ""
+    return str(sent(event, "head") or "")
 
 
 def show(names: Sequence[str], kind: str, prompt: str, drafter: str) -> list[Any]:
@@ -272,9 +264,9 @@ def show_drafter(names: Sequence[str], prompt: str, drafter: str, family: str) -
 
 def choosable(settings: dict[str, Any]) -> dict[str, Any]:
     """Those that can be chosen here: a run of the visitor's own may come from anywhere."""
-    return link.settings(
-        {name: str(value).lower() if name == "peer" else str(value) for name, value in settings.items()}
-    )[0]
+    return from_link({name: str(value).lower() if name == "peer" else str(value) for name, value in settings.items()})[
+        0
+    ]
 
 
 def played(names: Sequence[str], kind: str, drafter: str) -> list[Any]:
@@ -287,6 +279,8 @@ def settings_of(log: str) -> dict[str, Any]:
     try:
         header, started = (json.loads(text) for text in log.split("\n", 2)[:2])
         params, server = started["params"], started.get("server")
+        if not {*EVERYWHERE} <= params.keys():  # what came later may be missing
+            return {}
         ours = {
             "family": header.get("models", {}).get("family", EMBEDDED),
             "drafter": started["drafter"],
@@ -297,12 +291,15 @@ def settings_of(log: str) -> dict[str, Any]:
         return {
             "prompt": header["prompt"],
             **({} if server else ours),  # a server decides these by itself
-            **{name: params[name] for name in ("temperature", "top_p", "top_k", "max_tokens", "seed")},
-            "stop": "\n".join(params["stop"]),
-            "grammar": params.get("grammar") or "",
+            **{one.name: as_sent(params.get(one.name, one.default)) for one in SETTINGS.values() if one.sampling},
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
+
+
+def as_sent(value: Any) -> Any:
+    """What a field holds for what a trace does."""
+    return "" if value is None else "\n".join(value) if isinstance(value, list) else value
 
 
 def play_recorded(name: str, drafter: str) -> tuple[Any, Any]:
@@ -329,10 +326,8 @@ def begin(engine: Any, address: Any, plain: Any, key: Any, *fields: Any) -> Iter
     if engine != SERVER:
         yield from start(*fields)
         return
-    given = dict(zip(inspect.signature(check).parameters, fields, strict=False))
-    asked = {name: given[name] for name in inspect.signature(sampling).parameters}
-    prompt = given["prompt"]
-    yield from streamed(lambda: check_server(prompt, sampling(**asked), address, plain, key), watch.run)
+    settings = dict(zip(SETTINGS, fields, strict=True))
+    yield from streamed(lambda: check_server(settings, address, plain, key), watch.run)
 
 
 def start(*fields: Any) -> Iterator[tuple[Any, ...]]:
@@ -386,33 +381,21 @@ def over() -> tuple[Any, ...]:
     return ended(), gr.update(interactive=True), gr.update(interactive=False)
 
 
-def run(
-    prompt: str,
-    drafter: str = "draft_model",
-    k: int = 4,
-    temperature: float = 0.0,
-    top_p: float = 1.0,
-    top_k: int = 0,
-    max_tokens: int = 64,
-    seed: int = 0,
-    stop: str = "",
-    rule: str = "rejection",
-    family: str = "embedded",
-    peer: bool = False,
-    grammar: str = "",
-) -> Iterator[str]:
+@taking(list(SETTINGS.values()))
+def run(**settings: Any) -> Iterator[str]:
     """Run a prompt live, speculatively and plainly; streams the run as NDJSON: a header, then one event a line.
 
-    `grammar` is a regular expression that the whole new text has to match, or a JSON schema; both lanes follow it.
-    `peer` adds transformers' own assisted generation as a lane, where it has such a drafter and k is 1 or more.
+    `peer` is a lane where transformers has such a drafter and k is 1 or more; both other lanes follow a `grammar`.
     The names of drafters, rules and families are those that a wrong name is answered with; `adaptive:NAME` adapts any
     drafter.
     Where others come first, empty strings arrive until it is this run's turn.
     A refused input gives the one line {"error": "what to do"}; a run cut at its deadline ends with {"notice": "why"}.
+
+    Parameters:
+        {settings}
     """
-    sent = prompt, drafter, k, temperature, top_p, top_k, max_tokens, seed, stop, rule, family, peer, grammar
     try:
-        request = check(*sent)
+        request = check(**settings)
     except InputError as error:
         yield json.dumps({"error": str(error)})
         return

@@ -1,11 +1,13 @@
-"""The tab Step through: the run of the tab Race, one decision at a time. All of it happens in the browser."""
+"""The tab Step through: the run of the tab Race, one decision at a time. All of it happens in the browser:
+see `assets/page/step/step.js`.
+"""
 
 from __future__ import annotations
 
 import gradio as gr
 
-from ..components.stepper import stepper
+from ..components.drawn import drawn
 
 
 def build(tab: gr.Tab) -> None:
-    stepper()
+    drawn("step/step", elem_id="stepper")

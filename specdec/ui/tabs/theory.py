@@ -1,11 +1,64 @@
-"""The tab Theory: what the formulas say, and how well the run of the tab Race agrees with them."""
+"""The tab Theory: what the formulas say, how well the run on show agrees with them, and what the bench measured."""
 
 from __future__ import annotations
 
-import gradio as gr
+import json
+from typing import Any
 
+import gradio as gr
+import pandas
+
+from .. import measured, results
+from ..components.downloads import downloads
+from ..components.lines import lines
+from ..components.section import plot, title
+from ..components.table import table
 from ..components.theory import theory
+from ..text import strings
+from .race import PRIVATE
 
 
 def build(tab: gr.Tab) -> None:
     theory()
+    with gr.Column(elem_classes="sd-methods"):
+        many, bits = measured.report("batch"), measured.report("precision")
+        if many.get("points"):
+            batches(tab, many)
+        if bits.get("rows"):
+            precision(tab, bits)
+
+
+def batches(tab: gr.Tab, told: dict[str, Any]) -> None:
+    words, rows = strings("theory")["many"], measured.batches(told)
+    title(words["title"], words["lead"])
+    with gr.Row(elem_classes="sd-pair2"):
+        shown = []
+        for part in ("batch", "rates"):
+            with gr.Column(min_width=300):
+                title(words[f"{part}_title"], words[f"{part}_lead"], "h3")
+                shown.append(plot(part))
+    lines(measured.batch_lines(told, rows), elem_classes="sd-about", elem_id="batch-lines")
+    figures(words["title"], rows[list(words["columns"])].rename(columns=words["columns"]))
+    save("specdec-batches", told, told["points"])
+    tab.select(lambda: measured.batch_charts(rows), None, shown, queue=False, **PRIVATE)
+
+
+def precision(tab: gr.Tab, told: dict[str, Any]) -> None:
+    words, rows = strings("theory")["precision"], pandas.DataFrame(told["rows"])
+    best = measured.fastest(rows)
+    title(words["title"], words["lead"])
+    shown = plot("precision")
+    lines(measured.precision_lines(told, best), elem_classes="sd-about", elem_id="precision-lines")
+    figures(words["title"], measured.precision_table(rows))
+    save("specdec-precision", told, told["rows"])
+    lines([measured.precision_note(told)], elem_classes="sd-about")
+    tab.select(lambda: measured.precision_chart(best), None, shown, queue=False, **PRIVATE)
+
+
+def figures(caption: str, shown: pandas.DataFrame) -> None:
+    digits = [results.digits(column) for _, column in shown.items()]
+    table(caption, list(shown.columns), digits, results.cells(shown))
+
+
+def save(name: str, told: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    downloads(name, {"csv": results.csv(rows), "json": json.dumps(told, ensure_ascii=False, indent=1)})

@@ -12,6 +12,7 @@ import toyrun
 from chrome import expect, part, play_recorded, processor, pytestmark, says, state, step, tokens, until, wait_for  # noqa: F401
 
 from specdec.traces.file import Trace
+from specdec.ui.text import strings
 
 
 def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
@@ -157,7 +158,7 @@ def test_a_peer_has_its_lane_its_figure_and_its_time(open_page, width):
     assert "The transformers library took" in says(page).inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.locator("[data-part=lane2] .sd-rej:not(.sd-fut)").first.click()
-    expect(part(page, "card")).to_contain_text("not told")
+    expect(part(page, "card")).to_contain_text(strings("player")["card"]["untold"])
     page.locator(".sd-pills .sd-pill", has_text="Story").click()
     expect(part(page, "peer")).to_be_hidden()
 

@@ -6,6 +6,7 @@ import pytest
 from chrome import certificate, expect, pytestmark, SlowEngine, tokens, until_free  # noqa: F401
 
 from specdec.ui import session
+from specdec.ui.text import strings
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_who_waits_sees_the_place_and_leaves_by_stop(open_page, busy):
     expect(other.locator("#notice")).to_contain_text("2 before you: about")
     page.click("#stop")
     page.wait_for_selector("#run:enabled")
-    expect(page.locator("#notice")).to_contain_text("You left the line")
+    expect(page.locator("#notice")).to_contain_text(strings("page")["notice"]["left"])
     expect(other.locator("#notice")).to_contain_text("1 before you: about")
     busy()
     other.wait_for_selector("[data-source=live]")

@@ -8,6 +8,8 @@ import toyrun
 from chrome import expect, part, says, tokens, wait_for
 from test_watch import KEY, PLAIN, PROMPT, SPECULATIVE, vllm
 
+from specdec.ui.text import strings
+
 pytestmark = chrome.pytestmark
 PAGE = f"?prompt={PROMPT}&temperature=0&max_tokens=24&seed=3"
 
@@ -46,7 +48,7 @@ def test_a_server_is_watched_and_drawn_with_what_it_tells(open_page, servers):
         assert secret not in kept + log
     page.get_by_role("tab", name="Step through").click()
     step = page.locator(".sd-step")
-    expect(step).to_contain_text("q not told")
+    expect(step).to_contain_text(strings("step")["served"]["no_q"])
     expect(step).to_contain_text("A server tells neither q nor coins")
     expect(step.locator("[data-part=rule]")).to_be_disabled()
 
@@ -86,7 +88,7 @@ def test_a_servers_trace_plays_on_any_screen(open_page, tmp_path, counted, width
     expect(part(page, "counted")).to_have_text({"exact": "cycles exact", "totals": "totals only"}[counted])
     assert tokens(page, 0).count() == (13 if counted == "exact" else 10)
     if counted == "totals":
-        expect(part(page, "figures")).to_contain_text("not told by the server")
+        expect(part(page, "figures")).to_contain_text(strings("player")["server"]["untold"])
         expect(part(page, "alpha")).to_be_hidden()
         expect(says(page)).to_contain_text("there is no speed-up to measure")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -478,3 +478,13 @@ test("an axis without time has no marks", () => {
     ["0", "10", "20", "30", "40"],
   );
 });
+
+test("what is known of a drafter is known by its kind, whatever else its name says", () => {
+  const known = (kind, more) => ({ kind, copies: "", wraps: [], tree: false, ...more });
+  const methods = { echo: known("lookup", { copies: "text" }), heads: known("heads"), "heads:tree": known("heads", { tree: true }), choose: known("wrapper", { wraps: ["echo"] }) };
+  const of = (name) => player.methodOf(methods, name);
+  assert.equal(of("echo").copies, "text");
+  assert.deepEqual([of("heads:tree:mine").tree, of("heads:mine").tree, of("choose:heads:tree").tree], [true, false, true]);
+  assert.deepEqual([of("choose").kind, of("choose:echo").kind], ["wrapper", "lookup"]);
+  assert.deepEqual(of("constructor"), {});
+});

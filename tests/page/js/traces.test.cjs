@@ -10,6 +10,7 @@ const traces = require(
   path.join(__dirname, "..", "..", "..", "assets", "page", "traces", "traces.js"),
 );
 
+const SETTINGS = JSON.parse(process.env.SETTINGS);
 const RULES = { "rejection sampling": "rejection", "block verification": "block" };
 const run = () =>
   player.fold(
@@ -22,14 +23,14 @@ const run = () =>
 const asked = (link) => Object.fromEntries(new URL(link).searchParams);
 
 test("a link names what matters, and what is not as usual", () => {
-  const plain = asked(traces.linkOf(run(), "http://x/", RULES));
+  const plain = asked(traces.linkOf(run(), "http://x/", RULES, SETTINGS));
   assert.deepEqual(Object.keys(plain), [
     "prompt",
     "drafter",
     "k",
     "temperature",
-    "seed",
     "max_tokens",
+    "seed",
   ]);
   assert.equal(plain.prompt, run().header.prompt);
   const odd = run();
@@ -43,7 +44,7 @@ test("a link names what matters, and what is not as usual", () => {
     max_tokens: 64,
     grammar: " (yes|no)&",
   });
-  const full = asked(traces.linkOf(odd, "http://x/", RULES));
+  const full = asked(traces.linkOf(odd, "http://x/", RULES, SETTINGS));
   assert.equal(full.prompt, "a&b=c #1\n<é>");
   assert.deepEqual(
     [full.grammar, full.family, full.rule, full.stop, full.top_k, full.peer, full.max_tokens],
@@ -57,6 +58,7 @@ test("a run of which nothing is known still gives a link", () => {
       player.fold([{ event: "header", prompt: "p", lanes: ["a"] }]),
       "http://x/",
       RULES,
+      SETTINGS,
     ),
     "http://x/?prompt=p",
   );

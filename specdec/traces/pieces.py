@@ -25,7 +25,7 @@ class Pieces:
                 seen.setdefault(token, Counter())[piece] += 1
         self.of = {token: pieces.most_common(1)[0][0] for token, pieces in seen.items()}
 
-    def wrong(self, cycle: AuditedCycle) -> TranslatableText:
+    def check(self, cycle: AuditedCycle) -> TranslatableText:
         for event in (cycle.drafted, cycle.verified, cycle.committed):
             for token, piece in mentioned(event):
                 if self.of.get(token, piece) != piece:
@@ -75,7 +75,7 @@ class Text:
     def written(self) -> str:
         return "".join(text for _, _, text in self.cycles)
 
-    def wrong(self, stops: bool, ended: bool) -> int | None:
+    def check(self, stops: bool, ended: bool) -> int | None:
         """The first cycle whose text is not that of its pieces; None where all are.
 
         With `stops`, or halves of characters, text may be held back for a later cycle; nothing is once it `ended`.

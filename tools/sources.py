@@ -1,6 +1,6 @@
 """What can go stale, in one file: `assets/sources.json`, each entry with its sources and the day it was checked.
 
-`python -m specdec.ui.sources 30` lists the entries not checked for more than 30 days, oldest first.
+`python -m tools.sources 30` lists the entries not checked for more than 30 days, oldest first.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-from .menu import read_json
-from .text import ASSETS
+from specdec.paths import ASSETS
+from specdec.ui.menu import read_json
 
 DAYS = 30
 

@@ -12,7 +12,7 @@ from ..lanes.worker import serve, Worker
 from ..methods import EMBEDDED
 from .connect import connect_pair
 
-MODULE = "specdec.servers.apart"  # as a program its name is another
+MODULE = "specdec.servers.child"  # as a program its name is another
 PATIENCE = 420.0  # seconds: longer than a client tries, which then tells why
 
 

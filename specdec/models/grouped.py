@@ -1,0 +1,56 @@
+"""Matrices in few bits: every 32 inputs of an output share a scale and perhaps a minimum, as in llama.cpp's files.
+
+A product's inputs are rounded as well: to 8 bits, every 32 of a row with a scale of their own. Sums of a group are then
+sums of whole numbers, which processors have instructions for and which are exact in any order. A row is rounded by
+itself: what else is in a pass does not change its distribution. `native.cpp` computes in this way; this is the same in
+torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+GROUP = 32  # inputs that share a scale
+STEPS = 127  # the largest of a group takes so many
+NONE = 1e-30  # a group of smaller inputs counts as zeros
+
+
+class Grouped(NamedTuple):
+    """weight = scale * (code - zero) + minimum."""
+
+    codes: Tensor  # uint8 [out, in]
+    scales: Tensor  # float16, or float32 where those are finer, [out, in / 32]
+    minima: Tensor | None  # as the scales
+    zero: int
+    bits: int  # of a code: 8 or 4
+
+    @classmethod
+    def of(cls, matrix: Tensor) -> Grouped:
+        """Rounded to 8 bits, as Q8_0 does.  # [out, in]"""
+        groups = matrix.float().unflatten(1, (-1, GROUP))
+        scales = (groups.abs().amax(-1) / STEPS).half()
+        steps = torch.where(scales > 0, 1 / scales.float(), 0)[..., None]
+        codes = (groups * steps).round().clamp(-STEPS, STEPS) + 128
+        return cls(codes.flatten(1).to(torch.uint8), scales, None, 128, 8)
+
+    def by_rows(self, change: Callable[[Tensor], Tensor]) -> Grouped:
+        """With its outputs in another order, or some of them."""
+        codes, scales, minima, *kind = self
+        return Grouped(change(codes), change(scales), None if minima is None else change(minima), *kind)
+
+    def wide(self) -> Tensor:
+        """The same numbers in float32.  # [out, in]"""
+        groups: Tensor = self.codes.unflatten(1, (-1, GROUP)).float() - self.zero
+        weights = groups * self.scales.float()[..., None]
+        return (weights if self.minima is None else weights + self.minima.float()[..., None]).flatten(1)
+
+
+def rounded(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Inputs in 8 bits: codes from -127 to 127, and their scales.  # [n, in] -> [n, in / 32, 32], [n, in / 32, 1]"""
+    groups = x.float().unflatten(1, (-1, GROUP))
+    most = groups.abs().amax(-1, keepdim=True)
+    return (groups * torch.where(most > NONE, STEPS / most, 0)).round(), most / STEPS

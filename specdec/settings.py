@@ -1,0 +1,174 @@
+"""Every setting of a run, once: the page's fields, links, the API, the command and the help of all are made from this.
+
+A setting is checked where it comes in (`ui/request.py` for the page, links and calls; `SamplingParams` and
+`check_asked` for all), and then travels by name to `lanes.race.race`: nothing on the way lists settings.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from inspect import Parameter
+from typing import Any, Literal
+
+from .exposure import limits
+from .methods import DEFAULT, EMBEDDED, RULES
+from .types import SamplingParams
+
+USUAL, REQUIRED = SamplingParams(), Parameter.empty
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Where the command differs from a call: in the type, in the default, and in what its help says."""
+
+    type_: Any
+    default: Any
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting. Its name is the one of the API, of links, of traces and, with dashes, of the flag.
+
+    Bounds are for strangers: of a number, or `high` for the characters of a text. The engine's own are wider. With a
+    `step` it is a slider on the page.
+    """
+
+    name: str
+    type_: type
+    default: Any
+    help: str  # in English: of a call, of a tool, of the flag
+    low: float = 0
+    high: float = 0
+    step: float = 0
+    above: bool = False  # `low` itself is not allowed
+    sampling: bool = True  # a field of SamplingParams; else an argument of `race`, or the family
+    served: bool = True  # a server of others is sent it; else only our own engine has it
+    tool: bool = True  # a language model may choose it, too (`compare` and `explain`)
+    main: bool = False  # the page shows it above *Advanced*, and every link holds it
+    label: str = ""  # its key in page.json, where that is not its name
+    flag: Flag | None = None
+
+    @property
+    def about(self) -> str:
+        """The help, with the bounds."""
+        if self.type_ is str:
+            return f"{self.help}, at most {self.high:,} characters" if self.high else self.help
+        low = f"above {self.low:g}" if self.above else f"{self.low:g}"
+        return f"{self.help}; {low} to {self.high:,.10g}" if self.high else self.help
+
+    @property
+    def parameter(self) -> Parameter:
+        return Parameter(self.name, Parameter.POSITIONAL_OR_KEYWORD, default=self.default, annotation=self.type_)
+
+
+# In the order of a call's arguments: a new one comes last.
+SETTINGS = {
+    one.name: one
+    for one in (
+        Setting(
+            "prompt", str, REQUIRED, "the text to continue", high=limits().prompt, sampling=False, main=True,
+        ),
+        Setting(
+            "drafter", str, DEFAULT,
+            "draft_model, prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list",
+            sampling=False, served=False, main=True,
+            flag=Flag(str, "", "its name [default: draft_model, or what --draft brings]"),
+        ),
+        Setting(
+            "k", int, 4, "tokens drafted per cycle", 0, limits().k, 1, sampling=False, served=False, main=True,
+        ),
+        Setting(
+            "temperature", float, USUAL.temperature, "0 is greedy", 0, 2, 0.1, main=True, flag=Flag(float, 0.8),
+        ),
+        Setting("top_p", float, USUAL.top_p, "1 is off", 0, 1, 0.05, above=True, tool=False),
+        Setting("top_k", int, USUAL.top_k, "0 is off", 0, 1_000, tool=False),
+        Setting("max_tokens", int, USUAL.max_tokens, "new tokens", 1, limits().tokens, 1),
+        Setting("seed", int, USUAL.seed, "of every random draw", 0, 2**31 - 1, main=True),
+        Setting(
+            "stop", str, "", "strings that end the text, one per line", tool=False, label="stop_strings",
+            flag=Flag(list[str], [], "a string that ends the text; may be repeated"),
+        ),
+        Setting("rule", str, RULES[0], f"{', '.join(RULES)}; typical is lossy", sampling=False, served=False),
+        Setting(
+            "family", str, EMBEDDED, "the target: embedded, or tuned (on edits)", sampling=False, served=False,
+            label="target",
+            flag=Flag(
+                str, EMBEDDED,
+                "'embedded', 'tuned' (its target tuned on edits), or a folder with target/ and tokenizer/",
+            ),
+        ),
+        Setting(
+            "peer", bool, False, "one more lane: transformers' own assisted generation", sampling=False, served=False,
+            tool=False, flag=Flag(Literal["transformers"] | None, None, "one more lane: its own assisted generation"),
+        ),
+        Setting(
+            "grammar", str, "",
+            "a regular expression that the whole new text has to match, or a JSON schema; empty for none",
+            served=False,
+            flag=Flag(str | None, None, "a regular expression that the whole new text has to match, or a JSON schema"),
+        ),
+    )
+}  # fmt: skip
+TOOL = [one for one in SETTINGS.values() if one.tool]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What a run is asked for, checked."""
+
+    prompt: str
+    drafter: str
+    k: int
+    params: SamplingParams
+    rule: str = RULES[0]
+    family: str = EMBEDDED
+    peer: bool = False
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> RunRequest:
+        return cls(**{name: v for name, v in values.items() if not SETTINGS[name].sampling}, params=sampling(values))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Those of `race`, by name; the family is loaded before."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "family"}
+
+
+def sampling(values: Mapping[str, Any]) -> SamplingParams:
+    """Of these settings those that say how tokens are drawn and when to stop."""
+    return SamplingParams(**{name: value for name, value in values.items() if SETTINGS[name].sampling})
+
+
+def taking(
+    settings: Sequence[Setting], **defaults: Any
+) -> Callable[[Callable[..., Iterator[Any]]], Callable[..., Iterator[Any]]]:
+    """The generator takes these settings after arguments of its own, and gets them by name as `**settings`.
+
+    In its documentation, {settings} are lines about them. `defaults` are its own.
+    """
+
+    def decorated(told: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        plain = inspect.signature(told, eval_str=True)
+        own = [one for one in plain.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        theirs = [one.parameter.replace(default=defaults.get(one.name, one.default)) for one in settings]
+        signature = plain.replace(parameters=[*own, *theirs])
+
+        @functools.wraps(told)
+        def answers(*sent: Any, **named: Any) -> Iterator[Any]:
+            given = signature.bind(*sent, **named)
+            given.apply_defaults()
+            yield from told(**given.arguments)
+
+        made: Any = answers
+        made.__signature__ = signature
+        made.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+        made.__annotations__ |= {"return": plain.return_annotation}
+        lines = "\n        ".join(f"{one.name}: {one.about}" for one in settings)
+        made.__doc__ = (told.__doc__ or "").replace("{settings}", lines)
+        return answers
+
+    return decorated

@@ -1,0 +1,125 @@
+"""`specdec train`: a drafter for any target that our own decoder runs, from nothing but that target."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from ..families import zoo
+from ..models.packed import FILE, pack_rows, ROWS
+from .draft_model import DraftModel, LAYERS, likely, VOCABULARY, WIDTH
+from .lessons import Lesson, load, save, SHARD, Writer
+from .loop import fit, Progress
+
+METHODS = ("draft_model",)
+WRITING = 0.4  # share of the time: more lessons are better than more rounds over few
+ENOUGH = 2_000_000  # tokens of answers: no more are written, and the time is left to learning
+HELD_OUT = 20  # of so many lessons one is kept to measure with
+FEWEST = 2 * HELD_OUT  # lessons, below which nothing is learned that could be measured
+LESSONS, CHECKPOINT, CONFIG = "lessons", "checkpoint.pt", "config.json"
+LARGEST = 2**20  # bytes of a file of prompts
+
+Tell = Callable[[str], None]
+
+
+def train(
+    target: str, out: Path, minutes: float, method: str = METHODS[0], prompts: Path | None = None, tell: Tell = print,
+    *, rows: int = 64, width: int = WIDTH, layers: int = LAYERS,
+) -> dict[str, float]:  # fmt: skip
+    """Write lessons, learn from them, and leave in `out` a folder that `--draft` takes; what was measured at the end.
+
+    The same command goes on where it ended: with the lessons and the weights that lie in `out`. ValueError for what
+    cannot be done.
+    """
+    if method not in METHODS:
+        raise ValueError(f"there is no way to train {method!r} here; choose from {', '.join(METHODS)}")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; --out names a folder")
+    if out.is_dir() and any(out.iterdir()) and not (out / LESSONS).is_dir():
+        raise ValueError(f"{out} holds other files; --out names a new folder, or one that this command began")
+    asked = read_prompts(prompts) if prompts else []
+    began, seconds = time.monotonic(), 60.0 * minutes
+    family = zoo.load_pair(target)
+    family.use_threads()
+    (out / LESSONS).mkdir(parents=True, exist_ok=True)
+    seed = len(list((out / LESSONS).iterdir()))
+    lessons = write(Writer(family, asked, rows, seed), out / LESSONS, began + WRITING * seconds, tell)
+    held_out, taught = lessons[::HELD_OUT], [lesson for i, lesson in enumerate(lessons) if i % HELD_OUT]
+    checkpoint = out / CHECKPOINT
+    known = map_of(checkpoint) if checkpoint.exists() else likely(taught, family.target.vocabulary, VOCABULARY)
+    torch.manual_seed(seed)
+    model = DraftModel(family.target, known, width, layers)
+    figures: dict[str, float] = {}
+
+    def measured(progress: Progress) -> None:
+        agreement, overlap = model.measured(held_out)
+        figures.update(agreement=agreement, overlap=overlap, steps=progress.steps, tokens=progress.tokens)
+        tell(
+            f"{(time.monotonic() - began) / 60:6.1f} min  {progress.tokens:,} tokens learned from  "
+            f"same favourite {agreement:.3f}  overlap {overlap:.3f}"
+        )
+
+    measured(Progress())
+    fit(model, taught, began + seconds - time.monotonic(), checkpoint, measured, seed)
+    export(model, family, out, target, figures)
+    tell(f"written: {out}; use it with --target {target} --draft {out}")
+    return figures
+
+
+def read_prompts(path: Path) -> list[str]:
+    """One a line. ValueError for a file of anything else."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"{path} is larger than {LARGEST:,} bytes; give fewer prompts")
+        found = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no text that can be read: one prompt a line, in UTF-8") from error
+    if not found:
+        raise ValueError(f"{path} holds no prompt; write one a line")
+    return found
+
+
+def write(writer: Writer, folder: Path, until: float, tell: Tell) -> list[Lesson]:
+    """The lessons in that folder, and as many more as the time allows; what is whole is kept in files."""
+    lessons = [lesson for path in sorted(folder.glob("*.safetensors")) for lesson in load(path)]
+    total = sum(len(lesson.places) for lesson in lessons)
+    shard: list[Lesson] = []
+
+    def keep() -> None:
+        save(shard, folder / f"{len(list(folder.glob('*.safetensors'))):04d}.safetensors")
+        tell(f"lessons: {len(lessons):,}, with {total:,} tokens of answers")
+
+    for lesson in writer.lessons() if total < ENOUGH else ():
+        if lesson is not None:
+            shard.append(lesson)
+            lessons.append(lesson)
+            total += len(lesson.places)
+        if sum(len(one.places) for one in shard) >= SHARD:
+            keep()
+            shard = []
+        if total >= ENOUGH or time.monotonic() > until:
+            break
+    if shard:
+        keep()
+    if len(lessons) < FEWEST:
+        raise ValueError(f"in that time the target wrote {len(lessons)} texts that can be used; give more --minutes")
+    return lessons
+
+
+def map_of(checkpoint: Path) -> torch.Tensor:
+    """The tokens that a draft knows, of which a checkpoint is."""
+    known: torch.Tensor = torch.load(checkpoint, weights_only=True)["known"]
+    return known
+
+
+def export(model: DraftModel, family: zoo.Family, out: Path, target: str, figures: dict[str, float]) -> None:
+    """In 8 bits, as `models/reduced.py` reads it."""
+    config = model.config(family.target.vocabulary, family.target.context)
+    config["trained"] = {"target": target, **{name: round(figure, 4) for name, figure in figures.items()}}
+    (out / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    save_file(pack_rows(model.weights()), out / FILE, {"format": "pt", "packed": ROWS})

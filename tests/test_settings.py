@@ -1,0 +1,84 @@
+"""One table of a run's settings: whoever takes some takes these, under these names, in this order."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from specdec.cli.run import run as command
+from specdec.settings import RunRequest, Setting, SETTINGS
+from specdec.types import EVERYWHERE, SamplingParams
+from specdec.ui import api
+from specdec.ui.components.traces import for_links
+from specdec.ui.request import as_typed, check, CHECKS, from_link, InputError
+from specdec.ui.tabs import race
+from specdec.ui.text import LANGUAGES, speaking, strings
+
+# Programs call by place, too: what was there stays there.
+RUN = "prompt drafter k temperature top_p top_k max_tokens seed stop rule family peer grammar".split()
+COMPARE = "prompt drafter k temperature max_tokens seed rule family grammar".split()
+every_setting = pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+numbers = pytest.mark.parametrize(
+    "setting", [one for one in SETTINGS.values() if one.type_ in (int, float)], ids=lambda one: one.name
+)
+
+
+def names(function: Any) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def test_whoever_takes_settings_takes_those_of_the_table() -> None:
+    tools = [name for name, one in SETTINGS.items() if one.tool]
+    assert names(race.run) == [*SETTINGS] and names(api.compare) == tools
+    assert names(api.explain) == ["trace", "cycle", "position", *tools]
+    assert names(command)[: len(SETTINGS)] == [*SETTINGS]
+    assert [one["name"] for one in for_links()] == [*SETTINGS]
+
+
+def test_old_calls_keep_their_places_and_defaults() -> None:
+    assert names(race.run)[: len(RUN)] == RUN and names(api.compare)[: len(COMPARE)] == COMPARE
+    given = {name: one.default for name, one in inspect.signature(api.compare).parameters.items()}
+    assert (given["k"], given["temperature"], given["max_tokens"], given["seed"]) == (4, 0.0, 48, 0)
+    assert inspect.signature(api.explain).parameters["prompt"].default == ""
+
+
+def test_a_setting_is_of_the_sampling_or_of_the_race() -> None:
+    drawing = {one.name for one in fields(SamplingParams)} - {"ignore_end"}  # for measurements alone
+    assert {name for name, one in SETTINGS.items() if one.sampling} == drawing
+    assert {name for name, one in SETTINGS.items() if not one.sampling} == {one.name for one in fields(RunRequest)} - {
+        "params"
+    }
+    asked = check("Once", "medusa", 3, 0.5, seed=4)
+    assert asked.params == SamplingParams(0.5, seed=4) and (asked.drafter, asked.k) == ("medusa", 3)
+    assert set(asked.arguments) == {one.name for one in fields(RunRequest)} - {"family"}
+
+
+@every_setting
+def test_it_has_words_in_every_language_and_a_check(setting: Setting) -> None:
+    for language in LANGUAGES:
+        with speaking(language):
+            words = strings("page")
+            assert (setting.label or setting.name) in words["settings"]
+            assert setting.type_ not in (int, float) or setting.name in words["names"]
+    assert setting.type_ is not str or setting.name in CHECKS
+    assert setting.about in api.compare.__doc__ or not setting.tool
+
+
+@numbers
+def test_its_bounds_are_those_of_calls_and_links(setting: Setting) -> None:
+    sent = {"prompt": "Once", "drafter": "draft_model"}
+    for value in (setting.high, setting.low + (setting.step if setting.above else 0)):
+        assert check(**sent | {setting.name: setting.type_(value)})
+        assert from_link({setting.name: f"{value}"})[0] == {setting.name: as_typed(setting, f"{value}")}
+    for value in (setting.high + 1, setting.low - 1, *([setting.low] if setting.above else []), "3", None, True):
+        with pytest.raises(InputError):
+            check(**sent | {setting.name: value})
+
+
+def test_what_others_do_not_follow_is_known_by_name() -> None:
+    assert {*EVERYWHERE} < {one.name for one in fields(SamplingParams)}
+    usual = SamplingParams(0.8, 5, 0.9, 3, 1, ("x",), True)
+    assert usual.host_only == [] and replace(usual, grammar="a*").host_only == ["grammar"]
