@@ -29,7 +29,7 @@ CODE = Path(text.__file__).parents[1]
 WHOLE = ("zh",)  # languages that have every file; of others, what is missing is shown in English
 ENGINE = "engine.json"  # keys are the engine's own English sentences
 OTHERS = [language for language in LANGUAGES if language != ENGLISH]
-NAMES = set("specdec transformers Medusa EAGLE- Top-k Leviathan Chen dflash vLLM DeepSpec openvino.genai".split())
+NAMES = set("specdec transformers Medusa EAGLE- Top-k Top-p Leviathan Chen dflash vLLM DeepSpec openvino.genai".split())
 NAMES |= set("min max norm token TTFT TPOT arXiv issue Qwen Llama LayerSkip Mistral SmolLM Hub".split())
 HAN = re.compile("[\u4e00-\u9fff]")
 

@@ -772,3 +772,4 @@ def test_the_players_arithmetic(tmp_path):
     files = {name: tmp_path / f"{name.lower()}.jsonl" for name in ("TOY", "TREE", "PEER", "SERVED", "SUMS")}
     nodejs.check("player.test.cjs", **files, TRACE=files["TOY"])
     nodejs.check("flow.test.cjs", TRACE=files["TOY"])
+    nodejs.check("stage.test.cjs", TRACE=files["TOY"])

@@ -132,6 +132,7 @@ function mount(element, props, watch, trigger) {
         .filter(Boolean)
         .map((name) => h("span", {}, name)),
     );
+    if (drawn !== null && !again) part.stage.scrollIntoView({ block: "nearest" }); // unfolded settings may stand above it
     drawn = null;
     about.heading();
     if (!calm && !again) S.timer = setTimeout(() => play(true), live ? 0 : 400);
@@ -148,8 +149,8 @@ function mount(element, props, watch, trigger) {
 
   /* -- drawing one moment -- */
 
-  function draw() {
-    if (!S.run || !S.seen) return;
+  function draw(unseen = false) {
+    if (!S.run || !(S.seen || unseen)) return;
     const F = figuresAt(S.run, S.t),
       end = horizon(S.run),
       over = isOver(S.run),
@@ -209,7 +210,7 @@ function mount(element, props, watch, trigger) {
   function resized() {
     picture.resized();
     drawn = null;
-    draw();
+    draw(true); // else what is too wide would stand there
   }
 
   /* Whether the charts have other widths than before; a hidden page has none, and keeps those that it had. */

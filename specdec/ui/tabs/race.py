@@ -15,6 +15,7 @@ from ...methods import EMBEDDED, ROUNDED, RULES
 from ...settings import Setting, SETTINGS, taking
 from ...types import EVERYWHERE
 from .. import menu, session, watch
+from ..components.drawn import drawn
 from ..components.engine import check_server, Engine, engine, SERVER
 from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
@@ -72,7 +73,8 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
         stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
     pills = gr.Row(elem_classes="sd-pills")
     line = notice()
-    with gr.Accordion(words["lid"], open=False, elem_classes="sd-rail sd-lid") as lid:
+    place_of_lids = gr.Column(elem_classes="sd-lidrow")
+    with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
         family = pairs(words, chosen := presets.hosts())
         drafter = dropdown("drafter", menu.drafters(chosen), menu.drafter_lines("rejection", chosen))
         fields = {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.type_ is not str}
@@ -87,14 +89,22 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
         with place:
             own = [one.name for one in SETTINGS.values() if not one.served and one.name != "grammar"]
             who = engine([fields[name] for name in own], PRIVATE)
-    with gr.Accordion(words["more"], open=False, elem_classes="sd-lid sd-more"):
+    with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
         traces()
-    on_the_lid(lid, {name: fields[name] for name in ("drafter", "k", "temperature", "seed")})
     explain(drafter, rule, family, peer)
     # By hand alone: who fills in a target fills in its drafter, which a change of the target would take back.
     by_hand = [family.input, family.select, family.blur]
     gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
     ordered = [fields[name] for name in SETTINGS]
+    with place_of_lids:
+        told = {name: words[name] for name in ("lid", "more")}
+        drawn(
+            "shared/lids",
+            words=told,
+            names=of_drafters("name"),
+            order=list(SETTINGS),
+            values=[f.value for f in ordered],
+        )
     recordings(screen, line, pills, list(SETTINGS), ordered)
     return ordered, who, run_button, stop_button, line
 
@@ -145,19 +155,6 @@ def dropdown(name: str, choices: Sequence[str], lines: dict[str, str]) -> gr.Dro
 def labels(name: str, choices: Sequence[str]) -> list[tuple[str, str]]:
     words = of_drafters("name") if name == "drafter" else strings("page")["settings"][f"{name}s"]
     return [(words[choice], choice) for choice in choices]
-
-
-def on_the_lid(lid: gr.Accordion, chosen: dict[str, Any]) -> None:
-    """What is chosen is written on the lid of the settings, in the browser."""
-    words, names, fields = strings("page")["settings"]["lid"], of_drafters("name"), list(chosen.values())
-    values = {name: field.value for name, field in chosen.items()}
-    lid.label = words.format(**values | {"drafter": names[values["drafter"]]})
-    write = f"""(...values) => {{
-        const [lid, names, order] = {json.dumps([words, names, list(chosen)], ensure_ascii=False)};
-        const told = (name) => (name === "drafter" && names[values[0]]) || values[order.indexOf(name)];
-        return {{ __type__: "update", label: lid.replace(/{{(\\w+)}}/g, (_, name) => told(name)) }};
-    }}"""
-    gr.on([field.change for field in fields], None, fields, lid, js=write, queue=False, **PRIVATE)
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
