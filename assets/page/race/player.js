@@ -132,7 +132,7 @@ function mount(element, props, watch, trigger) {
         .filter(Boolean)
         .map((name) => h("span", {}, name)),
     );
-    if (drawn !== null && !again) part.stage.scrollIntoView({ block: "nearest" }); // unfolded settings may stand above it
+    if (drawn !== null && !S.sent) part.stage.scrollIntoView({ block: "nearest" }); // unfolded settings may stand above it
     drawn = null;
     about.heading();
     if (!calm && !again) S.timer = setTimeout(() => play(true), live ? 0 : 400);
