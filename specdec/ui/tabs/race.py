@@ -232,13 +232,13 @@ def head_of(event: gr.EventData) -> str:
 def show(names: Sequence[str], kind: str, prompt: str, drafter: str) -> list[Any]:
     """The recording of this kind; where there is none, or its prompt stands there already, the next example.
 
-    No other run stays on show under its prompt.
+    Then the run on show stays, and the line says that it is another one.
     """
     examples, words = prompts()[kind], strings("page")["notice"]
     if kind not in session.recorded_names() or prompt == examples[0]:
         chosen = examples[(examples.index(prompt) + 1) % len(examples) if prompt in examples else 0]
         own = with_its_target(kind, kind_of(prompt))
-        return ["", tell(words["not_recorded"]), *filled_in(names, {"prompt": chosen} | own)]
+        return [gr.skip(), tell(words["not_recorded"]), *filled_in(names, {"prompt": chosen} | own)]
     return played(names, kind, drafter)
 
 

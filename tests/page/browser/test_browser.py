@@ -171,7 +171,9 @@ def test_a_peer_has_its_lane_its_figure_and_its_time(open_page, width):
     page.keyboard.press("End")
     wait_for(page, "done")
     assert tokens(page, 2).count() == 12
+    part(page, "all").click()
     assert page.locator("[data-part=lane2] .sd-bon:not(.sd-fut)").first.inner_text().endswith("+1")
+    part(page, "all").click()
     assert "× plain" in part(page, "clock2").text_content()
     assert page.locator("[data-part=account] tr").first.locator("th").count() == 3
     assert "The transformers library took" in says(page).inner_text()

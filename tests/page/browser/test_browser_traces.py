@@ -176,7 +176,7 @@ def test_a_link_brings_the_settings_back(open_page, address):
     expect(other.get_by_label("Seed")).to_have_value("41")
     expect(other.get_by_label("Drafter")).to_have_value("Prompt lookup")
     expect(other.locator(".sd-rail input[type=number]").first).to_have_value("6")
-    assert other.inner_text("#notice") == "" and not other.is_visible("#link-notice")
+    assert other.inner_text("#notice").strip() == "" and not other.is_visible("#link-notice")
     wrong = open_page(query="?k=99&seed=5", reduced_motion="reduce")
     expect(wrong.locator("#link-notice .sd-wrong")).to_contain_text("K must be a whole number from 0 to 16.")
     expect(wrong.get_by_label("Seed")).to_have_value("5")
