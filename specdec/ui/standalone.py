@@ -42,7 +42,7 @@ def standalone(trace: Trace, home: str = "") -> str:
         "heading": begin,
         "brand": f'<a href="{html.escape(home)}">{brand}</a>' if HOME.fullmatch(home) else brand,
         "tagline": html.escape(words["tagline"]),
-        "style": fonts() + read("shared/style.css") + read("step/step.css"),
+        "style": fonts() + read("shared/style.css") + read("race/race.css") + read("step/step.css"),
         "player": read("race/player.html"),
         "step": read("step/step.html"),
         "data": pack(as_text(data)),

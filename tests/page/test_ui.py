@@ -402,7 +402,7 @@ def test_no_script_is_longer_than_a_reader_bears():
 def test_every_string_the_player_asks_for_exists():
     words = player_words()
     script = drawn.script("race/player")
-    groups = "figures define say transport charts foot card time lane meta tree peer server finish"
+    groups = "figures define say transport charts foot card time lane meta tree peer server finish why"
     for group in groups.split():
         letter = {"figures": "U", "say": "Y", "card": "C", "tree": "T", "server": "V"}.get(group)
         names = set(re.findall(rf"\bW\.{group}\.(\w+)", script))
@@ -497,10 +497,10 @@ def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
     assert race.play_recorded("code", "medusa")[1]["wrong"]
 
 
-def test_an_example_without_a_recording_leaves_no_other_run_on_show(traces, caplog):
+def test_an_example_without_a_recording_leaves_the_stage_as_it_is_and_says_so(traces, caplog):
     names, other = [*SETTINGS], text.prompts()["surprising"][0]
     screen, line, *_ = race.show(names, "surprising", "Hi", "draft_model")
-    assert screen == "" and line["value"] == text.strings("page")["notice"]["not_recorded"]
+    assert screen == gr.skip() and line["value"] == text.strings("page")["notice"]["not_recorded"]
     assert race.show(names, "story", other, "draft_model")[0] == pack(toyrun.trace().dumps())
     assert session.recorded("story", "auto") == "" and not caplog.records  # a run that nobody recorded is no fault
 

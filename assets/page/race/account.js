@@ -30,6 +30,7 @@ function account(W, part, S, term) {
         ? ["median", "longest"].map((which) => [which, gap(A, which), B && gap(B, which)])
         : []),
       ["passes", String(F.a.k), p && String(p.k), B && String(F.b.k)],
+      ["tau", F.tau == null ? "–" : fixed(F.tau), p && fixed(p.k ? p.tokens / p.k : 0), B && "1"],
       ["dar", dar, p && kept(p), B && ""],
     ]
       .concat(

@@ -48,7 +48,7 @@ function cards(W, root, part, S, touch) {
     );
 
   const pinned = () => card && card.pinned;
-  const target = (event) => event.target.closest("button.sd-tok, .sd-term");
+  const target = (event) => event.target.closest(".sd-tok[role=button], .sd-term");
   const open = (node, pin) => (node.item ? showToken(node.item, pin) : showTerm(node, pin));
   root.addEventListener("pointerover", (event) => {
     const node = target(event);
@@ -81,6 +81,12 @@ function cards(W, root, part, S, touch) {
       hideCard();
   });
   document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // wherever the focus is
+  root.addEventListener("keydown", (event) => {
+    if (!event.target.matches(".sd-tok[role=button]") || ![" ", "Enter"].includes(event.key))
+      return;
+    event.preventDefault();
+    event.target.click();
+  });
 
   return { showToken, hide: hideCard };
 }

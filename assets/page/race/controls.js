@@ -11,7 +11,7 @@ const TEXT = 120; // ms at least between two changes of a clock: the engine besi
 function controls(W, part, S, time, draw, log) {
   function key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
-    const onButton = event.target.closest("button"),
+    const onButton = event.target.closest("button, [role=button]"),
       onRange = event.target.matches("input");
     if (event.key === " " && !onButton) time.toggle();
     else if (event.key === "ArrowRight" && !onRange) time.step(1);
@@ -36,6 +36,13 @@ function controls(W, part, S, time, draw, log) {
       alone = event.currentTarget.clientWidth < 140; // on a phone one button stands for all
     const chosen = all[alone ? (at + 1) % all.length : at];
     if (at >= 0) time.setSpeed(chosen === AUTO ? AUTO : +chosen);
+  };
+  part.all.onclick = () => {
+    S.all = !S.all;
+    part.all.setAttribute("aria-pressed", String(S.all));
+    for (const box of [part.lane0, part.lane1, part.lane2, part.legend])
+      box.classList.toggle("sd-prose", !S.all);
+    draw();
   };
   part.zoom.onclick = (event) => {
     if (!event.target.dataset.zoom) return;

@@ -1,17 +1,7 @@
 // @ts-check
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
-const {
-  speculative,
-  plain,
-  peerOf,
-  isOver,
-  wasStopped,
-  atEnd,
-  isServed,
-  isBusy,
-  grammarOf,
-} = require("./run.js");
+const { speculative, plain, peerOf, isOver, isServed, grammarOf } = require("./run.js");
 const { BLOCK, h, fixed, size, methodOf, pick, words, write } = require("./kit.js"),
   { counted, lines, nameOf } = require("./served.js");
 
@@ -135,80 +125,20 @@ function figures(W, root, part, S) {
     return node;
   }
 
-  function paintFigures(F) {
-    const final = isOver(S.run) && atEnd(S) && !wasStopped(S.run),
-      U = W.figures,
-      busy = final && isBusy(S.run);
-    root.toggleAttribute("data-busy", busy);
-    const rows = [
-      [
-        "speedup",
-        busy ? U.busy : final ? U.speedup : U.so_far,
-        F.speedup ? fixed(F.speedup) + "×" : "–",
-        plain(S.run) ? "" : isServed(S.run) ? W.server.no_plain : U.no_plain,
-        "sd-hero",
-      ],
-      ["speculative", U.speculative, F.a.rate ? fixed(F.a.rate, 0) : "–", U.rate_unit, "sd-rate"],
-      ...(plain(S.run)
-        ? [["plain", U.plain, F.b.rate ? fixed(F.b.rate, 0) : "–", U.rate_unit, "sd-rate"]]
-        : []),
-      ...(F.peer
-        ? [
-            [
-              "peer",
-              U.peer,
-              F.peer.rate ? fixed(F.peer.rate, 0) : "–",
-              F.against ? words(U.against, { times: fixed(F.against) }) : U.rate_unit,
-              "sd-rate",
-            ],
-          ]
-        : []),
-      [
-        "alpha",
-        U.alpha,
-        F.alpha == null ? "–" : fixed(F.alpha),
-        !F.told
-          ? speculative(S.run).finished
-            ? W.server.untold
-            : W.server.later
-          : F.a.judged
-            ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged })
-            : "",
-      ],
-      ["tau", U.tau, F.tau == null ? "–" : fixed(F.tau), U.tau_unit],
-    ];
-    if (part.figures.children.length !== rows.length)
-      part.figures.replaceChildren(
-        ...rows.map(([name, label, , , cls]) =>
-          h(
-            "div",
-            { class: cls },
-            h(
-              "dt",
-              {},
-              term(name, label),
-              name === "speedup" ? h("span", { class: "sd-tag" }, W.lossy) : null,
-            ),
-            h("dd", {}),
-          ),
-        ),
-      );
-    rows.forEach(([, label, value, unit], i) => {
-      const [dt, dd] = part.figures.children[i].children;
-      write(dt.firstChild, "textContent", label);
-      if (dd.told !== (dd.told = value + unit))
-        dd.replaceChildren(value, ...(unit ? [h("small", {}, unit)] : []));
-    });
-    const clock = (lane, n) => [
-      h("b", {}, n === 1 ? W.lane.one_token : words(W.lane.clock, { tokens: n })),
+  /* What a lane has written, and how fast. */
+  function paintClocks(F) {
+    const clock = (at, more = "") => [
+      h("b", {}, at.written === 1 ? W.lane.one_token : words(W.lane.clock, { tokens: at.written })),
+      h("span", {}, at.rate ? " · " + fixed(at.rate, 0) + " " + W.figures.rate_unit + more : ""),
       h("span", {}, ""),
     ];
-    part.clock0.replaceChildren(...clock(speculative(S.run), F.a.written));
-    if (plain(S.run)) part.clock1.replaceChildren(...clock(plain(S.run), F.b.written));
-    if (F.peer) part.clock2.replaceChildren(...clock(peerOf(S.run), F.peer.written));
+    part.clock0.replaceChildren(...clock(F.a));
+    if (plain(S.run)) part.clock1.replaceChildren(...clock(F.b));
+    const against = F.against ? " · " + words(W.figures.against, { times: fixed(F.against) }) : "";
+    if (F.peer) part.clock2.replaceChildren(...clock(F.peer, against));
   }
 
-  return { heading, term, paintFigures };
+  return { heading, term, paintClocks };
 }
 
 // Where it ran. Who shares a GPU shares its clock.

@@ -14,7 +14,7 @@ function furniture(W, part, speeds) {
     name1: W.lane.plain,
     name2: W.lane.peer,
     time: W.time.title,
-    own: W.own,
+    all: W.all,
     how: W.how,
     door: W.door,
     barstitle: W.charts.bars,
@@ -37,7 +37,7 @@ function furniture(W, part, speeds) {
   part.scrub.setAttribute("aria-label", W.transport.position);
   part.speed.setAttribute("aria-label", W.transport.speed);
   part.lossy.textContent = W.lossy;
-  part.legend.append(
+  part.legend.prepend(
     ...["acc", "rej", "dis", "res", "bon", "pen"].map((state) =>
       h("span", { class: "sd-it" }, legendChip(W, state), W.status[state]),
     ),
@@ -62,6 +62,7 @@ function furniture(W, part, speeds) {
 
 function legendChip(W, state) {
   const node = chip(W, W.sample, state, "span");
+  node.prepend(h("span", { class: "sd-w" }, W.sample));
   node.setAttribute("aria-hidden", "true");
   node.removeAttribute("aria-label");
   return node;

@@ -1,30 +1,39 @@
 // @ts-check
-/* The lanes of text: chips are built as their cycles arrive, and time only changes their classes. */
+/* The lanes of text: tokens are built as their cycles arrive, and time only changes their classes. A lane reads as
+ * prose: pieces of a word join, and what was thrown away is a thin tick once it has been seen. With S.all every token
+ * is a chip with its marks instead, and trees are trees. */
 
 const { EPS, tipOf, beginning, speculative, doneBy, shownLanes, depthOf } = require("./run.js");
 const { visible, wrote, words, dress, h, atBreak, chip, statusOf, prompted } = require("./kit.js");
 
 const NEAR = 60; // px: two lines from its end a lane still follows
+const PROMPT = 64; // characters of a prompt's last line
+const SEEN = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
 /* S: the run on show and the moment S.t. */
 function lanes(W, part, S) {
   let chips = [],
-    trees = [],
+    groups = [],
     built = [];
 
-  const clip = (prompt) =>
-    visible(prompt.length > 260 ? "… " + prompt.slice(-240) : prompt).replace(/↵/g, "↵\n");
   const laneBoxes = () => [part.lane0, part.lane1, part.lane2];
   const isDrafting = (l) => l !== 1; // all lanes but the plain one
 
+  /* A prompt is read above; here its last words lead into the text. */
+  function clip(prompt) {
+    const last = prompt.split("\n").pop();
+    return visible(last.length > PROMPT ? "… " + last.slice(4 - PROMPT).trimStart() : last);
+  }
+
   function clear() {
     chips = [];
-    trees = [];
+    groups = [];
     built = S.run.names.map(() => -1);
     laneBoxes().forEach((box) => {
       box.replaceChildren(prompted(S.run.header, clip));
-      letGo(box);
+      box.full = 0;
     });
+    part.stage.toggleAttribute("data-code", S.run.header.kind === "code");
   }
 
   function build() {
@@ -39,15 +48,16 @@ function lanes(W, part, S) {
         built[l] = 0;
       }
       for (; built[l] >= 0 && built[l] < lane.cycles.length; built[l]++)
-        buildCycle(l, lane.cycles[built[l]]);
+        buildCycle(l, lane.cycles[built[l]], lane.cycles);
     });
   }
 
-  function buildCycle(l, cycle) {
+  function buildCycle(l, cycle, all = []) {
     const box = laneBoxes()[l];
     const group = h("span", { class: "sd-cyc" }),
       judged = cycle.check ? cycle.check.end : cycle.at;
     const place = cycle.tree ? plant(group, cycle) : () => group;
+    if (isDrafting(l)) groups.push({ group, cycle, all, tree: cycle.tree });
     cycle.drafts.forEach((draft, i) =>
       put(l, place(i, draft.parent), draft.piece, draft.state, draft.ready, judged, {
         cycle,
@@ -66,7 +76,7 @@ function lanes(W, part, S) {
         { cycle, own: cycle.own },
       );
     box.append(group);
-    if (isDrafting(l)) box.append(h("span", { class: "sd-gap" }), " ");
+    if (isDrafting(l)) box.append(h("span", { class: "sd-gap" }));
   }
 
   /* A draft with siblings: they hang below each other, and what follows a token stands right of it. Says where a
@@ -82,7 +92,6 @@ function lanes(W, part, S) {
       },
       [],
     );
-    trees.push({ tree, cycle });
     return (i, parent) => {
       const up = nodes[parent];
       if (!up.kids) up.append((up.kids = h("span", { class: "sd-kids" })));
@@ -102,8 +111,11 @@ function lanes(W, part, S) {
     });
   }
 
+  /* A button that breaks and joins like text, so no <button>. */
   function putOne(l, parent, piece, state, from, judged, about) {
-    const node = chip(W, piece, state, "button", statusOf(W, state, about) + levelOf(about));
+    const node = chip(W, piece, state, "span", statusOf(W, state, about) + levelOf(about));
+    dress(node, { role: "button", tabindex: -1 }, []);
+    node.prepend(...prose(piece, node.hasAttribute("data-unnamed")));
     node.classList.add("sd-fut");
     node.classList.toggle("sd-seam", Boolean(about.draft && wrote(about.draft)));
     const item = { node, state, from, judged, now: "fut", lane: l, piece, ...about };
@@ -111,6 +123,17 @@ function lanes(W, part, S) {
     chips.push(item);
     parent.append(node);
     return node;
+  }
+
+  /* A token as part of a sentence: its spaces outside of the tint, its line break as one. */
+  function prose(piece, unnamed) {
+    const [, spaces, rest] = /** @type {RegExpExecArray} */ (
+      /^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, ""))
+    );
+    return [
+      h("span", { class: "sd-lead" }, spaces),
+      rest || unnamed ? h("span", { class: "sd-w" }, visible(rest) || "…") : "",
+    ];
   }
 
   const levelOf = ({ cycle, draft }) =>
@@ -131,33 +154,17 @@ function lanes(W, part, S) {
     }
   }
 
-  /* A tree stands until the next cycle begins; of past ones only what joined the text is left. */
-  function paintTrees() {
-    const cycles = speculative(S.run).cycles;
-    for (const { tree, cycle } of trees) {
-      const next = cycles[cycle.number];
-      tree.classList.toggle("sd-fut", S.t + EPS < beginning(cycle));
-      tree.classList.toggle("sd-past", Boolean(next) && S.t + EPS >= beginning(next));
+  /* What a cycle threw away stands until the next one begins; where cycles pass in a blink, it would only flicker. In
+   * prose only the path of a tree ever shows. */
+  function paintGroups() {
+    const { cycles, end } = speculative(S.run),
+      blink = S.playing && cycles.length > 0 && (end / cycles.length) * S.slow < SEEN;
+    for (const { group, cycle, all, tree } of groups) {
+      const next = all[cycle.number],
+        past = Boolean(next) && S.t + EPS >= beginning(next);
+      if (tree) group.classList.toggle("sd-fut", S.t + EPS < beginning(cycle));
+      group.classList.toggle("sd-past", past || (!S.all && (tree || blink)));
     }
-  }
-
-  /* Lanes grow, never shrink: the scrubber stays under the finger. Heights are told after a layout, so none is
-   * forced. */
-  const tall = new ResizeObserver((entries) => {
-    const nodes = entries.map((entry) => /** @type {any} */ (entry.target)),
-      heights = nodes.map((node) => node.offsetHeight);
-    nodes.forEach((target, i) => {
-      if (heights[i] <= target.tall) return;
-      target.tall = heights[i];
-      target.style.minHeight = target.tall + "px";
-    });
-  });
-
-  function letGo(box) {
-    box.style.minHeight = "";
-    box.tall = box.full = 0;
-    tall.unobserve(box); // observed anew, its height is told again
-    tall.observe(box);
   }
 
   /* A full lane follows its newest words, unless the visitor has scrolled up. Asked after a frame, when it is laid
@@ -165,8 +172,12 @@ function lanes(W, part, S) {
   function follow() {
     for (const box of laneBoxes()) {
       const { clientHeight: height, scrollHeight: full, scrollTop: top } = box;
-      if (full > height && top + height > Math.min(box.full, full) - NEAR) box.scrollTop = full;
+      if (full > height && top + height > Math.min(box.full || 0, full) - NEAR)
+        box.scrollTop = full;
       box.full = full;
+      const over = full > height + 1;
+      box.classList.toggle("sd-over", over);
+      box.tabIndex = over ? 0 : -1; // who has no wheel scrolls by keys
     }
   }
 
@@ -174,10 +185,10 @@ function lanes(W, part, S) {
 
   function paint() {
     paintChips();
-    paintTrees();
+    paintGroups();
   }
 
-  return { clear, build, paint, follow, letGo: () => laneBoxes().forEach(letGo), find };
+  return { clear, build, paint, follow, find };
 }
 
 module.exports = { lanes };

@@ -1,14 +1,21 @@
 // @ts-check
 /* The time of a replay: how it passes, where it stands still, and who moves it. */
 
-const { EPS, speculative, isOver, horizon, doneBy, firstRejection, atEnd } = require("./run.js");
+const {
+  EPS,
+  speculative,
+  isOver,
+  horizon,
+  doneBy,
+  firstRejection,
+  atEnd,
+  isServed,
+} = require("./run.js");
 const { clamp } = require("./kit.js"),
-  { FIRST, pace } = require("./tempo.js"),
+  { FIRST, pace, livePace } = require("./tempo.js"),
   { AUTO } = require("./furniture.js");
 
-const SETTLE = 1500,
-  READ = 2600,
-  HOLD = 5500; // ms: the verdicts of a first cycle move, its sentence is read, the first rejection stands
+const HOLD = 5500; // ms that the first rejection stands
 const FRAME = 30; // ms at least between two drawings: the engine beside it needs the core
 
 function playback(S, calm, draw, announce) {
@@ -35,29 +42,39 @@ function playback(S, calm, draw, announce) {
     const stop = S.hold === "armed" ? firstRejection(S.run) : null;
     if (stop && to >= stop.at) return holdAt(stop.at);
     S.t = clamp(to, 0, end);
-    if (S.guided && isOver(S.run) && S.run.header.source !== "live") S.slow = pace(S.run, S.t);
+    if (S.guided) S.slow = auto();
     if (S.t >= end - EPS && isOver(S.run)) over();
     draw();
   }
 
-  const tellsSlowly = (k) => S.guided && !calm && k < FIRST && S.run.header.source !== "live";
+  const tellsSlowly = (k) =>
+    S.guided && !calm && k < FIRST.length && S.run.header.source !== "live";
+
+  /* The speed that the page chooses. */
+  function auto() {
+    if (S.run.header.source !== "live") return pace(S.run, S.t);
+    return isServed(S.run) ? 1 : livePace(S.run);
+  }
 
   /* Whether cycles pass slowly enough to be seen moving. */
   const slow = () => S.slow >= 200 || tellsSlowly(doneBy(speculative(S.run).cycles, S.t));
 
   /* The verdicts of a cycle move while its time stands still, and its sentence may be read. */
   function commitSlowly(cycle) {
+    const { settle, read } = FIRST[doneBy(speculative(S.run).cycles, cycle.at) - 1],
+      holds = S.hold === "armed" && firstRejection(S.run) === cycle;
     Object.assign(S, {
       t: cycle.at,
       settle: 0,
-      pause: SETTLE + (S.hold === "armed" && firstRejection(S.run) === cycle ? 0 : READ),
+      settling: settle,
+      pause: settle + (holds ? 0 : read),
     });
     draw();
   }
 
   function stand(elapsed) {
     S.pause -= elapsed;
-    const settle = Math.min(1, S.settle + elapsed / SETTLE),
+    const settle = Math.min(1, S.settle + elapsed / S.settling),
       moved = settle !== S.settle;
     S.settle = settle;
     const stop = S.hold === "armed" ? firstRejection(S.run) : null;
@@ -80,7 +97,7 @@ function playback(S, calm, draw, announce) {
     }
     if (S.playing === on) return draw();
     Object.assign(S, { playing: on, last: performance.now(), pause: 0, settle: 1, told: 0 });
-    if (on && S.guided && S.run.header.source !== "live") S.slow = pace(S.run, S.t);
+    if (on && S.guided) S.slow = auto();
     draw();
     cancelAnimationFrame(S.frame);
     if (on) S.frame = requestAnimationFrame(frame);
@@ -138,7 +155,7 @@ function playback(S, calm, draw, announce) {
   function setSpeed(slow) {
     const guided = slow === AUTO;
     Object.assign(S, {
-      slow: guided ? (S.run && S.run.header.source !== "live" ? pace(S.run, S.t) : 100) : slow,
+      slow: !guided ? slow : S.run ? auto() : 100,
       guided,
       told: 0,
     });
@@ -151,7 +168,20 @@ function playback(S, calm, draw, announce) {
     if (!S.playing) announce();
   }
 
-  return { play, touch, takeOver, step, jump, announce, moment, show, setSpeed, toggle, slow };
+  return {
+    play,
+    touch,
+    takeOver,
+    step,
+    jump,
+    announce,
+    moment,
+    show,
+    setSpeed,
+    toggle,
+    slow,
+    auto,
+  };
 }
 
 module.exports = { playback };

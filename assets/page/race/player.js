@@ -5,14 +5,15 @@
 
 const RUN = { ...require("./run.js"), ...require("./log.js") },
   SHARED = require("./kit.js");
-const { pace } = require("./tempo.js"),
-  { playback } = require("./playback.js"),
+const { playback } = require("./playback.js"),
   { SPEEDS, controls } = require("./controls.js"),
   { flow, progressAt } = require("./flow.js"),
   { finish } = require("./finish.js"),
   { fromDraft, ways } = require("./ways.js"),
   { furniture } = require("./furniture.js");
 const { figures } = require("./figures.js"),
+  { live } = require("./live.js"),
+  { why } = require("./why.js"),
   { lanes } = require("./lanes.js"),
   { story } = require("./story.js"),
   { timeline } = require("./timeline.js"),
@@ -32,6 +33,7 @@ function mount(element, props, watch, trigger) {
   const S = {
     run: /** @type {any} */ (null),
     t: 0,
+    all: false,
     room: { gantt: 0, bars: 0, alpha: 0, curve: 0 },
     playing: false,
     slow: 100,
@@ -53,6 +55,7 @@ function mount(element, props, watch, trigger) {
   const text = lanes(W, part, S),
     card = cards(W, root, part, S, touch),
     about = figures(W, root, part, S),
+    meters = live(W, root, part, S, about.term),
     told = story(W, S, fromDraft({ W, S, root, text, card, touch }));
   const picture = flow(part.flow, W),
     ending = finish(part.flow, W, { share: () => root.share }),
@@ -122,7 +125,7 @@ function mount(element, props, watch, trigger) {
       playing: false,
       settle: 1,
     });
-    if (S.guided) S.slow = !live || again ? pace(S.run, 0) : isServed(S.run) ? 1 : 100;
+    if (S.guided) S.slow = time.auto();
     [part.peer.hidden, part.other.hidden] = [!peerOf(S.run), !plain(S.run)];
     text.clear();
     part.rows.replaceChildren(
@@ -130,8 +133,8 @@ function mount(element, props, watch, trigger) {
         .filter(Boolean)
         .map((name) => h("span", {}, name)),
     );
-    if (drawn !== null && !again && innerWidth <= 1040)
-      part.stage.scrollIntoView({ behavior: calm ? "auto" : "smooth" }); // the button is far below
+    // Unfolded settings may stand above it.
+    if (drawn !== null && !S.sent) part.stage.scrollIntoView({ block: "nearest" });
     drawn = null;
     about.heading();
     if (!calm && !again) S.timer = setTimeout(() => play(true), live ? 0 : 400);
@@ -148,18 +151,20 @@ function mount(element, props, watch, trigger) {
 
   /* -- drawing one moment -- */
 
-  function draw() {
-    if (!S.run || !S.seen) return;
+  function draw(unseen = false) {
+    if (!S.run || !(S.seen || unseen)) return;
     const F = figuresAt(S.run, S.t),
       end = horizon(S.run),
       over = isOver(S.run),
-      key = [F.a.k, F.b.k, over, end, S.slow, atEnd(S)].join(),
+      key = [F.a.k, F.b.k, over, end, S.slow, S.all, atEnd(S)].join(),
       changed = key !== drawn;
     text.paint();
     if (changed) {
       drawn = key;
       about.heading();
-      about.paintFigures(F);
+      about.paintClocks(F);
+      meters(F, end);
+      write(part.why, "textContent", why(W, S.run, S.t));
       part.say.replaceChildren(...told.sentence(F));
       part.foot.replaceChildren(told.footnote());
       S.stale = true;
@@ -205,10 +210,9 @@ function mount(element, props, watch, trigger) {
   }
 
   function resized() {
-    text.letGo();
     picture.resized();
     drawn = null;
-    draw();
+    draw(true); // else what is too wide would stand there
   }
 
   /* Whether the charts have other widths than before; a hidden page has none, and keeps those that it had. */

@@ -21,8 +21,6 @@ const {
     NOISE,
     h,
     fixed,
-    chance,
-    apart,
     duration,
     shown,
     pick,
@@ -32,6 +30,7 @@ const {
     methodOf,
   } = require("./kit.js"),
   { served } = require("./served.js");
+const { bothWords } = require("./spelling.js");
 
 /* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers. */
 function story(W, S, numbersOf) {
@@ -80,38 +79,31 @@ function story(W, S, numbersOf) {
     const i = cycle.drafts.findIndex((draft) => draft.state === "rej"),
       own = tinted(cycle.own.state, cycle.own.piece);
     if (i < 0) return fill(n === 1 ? Y.bonus_one : Y.bonus, { ...about, bonus: own });
-    const { piece, p, q, u, h: reach } = cycle.drafts[i],
-      left = n - i - 1,
-      greedy = started && started.params && started.params.temperature === 0;
-    const [coin, stay] =
-        u == null ? ["–", chance(Math.min(1, p / q))] : apart(u, Math.min(1, p / q)),
-      [, limit] = u == null || reach == null ? [0, chance(reach)] : apart(u, reach);
-    const told = {
-      draft: tinted("rej", piece),
-      p: chance(p),
-      q: chance(q),
-      chance: stay,
-      h: limit,
-      u: coin,
-      verdict: h("b", {}, Y.rejected_word),
-      n: left,
-    };
+    const left = n - i - 1,
+      greedy = started && started.params && started.params.temperature === 0,
+      spelled = bothWords(speculative(S.run), cycle, i);
     const rule = started ? started.rule : "",
-      copied = started && methodOf(W.methods, cycle.who || started.drafter).copies;
+      drafter = cycle.who || (started ? started.drafter : ""),
+      method = methodOf(W.methods, drafter),
+      copied = method.copies;
+    const { small, big } = method.kind === "model" ? Y.by_model : Y.by_other,
+      told = {
+        draft: tinted("rej", spelled.draft),
+        own: tinted(cycle.own.state, spelled.own),
+        small,
+        big,
+      };
     const why = greedy
         ? Y.rejected_greedy
-        : isBarred(started, p)
+        : isBarred(started, cycle.drafts[i].p)
           ? Y.rejected_grammar
           : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected),
       block = rule === BLOCK && !greedy;
-    const then = fill(
-      left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : Y.left_none,
-      { n: left, own },
-    );
+    const then = left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : "";
     return [
       firstRejection(S.run) === cycle ? Y.first : words(Y.cycle, about),
       ...fill(why, told),
-      ...then,
+      words(then, { n: left }),
       numbersOf(cycle.drafts[i]),
     ];
   }

@@ -1,31 +1,43 @@
 // @ts-check
-/* How fast a replay goes by itself: the first cycles are told, the others pass. */
+/* How fast a replay goes by itself: the first cycles are told in slow motion; the others pass in real time where the
+ * model is slow enough to read along, and else as fast as can be followed. */
 
-const { EPS, speculative, doneBy, horizon } = require("./run.js");
+const { EPS, speculative, doneBy, horizon, written } = require("./run.js");
 
-const FIRST = 3; // cycles that are told slowly, with their verdicts moving
-const CYCLE = 3200,
-  REST = 12000; // ms: one of the first cycles, and about how long all later ones may take
-const PACES = [10, 20, 50, 100, 200, 400, 800, 1600, 3200];
+/* ms of the first cycles: how long each takes, how long its verdicts move, and how long its sentence is read. */
+const FIRST = [
+  { cycle: 3200, settle: 1500, read: 2400 },
+  { cycle: 2000, settle: 1000, read: 1800 },
+  { cycle: 1400, settle: 800, read: 1200 },
+];
+const NEXT = 1000, // ms: each of the three cycles after them
+  REST = 12000; // about how long all later ones may take together
+const READABLE = 150; // tokens/s; a faster text runs away from its reader
+const PACES = [1, 2, 5, 10, 20, 50, 100, 200, 400, 800, 1600, 3200];
 
-/* How many times slower than it ran: a first cycle takes seconds, all later ones together not much longer. */
+/* Tokens per second of the speculative lane so far. */
+function rate(run) {
+  const lane = speculative(run);
+  return lane.end > EPS ? (written(lane, lane.cycles.length) / lane.end) * 1000 : Infinity;
+}
+
+/* How many times slower than it ran. */
 function pace(run, t) {
   const cycles = speculative(run).cycles,
     k = doneBy(cycles, t),
-    end = horizon(run),
-    first = cycles.slice(0, FIRST);
+    first = cycles.slice(0, FIRST.length);
   if (!first.length) return 100;
-  const mean = first[first.length - 1].at / first.length,
-    from = first[first.length - 1].at;
+  const from = first[first.length - 1].at,
+    mean = from / first.length;
+  const calm = rate(run) <= READABLE ? 1 : REST / Math.max(horizon(run) - from, EPS);
   const wanted =
-    k < first.length
-      ? CYCLE / mean
-      : k < first.length + 3
-        ? Math.min(CYCLE / 3 / mean, 400)
-        : REST / Math.max(end - from, EPS);
+    k < first.length ? FIRST[k].cycle / mean : k < first.length + 3 ? NEXT / mean : calm;
   return PACES.reduce((best, one) =>
     Math.abs(Math.log(one / wanted)) < Math.abs(Math.log(best / wanted)) ? one : best,
   );
 }
 
-module.exports = { FIRST, pace };
+/* A run that is still being made. */
+const livePace = (run) => (rate(run) <= READABLE ? 1 : 100);
+
+module.exports = { FIRST, pace, livePace };

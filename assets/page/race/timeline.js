@@ -5,6 +5,10 @@ const { EPS, isOver, horizon, isServed, shownLanes } = require("./run.js");
 const { clamp, duration, words, widthOf, h, s, text, line, svg, bundle } = require("./kit.js");
 const { axis, axisEnd } = require("./axes.js");
 
+const TOP = 16,
+  ROW = 44,
+  BAR = 22; // px
+
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
 function timeline(W, part, S) {
   /* The timeline is drawn once for as long as the run and the zoom stay; time only moves the strip, the line of now and
@@ -49,12 +53,13 @@ function timeline(W, part, S) {
 
   function buildGantt(length, width) {
     const [A, B, P] = shownLanes(S.run),
-      down = P ? 56 : B ? 0 : -56,
-      close = S.zoom === "close"; // a third row pushes the plain one down
+      rows = P ? 3 : B ? 2 : 1,
+      close = S.zoom === "close",
+      floor = TOP + rows * ROW - 16;
     const span = Math.max(close ? closeSpan(A, B, width) : length, EPS),
       scale = width / span,
       wide = Math.max(width, length * scale),
-      height = 132 + down;
+      height = floor + 20;
     Object.assign(G, { close, span, scale, labels: [], told: 0 });
     const x = (v) => v * scale,
       looks = bundle(),
@@ -64,9 +69,9 @@ function timeline(W, part, S) {
           G.labels.push({ at, node });
         });
     for (const [lane, y, checks] of [
-      [A, 18, true],
-      [P, 74, true],
-      [B, 74 + down, false],
+      [A, TOP, true],
+      [P, TOP + ROW, true],
+      [B, TOP + (rows - 1) * ROW, false],
     ]) {
       for (const cycle of lane ? lane.cycles : []) {
         draftBars(cycle, y, x, close, looks);
@@ -86,18 +91,20 @@ function timeline(W, part, S) {
       ); // it is bold
       told(
         A.end,
-        line(x(A.end) + 4, 31, x(B.end), 31, "sd-ax", { "stroke-dasharray": "2 3" }),
-        text(x(A.end) + 12, 26, label || "", "sd-b"),
+        line(x(A.end) + 4, TOP + BAR / 2, x(B.end), TOP + BAR / 2, "sd-ax", {
+          "stroke-dasharray": "2 3",
+        }),
+        text(x(A.end) + 12, TOP + BAR / 2 - 5, label || "", "sd-b"),
       );
     }
-    g.append(...G.labels.map((one) => one.node), line(0, 110 + down, wide, 110 + down, "sd-ax"));
+    g.append(...G.labels.map((one) => one.node), line(0, floor, wide, floor, "sd-ax"));
     axis(g, {
       span: wide / scale,
       window: span,
       x,
       width: wide,
-      y: 127 + down,
-      top: 110 + down,
+      y: floor + 16,
+      top: floor,
       count: S.room.gantt > 500 ? 9 : 5,
     });
     G.labels.sort((a, b) => a.at - b.at);
@@ -124,7 +131,7 @@ function timeline(W, part, S) {
         x(from),
         y,
         x(end) - x(from) - (close ? 0.5 : 0),
-        26,
+        BAR,
       );
       from = end;
     }
@@ -137,10 +144,10 @@ function timeline(W, part, S) {
       wide = x(cycle.check.end) - left,
       mid = left + wide / 2,
       parts = [];
-    looks.add("sd-f-target", left, y, wide - (close ? 1 : 0.5), 26, close ? 2 : 0);
+    looks.add("sd-f-target", left, y, wide - (close ? 1 : 0.5), BAR, close ? 2 : 0);
     if (!close && !checks) return parts;
     if (wide > (close ? 16 : 9))
-      parts.push(text(mid, y - 6, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
+      parts.push(text(mid, y - 4, (close ? "+" : "") + cycle.gained, "sd-b", "middle"));
     const n = cycle.drafts.length,
       labels = isServed(S.run)
         ? checks && n
@@ -150,7 +157,7 @@ function timeline(W, part, S) {
           ? [words(W.time.checks, { n }), words(W.time.checks_short, { n }), String(n)]
           : [W.time.target_short];
     const label = close && labels.find((one) => wide > 8 + widthOf(one));
-    if (label) parts.push(text(mid, y + 17, label, "sd-on-target", "middle"));
+    if (label) parts.push(text(mid, y + 15, label, "sd-on-target", "middle"));
     return parts;
   }
 

@@ -4,10 +4,9 @@
 const { speculative, doneBy } = require("./run.js"),
   { h } = require("./kit.js");
 
-/* One's own prompt, how the page is read, the tour. */
+/* How the page is read, the tour. */
 function ways(part, inPage, calm) {
-  part.own.hidden = part.how.hidden = part.door.hidden = !inPage; // a page of its own has none of them
-  part.own.onclick = () => lead(document.querySelector("#prompt textarea"));
+  part.how.hidden = part.door.hidden = !inPage; // a page of its own has none of them
   part.how.onclick = () => {
     /** @type {HTMLElement | null} */
     const heading = document.querySelector(".sd-reading .label-wrap");

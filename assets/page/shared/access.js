@@ -39,4 +39,13 @@ document.addEventListener("keydown", (event) => {
   next.click();
   next.focus();
 });
+/* A menu so long that it scrolls is no stop of its own: it closes when the focus leaves its field, and takes it
+ * along. */
+document.addEventListener("keydown", ({ key }) => {
+  if (key !== "Tab") return;
+  for (const list of /** @type {NodeListOf<HTMLElement>} */ (
+    document.querySelectorAll("ul[role=listbox]")
+  ))
+    list.tabIndex = -1;
+});
 document.addEventListener("focusin", oneStop); // before the next press of Tab

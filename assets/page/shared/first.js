@@ -41,6 +41,9 @@
         () => {},
       );
     }
+    first.querySelector(".sd-early").textContent = components.find(
+      (one) => one.props.elem_id === "prompt",
+    ).props.value;
     for (const { type, props } of components) {
       if (type !== "tabitem") continue;
       const tab = document.createElement("a"),

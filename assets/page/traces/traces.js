@@ -1,39 +1,7 @@
 /* Keeps, passes on, opens and compares runs. The run itself is the player's; files are checked by Python, not here. */
 
-const { fragmentOf, carriesRun, logIn } = require("./share.js");
-
-/* ---- links --------------------------------------------------------------------------------------------------- */
-
-/* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones; so
-   is what a server decides by itself. */
-function linkOf(run, base, rules, settings) {
-  const { header } = run,
-    started = run.lanes[run.names[0]].started || {},
-    params = started.params || {};
-  const told = {
-    ...params,
-    stop: (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n"),
-    prompt: header.prompt,
-    drafter: started.drafter,
-    k: started.k,
-    rule: rules[started.rule],
-    family: (header.models || {}).family,
-    peer: run.names.length > 2,
-  };
-  const query = new URLSearchParams();
-  for (const { name, usual, main, served } of settings) {
-    const value = told[name];
-    if (value == null || (started.server && !served)) continue;
-    if (main || value !== usual) query.set(name, value === true ? "1" : value);
-  }
-  return base + "?" + query;
-}
-
-const escape = (text) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;");
-
-const frame = (address, title) =>
-  `<iframe src="${escape(address)}" title="${escape(title)}" width="100%" height="900" ` +
-  `loading="lazy" style="border:0"></iframe>`;
+const { fragmentOf, carriesRun, logIn } = require("./share.js"),
+  { linkOf, frame } = require("./links.js");
 
 /* ---- the buttons --------------------------------------------------------------------------------------------- */
 
@@ -272,7 +240,12 @@ function mount(element, props, server) {
     if (!carriesFile(event) || (event.type === "dragleave" && event.relatedTarget)) return;
     event.preventDefault();
     document.body.classList.toggle("sd-dropping", event.type === "dragover");
-    if (event.type === "drop") take(event.dataTransfer.files[0], open);
+    if (event.type !== "drop") return;
+    const lid = /** @type {HTMLElement | null} */ (
+      document.querySelector('.sd-lid[aria-controls="deeds"][aria-expanded="false"]')
+    );
+    if (lid) lid.click(); // what is said of the file is said there
+    take(event.dataTransfer.files[0], open);
   }
 
   for (const [name, label] of Object.entries(W.labels)) part[name].textContent = label;
@@ -300,4 +273,11 @@ function mount(element, props, server) {
 }
 
 if (typeof element === "undefined") module.exports = { linkOf, frame };
-else mount(element, props, server);
+else whenDrawn();
+
+/* The player stands below this, so it may be drawn after it. */
+function whenDrawn() {
+  const player = document.querySelector(".sd-player");
+  if (player && player.kit) mount(element, props, server);
+  else requestAnimationFrame(whenDrawn);
+}

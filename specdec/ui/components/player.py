@@ -18,9 +18,9 @@ from .drawn import drawn
 TOLD = ("kind", "copies", "wraps", "tree")  # what the scripts know of a way of drafting
 
 
-def player(log: str = "") -> gr.HTML:
+def player(log: str = "", render: bool = True) -> gr.HTML:
     """Its property `ended` changes when the stream of a live run is over, however it ended."""
-    return drawn("race/player", pack(log), player_words(), elem_id="player", ended="")
+    return drawn("race/player", pack(log), player_words(), elem_id="player", ended="", render=render)
 
 
 def player_words() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The tab Race: a recorded run plays at once; the rail on the right starts a live one beside it."""
+"""The tab Race: a recorded run plays at once; the bar above it starts a live one, whose settings fold away."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ...methods import EMBEDDED, ROUNDED, RULES
 from ...settings import Setting, SETTINGS, taking
 from ...types import EVERYWHERE
 from .. import menu, session, watch
+from ..components.drawn import drawn
 from ..components.engine import check_server, Engine, engine, SERVER
 from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
@@ -39,13 +40,13 @@ PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden
 
 def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML, gr.State]:
     """The settings by name, whose engine runs them, the player, and the prompts that the visitor ran."""
-    with gr.Row(elem_classes="sd-cols"):
-        with gr.Column(elem_classes="sd-main"):
-            screen = player(shown := session.first_recorded())
-            with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
-                gr.HTML(MarkdownIt().render(paragraph("reading")))  # Gradio's own Markdown comes with 75 kB of scripts
-        with gr.Column(elem_classes="sd-rail", min_width=240):
-            fields, who, run_button, stop_button, line = rail(screen, settings_of(shown))
+    with gr.Column(elem_classes="sd-race"):
+        screen = player(shown := session.first_recorded(), render=False)
+        with gr.Column(elem_classes="sd-console"):
+            fields, who, run_button, stop_button, line = bar(screen, settings_of(shown))
+        screen.render()
+        with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
+            gr.HTML(MarkdownIt().render(paragraph("reading")))  # Gradio's own Markdown comes with 75 kB of scripts
     connect(screen, line, [*who.fields, *fields], run_button, stop_button)
     ran = gr.State([])
     run_button.click(noted, [ran, fields[0]], ran, queue=False, **PRIVATE)
@@ -60,7 +61,7 @@ def noted(ran: list[str], prompt: Any) -> list[str]:
     return [*(one for one in ran if one != prompt), prompt][-MOST_OWN:]
 
 
-def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
+def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
     """The settings, in the order of their table; those of the run on show to begin with."""
     words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.hosts()
     if chosen == EMBEDDED and first in menu.families():
@@ -68,37 +69,48 @@ def rail(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.
     text = shown.get("prompt", prompts()["story"][0])
     if chosen != first and menu.answers(chosen):  # the run on show is another model's
         text = prompts()["qa"][0]
-    with gr.Column(elem_classes="sd-box"):
-        prompt = gr.Textbox(
-            text, label=words["prompt"], placeholder=words["prompt_placeholder"],
-            info=words["prompt_note"] or None, lines=2, max_lines=8, elem_id="prompt",
-        )  # fmt: skip
-        pills = gr.Row(elem_classes="sd-pills"), gr.Row(elem_classes="sd-pills")
+    prompt = gr.Textbox(
+        text, label=words["prompt"], placeholder=words["prompt_placeholder"],
+        info=words["prompt_note"] or None, lines=1, max_lines=8, elem_id="prompt",
+    )  # fmt: skip
     with gr.Row(elem_classes="sd-go"):
         run_button = gr.Button(words["run"], variant="primary", elem_id="run")
         stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
+    pills = gr.Row(elem_classes="sd-pills"), gr.Row(elem_classes="sd-pills")
     line = notice()
-    family = pairs(words, chosen)
-    drafters = sorted(menu.drafters(chosen), key=lambda name: chosen != first or name != shown.get("drafter"))
-    drafter = dropdown("drafter", drafters, menu.drafter_lines("rejection", chosen))
-    fields = {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.type_ is not str}
-    with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
-        place = gr.Column()
-        rule = dropdown("rule", RULES, words["rule_lines"])
-        peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
-        fields |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
-        rest = [one for one in SETTINGS.values() if one.name not in (*fields, "grammar")]
-        fields |= {one.name: field(one, shown) for one in rest}
-        fields["grammar"] = grammar_field(words["grammar"])
-    with place:
-        own = [one.name for one in SETTINGS.values() if not one.served and one.name != "grammar"]
-        who = engine([fields[name] for name in own], PRIVATE)
-    traces()
+    place_of_lids = gr.Column(elem_classes="sd-lidrow")
+    with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
+        family = pairs(words, chosen)
+        drafters = sorted(menu.drafters(chosen), key=lambda name: chosen != first or name != shown.get("drafter"))
+        drafter = dropdown("drafter", drafters, menu.drafter_lines("rejection", chosen))
+        fields = {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.type_ is not str}
+        with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
+            place = gr.Column()
+            rule = dropdown("rule", RULES, words["rule_lines"])
+            peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
+            fields |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
+            rest = [one for one in SETTINGS.values() if one.name not in (*fields, "grammar")]
+            fields |= {one.name: field(one, shown) for one in rest}
+            fields["grammar"] = grammar_field(words["grammar"])
+        with place:
+            own = [one.name for one in SETTINGS.values() if not one.served and one.name != "grammar"]
+            who = engine([fields[name] for name in own], PRIVATE)
+    with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
+        traces()
     explain(drafter, rule, family, peer)
     # By hand alone: who fills in a target fills in its drafter, which a change of the target would take back.
     by_hand = [family.input, family.select, family.blur]
     gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], queue=False, **PRIVATE)
     ordered = [fields[name] for name in SETTINGS]
+    with place_of_lids:
+        told = {name: words[name] for name in ("lid", "more")}
+        drawn(
+            "shared/lids",
+            words=told,
+            names=of_drafters("name"),
+            order=list(SETTINGS),
+            values=[f.value for f in ordered],
+        )
     recordings(screen, line, pills, list(SETTINGS), ordered)
     return ordered, who, run_button, stop_button, line
 
@@ -240,14 +252,14 @@ def show(names: Sequence[str], kind: str, prompt: str, drafter: str, family: str
     """The recording of this kind; where there is none, its prompt stands there already, or another model is to answer
     it, the next example.
 
-    No other run stays on show under its prompt.
+    Then the run on show stays, and the line says that it is another one.
     """
     examples, words = prompts()[kind], strings("page")["notice"]
     another = family != menu.target_of(kind) == presets.STAR and menu.answers(family)
     if another or kind not in session.recorded_names() or prompt == examples[0]:
         chosen = examples[(examples.index(prompt) + 1) % len(examples) if prompt in examples else 0]
         own = {} if another else with_its_target(kind, kind_of(prompt), family)
-        return ["", tell(words["not_recorded"]), *filled_in(names, {"prompt": chosen} | own)]
+        return [gr.skip(), tell(words["not_recorded"]), *filled_in(names, {"prompt": chosen} | own)]
     return played(names, kind, drafter)
 
 

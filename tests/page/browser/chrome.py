@@ -178,6 +178,19 @@ def certificate(page):
     page.wait_for_selector(".sd-proof [data-part=verdict] h2")
 
 
+def unfold(page, what):
+    lid = page.locator(f".sd-lid[aria-controls={what}]")
+    if lid.get_attribute("aria-expanded") == "false":
+        lid.click()
+
+
+def settings(page, advanced=False):
+    """Unfolds them; on a phone the examples are there, too."""
+    unfold(page, "settings")
+    if advanced:
+        page.get_by_role("button", name="Advanced").click()
+
+
 def play_recorded(page, name):
     page.locator(".sd-pills .sd-pill", has_text=name).click()
     expect(part(page, "sub0")).to_contain_text("tree")

@@ -20,7 +20,8 @@ DRAWN = {"methods": "#kind-chart .heatmaplayer image"}  # what comes late on a t
 # Every part that can be folded, the Gradio ones too, and a run at its end: all of a tab is there to be looked at.
 UNFOLD = """() => {
     for (const part of document.querySelectorAll("details")) part.open = true;
-    for (const button of document.querySelectorAll("button.label-wrap:not(.open)")) button.click();
+    const folded = "button.label-wrap:not(.open), .sd-lid[aria-expanded=false]";
+    for (const button of document.querySelectorAll(folded)) button.click();
 }"""
 
 

@@ -76,7 +76,7 @@ def test_a_dark_page_is_dark_from_the_first_paint_and_speaks_its_language(early)
     page, _ = early("zh?__theme=dark")
     page.wait_for_selector("#first:not([hidden])")
     expect(page.locator("#first")).to_have_css("background-color", "rgb(11, 16, 32)")
-    assert "设置" in page.inner_text("#first .sd-cols > .sd-sub")
+    assert "设置" in page.inner_text("#first .sd-console > .sd-sub")
     way = page.locator("nav.sd-first-tabs a").nth(1)
     assert way.evaluate("(link) => link.href").endswith("/zh?__theme=dark&tab=step")
 

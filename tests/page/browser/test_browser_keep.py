@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 import toyrun
-from chrome import expect, part, pytestmark, wait_for  # noqa: F401
+from chrome import expect, part, pytestmark, settings, wait_for  # noqa: F401
 
 from specdec.ui import session
 
@@ -34,6 +34,7 @@ def addressed(page, *parts):
 def test_settings_run_and_tab_outlive_a_reload(open_page, monkeypatch):
     page = open_page(reduced_motion="reduce")
     live(page, monkeypatch)
+    settings(page)
     page.get_by_label("Seed").fill("41")
     page.get_by_role("tab", name="Theory").click()
     addressed(page, "prompt=My+own+words", "seed=41", "tab=theory")

@@ -14,6 +14,7 @@ from chrome import (  # noqa: F401
     pytestmark,
     real_models,
     says,
+    settings,
     SlowEngine,
     step,
     tokens,
@@ -61,7 +62,7 @@ def test_another_target_brings_its_own_drafters(page_with_a_choice, monkeypatch)
 
     engine = Tuned()
     monkeypatch.setattr(session, "_engine", lambda family: (asked.append(family), (engine, engine.race))[1])
-    page.get_by_role("button", name="Advanced").click()
+    settings(page, advanced=True)
     page.get_by_label("Target", exact=True).click()
     page.get_by_role("option", name="Built in: tuned on edits").click()
     page.get_by_text("as it was before tuning").wait_for()
@@ -110,7 +111,7 @@ def test_a_grammar_is_checked_kept_and_shown(open_page, monkeypatch):
     page = open_page(reduced_motion="reduce", query="?grammar={a")
     expect(page.locator(".sd-wrong").first).to_contain_text("The schema is not a JSON object")
     expect(part(page, "grammar")).to_be_hidden()
-    page.get_by_role("button", name="Advanced").click()
+    settings(page, advanced=True)
     field, example = page.locator("#grammar textarea"), page.get_by_role("button", name="Yes or no")
     example.click()  # Gradio writes a field's value once more just after showing it: a fill before that may be lost
     expect(field).to_have_value(params.grammar)

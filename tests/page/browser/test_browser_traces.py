@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import toyrun
-from chrome import expect, part, PATIENCE, pytestmark, says, state, step, until, wait_for  # noqa: F401
+from chrome import expect, part, PATIENCE, pytestmark, says, state, step, unfold, until, wait_for  # noqa: F401
 from test_traces import FACTS, STORY, tampered
 
 from specdec.traces.file import MAX_BYTES, Trace
@@ -82,16 +82,21 @@ def until_said(page, word):
     )
 
 
+def press(page, button):
+    unfold(page, "deeds")
+    page.locator(".sd-traces button", has_text=button).click()
+
+
 def choose(page, button, path):
     with page.expect_file_chooser() as chooser:
-        page.locator(".sd-traces button", has_text=button).click()
+        press(page, button)
     chooser.value.set_files(path)
 
 
 def test_a_run_is_downloaded_and_opened_again(open_page, tmp_path):
     page = open_page(reduced_motion="reduce")
     with page.expect_download() as saved:
-        page.get_by_role("button", name="Download trace").first.click()
+        press(page, "Download trace")
     assert re.fullmatch(r"specdec-[\w-]+\.jsonl", saved.value.suggested_filename)
     assert Trace.load(Path(saved.value.path())) == toyrun.trace()
     choose(page, "Open a trace", STORY)
@@ -136,7 +141,7 @@ def test_a_dropped_file_opens_and_two_runs_are_compared(open_page):
     assert page.locator(".sd-version mark").count() == 2 and "≠" in page.inner_text(".sd-version >> nth=0")
     assert "Measured speed-up" in page.inner_text(".sd-traces table")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
-    page.locator(".sd-traces button", has_text="Audit").click()
+    press(page, "Audit")
     until_said(page, "audit holds")
     assert page.locator(".sd-version:visible").count() == 0
 
@@ -153,7 +158,7 @@ def test_a_file_that_is_too_large_is_not_even_sent(open_page, tmp_path):
 def test_a_standalone_page_is_saved_from_the_page(open_page, address):
     page = open_page(reduced_motion="reduce")
     with page.expect_download() as saved:
-        page.locator(".sd-traces button", has_text="Standalone page").click()
+        press(page, "Standalone page")
     assert saved.value.suggested_filename.endswith(".html")
     assert Path(saved.value.path()).read_text(encoding="utf-8") == standalone(toyrun.trace(), address)
     until_said(page, "without a network")
@@ -162,7 +167,7 @@ def test_a_standalone_page_is_saved_from_the_page(open_page, address):
 @pytest.mark.long
 def test_a_link_brings_the_settings_back(open_page, address):
     page = open_page(reduced_motion="reduce")
-    page.locator(".sd-traces button", has_text="Copy link").click()
+    press(page, "Copy link")
     copied = page.locator(".sd-traces [data-part=copy]")
     expect(copied).to_have_value(re.compile(re.escape(address) + ".*temperature=0.8"))
     asked = "?prompt=Hello+there&k=6&seed=41&temperature=1.5&rule=shared_noise&drafter=prompt_lookup"
@@ -171,7 +176,7 @@ def test_a_link_brings_the_settings_back(open_page, address):
     expect(other.get_by_label("Seed")).to_have_value("41")
     expect(other.get_by_label("Drafter")).to_have_value("Prompt lookup")
     expect(other.locator(".sd-rail input[type=number]").first).to_have_value("6")
-    assert other.inner_text("#notice") == "" and not other.is_visible("#link-notice")
+    assert other.inner_text("#notice").strip() == "" and not other.is_visible("#link-notice")
     wrong = open_page(query="?k=99&seed=5", reduced_motion="reduce")
     expect(wrong.locator("#link-notice .sd-wrong")).to_contain_text("K must be a whole number from 0 to 16.")
     expect(wrong.get_by_label("Seed")).to_have_value("5")
@@ -188,12 +193,12 @@ def test_a_link_opens_a_tab_and_a_frame_shows_it(open_page):
     page = open_page(reduced_motion="reduce", query="?tab=step")
     page.wait_for_selector(".sd-step[data-state=ready]")
     page.get_by_role("tab", name="Race").click()
-    page.locator(".sd-traces button", has_text="Embed").click()
+    press(page, "Embed")
     page.locator(".sd-traces [data-tab=step]").click()
     copied = page.locator(".sd-traces [data-part=copy]")
     expect(copied).to_have_value(re.compile("^<iframe .*tab=step"))
     frame = copied.input_value()
-    page.locator(".sd-traces button", has_text="Embed").click()
+    press(page, "Embed")
     expect(page.locator(".sd-share")).to_be_hidden()
     source = re.search(r'src="([^"]+)"', frame)[1]
     page.evaluate(FRAME, source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import chrome
 import pytest
 import toyrun
-from chrome import expect, part, says, tokens, wait_for
+from chrome import expect, part, says, settings, tokens, unfold, wait_for
 from test_watch import KEY, PLAIN, PROMPT, SPECULATIVE, vllm
 
 from specdec.ui.text import strings
@@ -21,7 +21,7 @@ def servers():
 
 
 def choose(page, address, plain="", key=""):
-    page.get_by_role("button", name="Advanced").click()
+    settings(page, advanced=True)
     page.get_by_label("A server", exact=True).click()
     for name, value in (("address", address), ("plain", plain), ("key", key)):
         page.locator(f"#{name}").locator("input, textarea").fill(value)
@@ -35,7 +35,7 @@ def test_a_server_is_watched_and_drawn_with_what_it_tells(open_page, servers):
     page.click("#run")
     wait_for(page, "done")
     expect(part(page, "counted")).to_be_visible()
-    expect(page.locator(".sd-figs dt").first).to_contain_text("Measured speed-up")
+    expect(page.locator(".sd-meters dt").first).to_contain_text("Measured speed-up")
     expect(part(page, "sub0")).to_contain_text("vLLM 0.32.0, watched from outside")
     expect(part(page, "foot")).to_contain_text("Same words: at temperature 0")
     unnamed = page.locator("[data-part=lane0] .sd-rej[data-unnamed]").first
@@ -71,7 +71,7 @@ def test_what_is_wrong_with_a_server_is_told_beside_the_button(open_page, server
 def test_a_link_fills_in_a_server_only_if_the_owner_lists_it(open_page):
     page = open_page(query="?server=http://127.0.0.1:8000")
     expect(page.locator("#link-notice")).to_contain_text("does not list")
-    page.get_by_role("button", name="Advanced").click()
+    settings(page, advanced=True)
     expect(page.get_by_label("This page’s own")).to_be_checked()
 
 
@@ -81,6 +81,7 @@ def test_a_servers_trace_plays_on_any_screen(open_page, tmp_path, counted, width
     toyrun.server_trace(counted, beside=counted == "exact").save(path := tmp_path / "served.jsonl")
     page = open_page(width=width, reduced_motion="reduce")
     with page.expect_file_chooser() as chooser:
+        unfold(page, "deeds")
         page.locator(".sd-traces button", has_text="Open a trace").click()
     chooser.value.set_files(path)
     expect(part(page, "sub0")).to_contain_text("watched from outside")

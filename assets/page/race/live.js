@@ -1,0 +1,207 @@
+// @ts-check
+/* The two figures that follow the playhead, each with its small chart: the speed-up and the acceptance rate. */
+
+const {
+  EPS,
+  speculative,
+  plain,
+  isOver,
+  wasStopped,
+  atEnd,
+  isServed,
+  isBusy,
+  figuresAt,
+} = require("./run.js");
+const { h, s, line, text, svg, fixed, words, write, clamp } = require("./kit.js");
+const { axisEnd } = require("./axes.js");
+
+const ENOUGH = 16; // tokens; a ratio of fewer says nothing
+const SPARK = 48; // px: below this height a chart is a line alone
+const MOST = 240; // points of a line
+
+/* The ratio so far, once it means something. On the way to a gain, a loss is the noise of the first tokens. */
+function soFar(run, F) {
+  if (!F.speedup || F.a.written < ENOUGH) return null;
+  const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;
+  return gains && F.speedup < 1 ? null : F.speedup;
+}
+
+/* Passes of the target that plain decoding would have needed beyond those that there were. */
+const saved = (F) => F.a.tokens - F.a.k;
+
+function live(W, root, part, S, term) {
+  const U = W.figures,
+    rooms = new Map();
+  let points = [],
+    known = "",
+    last = /** @type {any} */ (null);
+  const sizes = new ResizeObserver((entries) => {
+    for (const { target, contentRect } of entries)
+      rooms.set(target, [contentRect.width, contentRect.height]);
+    if (S.run && last) drawCharts(last);
+  });
+
+  /* Its name, its value, and what is said beside it. */
+  function speedRow(F) {
+    const final = isOver(S.run) && atEnd(S) && !wasStopped(S.run),
+      ratio = final ? F.speedup : soFar(S.run, F);
+    const busy = final && isBusy(S.run),
+      passes = words(U.saved_unit, { n: saved(F) });
+    root.toggleAttribute("data-busy", busy);
+    if (!plain(S.run))
+      return [U.speedup, "–", isServed(S.run) ? W.server.no_plain : U.no_plain, "speedup"];
+    if (busy) return [U.busy, fixed(F.speedup) + "×", "", "speedup"];
+    if (ratio)
+      return [
+        final ? U.speedup : U.so_far,
+        fixed(ratio, final ? 2 : 1) + "×",
+        isServed(S.run) ? "" : passes,
+        "speedup",
+      ];
+    if (isServed(S.run)) return [U.so_far, "–", "", "speedup"];
+    return [U.saved, String(saved(F)), words(U.saved_of, { n: F.a.written, k: F.a.k }), "saved"];
+  }
+
+  function alphaRow(F) {
+    const judged = F.a.judged
+      ? words(F.a.trees ? U.levels : U.judged, { a: F.a.accepted, b: F.a.judged })
+      : "";
+    const untold = speculative(S.run).finished ? W.server.untold : W.server.later;
+    return [
+      U.alpha,
+      F.alpha == null ? "–" : fixed(100 * F.alpha, 0) + " %",
+      F.told ? judged : untold,
+      "alpha",
+    ];
+  }
+
+  function build() {
+    sizes.disconnect();
+    part.figures.replaceChildren(
+      ...["speedup", "alpha"].map((name) => {
+        const chart = h("div", { class: "sd-chart sd-mini" }),
+          tag = name === "speedup" ? h("span", { class: "sd-tag" }, W.lossy) : null;
+        sizes.observe(chart);
+        const row = h(
+          "div",
+          { class: name === "speedup" ? "sd-hero" : null },
+          h("dt", {}, term(name, ""), tag),
+          h("dd", {}),
+          h("dd", {}, chart),
+        );
+        return Object.assign(row, { chart });
+      }),
+    );
+  }
+
+  function paint(F, end) {
+    if (!part.figures.firstChild) build();
+    [speedRow(F), alphaRow(F)].forEach(([label, value, unit, meaning], i) => {
+      const [dt, dd] = part.figures.children[i].children;
+      write(dt.firstChild, "textContent", label);
+      dt.firstChild.definition = W.define[meaning];
+      if (dd.told !== (dd.told = value + unit))
+        dd.replaceChildren(value, ...(unit ? [h("small", {}, unit)] : []));
+    });
+    last = { F, end };
+    drawCharts(last);
+  }
+
+  /* Both figures at every end of a cycle: once a run, not once a drawing. */
+  function courses() {
+    const run = S.run,
+      lanes = [speculative(run), plain(run)].filter(Boolean);
+    const key = [run.header.run, isOver(run), ...lanes.map((lane) => lane.cycles.length)].join();
+    if (key === known) return;
+    known = key;
+    const ends = lanes
+        .flatMap((lane) => lane.cycles.map((cycle) => cycle.at))
+        .sort((a, b) => a - b),
+      every = Math.ceil(ends.length / MOST);
+    points = ends
+      .filter((_, i) => i % every === 0 || i === ends.length - 1)
+      .map((at) => {
+        const F = figuresAt(run, at);
+        return { at, speedup: soFar(run, F), alpha: F.alpha };
+      });
+  }
+
+  function drawCharts({ F, end }) {
+    courses();
+    const top = Math.max(2, ...points.map((one) => one.speedup || 0)) * 1.12,
+      [speed, alpha] = part.figures.children;
+    drawOne(speed.chart, end, {
+      name: "speedup",
+      top,
+      marks: [[1, "1×"]],
+      label: W.charts.speed_aria,
+    });
+    drawOne(alpha.chart, end, {
+      name: "alpha",
+      top: 1.08,
+      marks: [
+        [0.5, "50 %"],
+        [1, "100 %"],
+      ],
+      label: W.charts.alpha_aria,
+    });
+    alpha.hidden = !F.told && Boolean(speculative(S.run).finished);
+  }
+
+  /* One course against the lanes' clock: what has been is a line, what comes is pale. */
+  function drawOne(box, end, { name, top, marks, label }) {
+    const [width, height] = rooms.get(box) || [0, 0];
+    if (!width || !height) return;
+    const spark = height < SPARK,
+      left = spark ? 2 : 40,
+      right = 6,
+      span = axisEnd(S.run, end);
+    const x = (t) => left + (t / span) * (width - left - right),
+      y = (v) => height - 2 - (clamp(v, 0, top) / top) * (height - 6);
+    const g = svg(width, height, label, s("desc", {}, told(name)));
+    g.append(line(left, height - 1.5, width - right, height - 1.5, "sd-ax"));
+    for (const [at, mark] of marks) {
+      g.append(line(left, y(at), width - right, y(at), at === 1 ? "sd-dots" : "sd-grid"));
+      if (!spark) g.append(text(left - 6, y(at) + 4, mark, "", "end"));
+    }
+    const seen = points.filter((one) => one.at <= S.t + EPS);
+    g.append(
+      s("path", { d: path(points, name, x, y), class: "sd-ghost-line" }),
+      s("path", { d: path(seen, name, x, y), class: "sd-line-a" }),
+      line(x(Math.min(S.t, span)), 2, x(Math.min(S.t, span)), height - 2, "sd-now"),
+    );
+    const now = seen.at(-1);
+    if (now && now[name] != null)
+      g.append(s("circle", { cx: x(now.at), cy: y(now[name]), r: 3.5, class: "sd-dot-a" }));
+    box.replaceChildren(g);
+  }
+
+  /* For who cannot see it: its beginning, its middle and its end. */
+  function told(name) {
+    const known = points.filter((one) => one[name] != null),
+      some = [0, 0.5, 1].map((share) => known[Math.round(share * (known.length - 1))]);
+    return [...new Set(some)]
+      .filter(Boolean)
+      .map((one) => fixed(one[name]) + (name === "speedup" ? "×" : ""))
+      .join(", ");
+  }
+
+  return paint;
+}
+
+/* A line through the points that have a value; it breaks where there is none. */
+function path(points, name, x, y) {
+  let d = "",
+    pen = "M";
+  for (const one of points) {
+    if (one[name] == null) {
+      pen = "M";
+      continue;
+    }
+    d += pen + x(one.at).toFixed(1) + " " + y(one[name]).toFixed(1);
+    pen = "L";
+  }
+  return d || "M0 0";
+}
+
+module.exports = { live, soFar, saved, ENOUGH };

@@ -1,0 +1,27 @@
+// @ts-check
+/* Why it can be faster, in one line, with what a pass cost in this run. */
+
+const { speculative, plain, isServed, isOver, figuresAt } = require("./run.js");
+const { duration, words, fixed } = require("./kit.js");
+
+const CHEAP = 1.35; // passes: up to here a check costs about what one token costs
+
+/* Of a whole run its totals; of one that goes on, what is known so far. */
+function why(W, run, t) {
+  const A = speculative(run);
+  if (isServed(run)) return "";
+  const F = figuresAt(run, isOver(run) ? Infinity : t),
+    one = plain(run) && F.b.k ? F.b.passing / F.b.k : 0;
+  const checks = A.cycles.slice(0, F.a.k).filter((cycle) => cycle.check && cycle.drafts.length),
+    rows = checks.reduce((sum, cycle) => sum + cycle.drafts.length + 1, 0);
+  if (!one || !F.a.checking) return W.why.known;
+  const told = {
+    n: Math.round(rows / checks.length),
+    one: duration(one),
+    check: duration(F.a.checking / F.a.checks),
+    times: fixed(F.v, 1),
+  };
+  return words((F.v || 0) <= CHEAP ? W.why.cheap : W.why.dear, told);
+}
+
+module.exports = { why };

@@ -1,0 +1,35 @@
+// @ts-check
+/* Links to a run, and the frame that shows one inside another page. */
+
+/* The address that fills in this run's settings. What stands at its usual value is left out, but for the main ones; so
+   is what a server decides by itself. */
+function linkOf(run, base, rules, settings) {
+  const { header } = run,
+    started = run.lanes[run.names[0]].started || {},
+    params = started.params || {};
+  const told = {
+    ...params,
+    stop: (params.stop || []).map((one) => one.replace(/\n/g, "\\n")).join("\n"),
+    prompt: header.prompt,
+    drafter: started.drafter,
+    k: started.k,
+    rule: rules[started.rule],
+    family: (header.models || {}).family,
+    peer: run.names.length > 2,
+  };
+  const query = new URLSearchParams();
+  for (const { name, usual, main, served } of settings) {
+    const value = told[name];
+    if (value == null || (started.server && !served)) continue;
+    if (main || value !== usual) query.set(name, value === true ? "1" : value);
+  }
+  return base + "?" + query;
+}
+
+const escape = (text) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;");
+
+const frame = (address, title) =>
+  `<iframe src="${escape(address)}" title="${escape(title)}" width="100%" height="900" ` +
+  `loading="lazy" style="border:0"></iframe>`;
+
+module.exports = { linkOf, frame };

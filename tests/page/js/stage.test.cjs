@@ -1,0 +1,81 @@
+// What the stage says of a run on its way: ratios, whole words, the pace. `node --test tests/page/js`.
+const test = require("node:test");
+const assert = require("node:assert");
+const path = require("node:path");
+const race = (name) =>
+  require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", name + ".js"));
+const { fold, figuresAt, horizon } = race("player");
+const { soFar, saved, ENOUGH } = race("live");
+const { whole } = race("spelling");
+const { pace, livePace } = race("tempo");
+const { why } = race("why");
+const { eventsOf } = require("./runs.cjs");
+
+const lines = eventsOf("toy");
+
+/* A run of one token a pass and a draft of three, all kept; speculative cycles take `cycle` ms, plain passes 10. */
+function made(cycle, cycles = 12, first = cycle) {
+  const log = [{ event: "header", lanes: ["speculative", "plain"], source: "recorded" }];
+  const commit = (lane, n, at, tokens) =>
+    log.push({
+      event: "committed",
+      lane,
+      cycle: n,
+      tokens,
+      pieces: tokens.map(() => " a"),
+      at,
+      accepted: 0,
+    });
+  commit("speculative", 0, 0, [1]);
+  commit("plain", 0, 0, [1]);
+  const end = (n) => (first + (n - 1) * cycle) / 1000;
+  for (let n = 1; n <= cycles; n++) commit("speculative", n, end(n), [1, 1, 1, 1]);
+  for (let n = 1; n <= 4 * cycles; n++) commit("plain", n, n / 100, [1]);
+  for (const lane of ["speculative", "plain"])
+    log.push({ event: "finished", lane, reason: "limit" });
+  return fold(log);
+}
+
+test("a ratio waits until it means something; passes saved are told meanwhile", () => {
+  const run = made(20);
+  for (const { at } of run.lanes.speculative.cycles) {
+    const F = figuresAt(run, at),
+      ratio = soFar(run, F);
+    assert.equal(ratio === null, F.a.written < ENOUGH);
+    assert.equal(saved(F), 3 * F.a.k);
+  }
+  assert.ok(figuresAt(run, horizon(run)).a.written > ENOUGH);
+});
+
+test("no ratio below 1 on the way to a gain, and every one on the way to a loss", () => {
+  const gain = made(20, 12, 200); // its first cycle takes as long as twenty tokens
+  const told = gain.lanes.speculative.cycles.map(({ at }) => figuresAt(gain, at));
+  assert.ok(told.some((F) => F.a.written >= ENOUGH && F.speedup < 1));
+  assert.ok(told.every((F) => soFar(gain, F) === null || soFar(gain, F) >= 1));
+  const loss = made(60),
+    late = figuresAt(loss, horizon(loss));
+  assert.ok(late.speedup < 1 && soFar(loss, late) === late.speedup);
+});
+
+test("half a token is told as its whole word, in scripts that part words by spaces", () => {
+  assert.equal(whole(" c", ["the"], ["raw", "led", " up"]), " crawled");
+  assert.equal(whole("led", [" the", " craw"], ["."]), " crawled");
+  assert.equal(whole(" milk", [" drank"], [" and"]), " milk");
+  assert.equal(whole("水", ["喝"], ["了"]), "水");
+  assert.equal(whole("a", Array(40).fill("a"), []), "a");
+});
+
+test("a model that is slow enough to read plays in real time after its first cycles", () => {
+  const slow = made(40); // 100 tokens a second
+  assert.equal(pace(slow, horizon(slow)), 1);
+  assert.ok(pace(slow, 0) >= 20, "the first cycle is told slowly");
+  assert.equal(livePace(slow), 1);
+  const fast = made(2);
+  assert.ok(pace(fast, fast.lanes.speculative.cycles[8].at) > 1 && livePace(fast) > 1);
+});
+
+test("why it is faster is told with this run's own two numbers", () => {
+  const W = { why: { known: "known", cheap: "{n} {check} {one}", dear: "{times}" } };
+  assert.equal(why(W, fold(lines), 0), "4 4.00 ms 4.00 ms");
+  assert.equal(why(W, made(20), 0), "known"); // nothing was timed
+});
