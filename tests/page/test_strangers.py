@@ -50,7 +50,7 @@ def examined(address: str, plain: str) -> list[session.News]:
 
 
 def test_a_server_that_is_not_listed_is_asked_by_no_door(exposed: None, server: Stub, monkeypatch: Any) -> None:
-    monkeypatch.setattr(examine.apart, "examining", lambda *_: pytest.fail("a process was started"))
+    monkeypatch.setattr(examine.child, "examining", lambda *_: pytest.fail("a process was started"))
     for language, said in (("en", "SPECDEC_SERVERS=http"), ("zh", "SPECDEC_SERVERS=http")):
         with speaking(language):
             for news in (raced(server.address), examined(server.address, ONE)):
@@ -154,4 +154,4 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(
 def test_ones_own_page_takes_any(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EXPOSURE, "own")
     monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
-    assert request.check("Once", family=folder).family == folder and engine.known()[1]
+    assert request.check("Once", "suffix", family=folder).family == folder and engine.known()[1]

@@ -247,7 +247,7 @@ def test_the_switch_of_the_target_is_shown_where_there_is_a_choice(family, trace
     from specdec.ui.build import build
 
     monkeypatch.setenv("SPECDEC_PAIRS", "")  # a host that offers no pair
-
+    monkeypatch.setattr(menu.hub, "is_here", lambda name: False)  # and has not fetched the star
     assert switch_of(build()).visible
     shutil.rmtree(family / "tuned")
     assert switch_of(build()).visible
