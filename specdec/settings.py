@@ -76,7 +76,7 @@ SETTINGS = {
             "drafter", str, DEFAULT,
             "draft_model, prompt_lookup, medusa, eagle3 …; a wrong name is answered with the list",
             sampling=False, served=False, main=True,
-            flag=Flag(str, "", "its name [default: draft_model, or what --draft brings]"),
+            flag=Flag(str, "", "its name [default: what was trained for the target, else suffix]"),
         ),
         Setting(
             "k", int, 4, "tokens drafted per cycle", 0, limits().k, 1, sampling=False, served=False, main=True,

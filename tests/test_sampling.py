@@ -17,6 +17,7 @@ from specdec.proof.goodness_of_fit import g_test
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.toys import Case, run_loop
 from specdec.sampling import (
+    after_reaching,
     block_chance,
     entropy,
     overlap,
@@ -78,7 +79,7 @@ def test_top_p_within_top_k_is_top_p_of_what_is_left(k: int, p: float, dtype: to
 
 
 def test_top_p_sorts_no_more_than_top_k_left() -> None:
-    """A vocabulary of 150,000 tokens is sorted for .1 ms and more, on any device."""
+    """Nor, without top-k, more than are likely: a vocabulary of 150,000 tokens is sorted for .1 ms and more."""
     widths = []
 
     class Watch(TorchDispatchMode):
@@ -89,7 +90,9 @@ def test_top_p_sorts_no_more_than_top_k_left() -> None:
 
     with Watch():
         probabilities(torch.randn(3, 1000), SamplingParams(temperature=0.8, top_k=40, top_p=0.9))
-    assert widths and max(widths) == 40
+        assert widths and max(widths) == 40
+        probabilities(8 * torch.randn(3, 1000), SamplingParams(temperature=0.8, top_p=0.9))
+    assert len(widths) >= 4 and max(widths) < 500
 
 
 def test_low_precision_logits_are_lifted_to_float32() -> None:
@@ -111,6 +114,25 @@ def test_logits_are_divided_by_the_temperature(temperature: float, dtype: torch.
 def test_top_p_ends_where_the_sum_is_reached_exactly() -> None:
     probs = torch.tensor([[0.125, 0.5, 0.125, 0.25]])
     assert torch.allclose(within(probs, 0.75), torch.tensor([[0.0, 2 / 3, 0.0, 1 / 3]]))
+
+
+@pytest.mark.parametrize("p", [1e-9, 0.3, 0.9, 0.95, 0.999, 1 - 1e-7])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_top_p_keeps_to_the_bit_what_sorting_all_keeps(p: float, dtype: torch.dtype) -> None:
+    """Peaked, flat and with ties over the border; of equals the vocabulary's first."""
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(4, 5_000, generator=generator, dtype=dtype)
+    for logits in (8 * noise, (8 * noise).round(), noise, noise.round(), 0 * noise, 1e-3 * noise.round()):
+        probs = logits.softmax(-1)
+        expected = probs.masked_fill(after_reaching(probs, p)[0], 0.0)
+        assert torch.equal(within(probs, p), expected / expected.sum(-1, keepdim=True))
+
+
+def test_top_p_of_what_is_no_distribution_is_what_sorting_all_says() -> None:
+    for probs in (torch.zeros(1, 9), torch.full((1, 9), float("nan")), torch.full((1, 9), 0.01)):
+        expected = probs.masked_fill(after_reaching(probs, 0.9)[0], 0.0)
+        assert torch.equal((found := within(probs, 0.9)).isnan(), (wanted := expected / expected.sum()).isnan())
+        assert torch.equal(found.nan_to_num(), wanted.nan_to_num())
 
 
 def test_top_p_of_one_leaves_the_distribution_alone() -> None:

@@ -89,6 +89,25 @@ def begin_with(pair: str | None, target: str | None, draft: list[str], universal
     os.environ["SPECDEC_PAIR"] = chosen
 
 
+def get(
+    name: Annotated[str, Argument(help="smollm2, or a name on the Hub", show_default=False)] = "smollm2",
+) -> None:
+    """Fetch a model once, for a class or a journey without a network; tells where it lies."""
+    import sys
+
+    from ..families import hub
+    from ..figures import machine
+
+    last = -1
+    if not hub.is_here(name):
+        for state in hub.fetch([name], machine.free_memory() or 2**62):
+            if state.total and (share := 100 * state.done // state.total) != last:
+                last = share
+                ends = "\r" if sys.stderr.isatty() else "\n"
+                print(f"{name}: {share} % of {state.total / 1e6:.0f} MB", end=ends, file=sys.stderr)
+    print(hub.find(name))
+
+
 def trace(
     file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)],
     other: Annotated[Path | None, Argument(help="a run to compare with the first", show_default=False)] = None,
@@ -242,4 +261,4 @@ def serve(
     return run(target, draft, method, k, port, flags)
 
 
-COMMANDS = (app, trace, certify, prove, learn, train, bench, export, serve)
+COMMANDS = (app, get, trace, certify, prove, learn, train, bench, export, serve)

@@ -25,6 +25,8 @@ ABOUT = {
     "bfloat16": "bfloat16: greedy texts may part at near-ties",
     "int8": "int8: another target than float32's; greedy texts may part at near-ties",
 }
+EXIT, UNTRAINED = "early_exit", 0.3  # below that acceptance rate nobody trained the layer for it
+BADLY = "few early exits were kept: a model that was not trained to be left at that layer (LayerSkip) drafts badly"
 # Background colours of the page's palette, always with a mark: colour is never the only sign.
 STYLES = {
     "accepted": ("48;5;151;38;5;16", "✓"),
@@ -57,9 +59,10 @@ def as_lines(header: Header, events: Iterable[Event]) -> list[Event]:
     return kept
 
 
-def as_text(prompt: str, events: Iterable[Event], precision: str = "") -> list[Event]:
+def as_text(prompt: str, events: Iterable[Event], precision: str = "", answers: bool = False) -> list[Event]:
+    """`answers` says that the text does not continue the prompt's line."""
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    sys.stdout.write(prompt)
+    sys.stdout.write(prompt + "\n\n" * answers)
     kept: list[Event] = []
     for event in events:
         kept.append(event)
@@ -129,6 +132,8 @@ def report(events: Sequence[Event], precision: str = "") -> str:
     if who := Counter(e.drafter for e in events if isinstance(e, Drafted) and e.drafter):
         drafted = ", ".join(f"{name} {count}" for name, count in who.most_common())
         lines.append(f"{'cycles by drafter':<28}{drafted}, nobody {spec.cycles - who.total()}")
+    if started and started.drafter.endswith(EXIT) and spec.alpha is not None and spec.alpha < UNTRAINED:
+        lines.append(BADLY)
     legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())
     return "\n".join([*lines, "", legend])
 

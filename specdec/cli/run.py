@@ -16,7 +16,7 @@ from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
 from ..grammar import check
-from ..methods import check_asked, EXIT, known, METHODS, RULES
+from ..methods import check_asked, known, METHODS, RULES
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
 from ..types import check_schema, MAX_GRAMMAR, TranslatableText
@@ -115,12 +115,11 @@ def run(
         )
     else:
         models = zoo.load(asked.family, number, device)
-    trained = [name for name, fitted in models.drafters.items() if fitted.part is not None]
-    trained.sort(key=lambda name: models.drafters[name].method.part == EXIT)  # what --draft brings is what was meant
-    asked = replace(asked, drafter=asked.drafter or next(iter(trained), "prompt_lookup"))
+    asked = replace(asked, drafter=asked.drafter or models.usual)
     events = race(models, **asked.arguments)
     header = trace.live_header(asked.prompt, models.describe(), kind, asked.peer)
-    kept = as_lines(header, events) if as_json else as_text(asked.prompt, events, models.precision)
+    answers = models.chat is not None
+    kept = as_lines(header, events) if as_json else as_text(asked.prompt, events, models.precision, answers)
     return kept_as(save, header, kept)
 
 

@@ -2,7 +2,7 @@
 
 from .adaptive import AdaptiveDrafter
 from .auto import Arm, AutoDrafter
-from .base import Drafter, NoDrafter
+from .base import CopyingDrafter, Drafter, NoDrafter
 from .block import BlockDrafter, BlockHead
 from .draft_model import DraftModelDrafter
 from .eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter
@@ -19,6 +19,7 @@ __all__ = [
     "AutoDrafter",
     "BlockDrafter",
     "BlockHead",
+    "CopyingDrafter",
     "DraftModelDrafter",
     "Drafter",
     "Eagle3Drafter",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -43,6 +44,28 @@ class NoDrafter:
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         return Proposal()
+
+
+class CopyingDrafter(ABC):
+    """Drafts from the text alone. `around` is how many tokens of a chat template stand before and after the prompt:
+    nobody repeats those, so they are not copied."""
+
+    around = (0, 0)
+
+    def __init__(self) -> None:
+        self._text: list[int] = []  # prompt and answer
+        self._read = 0  # tokens of the whole text
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        before, after = (0, 0) if self._read else self.around
+        self._text += tokens[self._read + before : len(tokens) - after]
+        self._read = len(tokens)
+        copied = self.copied(self._text, k)
+        return Proposal.chain(copied) if copied else Proposal()
+
+    @abstractmethod
+    def copied(self, text: Sequence[int], k: int) -> list[int]:
+        """At most `k` tokens that stood earlier in `text`, which is the text of the last call, grown."""
 
 
 class Guided:

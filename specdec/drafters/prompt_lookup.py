@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..sampling import Sampler
-from ..types import Proposal, SamplingParams
+from .base import CopyingDrafter
 
 
-class PromptLookupDrafter:
+class PromptLookupDrafter(CopyingDrafter):
     """The longest suffix of 3, 2 or 1 tokens that occurred before; of its occurrences the latest.
 
     With text `a b c d a b` the suffix `a b` matches at the start, so the draft is `c d a b …`.
@@ -22,21 +21,22 @@ class PromptLookupDrafter:
     name = "prompt_lookup"
 
     def __init__(self, longest: int = 3, shortest: int = 1) -> None:
+        super().__init__()
         self.longest, self.shortest = longest, shortest
         self._indexed = 0
         self._ends: dict[tuple[int, ...], int] = {}  # n-gram -> where its latest occurrence ended
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+    def copied(self, text: Sequence[int], k: int) -> list[int]:
         # The suffix itself is indexed one call later, so that it never finds itself.
-        for end in range(max(1, self._indexed), len(tokens)):
+        for end in range(max(1, self._indexed), len(text)):
             for n in range(self.shortest, min(self.longest, end) + 1):
-                self._ends[tuple(tokens[end - n : end])] = end
-        self._indexed = len(tokens)
-        for n in range(min(self.longest, len(tokens)), self.shortest - 1, -1):
-            match = self._ends.get(tuple(tokens[len(tokens) - n :]))
+                self._ends[tuple(text[end - n : end])] = end
+        self._indexed = len(text)
+        for n in range(min(self.longest, len(text)), self.shortest - 1, -1):
+            match = self._ends.get(tuple(text[len(text) - n :]))
             if match is not None:
-                source = list(tokens)
+                source = list(text)
                 for i in range(match, match + k):
                     source.append(source[i])  # a copy may run on into itself: a loop continues as a loop
-                return Proposal.chain(source[len(tokens) :])
-        return Proposal()
+                return source[len(text) :]
+        return []

@@ -11,14 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from ..models.base import common_prefix
-from ..sampling import Sampler
-from ..types import Proposal, SamplingParams
+from .base import CopyingDrafter
 from .replaced import replacement, Replacements, SPAN
 
 GAP = -1  # between the text with its words replaced and the text itself: no token
 
 
-class SuffixDrafter:
+class SuffixDrafter(CopyingDrafter):
     """Of all suffixes of the text that occurred before, the one whose continuation is expected to hold for longest.
 
     A node of the text's suffix tree is here the list of places where a suffix ended. It is narrowed token by token,
@@ -39,16 +38,17 @@ class SuffixDrafter:
     LONG = 4  # tokens after which a copy is no chance, and the word that ends it a replacement
 
     def __init__(self, factor: int = 2, offset: int = 2, floor: float = 0.1, replacing: bool = True) -> None:
+        super().__init__()
         self.factor, self.offset, self.floor, self.replacing = factor, offset, floor, replacing
         self._replaced = Replacements()
-        self._text: list[int] = []  # as it is; before it, after the first replacement, as it reads with them, and GAP
+        self._searched: list[int] = []  # the text; after the first replacement, as it reads with them, GAP, the text
         self._ends: defaultdict[int, list[int]] = defaultdict(list)  # token -> the places right after it
-        self._read = self._length = 0  # places that are in `_ends`; tokens of the text, when it was last asked
+        self._indexed = self._length = 0  # places that are in `_ends`; tokens of the text, when it was last asked
         self._copy: tuple[list[int], int, int] = ([], 0, 0)  # the last draft, its place, how many tokens agreed before
-        self._break: tuple[int, int] | None = None  # in `_text` and in the text: where a long copy broke off
+        self._break: tuple[int, int] | None = None  # in `_searched` and in the text: where a long copy broke off
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        self._follow(tokens)
+    def copied(self, text: Sequence[int], k: int) -> list[int]:
+        self._follow(text)
         best: list[int] = []
         place = agreed = 0
         score, places = 0.0, 0
@@ -63,7 +63,7 @@ class SuffixDrafter:
             if expected > score:
                 best, score, place, agreed = draft, expected, end, length
         self._copy = (best, place, agreed)
-        return Proposal.chain(best) if best else Proposal()
+        return best
 
     def _follow(self, tokens: Sequence[int]) -> None:
         """Read on; see where the last draft broke off, and what word was replaced where one broke off before."""
@@ -72,25 +72,25 @@ class SuffixDrafter:
         kept = common_prefix(draft, grown)
         if self.replacing and kept < min(len(draft), len(grown)) and agreed + kept >= self.LONG:
             self._break = (place + kept, self._length + kept)
-        self._text += grown
+        self._searched += grown
         self._length = len(tokens)
         if self._break is not None:
             there, here = self._break
-            words = replacement(self._text[there : there + SPAN + 1], tokens[here : here + SPAN + 1])
+            words = replacement(self._searched[there : there + SPAN + 1], tokens[here : here + SPAN + 1])
             if words is not None:
                 self._replaced.learn(*words)
-                self._text = [*self._replaced.read(tokens), GAP, *tokens]
+                self._searched = [*self._replaced.read(tokens), GAP, *tokens]
                 self._ends.clear()
-                self._read = 0
+                self._indexed = 0
             if words is not None or len(tokens) > here + SPAN:
                 self._break = None
-        for end in range(max(1, self._read), len(self._text)):
-            self._ends[self._text[end - 1]].append(end)
-        self._read = len(self._text)
+        for end in range(max(1, self._indexed), len(self._searched)):
+            self._ends[self._searched[end - 1]].append(end)
+        self._indexed = len(self._searched)
 
     def _suffixes(self) -> list[tuple[int, list[int]]]:
         """Suffixes that occurred before, shortest first, with the places where they ended, latest first."""
-        text, found = self._text, []
+        text, found = self._searched, []
         ends = self._ends[text[-1]][: -self.MOST - 1 : -1] if text else []
         length = 1
         while ends and length <= self.LONGEST:
@@ -101,7 +101,7 @@ class SuffixDrafter:
 
     def _continued(self, ends: list[int], depth: int) -> tuple[list[int], float, int]:
         """The likeliest continuation by its own count, how many of its tokens should be kept, and where it stands."""
-        source = list(self._text)
+        source = list(self._searched)
         chance, expected = 1.0, 0.0
         for step in range(depth):
             # A copy may run on into itself: a loop continues as a loop.
@@ -118,4 +118,4 @@ class SuffixDrafter:
                 break
             expected += chance
             source.append(token)
-        return source[len(self._text) :], expected, ends[0]
+        return source[len(self._searched) :], expected, ends[0]

@@ -15,9 +15,8 @@ from ..models import gguf
 from ..models.checkpoint import read_json
 from ..text import ids_of
 from . import gguf_tokenizer
-from .template import around
+from .template import around, FILE, TABLE
 
-FILE, TABLE = "chat_template.jinja", "tokenizer_config.json"
 LARGEST = 2**20  # characters of a template
 
 
@@ -40,6 +39,10 @@ class Chat:
             return own
         before, after = around
         return [*before, *ids_of(prompt, tokenizer), *after]
+
+    def around(self, tokenizer: Tokenizer) -> tuple[int, int]:
+        """How many tokens stand before and after a prompt."""
+        return len(with_controls(self.before, tokenizer)), len(with_controls(self.after, tokenizer))
 
 
 def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:

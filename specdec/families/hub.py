@@ -6,11 +6,9 @@ This imports no torch: the page fetches, so that a download holds up no run.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -22,9 +20,10 @@ from typing import Any
 from .. import children
 from ..models import gguf_header
 from ..types import TranslatableText
+from . import star
+from .disk import check_disk, sha256
 
 PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
-SPARE = 1_000_000_000  # bytes of disk that a download leaves free
 MORE = 1.25  # of the weights' bytes: what a model takes in memory, with its loading and its caches
 LARGE = 10_000_000  # bytes from which a file is worth going on with
 LOOK = 0.5  # seconds between two words about how far it is
@@ -48,6 +47,8 @@ def patterns(pickles: bool = False) -> dict[str, Any]:
 def find(name: str | Path, pickles: bool = False) -> Path:
     """A folder or a GGUF file as it is; else the checkpoint of that name, from the cache or the Hub. ValueError says
     what to do."""
+    if name == star.NAME:
+        return star.find() or star.fetched()
     if is_on_disk(name):
         return Path(name)
     from huggingface_hub import snapshot_download
@@ -81,6 +82,8 @@ def cached(name: str, pickles: bool = False) -> Path | None:
 
 def is_here(name: str) -> bool:
     """Whether nothing has to be fetched; ValueError where the name is none."""
+    if name == star.NAME:
+        return star.find() is not None
     if is_on_disk(name):
         return True
     try:
@@ -233,31 +236,13 @@ class Download:
             self._part.replace(blob)
 
 
-def sha256(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as source:
-        while block := source.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def check_disk(name: str, total: int, place: Path) -> None:
-    place.mkdir(parents=True, exist_ok=True)
-    if (free := shutil.disk_usage(place).free) < total + SPARE:
-        raise ValueError(
-            TranslatableText(
-                "{name} needs {needed} GB of disk, and {free} GB are free. Make room, or set HF_HOME to a larger disk.",
-                name=name, needed=f"{(total + SPARE) / 1e9:.1f}", free=f"{free / 1e9:.1f}",
-            )
-        )  # fmt: skip
-
-
 def main(memory: int, names: Sequence[str]) -> None:
     """Fetch them; a line of JSON each half second says how far it is, and the last one how it ended."""
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()
-    over, now, last = threading.Event(), Download(""), dict[str, Any](ended=True)
+    now: Download | star.Download = Download("")
+    over, last = threading.Event(), dict[str, Any](ended=True)
 
     def tell() -> None:
         while not over.wait(LOOK):
@@ -270,7 +255,7 @@ def main(memory: int, names: Sequence[str]) -> None:
     for name in names:
         try:
             if not is_here(name):
-                now = Download(name, memory)
+                now = star.Download() if name == star.NAME else Download(name, memory)
                 now.run()
         except Exception as error:
             said = reason(name, error)

@@ -7,18 +7,24 @@ It is data, and imports no torch: the page's menu reads it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..exposure import limits
-from ..methods import brought_by, DEFAULT, EMBEDDED, METHODS, ROUNDED, TUNED
+from ..methods import AUTO, brought_by, DEFAULT, EMBEDDED, METHODS, ROUNDED, TUNED
 from ..models.gguf_header import is_named
+from ..paths import ASSETS
+from . import hub, template
 from .hub import MORE
+from .star import NAME as STAR
 
 BESIDE, OTHERWISE = " + ", "~"
 ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafting that need nothing but the target
+ALONE = ("suffix", "prompt_lookup", AUTO)  # of a target without a draft, the quickest to begin first
 ANY = brought_by(*(m.name for m in METHODS.values() if m.published))
 MODEL, EAGLE3, MEDUSA, EXIT, UNIVERSAL = map(brought_by, (DEFAULT, "eagle3", "medusa", "early_exit", "universal"))
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
@@ -83,8 +89,21 @@ PRESETS = {
 }  # fmt: skip
 
 
+def drafters_of(target: str) -> list[Path]:
+    """The folders of drafters that the package has for a target that it does not have."""
+    return sorted(file.parent for file in (ASSETS / "models" / target).glob("*/config.json")) if target == STAR else []
+
+
+def of_star() -> Pair:
+    folders = {folder.name for folder in drafters_of(STAR)}
+    trained = (method.name for method in METHODS.values() if method.folder in folders)
+    return Pair(STAR, methods=tuple(dict.fromkeys((*trained, *ALONE))))
+
+
 def named(spec: str) -> Pair | None:
     """The pair of that name, or written `TARGET + DRAFT`; None for a family of ours, or where it is no pair."""
+    if spec == STAR:
+        return of_star()
     if spec in PRESETS:
         return PRESETS[spec]
     target, *drafts = (part.strip() for part in spec.split(BESIDE))
@@ -92,12 +111,32 @@ def named(spec: str) -> Pair | None:
         drafts = [draft.removeprefix(OTHERWISE).strip() for draft in drafts]
     if not all(map(is_model, (target, *drafts))):
         return None
+    if not drafts:
+        return Pair(target, methods=ALONE)
     return Pair(target, tuple(drafts), methods=UNIVERSAL) if universal else Pair(target, tuple(drafts))
 
 
 def is_model(name: str) -> bool:
-    """Whether it may be a checkpoint: OWNER/MODEL, a folder with a config.json, or a GGUF file."""
-    return bool(ON_THE_HUB.fullmatch(name)) or is_named(name) or os.path.isfile(os.path.join(name, "config.json"))
+    """Whether it may be a checkpoint: the star, OWNER/MODEL, a folder with a config.json, or a GGUF file."""
+    return (
+        name == STAR
+        or bool(ON_THE_HUB.fullmatch(name))
+        or is_named(name)
+        or os.path.isfile(os.path.join(name, "config.json"))
+    )
+
+
+def answers(spec: str) -> bool:
+    """Whether the target of a pair answers a prompt, as one with a chat template does; others continue it. Of one that
+    is not on this machine yet nobody knows: most that people name do.
+    """
+    pair = named(spec)
+    if pair is None or pair.target == STAR:
+        return pair is not None
+    with contextlib.suppress(ValueError):
+        place = Path(pair.target) if hub.is_on_disk(pair.target) else hub.cached(pair.target)
+        return place is None or template.has_one(place)
+    return True
 
 
 def written(target: str, drafts: Sequence[str] = (), universal: bool = False) -> str:

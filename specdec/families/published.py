@@ -68,7 +68,7 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
             return Transformer.load(folder, dtype, device, stored)
         if stored == torch.int8:
             raise ValueError("transformers runs this model, in float32 or bfloat16; 8 bits are for our own decoder")
-    return HuggingFaceModel.load(folder, dtype, device)
+    return HuggingFaceModel.load(folder, stored or dtype, device)
 
 
 def load_drafter(
@@ -232,7 +232,8 @@ def draft_model(
         check_tensors(weights, tensors_of(shape, weights))
         draft = Transformer(shape, weights, target.dtype, target.device, target.stored)
     else:
-        draft = HuggingFaceModel(config_of(config), dict(weights), target.dtype, target.device)
+        dtype = target.dtype if target.stored == torch.int8 else target.stored
+        draft = HuggingFaceModel(config_of(config), dict(weights), dtype, target.device)
     draft.source = folder
     cut_vocabulary(draft, shared_vocabulary(draft, own) if universal else target.vocabulary)
     if not universal:

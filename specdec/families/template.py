@@ -8,10 +8,13 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from .. import children
+from ..models import gguf_header
 
+FILE, TABLE = "chat_template.jinja", "tokenizer_config.json"
 MESSAGE = "speculative-decoding"  # stands for a prompt while the template is rendered
 MOST = 4_000  # characters round a prompt
 SECONDS, PATIENCE = 5, 60.0  # of the processor; of the clock, where that cannot be bounded or many wait for it
@@ -28,6 +31,16 @@ def around(template: str, controls: dict[str, str]) -> tuple[str, str, bool]:
         raise ValueError(found)
     before, after, trims = found
     return before, after, trims
+
+
+def has_one(place: Path) -> bool:
+    """Whether a checkpoint has one, without reading what it says. It imports no torch."""
+    if gguf_header.is_file(place):
+        return bool(gguf_header.read(place).fields.get("tokenizer.chat_template"))
+    table = place / TABLE
+    with contextlib.suppress(OSError, ValueError):
+        return (place / FILE).is_file() or "chat_template" in json.loads(table.read_text(encoding="utf-8"))
+    return False
 
 
 # ---- the other process ----

@@ -14,15 +14,16 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, Drafter, ForeignModel
+from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, CopyingDrafter, Drafter, ForeignModel
 from ..figures import machine
 from ..methods import adapted, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
-from ..models.checkpoint import naming, weight_files
+from ..models.checkpoint import naming, read_config, weight_files
 from ..models.config import FAMILIES
 from ..models.device import multiplies_bfloat16
 from ..models.matrix import of_drafts
+from ..models.pretrained import is_ours
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -53,11 +54,9 @@ class LoadedMethod:
         """Beside the target's."""
         return getattr(self.part, "parameters", 0)
 
-    def lane(self, target: Target, capacity: int) -> tuple[TargetView, Drafter]:
-        """The target as one run of at most `capacity` tokens sees it, and a fresh drafter on it."""
-        exit_layer = self.part if self.method.part == EXIT else 0
-        view = TargetView(target, getattr(self.part, "taps", ()), exit_layer)
-        return view, self.method.make(view, self.part, capacity)
+    def view(self, target: Target) -> TargetView:
+        """The target as one run sees it."""
+        return TargetView(target, getattr(self.part, "taps", ()), self.part if self.method.part == EXIT else 0)
 
 
 class Family:
@@ -91,15 +90,35 @@ class Family:
         The process computes with this family's number of threads from here on.
         """
         self.use_threads()
-        if name == AUTO and self.to_probe(AUTO):
+        if name == AUTO:
             return self._auto_lane(capacity)
-        wrapped = adapted(name)
+        wrapped = self.wrapped(name)
         name = wrapped or name
         if name not in self.drafters:
             raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
-        view, drafter = self.drafters[name].lane(self.target, capacity)
-        drafter.name = name  # one class may serve several names
+        view = self.drafters[name].view(self.target)
+        drafter = self._drafter(name, view, capacity)
         return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
+
+    def _drafter(self, name: str, view: TargetView, capacity: int) -> Drafter:
+        fitted = self.drafters[name]
+        drafter = fitted.method.make(view, fitted.part, capacity)
+        drafter.name = name  # one class may serve several names
+        if isinstance(drafter, CopyingDrafter) and self.chat is not None:
+            drafter.around = self.chat.around(self.tokenizer)
+        return drafter
+
+    @property
+    def usual(self) -> str:
+        """Who drafts where nobody was named: what was trained for it, a layer to leave at last; without, a copy."""
+        trained = [name for name, fitted in self.drafters.items() if fitted.part is not None]
+        trained.sort(key=lambda name: self.drafters[name].method.part == EXIT)
+        return next(iter(trained), self.auto_candidates[0])
+
+    def wrapped(self, name: str) -> str:
+        """Whom `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
+        inner = adapted(name)
+        return self.usual if inner == DEFAULT and DEFAULT not in self.drafters else inner
 
     @property
     def auto_candidates(self) -> list[str]:
@@ -109,25 +128,30 @@ class Family:
         return [name for name in offered if name not in models[1:]]
 
     def to_probe(self, name: str) -> list[str]:
-        """The drafters whose costs that one weighs, so that they are measured first; copies cost next to nothing."""
+        """The drafters whose costs that one weighs, so that they are measured first. Copies cost next to nothing: where
+        `auto` has no other, one tells what a check costs.
+        """
         if name == AUTO:
-            return [one for one in self.auto_candidates if self.drafters[one].method.takes]
-        return [wrapped] if (wrapped := adapted(name)) else []
+            return [one for one in self.auto_candidates if not self.copies(one)] or self.auto_candidates[:1]
+        return [wrapped] if (wrapped := self.wrapped(name)) else []
+
+    def copies(self, name: str) -> bool:
+        return bool(self.drafters[name].method.copies)
 
     def _auto_lane(self, capacity: int) -> tuple[TargetView, Drafter]:
         """One view with the taps of all; copies cost no more than their check, and a check costs what it costs."""
-        models = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe(AUTO)}
-        cheapest = min(models.values(), key=lambda costs: costs.overhead)
+        probed = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe(AUTO)}
+        cheapest = min(probed.values(), key=lambda costs: costs.overhead)
         checks = Costs(0.0, cheapest.passes, cheapest.overhead)
         chosen = {name: self.drafters[name] for name in self.auto_candidates}
         view = TargetView(
             self.target, sorted({tap for one in chosen.values() for tap in getattr(one.part, "taps", ())})
         )
-        arms = []
-        for name, fitted in chosen.items():
-            drafter = fitted.method.make(view, fitted.part, capacity)
-            drafter.name = name
-            arms.append(Arm(drafter, models.get(name, checks), copies=name not in models))
+        drafters = {name: self._drafter(name, view, capacity) for name in chosen}
+        arms = [
+            Arm(drafter, checks if self.copies(name) else probed[name], copies=self.copies(name))
+            for name, drafter in drafters.items()
+        ]
         return view, AutoDrafter(arms)
 
     def use_threads(self) -> None:
@@ -213,12 +237,14 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
 
 
 def computed_in(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
-    """What a target of that precision computes in, and what its matrices are rounded to."""
-    if dtype != torch.int8:
-        return dtype, dtype
-    if torch.device(device).type != "cpu":
+    """What a target of that precision computes in, and what its matrices are rounded to.
+
+    The layers in C++ read bfloat16 and 8 bits, and compute in float32.
+    """
+    if dtype == torch.int8 and torch.device(device).type != "cpu":
         raise ValueError("8 bits are offered on a CPU alone; leave out --dtype int8, or --device")
-    return torch.float32, torch.int8
+    coarse = dtype == torch.int8 or (dtype == torch.bfloat16 and native.runs_on(device))
+    return torch.float32 if coarse else dtype, dtype
 
 
 def resolved(device: str) -> str:
@@ -245,8 +271,6 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     with naming(words):
         tokenizer = published.read_tokenizer(words)
     dtype, stored = computed_in(dtype, device)
-    if device == "cpu" and dtype == torch.bfloat16 and native.library() is not None:
-        dtype = torch.float32  # these layers read bfloat16 and compute in float32
     small = of_drafts(device)  # whatever the target keeps
     drafts = {name: Transformer.load(path, dtype, device, small) for name, path in draft_folders(folder, tuned).items()}
     family = Family(name, Transformer.load(folder / "target", dtype, device, stored), tokenizer, drafts)
@@ -285,7 +309,7 @@ def load_pair(
     (`drafters/universal.py`). `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second
     drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
     """
-    device = resolved(device)
+    device, drafts = resolved(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)
@@ -365,7 +389,7 @@ def autotune(family: Family) -> Family:
 
 
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
-    """float32 for small models; bfloat16 for large ones, if the hardware multiplies that.
+    """float32 for small models; bfloat16 for large ones, if our layers in C++ or the hardware multiply that.
 
     Large matrices cost what their bytes cost. Small ones cost what a call costs: on a CPU a bfloat16 call costs several
     times a float32 one (27 against 6 µs at 192 × 576 where this was measured), on a GPU it takes more kernels. And in
@@ -377,7 +401,12 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
         with naming(folder):
             files = weight_files(folder) if any(folder.glob("*.safetensors")) else {}
         stored = sum((folder / file).stat().st_size for file in files if (folder / file).is_file())
-    return torch.bfloat16 if stored > SMALL and multiplies_bfloat16(device) else torch.float32
+    if stored <= SMALL:
+        return torch.float32
+    if multiplies_bfloat16(device):
+        return torch.bfloat16
+    with naming(folder):
+        return torch.bfloat16 if native.runs_on(device) and is_ours(read_config(folder)) else torch.float32
 
 
 def tune_padding(target: Transformer, passes: int = 30, dearest: float = 1.02) -> None:

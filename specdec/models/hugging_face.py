@@ -82,6 +82,7 @@ class HuggingFaceModel:
         self.depth: int = config.num_hidden_layers
         self.parameters: int = self.model.num_parameters()
         self._asked = signature(type(self.model).forward).parameters
+        self._cache = "cache" if "cache" in self._asked else "past_key_values"  # its name until transformers 5.24
         self._around, self._layers = layers_of(self.model, self.depth)
         self._turn = Lock()  # what one pass watches, it watches in the model that all runs share
         self.takes_trees = self.kind in TREES and not getattr(config, "alibi", False)
@@ -117,11 +118,11 @@ class HuggingFaceModel:
             raise ValueError(f"trees are not tested with {self.kind} models; choose a drafter of chains")
         depths = tree_depths(count, parents)
         ids, places = torch.tensor([tokens, [start + depth for depth in depths]], device=self.device)[:, None]
-        asked = {"position_ids": places, "logits_to_keep": max(rows, 1)}
+        asked = {"position_ids": places, "logits_to_keep": max(rows, 1), self._cache: cache.inner}
         asked = {name: value for name, value in asked.items() if name in self._asked}
         watched = self._watched(cache, depths, parents) if tree or cache.states else nullcontext()
         with self._turn, watched:
-            said = self.model(ids, past_key_values=cache.inner, use_cache=True, **asked)
+            said = self.model(ids, use_cache=True, **asked)
         cache.length = start + count
         logits: Tensor = said.logits[0, :, : self.vocabulary].to(self.device)
         return logits[len(logits) - rows :]

@@ -15,7 +15,7 @@ from torch import addmm, mm, Tensor
 from .device import multiplies_bfloat16
 from .grouped import GROUP, Grouped, rounded
 from .layout import outputs_first
-from .native import Blocked, library
+from .native import Blocked, runs_on
 
 WIDE = 2**17  # entries, in float32: below, calling oneDNN costs more than MKL's product
 FEW = 16  # rows that it is packed for: a check has fewer, or a few more
@@ -88,7 +88,7 @@ def kept(
 
 def of_drafts(device: str) -> torch.dtype | None:
     """What matrices of drafts are rounded to: reading them is most of what a small draft costs."""
-    return torch.int8 if torch.device(device).type == "cpu" and library() is not None else None
+    return torch.int8 if runs_on(device) else None
 
 
 def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:

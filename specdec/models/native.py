@@ -78,6 +78,11 @@ def library() -> C.CDLL | None:
     return compiled
 
 
+def runs_on(device: str) -> bool:
+    """Whether matrices there are multiplied by the compiled source."""
+    return torch.device(device).type == "cpu" and library() is not None
+
+
 def built() -> int:
     """Compiles, unless it was compiled on this machine before; the library as an open file, which stays open.
 
@@ -194,8 +199,7 @@ class Blocked:
     @staticmethod
     def pays(matrix: Tensor, dtype: torch.dtype, device: str) -> bool:
         """For this [out, in], where states are of that `dtype`."""
-        here = torch.device(device).type == "cpu" and dtype == torch.float32 and len(matrix) % BLOCK == 0
-        return here and library() is not None
+        return dtype == torch.float32 and len(matrix) % BLOCK == 0 and runs_on(device)
 
     def times(self, x: Tensor) -> Tensor:
         """float32 [n, in] -> [n, out]"""

@@ -77,7 +77,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
             apply_default_css=False,
         )
         fields, who, screen, ran = built["race"]
-        built["methods"](ran)
+        built["methods"](ran, fields["family"])
         keep(demo, fields, screen, TABS, race.PRIVATE)
         if language() == ENGLISH:  # they speak it whatever the page
             api.endpoints()

@@ -59,6 +59,11 @@ def batch_charts(table: pandas.DataFrame) -> tuple[Any, Any]:
     )
 
 
+def batch_table(told: dict[str, Any]) -> pandas.DataFrame:
+    columns = strings("theory")["many"]["columns"]
+    return batches(told).reindex(columns=list(columns)).rename(columns=columns)
+
+
 def batch_lines(told: dict[str, Any], table: pandas.DataFrame) -> list[str]:
     """Where and when; of each length of text how the K that is fastest alone fares in the largest batch; the texts."""
     words, machine = strings("theory")["many"], told.get("machine", {})
@@ -95,14 +100,13 @@ def mean(ratios: pandas.Series) -> float:
 
 def precision_chart(best: pandas.DataFrame) -> Any:
     """A line per precision and engine, and the same with drafts, at each temperature."""
-    words = strings("theory")["precision"]
     lanes = list(dict.fromkeys(zip(best["precision"], best["engine"], strict=True)))
     columns = [(t, drafted) for t in dict.fromkeys(best["temperature"]) for drafted in (False, True)]
     cells = {key: lane for key, lane in best.groupby(["precision", "engine", "temperature", "drafted"])}
     found = [[cells.get((*lane, *column)) for column in columns] for lane in lanes]
     return charts.heat_map(
         [f"{precision} · {engine_name(engine)}" for precision, engine in lanes],
-        [words["drafted" if drafted else "plain"].format(t=f"{t:g}") for t, drafted in columns],
+        [column(t, drafted) for t, drafted in columns],
         [[None if cell is None else mean(cell["ratio"]) for cell in line] for line in found],
         [
             ["" if cell is None else "<br>".join(map(cell_line, cell.to_dict("records"))) for cell in line]
@@ -110,6 +114,12 @@ def precision_chart(best: pandas.DataFrame) -> Any:
         ],
         even=1.0,
     )
+
+
+def column(temperature: float, drafted: bool) -> str:
+    """In two rows, as narrow as a phone's."""
+    word = strings("theory")["precision"]["drafted" if drafted else "plain"]
+    return str(word).format(t=f"{temperature:g}").replace("T =", "<br>T =")
 
 
 def cell_line(row: Mapping[str, Any]) -> str:
@@ -171,7 +181,7 @@ def precision_table(rows: pandas.DataFrame) -> pandas.DataFrame:
         low=[low for low, _ in rows["ratio_interval"]], high=[high for _, high in rows["ratio_interval"]],
     )  # fmt: skip
     columns = strings("theory")["precision"]["columns"]
-    return named[list(columns)].rename(columns=columns)
+    return named.reindex(columns=list(columns)).rename(columns=columns)
 
 
 def engine_name(name: str) -> str:

@@ -11,11 +11,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ..families import presets
+from ..families import hub, presets
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, ROUNDED, RULES, TUNED
 from ..traces.rulings import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
-from .text import ASSETS, of_drafters, prompts, sentences, strings
+from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
 FAMILY = ASSETS / "family"
 # The families that share this folder: the general target, and the one tuned on edits, each with its drafters.
@@ -34,23 +34,32 @@ def families() -> list[str]:
     ours = [name for name in TARGETS if name == EMBEDDED or (FAMILY / TARGETS[name]).is_dir()]
     ours += [name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory()]
     allowed = presets.allowed()
+    if allowed is None or hub.is_here(presets.STAR):
+        ours.append(presets.STAR)
     fitting = [name for name, preset in presets.PRESETS.items() if preset.needed(bytes_each()) <= memory()]
     chosen = [presets.hosts(), *fitting] if allowed is None else allowed
     return list(dict.fromkeys((*ours, *chosen)))
 
 
-def kinds() -> list[str]:
-    """Of example prompts, those whose target is there."""
-    return [kind for kind in prompts() if target_of(kind) in families()]
+def kinds(answers: bool = False) -> list[str]:
+    """Of example prompts, those whose target is there; `answers`: those for models that answer, whoever does."""
+    return [
+        kind for kind in prompts() if (kind in questions()) == answers and (answers or target_of(kind) in families())
+    ]
+
+
+def answers(family: str) -> bool:
+    """Whether it answers a prompt; others continue it."""
+    return stored(family) not in TARGETS and presets.answers(family)
 
 
 def target_of(kind: str) -> str:
-    return OWN.get(kind, {}).get("family", EMBEDDED)
+    return presets.STAR if kind in questions() else OWN.get(kind, {}).get("family", EMBEDDED)
 
 
 def drafter_of(kind: str) -> str:
     """Who drafts in the first recording of this kind."""
-    return OWN.get(kind, {}).get("drafter", DEFAULT)
+    return drafters(presets.STAR)[0] if kind in questions() else OWN.get(kind, {}).get("drafter", DEFAULT)
 
 
 @functools.cache
@@ -74,7 +83,7 @@ def drafters(family: str = EMBEDDED) -> list[str]:
     if (own := stored(family)) in TARGETS:
         return [name for name, method in METHODS.items() if own in method.families and is_there(name, own)]
     pair = presets.named(family) or presets.Pair(family)
-    return [name for name in METHODS if name in (*pair.methods, *presets.ALWAYS)]
+    return list(dict.fromkeys((*pair.methods, *presets.ALWAYS)))
 
 
 def stored(family: str) -> str:
@@ -95,6 +104,8 @@ def family_line(family: str) -> str:
         return sentences(words["target_lines"][family], words["target_note"] if presets.allowed() is None else "")
     if family in ROUNDED:
         return words["rounded_line"]
+    if family == presets.STAR:
+        return told[family]["shows"]
     preset = presets.PRESETS.get(family)
     if preset is None:
         return words["own_pair"]

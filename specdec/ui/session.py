@@ -27,7 +27,7 @@ from ..events import Event
 from ..exposure import limits
 from ..families import hub, presets
 from ..lanes.worker import NoGPU, Worker, WorkerDied
-from ..methods import EMBEDDED, is_wrapper, METHODS
+from ..methods import DEFAULT, EMBEDDED, is_wrapper, METHODS
 from ..settings import RunRequest
 from ..traces.file import line, live_header, recording, Trace
 from . import menu
@@ -39,7 +39,7 @@ from .visitors import asking, leads, visitors
 DEADLINE = limits().seconds  # of one run, all lanes
 WAITING, LOOK = limits().waiting, 0.5  # people in the line, each with a thread of Gradio's; seconds between two looks
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
-FIRST = "story"
+FIRST = ("qa", "story")  # of what is recorded, the first screen's
 WARM_AFTER = 1.0  # seconds, which are the first screen's
 
 log = logging.getLogger(__name__)
@@ -92,20 +92,31 @@ def run(request: RunRequest) -> Iterator[News]:
 
 
 def _run(request: RunRequest) -> Iterator[News]:
+    away = ""
     try:
         yield from _fetch(request.family)
     except ValueError as error:
-        yield News("error", translated(error.args[0]))
-        return
+        away = translated(error.args[0])
+        if request.family != presets.STAR:
+            yield News("error", away)
+            return
+        away, request = sentences(away, _notice("instead")), replace(request, family=EMBEDDED, drafter=DEFAULT)
     here = _alone("run", _with_engine(request.family, lambda family, race: _live(request, family, race, _worker)))
     lent = _gpu is not None and request.family == _gpu.family.name
-    yield from explained(_gpu_first(request, here)) if lent else here
+    yield from _prefaced(away, explained(_gpu_first(request, here)) if lent else here)
+
+
+def _prefaced(why: str, work: Iterator[News]) -> Iterator[News]:
+    """`work`, in which every sentence but an error begins with this one."""
+    with contextlib.closing(work) as told:  # type: ignore[type-var]
+        for news in told:
+            yield news if news.kind in ("lines", "error") else replace(news, text=sentences(why, news.text))
 
 
 def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
     """Races one after the other, without details, as fast as they go. Closing the iterator stops within one cycle."""
     work = _with_engine(requests[0].family, lambda family, race: _races(requests, family, race))
-    yield from admitted(_alone("series", work))
+    yield from admitted(_fetched_first(requests[0].family, _alone("series", work)))
 
 
 def certify(request: CertificateRequest) -> Iterator[News]:
@@ -150,7 +161,7 @@ def first_recorded() -> str:
 def recorded_names() -> list[str]:
     """What is there, the first screen's first."""
     names = sorted(path.stem for path in TRACES.glob("*.jsonl")) if TRACES.is_dir() else []
-    return sorted(names, key=lambda name: name != FIRST)
+    return [*(name for name in FIRST if name in names), *(name for name in names if name not in FIRST)]
 
 
 def warm() -> None:
@@ -207,6 +218,16 @@ def _fetch(family: str) -> Iterator[News]:
         _fetching.release()
 
 
+def _fetched_first(family: str, work: Iterator[Told]) -> Iterator[News | Told]:
+    """`work`, once its models are here; or why they are not."""
+    try:
+        yield from _fetch(family)
+    except ValueError as error:
+        yield News("error", translated(error.args[0]))
+        return
+    yield from work
+
+
 def _download(models: Sequence[str]) -> Iterator[News]:
     global _fetched
     started, beginning = time.monotonic(), hub.Fetched("", 0, 0)
@@ -223,7 +244,8 @@ def _far(state: hub.Fetched | None, speed: float = 0.0) -> News:
         return News("fetching", _notice("fetching_soon", name=state.name) if state else _notice("looking"))
     minutes = math.ceil((state.total - state.done) / speed / 60) if speed else 0
     left = _notice("left_over", minutes=minutes) if minutes else ""
-    done, total = (f"{count / 1e9:.1f}" for count in (state.done, state.total))
+    unit, digits, size = ("GB", 1, 1e9) if state.total >= 1e9 else ("MB", 0, 1e6)
+    done, total = f"{state.done / size:.{digits}f}", f"{state.total / size:.{digits}f} {unit}"
     return News(
         "fetching", _notice("fetching", name=state.name, done=done, total=total, left=left), state.done / state.total
     )
@@ -279,9 +301,7 @@ def _gpu_first(request: RunRequest, here: Generator[News, None, None]) -> Iterat
     except NoGPU as refusal:
         minutes = math.ceil(refusal.wait.total_seconds() / 60) if refusal.wait else 0
     why = _notice("no_quota", hours=minutes // 60, minutes=minutes % 60) if minutes else _notice("no_gpu")
-    with contextlib.closing(here):
-        for news in here:
-            yield news if news.kind in ("lines", "error") else replace(news, text=sentences(why, news.text))
+    yield from _prefaced(why, here)
 
 
 def patiently(work: Callable[[], Done]) -> Generator[News, None, Done]:

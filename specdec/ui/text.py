@@ -113,7 +113,14 @@ def _file(name: str, language: str) -> Path:
 @functools.cache
 def prompts() -> dict[str, list[str]]:
     """Example prompts by kind. Always in English: the embedded models know no other language."""
-    return json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
+    known: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
+    return known | {kind: asked["page"] for kind, asked in questions().items()}
+
+
+@functools.cache
+def questions() -> dict[str, dict[str, list[str]]]:
+    """Those for models that answer, by SPEED-Bench's categories: the page's, and the bench's."""
+    return json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
 
 
 @functools.cache

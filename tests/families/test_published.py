@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+import toypairs
 from naiveheads import naive_eagle3, naive_medusa, Weights
 from safetensors.torch import save_file
 from test_heads import cycles, Watched
@@ -34,6 +35,7 @@ from specdec.engine import generate, Task
 from specdec.events import Committed, Failed
 from specdec.families import zoo
 from specdec.families.published import load_drafter, load_model
+from specdec.models import native
 from specdec.models.transformer import Transformer
 from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import run_loop
@@ -425,6 +427,21 @@ def test_the_terminal_runs_a_pair(folders: dict[str, Path], capsys: pytest.Captu
     assert not any("reason" in event and "where" in event for event in events)
     assert main(["w3", "--draft", str(folders["eagle3"])]) == 2
     assert "belong to a --target" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(native.library() is None, reason="the layers in C++ cannot be had")
+def test_a_large_pair_has_its_bits_in_the_layers_in_cpp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a processor that multiplies bfloat16, and on one that does not: those layers need only read it."""
+    monkeypatch.setattr(zoo, "SMALL", 0)
+    target, draft = toypairs.pair_into(tmp_path)
+    for multiplies in (True, False):
+        monkeypatch.setattr(zoo, "multiplies_bfloat16", lambda device, multiplies=multiplies: multiplies)
+        family = zoo.load_pair(target, draft)
+        for model in (family.target, *family.drafts.values()):
+            assert isinstance(model, Transformer) and model.native is not None
+            assert (model.dtype, model.stored) == (torch.float32, torch.bfloat16)
+        assert family.precision == "bfloat16" and not family.target.pad_single_rows
+        assert greedy(family, "none") == greedy(family, "draft_model")
 
 
 def test_eight_bits_are_for_our_own_decoder(tmp_path: Path) -> None:

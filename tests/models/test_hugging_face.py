@@ -25,6 +25,8 @@ from specdec.models.hugging_face import HuggingFaceModel, TREES
 from specdec.models.pretrained import as_library, config_of, context_of, device_map
 from specdec.types import SamplingParams
 
+pytestmark = pytest.mark.filterwarnings("error::FutureWarning")  # the names that transformers is about to take away
+
 VOCABULARY, CONTEXT, WINDOW = 23, 96, 8
 BASE: dict[str, Any] = {
     "vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": 48, "num_hidden_layers": LAYERS,

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from specdec.engine import generate, Task
 from specdec.events import Failed, Finished
-from specdec.models import native
+from specdec.models import native, transformer
 from specdec.models.config import Config
 from specdec.models.grouped import Grouped, rounded
-from specdec.models.matrix import linear
+from specdec.models.matrix import kept, linear
 from specdec.models.native import Blocked, NativeLayers
 from specdec.models.transformer import tensors_of, Transformer
 from specdec.types import SamplingParams
@@ -149,6 +149,28 @@ def test_eight_bits_have_the_distribution_of_their_rounded_weights_and_inputs(na
     )
     apart, rounding = (float((found - other).abs().sum(-1).median()) for other in (expected, exact))
     assert rounding > 1e-3 and apart < 0.2 * rounding
+
+
+@needed
+@pytest.mark.parametrize("name", ["plain", "heads of 48", "heads of 80"])
+def test_a_file_in_sixteen_bits_keeps_its_distribution(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Norms and the scale of scores stay apart from the matrices; multiplied in, they would be rounded with them."""
+    config = SHAPES[name]
+    weights = {key: tensor.bfloat16() for key, tensor in weights_of(config).items()}
+
+    def found() -> list[Tensor]:
+        model = Transformer(config, weights, torch.float32, stored=torch.bfloat16)
+        assert model.native is not None and isinstance(model.head, Blocked) and model.head.struct.bits == 16
+        return passes(model)
+
+    def multiplied_in(matrix: Tensor, dtype: torch.dtype, device: str, stored: torch.dtype, *around: Tensor) -> object:
+        before, after = (1.0 if part is None else part for part in around)
+        return kept((matrix.T * after).T * before, dtype, device, stored)
+
+    exact = passes(made(config, True, weights=weights))
+    assert near(found(), exact)
+    monkeypatch.setattr(transformer, "kept", multiplied_in)
+    assert not near(found(), exact)
 
 
 KINDS = {  # how weights may be coded: bits, zero, minima, scales

@@ -87,7 +87,7 @@ def test_what_was_measured_names_its_machine_date_and_engines(language: str) -> 
 
 def test_a_chart_of_precisions_has_a_cell_per_lane_and_tells_every_text() -> None:
     chart = json.loads(measured.precision_chart(measured.fastest(pandas.DataFrame(ROWS))).to_json())["data"][0]
-    assert chart["y"] == ["int8 · this engine"] and chart["x"] == ["Plain, T = 0", "Drafted, T = 0"]
+    assert chart["y"] == ["int8 · this engine"] and chart["x"] == ["Plain, <br>T = 0", "Drafted, <br>T = 0"]
     assert chart["z"][0][1] == pytest.approx(12 ** (1 / 3))
     assert chart["hovertext"][0][1].split("<br>")[0].startswith("stories: 3.00 (2.90–3.10), Block drafter, K = 3")
 
@@ -113,6 +113,14 @@ def test_what_people_explore_can_be_zoomed_and_saved_and_lets_a_finger_scroll() 
         layout = json.loads(chart.to_json())["layout"]
         assert layout["dragmode"] is False and not layout["xaxis"]["fixedrange"]
         assert not {"toImage", "zoom2d"} & {*layout["modebar"]["remove"]}
+
+
+def test_a_report_that_lacks_a_figure_is_shown_without_it() -> None:
+    """As one of an older bench: the page is built from it."""
+    told = pandas.DataFrame(ROWS).drop(columns=["tau", "tokens_per_second"])
+    assert measured.precision_table(told).iloc[0].isna().sum() == 2
+    points = toyreport.batches()
+    assert "alpha" not in points["points"][0] and len(measured.batch_table(points)) == 8
 
 
 def test_without_a_report_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

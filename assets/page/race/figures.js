@@ -8,6 +8,9 @@ const { BLOCK, h, fixed, size, methodOf, pick, words, write } = require("./kit.j
 const LONGEST = 300; // characters of a grammar that a card shows
 const PRECISIONS = ["bfloat16", "int8"]; // each makes another target of the same weights
 
+const isOurs = (family) => /^(embedded|tuned)(:|$)/.test(family || "embedded");
+const nameOfModel = (pair) => pair.split(" + ")[0].split(/[\\/]/).pop().slice(0, 60);
+
 function figures(W, root, part, S) {
   function heading() {
     const head = S.run.header,
@@ -18,7 +21,12 @@ function figures(W, root, part, S) {
     write(part.source, "textContent", W.source[source]);
     write(root.dataset, "source", source);
     const total = models.target && size(models.target.parameters),
-      target = total && models.family === "tuned" ? words(W.meta.tuned, { target: total }) : total;
+      target =
+        total && !isOurs(models.family)
+          ? words(W.meta.named, { target: total, name: nameOfModel(models.family) })
+          : total && models.family === "tuned"
+            ? words(W.meta.tuned, { target: total })
+            : total;
     const drafting =
         methodOf(W.methods, started.drafter).kind === "model" &&
         Object.hasOwn(models, started.drafter) &&

@@ -6,7 +6,7 @@
 (() => {
   const first = document.getElementById("first"),
     asked = new URLSearchParams(location.search),
-    { components, css } = window.gradio_config;
+    { components, css } = window.gradio_config || {}; // what Gradio does not document: without, it draws all of it itself
   const stored = (name) => {
     try {
       return sessionStorage.getItem(name);

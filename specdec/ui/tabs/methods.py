@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 
 from ...figures.stats import Comparison, summary, TOKEN_KINDS
+from ...methods import EMBEDDED, is_wrapper
 from ...settings import RunRequest
 from .. import charts, learn, menu, results, session
 from ..components.cards import cards
@@ -19,7 +20,7 @@ from ..components.lines import lines
 from ..components.notice import notice, tell
 from ..components.section import choice, plot, title
 from ..components.table import Cells, table
-from ..request import check, InputError
+from ..request import check, InputError, known_family
 from ..text import prompts, sentences, strings
 from .race import ENGINE, over, PRIVATE
 
@@ -29,8 +30,8 @@ UPDATES_PER_SECOND = 2  # each costs the browser a look at all outputs, and the 
 Rows = list[dict[str, Any]]
 
 
-def build(tab: gr.Tab) -> Callable[[gr.State], None]:
-    """All of the tab; what it returns has yet to be told which prompts were run."""
+def build(tab: gr.Tab) -> Callable[[gr.State, gr.Dropdown], None]:
+    """All of the tab; what it returns has yet to be told which prompts were run, and which target the page has."""
     words, report = strings("methods"), results.recorded()
     rows = report.get("rows", [])
     with gr.Column(elem_classes="sd-methods"):
@@ -42,8 +43,13 @@ def build(tab: gr.Tab) -> Callable[[gr.State], None]:
             arena(tab, report, rows)
         else:
             lines([words["head"]["missing"]])
-        live(rows)
-        return learn.section()
+        measure, teach = live(rows), learn.section()
+
+    def connect(ran: gr.State, family: gr.Dropdown) -> None:
+        measure(family)
+        teach(ran)
+
+    return connect
 
 
 def questions(rows: Rows) -> None:
@@ -202,9 +208,11 @@ def say_kinds(row: dict[str, Any]) -> list[str]:
 # ---- what is measured here ----
 
 
-def live(rows: Rows) -> None:
+def live(rows: Rows) -> Callable[[gr.Dropdown], None]:
+    """Who knows the page's target calls what this returns, and it can be pressed."""
     words, labels = strings("methods")["live"], strings("methods")["labels"]
     title(words["title"], words["lead"].format(tokens=TOKENS))
+    target = lines(whose(EMBEDDED), elem_id="whose")
     offered = [name for name in menu.drafters() if name != "none"]
     with gr.Row(elem_classes="sd-settings"):
         with gr.Column(elem_classes="sd-rail", scale=3, min_width=280):
@@ -226,12 +234,39 @@ def live(rows: Rows) -> None:
     figures = figures_table(words["title"], words["columns"], [], elem_id="live-table")
     saved = downloads("specdec-methods-here")
     fields = [drafters, domain, temperature, k, texts]
-    running = run.click(
-        lambda *asked: (yield from measured(rows, *asked)), fields, [line, badge, chart, figures, saved, run, stop],
-        **ENGINE, **PRIVATE,
-    )  # fmt: skip
-    running.then(over, None, [line, run, stop], queue=False, **PRIVATE)
-    stop.click(None, None, None, cancels=running, queue=False, **PRIVATE)
+    places = [line, badge, chart, figures, saved, run, stop]
+
+    def connect(family: gr.Dropdown) -> None:
+        asked = [*fields, family]
+        running = run.click(lambda *asked: (yield from measured(rows, *asked)), asked, places, **ENGINE, **PRIVATE)
+        running.then(over, None, [line, run, stop], queue=False, **PRIVATE)
+        stop.click(None, None, None, cancels=running, queue=False, **PRIVATE)
+        family.change(of_target, family, [target, drafters, domain], queue=False, **PRIVATE)
+
+    return connect
+
+
+def whose(family: str) -> list[str]:
+    return [strings("methods")["live"]["whose"].format(name=menu.family_name(family))]
+
+
+def of_target(family: Any) -> tuple[Any, ...]:
+    """What the page's target can be measured with; of our own every text has one that continues it."""
+    try:
+        family = known_family(family)
+    except InputError:
+        return gr.skip(), gr.skip(), gr.skip()
+    ours = is_ours(family)
+    offered = [name for name in menu.drafters(EMBEDDED if ours else family) if name != "none"]
+    chosen = offered if ours else [name for name in offered if not is_wrapper(name)]  # which are slow to begin
+    kinds = menu.kinds(menu.answers(family))
+    methods = gr.update(choices=[(results.method(name), name) for name in offered], value=chosen)
+    texts = gr.update(choices=[(results.domain(kind), kind) for kind in kinds], value=kinds[0])
+    return whose(EMBEDDED if ours else family), methods, texts
+
+
+def is_ours(family: str) -> bool:
+    return menu.stored(family) in menu.TARGETS
 
 
 def measured(rows: Rows, *asked: Any) -> Iterator[tuple[Any, ...]]:
@@ -265,16 +300,18 @@ def measured(rows: Rows, *asked: Any) -> Iterator[tuple[Any, ...]]:
     yield tell(words["done"].format(count=len(runs), seconds=round(time.monotonic() - began))), *[same] * 6
 
 
-def plan(drafters: Any, domain: Any, temperature: Any, k: Any, texts: Any) -> list[RunRequest]:
+def plan(drafters: Any, domain: Any, temperature: Any, k: Any, texts: Any, family: Any = EMBEDDED) -> list[RunRequest]:
     """The races, a method after the other: a short one to warm up, then one a text. InputError for what cannot be."""
-    words = strings("methods")["live"]["errors"]
+    words, family = strings("methods")["live"]["errors"], known_family(family)
+    kinds = menu.kinds(menu.answers(family))
     if not isinstance(drafters, list) or not drafters:
         raise InputError(words["methods"])
-    if not isinstance(domain, str) or domain not in menu.kinds():
-        raise InputError(words["domain"].format(names=", ".join(menu.kinds())))
+    if not isinstance(domain, str) or domain not in kinds:
+        raise InputError(words["domain"].format(names=", ".join(kinds)))
     if isinstance(texts, bool) or not isinstance(texts, int | float) or texts not in range(1, MOST_TEXTS + 1):
         raise InputError(words["texts"].format(most=MOST_TEXTS))
-    chosen, family = prompts()[domain][: int(texts)], menu.target_of(domain)
+    chosen = prompts()[domain][: int(texts)]
+    family = menu.target_of(domain) if is_ours(family) else family
     others = {*menu.drafters()} - {*menu.drafters(family)}  # what this target has not
     fitting = [name for name in dict.fromkeys(map(str, drafters)) if name not in others]
     if not fitting:
@@ -300,6 +337,7 @@ def beside(rows: Rows, request: RunRequest, figures: dict[str, dict[str, Any]]) 
     """Live figures beside recorded ones: label, chart, table and files."""
     words, domain = strings("methods")["live"], next(k for k, texts in prompts().items() if request.prompt in texts)
     temperature = request.params.temperature
+    rows = rows if is_ours(request.family) else []  # what was recorded is ours
     columns = compared(rows, list(figures), domain, temperature, figures)
     live = [
         {"source": "live", "drafter": drafter, "domain": domain, "temperature": temperature, "k": request.k, **row}

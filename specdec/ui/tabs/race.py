@@ -63,20 +63,26 @@ def noted(ran: list[str], prompt: Any) -> list[str]:
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
     """The settings, in the order of their table; those of the run on show to begin with."""
-    words = strings("page")["settings"]
+    words, first, chosen = strings("page")["settings"], shown.get("family", EMBEDDED), presets.hosts()
+    if chosen == EMBEDDED and first in menu.families():
+        chosen = first
+    text = shown.get("prompt", prompts()["story"][0])
+    if chosen != first and menu.answers(chosen):  # the run on show is another model's
+        text = prompts()["qa"][0]
     prompt = gr.Textbox(
-        shown.get("prompt", prompts()["story"][0]), label=words["prompt"], placeholder=words["prompt_placeholder"],
+        text, label=words["prompt"], placeholder=words["prompt_placeholder"],
         info=words["prompt_note"] or None, lines=1, max_lines=8, elem_id="prompt",
     )  # fmt: skip
     with gr.Row(elem_classes="sd-go"):
         run_button = gr.Button(words["run"], variant="primary", elem_id="run")
         stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
-    pills = gr.Row(elem_classes="sd-pills")
+    pills = gr.Row(elem_classes="sd-pills"), gr.Row(elem_classes="sd-pills")
     line = notice()
     place_of_lids = gr.Column(elem_classes="sd-lidrow")
     with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
-        family = pairs(words, chosen := presets.hosts())
-        drafter = dropdown("drafter", menu.drafters(chosen), menu.drafter_lines("rejection", chosen))
+        family = pairs(words, chosen)
+        drafters = sorted(menu.drafters(chosen), key=lambda name: chosen != first or name != shown.get("drafter"))
+        drafter = dropdown("drafter", drafters, menu.drafter_lines("rejection", chosen))
         fields = {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.type_ is not str}
         with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
             place = gr.Column()
@@ -199,24 +205,31 @@ def filled_in(names: Sequence[str], settings: dict[str, Any]) -> list[Any]:
     return [updates.get(name, gr.skip()) for name in names]
 
 
-def recordings(screen: gr.HTML, line: gr.HTML, pills: gr.Row, names: Sequence[str], fields: list[Any]) -> None:
-    """One row of examples: a press plays its recording. The rail always tells the settings of the run on show."""
+def recordings(
+    screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], names: Sequence[str], fields: list[Any]
+) -> None:
+    """A row of examples, texts to continue or questions as the target wants them: a press plays its recording. The
+    rail always tells the settings of the run on show."""
     prompt, drafter = fields[:2]
+    family = fields[names.index("family")]
     places = [screen, line, *fields]
-    with pills:
-        for kind in menu.kinds():
-            pill = gr.Button(strings("page")["settings"]["examples"][kind], size="sm", elem_classes="sd-pill")
-            pill.click(
-                lambda prompt, drafter, kind=kind: show(names, kind, prompt, drafter),
-                [prompt, drafter], places, queue=False, **PRIVATE,
-            )  # fmt: skip
+    for answers, row in enumerate(rows):
+        row.visible = menu.answers(family.value) == bool(answers)
+        with row:
+            for kind in menu.kinds(bool(answers)):
+                pill = gr.Button(strings("page")["settings"]["examples"][kind], size="sm", elem_classes="sd-pill")
+                pill.click(
+                    lambda prompt, drafter, family, kind=kind: show(names, kind, prompt, drafter, family),
+                    [prompt, drafter, family], places, queue=False, **PRIVATE,
+                )  # fmt: skip
+    family.change(fitting, family, list(rows), queue=False, **PRIVATE)
 
     def opened(event: gr.EventData) -> list[Any]:
         return filled_in(names, choosable(settings_of(head_of(event))))
 
     drafter.input(
         lambda prompt, drafter, family: show_drafter(names, prompt, drafter, family),
-        [prompt, drafter, fields[names.index("family")]],
+        [prompt, drafter, family],
         places,
         queue=False,
         **PRIVATE,
@@ -229,22 +242,30 @@ def head_of(event: gr.EventData) -> str:
     return str(sent(event, "head") or "")
 
 
-def show(names: Sequence[str], kind: str, prompt: str, drafter: str) -> list[Any]:
-    """The recording of this kind; where there is none, or its prompt stands there already, the next example.
+def fitting(family: Any) -> list[Any]:
+    """Which of the two rows of examples is shown beside this target."""
+    answers = isinstance(family, str) and menu.answers(family)
+    return [gr.update(visible=not answers), gr.update(visible=answers)]
+
+
+def show(names: Sequence[str], kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
+    """The recording of this kind; where there is none, its prompt stands there already, or another model is to answer
+    it, the next example.
 
     Then the run on show stays, and the line says that it is another one.
     """
     examples, words = prompts()[kind], strings("page")["notice"]
-    if kind not in session.recorded_names() or prompt == examples[0]:
+    another = family != menu.target_of(kind) == presets.STAR and menu.answers(family)
+    if another or kind not in session.recorded_names() or prompt == examples[0]:
         chosen = examples[(examples.index(prompt) + 1) % len(examples) if prompt in examples else 0]
-        own = with_its_target(kind, kind_of(prompt))
+        own = {} if another else with_its_target(kind, kind_of(prompt), family)
         return [gr.skip(), tell(words["not_recorded"]), *filled_in(names, {"prompt": chosen} | own)]
     return played(names, kind, drafter)
 
 
-def with_its_target(kind: str, before: str) -> dict[str, Any]:
+def with_its_target(kind: str, before: str, family: str) -> dict[str, Any]:
     """Who continues prompts of this kind, and who drafts, where it is another target than for those before."""
-    if menu.target_of(kind) == menu.target_of(before):
+    if menu.target_of(kind) in (menu.target_of(before), family):
         return {}
     return {"family": menu.target_of(kind), "drafter": menu.drafter_of(kind)}
 

@@ -96,3 +96,11 @@ def test_where_it_cannot_be_drawn_gradios_page_comes_all_the_same(browser, addre
     page.wait_for_selector(".sd-player:not([data-state=empty])")
     expect(page.locator("#prompt textarea")).not_to_be_empty()
     page.context.close()
+
+
+def test_where_gradio_hands_out_no_configuration_its_page_is_there_alone(early):
+    page, _ = early()
+    page.add_init_script("Object.defineProperty(window, 'gradio_config', { get: () => undefined, set() {} })")
+    page.reload(wait_until="commit")
+    page.wait_for_selector("#first", state="detached")
+    assert page.locator(".sd-player").count() == 0

@@ -1,0 +1,83 @@
+"""A target of a visitor's own without a draft: what it can do by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import toypairs
+
+from specdec.cli import main, render
+from specdec.drafters import CopyingDrafter, PromptLookupDrafter, SuffixDrafter
+from specdec.events import Committed, Drafted
+from specdec.families import zoo
+from specdec.families.chat import Chat
+from specdec.lanes.race import race
+from specdec.sampling import RandomSampler
+from specdec.types import SamplingParams
+
+LONG = SamplingParams(max_tokens=24, ignore_end=True)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> zoo.Family:
+    family = zoo.load_pair(toypairs.model_into(tmp_path_factory.mktemp("alone") / "target", 2, template=None))
+    family.chat = Chat("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", trims=True)
+    return family
+
+
+@pytest.mark.parametrize("drafter", ["suffix", "prompt_lookup", "auto", "adaptive", "adaptive:suffix"])
+def test_a_target_alone_has_ways_of_drafting_and_keeps_its_text(alone: zoo.Family, drafter: str) -> None:
+    events = list(race(alone, "one two three one two", drafter, params=LONG))
+    spoken, plain = (
+        [token for e in events if isinstance(e, Committed) and e.lane == lane for token in e.tokens]
+        for lane in ("speculative", "plain")
+    )
+    assert spoken == plain and len(plain) == LONG.max_tokens
+    assert any(isinstance(e, Drafted) and e.tokens for e in events)
+
+
+def test_who_drafts_is_a_copy_until_something_was_trained(alone: zoo.Family, tmp_path: Path) -> None:
+    assert alone.usual == alone.wrapped("adaptive") == "suffix" and alone.wrapped("none") == ""
+    assert alone.auto_candidates == alone.to_probe("auto") == ["suffix"]
+    target, draft = (toypairs.model_into(tmp_path / str(layers), layers, template=None) for layers in (2, 1))
+    pair = zoo.load_pair(target, draft, exit_layer=1)
+    assert pair.usual == pair.wrapped("adaptive") == "draft_model" and pair.to_probe("auto") == ["draft_model"]
+    assert zoo.load_pair(target, exit_layer=1).usual == "early_exit"
+
+
+@pytest.mark.parametrize("make", [SuffixDrafter, PromptLookupDrafter])
+def test_copies_leave_the_chat_template_out(make: type[CopyingDrafter]) -> None:
+    template, prompt, after = [90, 91, 1, 92], [1, 2, 3, 4], [93, 90, 94]
+    drafter, text = make(), [*template, *prompt, *after]
+    drafter.around = len(template), len(after)
+    drafts = [drafter.propose(text, 0, LONG, RandomSampler(0)).tokens]
+    for token in (1, 2, 3, 90, 93, 4):
+        text.append(token)
+        drafts.append(drafter.propose(text, 2, LONG, RandomSampler(0)).tokens)
+    # Nothing of the template, though 1, 90 and 93 stand in it; after the last token of the prompt comes the answer.
+    assert drafts == [(), (2, 3), (3, 4), (4, 1), (), (), (1, 2)]
+
+
+def test_a_lane_of_a_chat_model_knows_what_stands_around_its_prompt(alone: zoo.Family) -> None:
+    assert alone.chat is not None
+    tokens = alone.encode("one two three")
+    _, drafter = alone.lane("suffix", 64)
+    assert isinstance(drafter, CopyingDrafter)
+    before, after = drafter.around
+    assert "".join(map(alone.pieces.piece, tokens[before : len(tokens) - after])) == "one two three"
+
+
+def test_the_terminal_sets_an_answer_apart_and_says_that_no_layer_was_trained(
+    alone: zoo.Family, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    render.as_text("Why?", [], answers=True)
+    assert capsys.readouterr().out.startswith("Why?\n\n")
+    family = zoo.load_pair(alone.target.source, exit_layer=1)
+    family.chat = alone.chat
+    for bound in (0.0, 1.1):
+        monkeypatch.setattr(render, "UNTRAINED", bound)
+        monkeypatch.setattr(zoo, "load_pair", lambda *_, **__: family)
+        assert main(["Why?", "--target", str(alone.target.source), "--exit-layer", "1", "--max-tokens", "24"]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith("Why?\n\n") and out.count(render.BADLY) == int(bound)
