@@ -120,7 +120,9 @@ def test_a_report_that_lacks_a_figure_is_shown_without_it() -> None:
     told = pandas.DataFrame(ROWS).drop(columns=["tau", "tokens_per_second"])
     assert measured.precision_table(told).iloc[0].isna().sum() == 2
     points = toyreport.batches()
-    assert "alpha" not in points["points"][0] and len(measured.batch_table(points)) == 8
+    for point in points["points"]:
+        del point["alpha"], point["draft_cost"]
+    assert len(measured.batch_table(points)) == 8
 
 
 def test_without_a_report_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
