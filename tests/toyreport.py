@@ -52,7 +52,6 @@ def batches() -> dict[str, Any]:
     points = [
         {
             "context": context, "k": k, "batch": batch, "measured_speedup": gain, "verify_cost": 1.5, "tau": 2.5,
-            "alpha": 0.7, "draft_cost": 0.1,
             "plain_tokens_per_second": 100.0 * batch, "tokens_per_second": 100.0 * batch * gain,
             "identical_to_plain": True,
         }
