@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from record import PROMPTS, TOKENS
-from stub import Asked, recording, Reply, Stub
+from stub import Asked, NO_TEMPLATE, recording, Reply, Stub
 
 from specdec import cli
 from specdec.bench import servers
@@ -23,6 +23,8 @@ def again(name: str) -> Stub:
     calls = {wanted(call["path"], call["body"]): call for call in reversed(recording(name)["calls"])}
 
     def answer(asked: Asked) -> Reply:
+        if asked.path == "/tokenize" and "messages" in asked.body:  # asked of models without a template only
+            return Reply.of({"error": {"message": NO_TEMPLATE, "type": "BadRequestError", "code": 400}}, 400)
         call = calls[wanted(asked.path, asked.body)]
         return Reply([block.encode() for block in call["blocks"]], call["status"], call["type"])
 
