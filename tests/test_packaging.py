@@ -120,6 +120,7 @@ def test_menus_hide_what_the_wheel_leaves_out(
     family = tmp_path / "specdec" / "assets" / "family"
     monkeypatch.setattr(menu, "FAMILY", family)
     monkeypatch.setitem(zoo.FOLDERS, "tuned", family / "tuned")
+    monkeypatch.setattr(zoo, "_loaded", {})
     assert "tuned" not in menu.families() and "edits" not in menu.kinds() and menu.kinds()
     offered = menu.drafters()
     assert not {"medusa", "draft_model:large", "draft_model:scratch", "draft_model:story"} & {*offered}

@@ -135,7 +135,7 @@ def block_sizes() -> dict[int, tuple[int, int]]:
 def tensor(cursor: Cursor, sizes: Mapping[int, tuple[int, int]]) -> tuple[str, Entry, int]:
     """Name, kind and shape of one tensor, and where its bytes begin after the header."""
     name = cursor.name()
-    shape = tuple(cursor.scalar("Q") for _ in range(cursor.count(4, f"dimensions of {name}", "I")))[::-1]
+    shape = tuple(cursor.scalar("Q") for _ in range(cursor.count(4, f"dimensions of {name}", 4)))[::-1]
     kind, offset = cursor.scalar("I"), cursor.scalar("Q")
     if not 0 < len(shape) <= 2 or not all(0 < count <= 2**24 for count in shape):
         raise ValueError(f"{name} has the shape {[*shape]}, which is no vector and no matrix of a model here")
@@ -166,9 +166,9 @@ class Cursor:
         (value,) = struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}")))
         return value
 
-    def count(self, most: int, what: str, code: str = "Q") -> int:
+    def count(self, most: int, what: str, width: int = 8) -> int:
         """ValueError above `most`, before anything is made of that size."""
-        count: int = self.scalar(code)
+        count = int.from_bytes(self.take(width), "little")
         if count > most:
             raise ValueError(f"its header claims {count:,} {what}; {most:,} are the most that is read")
         return count
