@@ -61,6 +61,7 @@ def test_another_language_keeps_the_prompt_the_settings_and_the_run(open_page, m
 def test_a_prompt_too_long_for_an_address_outlives_a_reload(open_page):
     page, words = open_page(reduced_motion="reduce"), "Über das Meer. " * 250
     page.locator("#prompt textarea").fill(words)
+    settings(page)
     page.get_by_label("Seed").fill("5")
     addressed(page, "seed=5")
     assert len(page.url) < 5000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import toyrun
-from chrome import expect, part, pytestmark, says, tokens, wait_for  # noqa: F401
+from chrome import expect, part, pytestmark, says, tokens, unfold, wait_for  # noqa: F401
 
 from specdec.ui import session
 from specdec.ui.text import speaking, strings
@@ -46,6 +46,7 @@ def test_the_whole_page_is_chinese(open_page):
     expect(says(page)).to_contain_text("第一次拒绝")
     page.hover("[data-part=lane0] .sd-rej:not(.sd-fut)")
     assert "硬币 u" in page.inner_text("[data-part=card]")
+    unfold(page, "deeds")
     page.get_by_role("button", name="核查").click()
     page.wait_for_function("document.querySelector('.sd-traces [data-part=said]')?.textContent.includes('核查')")
     assert left_in_english(page) == set()
