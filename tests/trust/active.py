@@ -223,6 +223,7 @@ def opened(browser: Browser, folder: Path) -> None:
     with browser.page() as page:
         page.goto(browser.address)
         ready(page)
+        page.click(".sd-lid[aria-controls=deeds]")
         told = run_of(PAYLOADS[::-1])
         replace(told, events=tuple(map(otherwise, told.events))).save(folder / "other.jsonl")
         for number, trace in enumerate((told, by_server(PAYLOADS))):
