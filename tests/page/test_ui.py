@@ -380,7 +380,7 @@ def test_a_script_brings_the_files_that_it_requires():
     assert all(whole.count(f"files['./{name}.js']") == 1 for name in names)
     for name in names:
         source = (text.PAGE / f"race/{name}.js").read_text(encoding="utf-8")
-        assert drawn.lean(source) in whole and source.count("\n") <= 900 and source.startswith("// @ts-check")
+        assert drawn.lean(source) in whole and source.count("\n") <= 300 and source.startswith("// @ts-check")
 
 
 def test_what_is_sent_of_a_file_is_all_but_comments_and_indentation():

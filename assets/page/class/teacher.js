@@ -4,7 +4,8 @@
  * The secret comes in the address and leaves it at once, for a projector shows that, too; it stays in this browser
  * tab. */
 
-const { quarterOf, questions } = require("./question.js");
+const { quarterOf, questions } = require("./question.js"),
+  { whenPlayed } = require("../shared/arrival.js");
 
 const GAP = 200,
   AGAIN = 1000,
@@ -264,22 +265,5 @@ function secretOf() {
 }
 
 /* The player may be drawn after this. */
-function whenDrawn() {
-  const player = /** @type {any} */ (document.querySelector(".sd-player"));
-  // before Gradio's tabs, it is the first screen's
-  if (!player || !player.load || document.getElementById("first")) return false;
-  mount(element, props, player, secret);
-  return true;
-}
 const secret = secretOf();
-if (secret && !whenDrawn()) {
-  const waiting = new MutationObserver(() => {
-    if (whenDrawn()) waiting.disconnect();
-  });
-  waiting.observe(document.body, {
-    subtree: true,
-    childList: true,
-    attributes: true,
-    attributeFilter: ["data-state"],
-  });
-}
+if (secret) whenPlayed((player) => mount(element, props, player, secret));

@@ -3,6 +3,8 @@
  * First where things go, without a document, so that Node can test it. Then the steps. Then the panel. It drives
  * the page as a visitor would, by presses and sliders, so it works on whatever a tab shows; no model is needed. */
 
+const { whenPlayed } = require("../shared/arrival.js");
+
 /* ---- where things go ------------------------------------------------------------------------------------------ */
 
 const MARGIN = 16,
@@ -323,13 +325,6 @@ function mount(element, props, player) {
   if (new URLSearchParams(location.search).has("tour")) start(null);
 }
 
-/* It stands outside the tabs, so it is there before the player is. */
-function whenPlayed() {
-  const player = document.querySelector(".sd-player");
-  if (player && player.kit && !document.getElementById("first")) mount(element, props, player);
-  else requestAnimationFrame(whenPlayed);
-}
-
-if (typeof module !== "undefined" && module.exports)
+if (typeof document === "undefined")
   module.exports = { STEPS, CORNERS, boxAt, placeOf, scrollTo, apart };
-else whenPlayed();
+else whenPlayed((player) => mount(element, props, player)); // it stands outside the tabs

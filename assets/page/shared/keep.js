@@ -3,6 +3,8 @@
  * language, or a connection that breaks. What the address cannot hold stays in this browser tab's own storage, where
  * `components/keep.py` finds it when the page loads. */
 
+const { whenPlayed } = require("./arrival.js");
+
 const RUN = "specdec.run",
   PROMPT = "specdec.prompt";
 const LONGEST = 4000; // characters of an address; a prompt beyond that is stored
@@ -109,24 +111,5 @@ function mount(props, player) {
   });
 }
 
-if (typeof module !== "undefined" && module.exports)
-  module.exports = { queryOf, searchOf, stored, withTab };
-/* The player may be drawn after this. */
-function whenDrawn() {
-  const player = /** @type {any} */ (document.querySelector(".sd-player"));
-  // before Gradio's tabs, it is the first screen's
-  if (!player || !player.load || document.getElementById("first")) return false;
-  mount(props, player);
-  return true;
-}
-if (typeof document !== "undefined" && !whenDrawn()) {
-  const waiting = new MutationObserver(() => {
-    if (whenDrawn()) waiting.disconnect();
-  });
-  waiting.observe(document.body, {
-    subtree: true,
-    childList: true,
-    attributes: true,
-    attributeFilter: ["data-state"],
-  });
-}
+if (typeof document === "undefined") module.exports = { queryOf, searchOf, stored, withTab };
+else whenPlayed((player) => mount(props, player));

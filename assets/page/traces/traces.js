@@ -1,18 +1,18 @@
 /* Keeps, passes on, opens and compares runs. The run itself is the player's; files are checked by Python, not here. */
 
 const { fragmentOf, carriesRun, logIn } = require("./share.js"),
-  { linkOf, frame } = require("./links.js");
+  { linkOf, frame } = require("./links.js"),
+  { whenPlayed } = require("../shared/arrival.js");
 
 /* ---- the buttons --------------------------------------------------------------------------------------------- */
 
-function mount(element, props, server) {
+function mount(element, props, server, player) {
   const W = JSON.parse(props.words),
     tabs = JSON.parse(props.tabs),
     rules = JSON.parse(props.rules),
     listed = JSON.parse(props.settings),
     root = element.querySelector(".sd-traces");
-  const player = document.querySelector(".sd-player"),
-    part = player.kit.parts(root),
+  const part = player.kit.parts(root),
     { h, copied, saved, shown, visible, fill, sentences, isOver } = player.kit;
   const base = location.origin + location.pathname;
   player.share = share; // the end of a race offers it, too
@@ -273,11 +273,4 @@ function mount(element, props, server) {
 }
 
 if (typeof element === "undefined") module.exports = { linkOf, frame };
-else whenDrawn();
-
-/* The player stands below this, so it may be drawn after it. */
-function whenDrawn() {
-  const player = document.querySelector(".sd-player");
-  if (player && player.kit) mount(element, props, server);
-  else requestAnimationFrame(whenDrawn);
-}
+else whenPlayed((player) => mount(element, props, server, player));

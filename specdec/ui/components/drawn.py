@@ -10,7 +10,7 @@ import gradio as gr
 
 from ..text import PAGE, strings
 
-REQUIRED = re.compile(r'require\("\./(\w+)\.js"\)')
+REQUIRED = re.compile(r'require\("(\./\w+|\.\./shared/\w+)\.js"\)')
 INDENT = re.compile(r"^ +", re.MULTILINE)
 COMMENT = re.compile(r"^ *(?://[^\n]*|/\*(?:(?!\*/).)*\*/ *)?\n", re.MULTILINE | re.DOTALL)
 REMARK = re.compile(r" +// (?:[^\n\"'`]|\b'\b)*$", re.MULTILINE)  # at a line's end; a text's quote would follow
@@ -47,10 +47,11 @@ def lean(source: str) -> str:
 
 
 def script(name: str) -> str:
-    """`assets/page/NAME.js` and the files of its folder that it requires, as the body of one function.
+    """`assets/page/NAME.js` and the files of its folder and of `shared` that it requires, as the body of one function.
 
     The browser sees what Node sees: each file is a module with names of its own, run once, after those that it
-    requires. No file of another folder is joined: `require("../race/player.js")` is the kit of the player on the page.
+    requires; of other folders those in `shared` require none. No other file is joined: `require("../race/player.js")`
+    is the kit of the player on the page.
     """
     folder, _, last = name.rpartition("/")
     files: dict[str, str] = {}
@@ -62,9 +63,9 @@ def script(name: str) -> str:
                 join(other)
         files[one] = source
 
-    join(last)
+    join(f"./{last}")
     if len(files) == 1:
-        return files[last]
-    modules = (f"files['./{one}.js'] = ((module) => {{\n{source}\nreturn module.exports; }})({{ exports: {{}} }});"
+        return files[f"./{last}"]
+    modules = (f"files['{one}.js'] = ((module) => {{\n{source}\nreturn module.exports; }})({{ exports: {{}} }});"
                for one, source in files.items())  # fmt: skip
     return "\n".join([f"const files = {{}}, require = (name) => files[name] || {PLAYER};", *modules])
