@@ -364,7 +364,7 @@ def ratio(part: float, whole: float) -> float | None:
     return round(part / whole, 4) if whole else None
 
 
-def repetition(ids: list[int], n: int = 8) -> float:
+def repetition(ids: Sequence[int], n: int = 8) -> float:
     """The share of n-grams that occurred before: looping text flatters every drafter."""
     grams = [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
     return 1.0 - len(set(grams)) / len(grams) if grams else 0.0

@@ -1,5 +1,6 @@
-"""What a run teaches, and the draft that learns it: the target's own logits at every place where it
-judged a draft. It computed them anyway.
+"""What a run teaches, and the draft that learns it.
+
+The examples are the target's own logits at every place where it judged a draft: it computed them anyway.
 
 A rejection says what the draft should have expected there, and an acceptance says it, too; after a rejection nothing
 was judged, so nothing is learned.

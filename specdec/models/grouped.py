@@ -8,7 +8,6 @@ torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -36,11 +35,6 @@ class Grouped(NamedTuple):
         steps = torch.where(scales > 0, 1 / scales.float(), 0)[..., None]
         codes = (groups * steps).round().clamp(-STEPS, STEPS) + 128
         return cls(codes.flatten(1).to(torch.uint8), scales, None, 128, 8)
-
-    def by_rows(self, change: Callable[[Tensor], Tensor]) -> Grouped:
-        """With its outputs in another order, or some of them."""
-        codes, scales, minima, *kind = self
-        return Grouped(change(codes), change(scales), None if minima is None else change(minima), *kind)
 
     def wide(self) -> Tensor:
         """The same numbers in float32.  # [out, in]"""

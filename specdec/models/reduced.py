@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from .base import Target
-from .checkpoint import check_tensors, naming, read_config, read_weights
+from .checkpoint import check_tensors
 from .config import Config
 from .transformer import layer_tensors, Transformer
 
@@ -49,13 +48,6 @@ class ReducedDraft(Transformer):
         super().__init__(replace(config, tie_word_embeddings=False), layers, dtype, target.device, stored)
         self.vocabulary, self.known = target.vocabulary, known.to(target.device)
         self.parameters = sum(tensor.numel() for tensor in own.values())
-
-    @classmethod
-    def of(cls, folder: str | Path, target: Target, stored: torch.dtype | None = None) -> ReducedDraft:
-        """A folder with config.json and the weights, packed or not. ValueError with the reason."""
-        folder = Path(folder)
-        with naming(folder):
-            return cls(Config.read(read_config(folder)), read_weights(folder), target, stored)
 
     def logits_of(self, x: Tensor) -> Tensor:
         """Over the target's whole vocabulary, -inf where the draft has no token.  # [n, hidden] -> [n, V]"""

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ..families.chat import with_controls
 from ..families.zoo import Family
+from ..figures.stats import repetition
 from ..models import batched
 from ..models.transformer import Transformer
 
@@ -55,6 +56,9 @@ class Row:
     def add(self, token: int, mark: int) -> None:
         self.tokens.append(token)
         self.marks.append(mark)
+
+    def marked(self, mark: int) -> list[int]:
+        return [token for token, own in zip(self.tokens, self.marks, strict=True) if own == mark]
 
     def lesson(self) -> Lesson:
         places = [i for i, mark in enumerate(self.marks[1:]) if mark == ANSWER]
@@ -124,11 +128,11 @@ class Writer:
         row.add(token, ANSWER if row.answering else PROMPT)
         if row.answering:
             if end or row.count == LONGEST_ANSWER:
-                return is_varied([token for token, mark in zip(row.tokens, row.marks, strict=True) if mark == ANSWER])
+                return is_varied(row.marked(ANSWER))
             return None
         if not end:
             return False if row.count == LONGEST_PROMPT else None
-        prompt = [token for token, mark in zip(row.tokens, row.marks, strict=True) if mark == PROMPT][:-1]
+        prompt = row.marked(PROMPT)[:-1]
         if token != self.after[0] or not self.is_new(prompt):
             return False
         row.answering, row.count, row.forced = True, 0, self.after[1:]
@@ -155,8 +159,7 @@ class Writer:
 
 
 def is_varied(tokens: Sequence[int]) -> bool:
-    grams = [tuple(tokens[i : i + 4]) for i in range(len(tokens) - 3)]
-    return len(grams) < 8 or len(set(grams)) >= DIFFERENT * len(grams)
+    return len(tokens) < 11 or repetition(tokens, 4) <= 1.0 - DIFFERENT
 
 
 def save(lessons: Sequence[Lesson], path: Path) -> None:

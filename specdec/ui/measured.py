@@ -59,9 +59,9 @@ def batch_charts(table: pandas.DataFrame) -> tuple[Any, Any]:
     )
 
 
-def batch_table(told: dict[str, Any]) -> pandas.DataFrame:
+def batch_table(table: pandas.DataFrame) -> pandas.DataFrame:
     columns = strings("theory")["many"]["columns"]
-    return batches(told).reindex(columns=list(columns)).rename(columns=columns)
+    return table.reindex(columns=list(columns)).rename(columns=columns)
 
 
 def batch_lines(told: dict[str, Any], table: pandas.DataFrame) -> list[str]:

@@ -268,7 +268,7 @@ def with_its_target(kind: str, before: str, family: str) -> dict[str, Any]:
     target = menu.target_of(kind)
     if target == (family if target == presets.STAR else menu.target_of(before)):
         return {}
-    return {"family": menu.target_of(kind), "drafter": menu.drafter_of(kind)}
+    return {"family": target, "drafter": menu.drafter_of(kind)}
 
 
 def show_drafter(names: Sequence[str], prompt: str, drafter: str, family: str) -> list[Any]:

@@ -38,7 +38,7 @@ def batches(tab: gr.Tab, told: dict[str, Any]) -> None:
                 title(words[f"{part}_title"], words[f"{part}_lead"], "h3")
                 shown.append(plot(part))
     lines(measured.batch_lines(told, rows), elem_classes="sd-about", elem_id="batch-lines")
-    figures(words["title"], measured.batch_table(told))
+    figures(words["title"], measured.batch_table(rows))
     save("specdec-batches", told, told["points"])
     tab.select(lambda: measured.batch_charts(rows), None, shown, queue=False, **PRIVATE)
 
