@@ -184,7 +184,7 @@ def train(
     out: Annotated[Path, Option(help="a new folder; the same command goes on in it", show_default=False)],
     method: Annotated[str, Option(help="what is trained: draft_model")] = "draft_model",
     minutes: Annotated[
-        float, Option(min=0.1, max=10_000.0, help="all together: to write lessons, and to learn")
+        float, Option(min=0.1, max=10_000.0, help="all together: to write examples, and to learn")
     ] = 60.0,
     prompts: Annotated[
         Path | None, Option(help="a file with one prompt a line [default: the target writes its own]")

@@ -1,1 +1,1 @@
-"""Drafters for any target: lessons that it writes itself, and what learns from them."""
+"""Drafters for any target: examples that it writes itself, and what learns from them."""

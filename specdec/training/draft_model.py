@@ -11,7 +11,7 @@ from torch import nn, Tensor
 
 from ..models.base import Target
 from ..models.reduced import MAP, output_rows, READS, WRITES
-from .lessons import Lesson
+from .examples import Example
 from .loss import Divergence
 
 LAYERS, WIDTH, INNER, HEAD = 4, 256, 768, 64
@@ -81,34 +81,34 @@ class DraftModel(nn.Module):
         """The output rows of the known tokens.  # [V, width]"""
         return self.rows @ self.writes.to(torch.bfloat16).T
 
-    def loss(self, lessons: Sequence[Lesson]) -> Tensor:
+    def loss(self, examples: Sequence[Example]) -> Tensor:
         """At all places of answers."""
-        states, tokens, p = self.judged(lessons)
+        states, tokens, p = self.judged(examples)
         found: Tensor = Divergence.apply(states, self.outputs(), tokens, p, TEMPERATURE)
         return found
 
     @torch.no_grad()
-    def measured(self, lessons: Sequence[Lesson]) -> tuple[float, float]:
+    def measured(self, examples: Sequence[Example]) -> tuple[float, float]:
         """How often its favourite is the target's, and the overlap of the two distributions at TEMPERATURE."""
         agreed = overlap = count = 0.0
         rows = self.outputs()
-        for lesson in lessons:
-            states, places, _ = self.judged([lesson])
+        for example in examples:
+            states, places, _ = self.judged([example])
             logits = (states @ rows.T).float()
-            agreed += float((self.known[logits.argmax(-1)] == lesson.likeliest[:, 0]).sum())
-            p = (lesson.logs.float() / TEMPERATURE).softmax(-1)
+            agreed += float((self.known[logits.argmax(-1)] == example.likeliest[:, 0]).sum())
+            p = (example.logs.float() / TEMPERATURE).softmax(-1)
             q = (logits / TEMPERATURE).softmax(-1).gather(1, places)
-            overlap += float(torch.minimum(p, q).where(self.known[places] == lesson.likeliest, 0.0).sum())
+            overlap += float(torch.minimum(p, q).where(self.known[places] == example.likeliest, 0.0).sum())
             count += len(states)
         return agreed / count, overlap / count
 
-    def judged(self, lessons: Sequence[Lesson]) -> tuple[Tensor, Tensor, Tensor]:
+    def judged(self, examples: Sequence[Example]) -> tuple[Tensor, Tensor, Tensor]:
         """States at the places of answers; the target's likeliest tokens there that are known, and their chances."""
-        longest = max(len(lesson.tokens) for lesson in lessons)
-        padded = torch.stack([F.pad(lesson.tokens, (0, longest - len(lesson.tokens))) for lesson in lessons])
+        longest = max(len(example.tokens) for example in examples)
+        padded = torch.stack([F.pad(example.tokens, (0, longest - len(example.tokens))) for example in examples])
         states: Tensor = self(padded)
-        judged = torch.cat([states[i, lesson.places] for i, lesson in enumerate(lessons)]).bfloat16()
-        tokens, logs = (torch.cat([getattr(lesson, name) for lesson in lessons]) for name in ("likeliest", "logs"))
+        judged = torch.cat([states[i, example.places] for i, example in enumerate(examples)]).bfloat16()
+        tokens, logs = (torch.cat([getattr(example, name) for example in examples]) for name in ("likeliest", "logs"))
         places = torch.searchsorted(self.known, tokens.long()).clamp(max=len(self.known) - 1)
         logs = logs.float().masked_fill(self.known[places] != tokens, -1e4) / TEMPERATURE
         return judged, places, logs.softmax(-1)
@@ -153,10 +153,10 @@ def directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
     return found, float((rows @ found.T).square().mean().rsqrt())
 
 
-def likely(lessons: Sequence[Lesson], size: int, most: int = VOCABULARY) -> Tensor:
+def likely(examples: Sequence[Example], size: int, most: int = VOCABULARY) -> Tensor:
     """The tokens that the target expects most often, in order.  # ids below `size`"""
     expected = torch.zeros(size)
-    for lesson in lessons:
-        expected.index_add_(0, lesson.likeliest.flatten().long(), lesson.logs.float().exp().flatten())
-        expected.index_add_(0, lesson.tokens, torch.ones(len(lesson.tokens)))
+    for example in examples:
+        expected.index_add_(0, example.likeliest.flatten().long(), example.logs.float().exp().flatten())
+        expected.index_add_(0, example.tokens, torch.ones(len(example.tokens)))
     return expected.topk(min(most, size)).indices.sort().values

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from .draft_model import DraftModel
-from .lessons import Lesson
+from .examples import Example
 
 BATCH = 4_096  # tokens
 RATE, MATRICES = 2e-3, 6e-3  # the highest, of AdamW and of Muon
@@ -31,11 +31,11 @@ class Progress:
     tokens: int = 0
 
 
-def batches(lessons: Sequence[Lesson], size: int, dice: random.Random) -> Iterator[list[Lesson]]:
+def batches(examples: Sequence[Example], size: int, dice: random.Random) -> Iterator[list[Example]]:
     """Endless: of similar length each, or one after another in long rows."""
     while True:
-        chosen = sorted(dice.sample(lessons, min(len(lessons), 1_024)), key=lambda lesson: len(lesson.tokens))
-        found: list[list[Lesson]] = []
+        chosen = sorted(dice.sample(examples, min(len(examples), 1_024)), key=lambda example: len(example.tokens))
+        found: list[list[Example]] = []
         while chosen:
             count = max(1, size // len(chosen[-1].tokens))
             found.append(chosen[-count:])
@@ -45,18 +45,18 @@ def batches(lessons: Sequence[Lesson], size: int, dice: random.Random) -> Iterat
             yield batch if dice.random() >= PACKED else joined(batch)
 
 
-def joined(lessons: Sequence[Lesson]) -> list[Lesson]:
+def joined(examples: Sequence[Example]) -> list[Example]:
     """One after another, in rows of about PACKED_LENGTH tokens."""
-    rows, row = list[Lesson](), list[Lesson]()
-    for i, lesson in enumerate(lessons, 1):
-        row.append(lesson)
-        if i == len(lessons) or sum(len(one.tokens) for one in row) >= PACKED_LENGTH:
+    rows, row = list[Example](), list[Example]()
+    for i, example in enumerate(examples, 1):
+        row.append(example)
+        if i == len(examples) or sum(len(one.tokens) for one in row) >= PACKED_LENGTH:
             starts = [sum(len(one.tokens) for one in row[:j]) for j in range(len(row))]
             places = [one.places + start for one, start in zip(row, starts, strict=True)]
             tokens, likeliest, logs = (
                 torch.cat([getattr(one, name) for one in row]) for name in ("tokens", "likeliest", "logs")
             )
-            rows.append(Lesson(tokens, torch.cat(places), likeliest, logs, lesson.temperature))
+            rows.append(Example(tokens, torch.cat(places), likeliest, logs, example.temperature))
             row = []
     return rows
 
@@ -69,7 +69,7 @@ def rate(share: float) -> float:
 
 
 def fit(
-    model: DraftModel, lessons: Sequence[Lesson], seconds: float, checkpoint: Path, tell: Callable[[Progress], None],
+    model: DraftModel, examples: Sequence[Example], seconds: float, checkpoint: Path, tell: Callable[[Progress], None],
     seed: int = 0, size: int = BATCH,
 ) -> Progress:  # fmt: skip
     """Train for that long, on from the checkpoint where there is one; the model then has the averaged weights.
@@ -99,7 +99,7 @@ def fit(
         Path(f"{checkpoint}.new").replace(checkpoint)
 
     began = saved_at = told_at = time.monotonic()
-    for batch in batches(lessons, size, random.Random(seed + progress.steps)):
+    for batch in batches(examples, size, random.Random(seed + progress.steps)):
         now = time.monotonic()
         if progress.steps and now - began >= seconds:
             break
@@ -111,7 +111,7 @@ def fit(
             optimiser.step()
             optimiser.zero_grad()
         progress.steps += 1
-        progress.tokens += sum(len(lesson.places) for lesson in batch)
+        progress.tokens += sum(len(example.places) for example in batch)
         weight = 1.0 - min(AVERAGED, (1 + progress.steps) / (10 + progress.steps))
         torch._foreach_lerp_(mean, [parameter.detach() for parameter in model.parameters()], weight)
         if now - saved_at > SAVED:

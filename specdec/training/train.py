@@ -13,15 +13,15 @@ from safetensors.torch import save_file
 from ..families import zoo
 from ..models.packed import FILE, pack_rows, ROWS
 from .draft_model import DraftModel, LAYERS, likely, VOCABULARY, WIDTH
-from .lessons import Lesson, load, save, SHARD, Writer
+from .examples import Example, load, save, SHARD, Writer
 from .loop import fit, Progress
 
 METHODS = ("draft_model",)
-WRITING = 0.4  # share of the time: more lessons are better than more rounds over few
+WRITING = 0.4  # share of the time: more examples are better than more rounds over few
 ENOUGH = 2_000_000  # tokens of answers: no more are written, and the time is left to learning
-HELD_OUT = 20  # of so many lessons one is kept to measure with
-FEWEST = 2 * HELD_OUT  # lessons, below which nothing is learned that could be measured
-LESSONS, CHECKPOINT, CONFIG = "lessons", "checkpoint.pt", "config.json"
+HELD_OUT = 20  # of so many examples one is kept to measure with
+FEWEST = 2 * HELD_OUT  # examples, below which nothing is learned that could be measured
+EXAMPLES, CHECKPOINT, CONFIG = "examples", "checkpoint.pt", "config.json"
 LARGEST = 2**20  # bytes of a file of prompts
 
 Tell = Callable[[str], None]
@@ -31,25 +31,25 @@ def train(
     target: str, out: Path, minutes: float, method: str = METHODS[0], prompts: Path | None = None, tell: Tell = print,
     *, rows: int = 64, width: int = WIDTH, layers: int = LAYERS,
 ) -> dict[str, float]:  # fmt: skip
-    """Write lessons, learn from them, and leave in `out` a folder that `--draft` takes; what was measured at the end.
+    """Write examples, learn from them, and leave in `out` a folder that `--draft` takes; what was measured at the end.
 
-    The same command goes on where it ended: with the lessons and the weights that lie in `out`. ValueError for what
+    The same command goes on where it ended: with the examples and the weights that lie in `out`. ValueError for what
     cannot be done.
     """
     if method not in METHODS:
         raise ValueError(f"there is no way to train {method!r} here; choose from {', '.join(METHODS)}")
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file; --out names a folder")
-    if out.is_dir() and any(out.iterdir()) and not (out / LESSONS).is_dir():
+    if out.is_dir() and any(out.iterdir()) and not (out / EXAMPLES).is_dir():
         raise ValueError(f"{out} holds other files; --out names a new folder, or one that this command began")
     asked = read_prompts(prompts) if prompts else []
     began, seconds = time.monotonic(), 60.0 * minutes
     family = zoo.load_pair(target)
     family.use_threads()
-    (out / LESSONS).mkdir(parents=True, exist_ok=True)
-    seed = len(list((out / LESSONS).iterdir()))
-    lessons = write(Writer(family, asked, rows, seed), out / LESSONS, began + WRITING * seconds, tell)
-    held_out, taught = lessons[::HELD_OUT], [lesson for i, lesson in enumerate(lessons) if i % HELD_OUT]
+    (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
+    seed = len(list((out / EXAMPLES).iterdir()))
+    examples = write(Writer(family, asked, rows, seed), out / EXAMPLES, began + WRITING * seconds, tell)
+    held_out, taught = examples[::HELD_OUT], [example for i, example in enumerate(examples) if i % HELD_OUT]
     checkpoint = out / CHECKPOINT
     known = map_of(checkpoint) if checkpoint.exists() else likely(taught, family.target.vocabulary, VOCABULARY)
     torch.manual_seed(seed)
@@ -84,21 +84,21 @@ def read_prompts(path: Path) -> list[str]:
     return found
 
 
-def write(writer: Writer, folder: Path, until: float, tell: Tell) -> list[Lesson]:
-    """The lessons in that folder, and as many more as the time allows; what is whole is kept in files."""
-    lessons = [lesson for path in sorted(folder.glob("*.safetensors")) for lesson in load(path)]
-    total = sum(len(lesson.places) for lesson in lessons)
-    shard: list[Lesson] = []
+def write(writer: Writer, folder: Path, until: float, tell: Tell) -> list[Example]:
+    """The examples in that folder, and as many more as the time allows; what is whole is kept in files."""
+    examples = [example for path in sorted(folder.glob("*.safetensors")) for example in load(path)]
+    total = sum(len(example.places) for example in examples)
+    shard: list[Example] = []
 
     def keep() -> None:
         save(shard, folder / f"{len(list(folder.glob('*.safetensors'))):04d}.safetensors")
-        tell(f"lessons: {len(lessons):,}, with {total:,} tokens of answers")
+        tell(f"examples: {len(examples):,}, with {total:,} tokens of answers")
 
-    for lesson in writer.lessons() if total < ENOUGH else ():
-        if lesson is not None:
-            shard.append(lesson)
-            lessons.append(lesson)
-            total += len(lesson.places)
+    for example in writer.examples() if total < ENOUGH else ():
+        if example is not None:
+            shard.append(example)
+            examples.append(example)
+            total += len(example.places)
         if sum(len(one.places) for one in shard) >= SHARD:
             keep()
             shard = []
@@ -106,9 +106,9 @@ def write(writer: Writer, folder: Path, until: float, tell: Tell) -> list[Lesson
             break
     if shard:
         keep()
-    if len(lessons) < FEWEST:
-        raise ValueError(f"in that time the target wrote {len(lessons)} texts that can be used; give more --minutes")
-    return lessons
+    if len(examples) < FEWEST:
+        raise ValueError(f"in that time the target wrote {len(examples)} texts that can be used; give more --minutes")
+    return examples
 
 
 def map_of(checkpoint: Path) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""A drafter for a tiny target, from its own writing: lessons, loss, loop and folder."""
+"""A drafter for a tiny target, from its own writing: examples, loss, loop and folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from specdec.learning.loss import divergence
 from specdec.models.checkpoint import read_weights
 from specdec.models.reduced import MAP, ReducedDraft
 from specdec.training.draft_model import DraftModel, likely
-from specdec.training.lessons import ANSWER, KEPT, Lesson, load, save, Writer
+from specdec.training.examples import ANSWER, KEPT, Example, load, save, Writer
 from specdec.training.loop import batches, joined, rate
 from specdec.training.loss import Divergence
 from specdec.training.train import train
@@ -43,27 +43,27 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lessons(target: Path) -> list[Lesson]:
+def examples(target: Path) -> list[Example]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("specdec.training.lessons.LONGEST_ANSWER", 24)
-        written = Writer(zoo.load_pair(target), PROMPTS, rows=24).lessons()
-        return [lesson for lesson in islice(written, 72) if lesson is not None]
+        patch.setattr("specdec.training.examples.LONGEST_ANSWER", 24)
+        written = Writer(zoo.load_pair(target), PROMPTS, rows=24).examples()
+        return [example for example in islice(written, 72) if example is not None]
 
 
-def test_a_lesson_says_what_the_target_says_at_each_place_of_an_answer(target: Path, lessons: list[Lesson]) -> None:
+def test_a_example_says_what_the_target_says_at_each_place_of_an_answer(target: Path, examples: list[Example]) -> None:
     family = zoo.load_pair(target)
-    assert len(lessons) > 20
+    assert len(examples) > 20
     starts = {tuple(family.encode(prompt)) for prompt in PROMPTS}
-    for lesson in lessons[:4]:
-        tokens, first = lesson.tokens.tolist(), int(lesson.places[0])
+    for example in examples[:4]:
+        tokens, first = example.tokens.tolist(), int(example.places[0])
         assert tuple(tokens[: first + 1]) in starts
-        assert lesson.places.tolist() == list(range(first, len(tokens) - 1))
-        logits = family.target.forward(tokens[:-1], family.target.new_cache(len(tokens)), rows=len(lesson.places))
+        assert example.places.tolist() == list(range(first, len(tokens) - 1))
+        logits = family.target.forward(tokens[:-1], family.target.new_cache(len(tokens)), rows=len(example.places))
         found, ids = logits.log_softmax(-1).topk(KEPT)
-        torch.testing.assert_close(lesson.logs.float(), found, rtol=1e-3, atol=2e-2)
-        assert float((lesson.likeliest[:, 0] == ids[:, 0]).float().mean()) > 0.99
-        if lesson.temperature == 0.0:
-            assert tokens[first + 1 :] == lesson.likeliest[:, 0].tolist()
+        torch.testing.assert_close(example.logs.float(), found, rtol=1e-3, atol=2e-2)
+        assert float((example.likeliest[:, 0] == ids[:, 0]).float().mean()) > 0.99
+        if example.temperature == 0.0:
+            assert tokens[first + 1 :] == example.likeliest[:, 0].tolist()
 
 
 def test_a_chat_model_writes_the_prompts_too(tmp_path: Path) -> None:
@@ -99,47 +99,47 @@ def test_the_loss_is_the_divergence_and_so_is_its_gradient() -> None:
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
 
 
-def test_what_is_exported_computes_what_was_trained(target: Path, lessons: list[Lesson], tmp_path: Path) -> None:
+def test_what_is_exported_computes_what_was_trained(target: Path, examples: list[Example], tmp_path: Path) -> None:
     family = zoo.load_pair(target)
-    model = DraftModel(family.target, likely(lessons, family.target.vocabulary, 300), width=64, layers=1)
+    model = DraftModel(family.target, likely(examples, family.target.vocabulary, 300), width=64, layers=1)
     (tmp_path / "config.json").write_text(json.dumps(model.config(family.target.vocabulary, 512)))
     save_file(model.weights(), tmp_path / "model.safetensors")
     draft = load_drafter(tmp_path, family.target, family.tokenizer)
     assert isinstance(draft, ReducedDraft) and draft.known.tolist() == model.known.tolist()
-    tokens = lessons[0].tokens[:20]
+    tokens = examples[0].tokens[:20]
     found = draft.forward(tokens.tolist(), draft.new_cache(20), rows=20)[:, model.known]
     with torch.no_grad():
         meant = (model(tokens[None])[0].bfloat16() @ model.outputs().T).float()
     assert float((found - meant).abs().mean() / meant.abs().mean()) < 0.05
 
 
-def test_lessons_are_kept_as_they_are(lessons: list[Lesson], tmp_path: Path) -> None:
-    save(lessons, tmp_path / "0.safetensors")
-    for one, other in zip(lessons, load(tmp_path / "0.safetensors"), strict=True):
+def test_examples_are_kept_as_they_are(examples: list[Example], tmp_path: Path) -> None:
+    save(examples, tmp_path / "0.safetensors")
+    for one, other in zip(examples, load(tmp_path / "0.safetensors"), strict=True):
         assert torch.equal(one.tokens, other.tokens) and torch.equal(one.places, other.places)
         assert torch.equal(one.likeliest, other.likeliest) and torch.equal(one.logs, other.logs)
     (tmp_path / "1.safetensors").write_bytes(b"nothing")
-    with pytest.raises(ValueError, match=r"1\.safetensors holds no lessons"):
+    with pytest.raises(ValueError, match=r"1\.safetensors holds no examples"):
         load(tmp_path / "1.safetensors")
 
 
-def test_batches_hold_whole_lessons_of_one_length_or_several_in_a_row(lessons: list[Lesson]) -> None:
-    for batch in islice(batches(lessons, 400, random.Random(0)), 20):
-        for lesson in batch:
-            assert len(lesson.places) == len(lesson.likeliest) == len(lesson.logs)
-    row = joined(lessons[:3])[0]
-    own, first = lessons[0].places, len(lessons[0].tokens)
-    assert torch.equal(row.tokens[row.places[: len(own)]], lessons[0].tokens[own])
-    assert int(row.places[len(own)]) == first + int(lessons[1].places[0])
+def test_batches_hold_whole_examples_of_one_length_or_several_in_a_row(examples: list[Example]) -> None:
+    for batch in islice(batches(examples, 400, random.Random(0)), 20):
+        for example in batch:
+            assert len(example.places) == len(example.likeliest) == len(example.logs)
+    row = joined(examples[:3])[0]
+    own, first = examples[0].places, len(examples[0].tokens)
+    assert torch.equal(row.tokens[row.places[: len(own)]], examples[0].tokens[own])
+    assert int(row.places[len(own)]) == first + int(examples[1].places[0])
     assert rate(0.0) < rate(0.2) == 1.0 > rate(0.7) > rate(1.0) > 0.0
 
 
 def test_a_drafter_trained_for_seconds_foresees_more_and_the_text_stays(
-    target: Path, lessons: list[Lesson], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    target: Path, examples: list[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, told, clock = tmp_path / "draft", list[str](), count()
-    (out / "lessons").mkdir(parents=True)
-    save(lessons, out / "lessons" / "0000.safetensors")
+    (out / "examples").mkdir(parents=True)
+    save(examples, out / "examples" / "0000.safetensors")
     monkeypatch.setattr("specdec.training.train.ENOUGH", 1)  # none are written
     for name in ("train", "loop"):  # a step takes a second, however fast the machine
         monkeypatch.setattr(f"specdec.training.{name}.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
@@ -161,7 +161,7 @@ def test_a_drafter_trained_for_seconds_foresees_more_and_the_text_stays(
     steps = figures["steps"]
     again = train(str(target), out, 0.2, tell=told.append, width=64, layers=1)
     assert again["steps"] > steps  # it went on
-    assert len(list((out / "lessons").iterdir())) == 1
+    assert len(list((out / "examples").iterdir())) == 1
 
 
 def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(
@@ -188,7 +188,7 @@ def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(
 def test_a_target_that_writes_nothing_of_use_is_told(
     target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("specdec.training.lessons.is_varied", lambda tokens: False)
-    monkeypatch.setattr("specdec.training.lessons.LONGEST_ANSWER", 8)
+    monkeypatch.setattr("specdec.training.examples.is_varied", lambda tokens: False)
+    monkeypatch.setattr("specdec.training.examples.LONGEST_ANSWER", 8)
     with pytest.raises(ValueError, match="wrote 0 texts that can be used; give more --minutes"):
         train(str(target), tmp_path / "draft", 0.0, tell=lambda line: None, rows=2)

@@ -33,7 +33,7 @@ PROMPT, ANSWER = 1, 2  # marks of tokens; 0 is the template's
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Example:
     """A conversation. `places` are those in `tokens` after which an answer's token comes; the target's likeliest tokens
     there, and the logarithms of their chances."""
 
@@ -60,14 +60,14 @@ class Row:
     def marked(self, mark: int) -> list[int]:
         return [token for token, own in zip(self.tokens, self.marks, strict=True) if own == mark]
 
-    def lesson(self) -> Lesson:
+    def example(self) -> Example:
         places = [i for i, mark in enumerate(self.marks[1:]) if mark == ANSWER]
         likeliest, logs = (torch.stack(parts) for parts in zip(*self.told, strict=True))
-        return Lesson(torch.tensor(self.tokens), torch.tensor(places), likeliest, logs, self.temperature)
+        return Example(torch.tensor(self.tokens), torch.tensor(places), likeliest, logs, self.temperature)
 
 
 class Writer:
-    """Endless lessons of a family's target. ValueError for one that cannot write several texts at once."""
+    """Endless examples of a family's target. ValueError for one that cannot write several texts at once."""
 
     def __init__(self, family: Family, prompts: Sequence[str] = (), rows: int = 64, seed: int = 0) -> None:
         if not isinstance(family.target, Transformer):
@@ -96,7 +96,7 @@ class Writer:
         return row
 
     @torch.inference_mode()
-    def lessons(self) -> Iterator[Lesson | None]:
+    def examples(self) -> Iterator[Example | None]:
         """None for what is not kept."""
         longest = len(self.before) + LONGEST_PROMPT + len(self.after) + LONGEST_ANSWER + 1
         cache = batched.BatchCache(self.model, self.rows, min(longest, self.model.context))
@@ -117,7 +117,7 @@ class Writer:
                 ended = self.write(row, drawn[i])
                 if ended is None and len(row.tokens) < cache.capacity:
                     continue
-                yield row.lesson() if ended else None
+                yield row.example() if ended else None
                 rows[i] = self.begin()
                 cache.lengths[i] = self.shared
 
@@ -162,27 +162,27 @@ def is_varied(tokens: Sequence[int]) -> bool:
     return len(tokens) < 11 or repetition(tokens, 4) <= 1.0 - DIFFERENT
 
 
-def save(lessons: Sequence[Lesson], path: Path) -> None:
+def save(examples: Sequence[Example], path: Path) -> None:
     """In one file, at once or not at all."""
     names = ("tokens", "places", "likeliest", "logs")
-    parts = {name: torch.cat([getattr(lesson, name) for lesson in lessons]) for name in names}
-    parts["lengths"] = torch.tensor([[len(lesson.tokens), len(lesson.places)] for lesson in lessons])
-    parts["temperatures"] = torch.tensor([lesson.temperature for lesson in lessons])
+    parts = {name: torch.cat([getattr(example, name) for example in examples]) for name in names}
+    parts["lengths"] = torch.tensor([[len(example.tokens), len(example.places)] for example in examples])
+    parts["temperatures"] = torch.tensor([example.temperature for example in examples])
     save_file({name: part.int() if part.dtype == torch.int64 else part for name, part in parts.items()}, f"{path}.new")
     Path(f"{path}.new").replace(path)
 
 
-def load(path: Path) -> list[Lesson]:
-    """ValueError for a file that holds no lessons."""
+def load(path: Path) -> list[Example]:
+    """ValueError for a file that holds no examples."""
     try:
         parts = load_file(path)
         lengths, answers = (column.tolist() for column in parts["lengths"].unbind(1))
         split = {name: parts[name].split(answers) for name in ("places", "likeliest", "logs")}
         return [
-            Lesson(tokens.long(), places.long(), likeliest, logs, temperature)
+            Example(tokens.long(), places.long(), likeliest, logs, temperature)
             for tokens, places, likeliest, logs, temperature in zip(
                 parts["tokens"].split(lengths), *split.values(), parts["temperatures"].tolist(), strict=True
             )
         ]
     except (KeyError, RuntimeError, ValueError, SafetensorError) as error:
-        raise ValueError(f"{path.name} holds no lessons; delete it") from error
+        raise ValueError(f"{path.name} holds no examples; delete it") from error
