@@ -70,8 +70,7 @@ def answers(
 
 def answered(prompt: str, params: SamplingParams, told: Sequence[Event]) -> Answer | None:
     """The answer of one lane; None where the rule leaves it out."""
-    commits = [event for event in told if isinstance(event, Committed)]
-    cycles = [event for event in told if isinstance(event, Verified) and event.cycle > 0]
+    commits, cycles, tau = read(told)
     ended = any(isinstance(event, Finished) and event.reason == "end" for event in told)
     ids = [token for event in commits for token in event.tokens]
     if not (ended and cycles) or repetition(ids):
@@ -86,7 +85,6 @@ def answered(prompt: str, params: SamplingParams, told: Sequence[Event]) -> Answ
         following = [*pieces[place + 1 :], ""][0], first_piece(after, cycle.cycle + 1)
         rejected, instead = pieces[place], written[-1]
         if whole_word(rejected, following[0]) and whole_word(instead, following[1]):
-            tau = sum(len(event.tokens) for event in commits[1:]) / len(cycles)
             text = "".join(event.text for event in commits)
             return Answer(prompt, params.temperature, params.seed, text, tau, rejected, instead)
         return None
@@ -115,12 +113,16 @@ def choose(
     return sorted((one for one in every if one.clear), key=lambda one: abs(one.tau - middle)), middle
 
 
+def read(lane: Sequence[Event]) -> tuple[list[Committed], list[Verified], float]:
+    """What it wrote, its cycles, tokens per cycle. Cycle 0, the prompt's own pass, has no verdict."""
+    commits = [event for event in lane if isinstance(event, Committed)]
+    cycles = [event for event in lane if isinstance(event, Verified) and event.cycle > 0]
+    return commits, cycles, sum(len(event.tokens) for event in commits[1:]) / max(len(cycles), 1)
+
+
 def measured(prompt: str, seed: int, events: Iterable[Event]) -> Candidate:
-    """Reads one lane's events to their end. Cycle 0, the prompt's own pass, gives the first token and no verdict."""
-    told = list(events)
-    commits = [event for event in told if isinstance(event, Committed)]
-    cycles = [event for event in told if isinstance(event, Verified) and event.cycle > 0]
-    tau = sum(len(event.tokens) for event in commits[1:]) / max(len(cycles), 1)
+    """Reads one lane's events to their end."""
+    commits, cycles, tau = read(list(events))
     plain = Candidate(prompt, seed, "".join(event.text for event in commits), tau)
     for verified in cycles:
         rejected = next((one for one in verified.positions if one.status == "rejected"), None)

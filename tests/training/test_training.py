@@ -24,7 +24,7 @@ from specdec.learning.loss import divergence
 from specdec.models.checkpoint import read_weights
 from specdec.models.reduced import MAP, ReducedDraft
 from specdec.training.draft_model import DraftModel, likely
-from specdec.training.examples import ANSWER, KEPT, Example, load, save, Writer
+from specdec.training.examples import ANSWER, Example, KEPT, load, save, Writer
 from specdec.training.loop import batches, joined, rate
 from specdec.training.loss import Divergence
 from specdec.training.train import train

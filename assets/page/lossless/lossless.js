@@ -1,4 +1,4 @@
-/* The certificate: is this decoding lossless? Draws what the engine computed, recorded or live; computes no law itself.
+/* The certificate: is this decoding lossless? Draws what the engine computed, recorded or live; it computes none of it.
  *
  * What is read off a pair's is in reading.js, a server's is drawn by server.js. The small makers of elements are the
  * player's. Words are looked up; tokens enter by `append`: one may be `<script>`. */

@@ -32,7 +32,7 @@ function verdictOf(told, draws) {
   };
 }
 
-/* About how many draws would show the mistake: by the law of three tokens where it was enumerated, else of one.
+/* About how many draws would show the mistake: by the three tokens that were enumerated, else of one.
  * Where that hides it, as many as did show it. */
 function neededBy(told) {
   if (told.exact) return told.exact.needed;

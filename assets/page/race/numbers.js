@@ -1,5 +1,5 @@
 // @ts-check
-/* What the card of a token says: its numbers, its coin and both laws. */
+/* What the card of a token says: its numbers, its coin and both distributions. */
 
 const { EPS, depthOf, shownLanes, isGreedy, serverOf, UNNAMED } = require("./run.js");
 const {
@@ -79,7 +79,7 @@ function numbers(W, S) {
       ),
       test.label ? coin(test) : null,
       notes.map((note) => note && h("p", { class: "sd-sub" }, note)),
-      laws(draft),
+      distributions(draft),
     ]
       .flat()
       .filter(Boolean);
@@ -160,7 +160,7 @@ function numbers(W, S) {
       parts.push(h("div", { class: "sd-kv" }, h("span", {}, C.own_p), h("b", {}, chance(own.p))));
     if (row)
       parts.push(
-        oneLaw(
+        oneDistribution(
           row,
           item.state === "res" && !greedy && !straight && !served ? C.residual : C.target,
         ),
@@ -186,8 +186,8 @@ function numbers(W, S) {
     return g;
   }
 
-  /* The likeliest tokens of both laws, the drafted one first. */
-  function laws(draft) {
+  /* The likeliest tokens of both distributions, the drafted one first. */
+  function distributions(draft) {
     const target = draft.target ? draft.target.top : [],
       source = draft.draft ? draft.draft.top : [];
     if (!target.length && !source.length) return null;
@@ -225,7 +225,7 @@ function numbers(W, S) {
     return g;
   }
 
-  function oneLaw(law, label) {
+  function oneDistribution(law, label) {
     const rows = law.top.slice(0, 6),
       most = Math.max(EPS, ...rows.map((r) => r.prob)),
       g = svg(298, 42 + rows.length * 20, label, text(96, 12, label));

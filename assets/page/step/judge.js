@@ -294,12 +294,12 @@ function drawnFrom(drafts, node, fits) {
   return (fits && residual && elders.every((one) => one.u != null) && residual.sample) || null;
 }
 
-/* Both laws of a place over the tokens of which both are known, and all others together; p comes with a weight. */
-function lawsOf(draft, weight = 1) {
+/* Both distributions of a place over the tokens that both know, and all others together; p comes with a weight. */
+function distributionsOf(draft, weight = 1) {
   const P = draft.target,
     Q = draft.draft,
     rows = new Map(),
-    paired = Boolean(P && P.sample); // older traces list each law's own favourites
+    paired = Boolean(P && P.sample); // older traces list each one's own likeliest
   const add = (token, piece) =>
     rows.has(token) ||
     rows.set(token, { token, piece, p: valueIn(P, token, paired), q: valueIn(Q, token, paired) });
@@ -361,7 +361,7 @@ module.exports = {
   statesOf,
   ownOf,
   stepsOf,
-  lawsOf,
+  distributionsOf,
   lacks,
   headOf,
   freshCoin,

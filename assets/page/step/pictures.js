@@ -19,7 +19,7 @@ const {
   clamp,
   UNNAMED,
 } = require("../race/player.js");
-const { FIRST, MATCH, lawsOf } = require("./judge.js");
+const { FIRST, MATCH, distributionsOf } = require("./judge.js");
 
 const SHOWN = 6; // tokens in a chart; all others are one
 
@@ -81,7 +81,7 @@ function pictures(W, now) {
   /* -- what each model believes -- */
 
   function bars(draft, width) {
-    const { kept, rest } = rowsToShow(lawsOf(draft), draft, drawn()),
+    const { kept, rest } = rowsToShow(distributionsOf(draft), draft, drawn()),
       rows = [...kept, { rest: true, ...rest }],
       left = 84,
       high = 33,
@@ -288,9 +288,9 @@ function pictures(W, now) {
     return g;
   }
 
-  /* Both laws as areas: where they overlap, and which stands higher. */
+  /* Both distributions as areas: where they overlap, and which stands higher. */
   function areas(draft, weight, width) {
-    const { kept, rest } = rowsToShow(lawsOf(draft, weight), draft, drawn()),
+    const { kept, rest } = rowsToShow(distributionsOf(draft, weight), draft, drawn()),
       rows = [...kept.filter((one) => one.p != null && one.q != null), { rest: true, ...rest }],
       wide = width / rows.length,
       zero = 186,
@@ -342,7 +342,7 @@ function pictures(W, now) {
   function surpluses(draft, weight, width, guess) {
     const O = W.own,
       N = letters(),
-      laws = lawsOf(draft, weight),
+      laws = distributionsOf(draft, weight),
       H = hatch(),
       beta = clamp(laws.overlap, 0, 1),
       at = beta * width,

@@ -16,7 +16,7 @@ const {
   statesOf,
   ownOf,
   stepsOf,
-  lawsOf,
+  distributionsOf,
   headOf,
 } = require("./judge.js");
 const { pictures, apart, figure, key, mark, note, title } = require("./pictures.js"),
@@ -532,7 +532,10 @@ function mount(element, props) {
             p: figure(own.law.top[0].prob),
           })
         : W.own_says.unknown;
-    const laws = lawsOf(cycle.drafts[own.node], verdict.rule === BLOCK ? verdict.weight : 1),
+    const laws = distributionsOf(
+        cycle.drafts[own.node],
+        verdict.rule === BLOCK ? verdict.weight : 1,
+      ),
       best = [...laws.known].sort((a, b) => b.p - b.q - a.p + a.q)[0];
     return best && best.p > best.q
       ? words(W.own_says.likeliest, {

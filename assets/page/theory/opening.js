@@ -131,7 +131,7 @@ function opening(W, part, S, room, { machines, models, reports }) {
     );
   }
 
-  /* Both laws of two places at several temperatures, and their overlap. */
+  /* Both distributions of two places at several temperatures, and their overlap. */
   function paintHeat() {
     const width = room.heat,
       wide = width / TEMPERATURES.length,

@@ -115,7 +115,7 @@ test("another coin turns a verdict round at min(1, p/q), and nowhere else", () =
 test("the laws of a place are whole: both sum to one, and the two surpluses are equal", () => {
   for (const { cycle } of CASES)
     for (const draft of cycle.drafts) {
-      const laws = step.lawsOf(draft),
+      const laws = step.distributionsOf(draft),
         sum = (of) => laws.known.reduce((total, row) => total + of(row), 0);
       assert.ok(Math.abs(sum((row) => row.p) + laws.rest.p - 1) < 1e-5);
       assert.ok(Math.abs(sum((row) => row.q) + laws.rest.q - 1) < 1e-5);
@@ -132,7 +132,7 @@ test("a drawn replacement comes from the surplus that is drawn as an area", () =
   )) {
     const own = step.ownOf(cycle, step.recorded(cycle, rule), step.recorded(cycle, rule));
     if (own.node < 0) continue;
-    const laws = step.lawsOf(cycle.drafts[own.node]),
+    const laws = step.distributionsOf(cycle.drafts[own.node]),
       row = laws.known.find((one) => one.token === own.sample.token);
     assert.ok(row && row.p > row.q);
     const stored = cycle.own.law.top.find((one) => one.token === row.token);
@@ -211,7 +211,7 @@ test("an older trace is taken apart, and says which questions it cannot answer",
       [theirs.path.length === cycle.drafts.length ? cycle.own.law : null, "bon"],
     );
     for (const draft of cycle.drafts) {
-      const laws = step.lawsOf(draft);
+      const laws = step.distributionsOf(draft);
       assert.ok(Math.abs(laws.overlap - draft.overlap) < 1e-6);
       assert.ok(Math.abs(laws.surplus - (1 - draft.overlap)) < 1e-5);
     }
