@@ -1,12 +1,14 @@
 """What a target teaches: conversations that it writes itself, both sides, with its distribution at every place.
 
-Prompts are drawn after the bare header of a user's turn, as in Magpie (Xu et al., arXiv 2406.08464), or are given;
-answers are half greedy, half drawn at a temperature. A target without a chat template just writes on. The rows of a
-batch are in different places of different conversations: a row that ends one begins the next.
+Prompts are given, or are drawn after the bare header of a user's turn, as in Magpie (Xu et al., arXiv 2406.08464); most
+of those begin with words that people begin with, which `assets/openings.txt` lists. Answers are half greedy, half drawn
+at a temperature. A target without a chat template just writes on. The rows of a batch are in different places of
+different conversations: a row that ends one begins the next.
 """
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from .. import paths
 from ..families.chat import with_controls
 from ..families.zoo import Family
 from ..figures.stats import repetition
@@ -25,8 +28,9 @@ from ..models import batched
 from ..models.transformer import Transformer
 
 TEMPERATURE, TOP_P = 0.8, 0.95  # of half of the answers; of prompts, at temperature 1
-SHORTEST, LONGEST_PROMPT, LONGEST_ANSWER = 3, 64, 112  # tokens
-KEPT, EXACT = 64, 8  # likeliest tokens of a place; those of them whose logits are computed in float32
+SHORTEST, LONGEST_PROMPT, LONGEST_ANSWER = 3, 64, 144  # tokens
+OPENED = 0.75  # share of the prompts that it writes whose first words are given
+KEPT = 64  # likeliest tokens of a place
 DIFFERENT = 0.5  # share of an answer's 4-grams that must be: greedy text of small models turns in circles
 SHARD = 20_000  # tokens of answers in a file
 PROMPT, ANSWER = 1, 2  # marks of tokens; 0 is the template's
@@ -49,7 +53,7 @@ class Row:
 
     def __init__(self, begins: Sequence[int], answering: bool, temperature: float) -> None:
         self.tokens, self.marks = list(begins), [0] * len(begins)
-        self.forced: list[int] = []  # the template's tokens, to be read before anything is drawn
+        self.forced: list[int] = []  # the template's tokens or a prompt's first, to be read before anything is drawn
         self.answering, self.temperature, self.count = answering, temperature, 0
         self.told: list[tuple[Tensor, Tensor]] = []
 
@@ -74,20 +78,26 @@ class Writer:
             raise ValueError("drafters are trained for models of our own decoder; transformers runs this one")
         self.family, self.model, self.rows = family, family.target, rows
         self.dice, self.noise = random.Random(seed), torch.Generator().manual_seed(seed)
-        self.seen: set[str] = set()
         around = family.chat
         before = with_controls(around.before, family.tokenizer) if around else list(family.prefix)
         self.after = with_controls(around.after, family.tokenizer) if around else []
         self.before = before or [min(family.end_tokens, default=0)]
         self.asks = not prompts and around is not None  # the target writes the prompts, too
         given = [family.encode(prompt)[-LONGEST_PROMPT - len(before) - len(self.after) :] for prompt in prompts]
+        lines = (paths.ASSETS / "openings.txt").read_text(encoding="utf-8").splitlines()
+        self.openings = [family.tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
+        measured = json.loads((paths.ASSETS / "questions.json").read_text(encoding="utf-8"))
+        self.seen = {text.lower() for part in measured.values() for half in part.values() for text in half}
         # Greedy answers once, since they stay the same.
         self.given = chain(((prompt, 0.0) for prompt in given), cycle((prompt, TEMPERATURE) for prompt in given))
         self.shared = 0 if prompts else len(self.before) - 1  # entries of the cache that all conversations begin with
 
     def begin(self) -> Row:
         if self.asks:
-            return Row(self.before, False, 0.0 if self.dice.random() < 0.5 else TEMPERATURE)
+            row = Row(self.before, False, 0.0 if self.dice.random() < 0.5 else TEMPERATURE)
+            if self.dice.random() < OPENED:
+                row.forced = list(self.dice.choice(self.openings))
+            return row
         if not (following := next(self.given, None)):
             return Row(self.before, True, 1.0)  # a text that begins anywhere
         prompt, temperature = following
@@ -110,7 +120,7 @@ class Writer:
             drawn, likeliest, logs = self.draw(states, temperatures)
             for i, row in enumerate(rows):
                 if row.forced:
-                    row.add(row.forced.pop(0), 0)
+                    row.add(row.forced.pop(0), 0 if row.answering else PROMPT)
                     continue
                 if row.answering:
                     row.told.append((likeliest[i], logs[i]))
@@ -139,7 +149,7 @@ class Writer:
         return None
 
     def is_new(self, prompt: Sequence[int]) -> bool:
-        """Whether it reads like a prompt, and was not written before."""
+        """Whether it reads like a prompt, was not written before, and is none that drafters are measured with."""
         text = self.family.tokenizer.decode(list(prompt), skip_special_tokens=False).strip()
         readable = all(character.isprintable() or character == "\n" for character in text) and "\ufffd" not in text
         if len(prompt) < SHORTEST or not readable or not is_varied(prompt) or text.lower() in self.seen:

@@ -66,11 +66,12 @@ def test_a_example_says_what_the_target_says_at_each_place_of_an_answer(target: 
             assert tokens[first + 1 :] == example.likeliest[:, 0].tolist()
 
 
-def test_a_chat_model_writes_the_prompts_too(tmp_path: Path) -> None:
+def test_a_chat_model_writes_the_prompts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its answers begin where the template ends; a prompt that was written before is not kept."""
     family = zoo.load_pair(model_into(tmp_path / "target", 1))
     assert family.chat is not None
     writer = Writer(family, rows=4)
+    monkeypatch.setattr("specdec.training.examples.OPENED", 0.0)
     end = writer.after[0]
     turns = [*family.tokenizer.encode("Tom went home").ids, end]  # what every prompt is
     row = writer.begin()
@@ -81,6 +82,16 @@ def test_a_chat_model_writes_the_prompts_too(tmp_path: Path) -> None:
     assert [writer.write(again, token) for token in turns][-1] is False
     answered = [writer.write(row, token) for token in (9, 10, 11, end)]
     assert answered == [None, None, None, True] and row.marks[-4:] == [ANSWER] * 4
+
+
+def test_prompts_begin_as_given_and_none_is_measured_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    family = zoo.load_pair(model_into(tmp_path / "target", 1))
+    writer = Writer(family, rows=4)
+    monkeypatch.setattr("specdec.training.examples.OPENED", 1.0)
+    row = writer.begin()
+    assert row.forced in writer.openings and not row.answering
+    question = family.tokenizer.encode("What is a black hole?").ids
+    assert not writer.is_new(question) and writer.is_new(family.tokenizer.encode("What is a black cat?").ids)
 
 
 def test_the_loss_is_the_divergence_and_so_is_its_gradient() -> None:
