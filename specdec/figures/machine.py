@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import importlib.metadata
 import os
@@ -10,6 +11,8 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
+
+MMAP_THRESHOLD, LARGE = -3, 1_000_000  # of `mallopt`, in bytes
 
 
 def cores() -> int:
@@ -36,6 +39,15 @@ def free_memory() -> int | None:
         most, taken = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
         found.append(most - taken)
     return min(found, default=None)
+
+
+def give_memory_back() -> None:
+    """Have large pieces of memory go back to the system as soon as they are free, where the C library is glibc.
+
+    It puts more and more of them on its heap otherwise, where what is small then holds the place of what was large.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
 
 
 @functools.cache

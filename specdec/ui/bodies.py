@@ -8,8 +8,6 @@ anything holds them: a call waits in Gradio's queue with all that it brought.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ctypes
 import re
 import time
 from collections import Counter
@@ -28,7 +26,6 @@ PART = 4_000_000  # bytes
 MOST_MARKS, MOST_DEPTH = 20_000, 50  # brackets, commas and quotes of JSON, outside of its strings
 SLOWEST = 120.0  # seconds that a body may take to come
 TOGETHER, ALONE = 3, 2  # largest bodies at once, of all and of one address; Gradio's queue holds on to the last one
-MMAP_THRESHOLD, LARGE = -3, 1_000_000  # of `mallopt`, in bytes
 STRUCTURE = b"[]{},"
 LONG_NUMBER = re.compile(rb"[0-9]{1000}")  # Python reads none of more than 4,300 digits
 OTHERS = bytes(set(range(256)) - set(STRUCTURE))
@@ -95,15 +92,6 @@ class Weight:
         self.of[self.address] -= self.bytes
         if self.of[self.address] <= 0:
             del self.of[self.address]
-
-
-def give_back() -> None:
-    """Have memory of large texts go back to the system as soon as they are done, where the C library is glibc.
-
-    It puts more and more of them on its heap otherwise, where what is small then holds the place of what was large.
-    """
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
 
 
 def most(path: str) -> int:

@@ -21,6 +21,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..exposure import limits, SPACE
+from ..figures.machine import give_memory_back
 from . import bodies
 from .api import answer_only_tools
 from .refusals import without_words
@@ -150,7 +151,7 @@ def opened(listening: str) -> Callable[[Any], Any]:
         assert app.middleware_stack is not None
         app.middleware_stack = Door(app.middleware_stack, own_names(listening))
         answer_only_tools(app)
-        bodies.give_back()
+        give_memory_back()
         yield
 
     return lifespan
