@@ -65,11 +65,21 @@ EQUAL = {
 
 @dataclass(frozen=True)
 class Mutant:
+    """A file in which the node of that `number` is another one, or none."""
+
     file: str
     function: str
     what: str
     line: int
-    source: str
+    tree: ast.Module
+    number: int
+    other: ast.AST | None
+
+    @property
+    def source(self) -> str:
+        copied = copy.deepcopy(self.tree)
+        place = next((one for at, one in enumerate(ast.walk(copied)) if at == self.number), None)  # none: as it is
+        return ast.unparse(ast.fix_missing_locations(put(copied, place, self.other)))
 
     @property
     def key(self) -> tuple[str, str]:
@@ -140,10 +150,8 @@ def mutants(files: Sequence[str] = FILES) -> list[Mutant]:
                 what = f"{holder.arg}={what}" if isinstance(holder, ast.keyword) else what
                 seen[file, function, what] += 1
                 again = seen[file, function, what]
-                copied = copy.deepcopy(tree)
-                place = next(one for at, one in enumerate(ast.walk(copied)) if at == number)
-                source = ast.unparse(ast.fix_missing_locations(put(copied, place, other)))
-                found.append(Mutant(file, function, f"{what} ({again})" if again > 1 else what, node.lineno, source))
+                told = f"{what} ({again})" if again > 1 else what
+                found.append(Mutant(file, function, told, node.lineno, tree, number, other))
     return found
 
 
@@ -179,7 +187,7 @@ def hints(tree: ast.Module) -> set[int]:
     return found
 
 
-def put(tree: ast.Module, place: ast.AST, other: ast.AST | None) -> ast.Module:
+def put(tree: ast.Module, place: ast.AST | None, other: ast.AST | None) -> ast.Module:
     class Put(ast.NodeTransformer):
         def visit(self, node: ast.AST) -> Any:
             if node is place:
@@ -240,9 +248,8 @@ def count(long: bool, share: float = 1.0) -> list[Figure]:
         del sys.modules[loaded]
     every = mutants()
     chosen = random.Random(6).sample(every, round(share * len(every)))
-    sound = [
-        Mutant(file, "", "as it is", 0, (ROOT / "specdec" / f"{file}.py").read_text(encoding="utf-8")) for file in FILES
-    ]
+    trees = [ast.parse((ROOT / "specdec" / f"{file}.py").read_text(encoding="utf-8")) for file in FILES]
+    sound = [Mutant(file, "", "as it is", 0, tree, -1, None) for file, tree in zip(FILES, trees, strict=True)]
     with ThreadPoolExecutor(2) as pool:
         passed = sum(pool.map(lives, sound[:1] if share < 1.0 else sound))
         alive = [one for one, living in zip(chosen, pool.map(lives, chosen), strict=True) if living]
