@@ -9,10 +9,7 @@ import gradio as gr
 import pandas
 
 from .. import measured, results
-from ..components.downloads import downloads
-from ..components.lines import lines
-from ..components.section import plot, title
-from ..components.table import table
+from ..components.section import downloads, lines, plot, table, title
 from ..components.theory import theory
 from ..text import strings
 from .race import PRIVATE
