@@ -12,11 +12,11 @@ from . import api, gradio_private, session
 from .components import engine as servers
 from .components.drawn import drawn, handler
 from .components.engine import Engine
-from .components.guide import tour
 from .components.notice import notice, tell
 from .refusals import Page
 from .request import from_link, tab_of_link
 from .tabs import labels, race, TABS
+from .tabs.guide import tour
 from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
 
 

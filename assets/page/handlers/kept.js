@@ -1,7 +1,7 @@
 // @ts-check
 /* A handler for Gradio, once the page has loaded: what the address cannot hold waited in the browser tab, a long
- * prompt, and the run (`shared/keep.js`). One that was left a minute ago, or before a reload, is shown again; no more of it
- * will come. */
+ * prompt, and the run (`shared/keep.js`). One that was left a minute ago, or before a reload, is shown again; no more
+ * of it will come. */
 
 const AWAY = 60000; // ms
 const NOTHING = { __type__: "update" };
