@@ -12,7 +12,7 @@ from . import api, gradio_private, session
 from .components import engine as servers
 from .components.drawn import drawn, handler
 from .components.engine import Engine
-from .components.notice import notice, tell
+from .components.section import notice, tell
 from .refusals import Page
 from .request import from_link, tab_of_link
 from .tabs import labels, race, TABS

@@ -12,8 +12,7 @@ import gradio as gr
 
 from ..exposure import limits
 from . import charts, results, session
-from .components.notice import notice, tell
-from .components.section import choice, lines, plot, table, title
+from .components.section import choice, lines, notice, plot, table, tell, title
 from .request import check_learning, InputError, pupils
 from .tabs.race import ENGINE, over, PRIVATE
 from .text import prompts, strings, teaching

@@ -17,8 +17,8 @@ from ...settings import SETTINGS
 from .. import examine, session
 from ..components.drawn import drawn
 from ..components.engine import known
-from ..components.notice import ended
 from ..components.player import pack
+from ..components.section import ended
 from ..request import check_certificate, check_examination, DRAWS, InputError, PAIRS, sent, SERVER_DRAWS
 from ..text import prompts
 from .race import ENGINE, PRIVATE

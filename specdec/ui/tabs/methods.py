@@ -15,8 +15,7 @@ from ...methods import EMBEDDED, is_wrapper
 from ...settings import RunRequest
 from .. import charts, learn, menu, results, session
 from ..components.cards import cards
-from ..components.notice import notice, tell
-from ..components.section import Cells, choice, downloads, lines, plot, table, title
+from ..components.section import Cells, choice, downloads, lines, notice, plot, table, tell, title
 from ..request import check, InputError, known_family
 from ..text import prompts, sentences, strings
 from .race import ENGINE, over, PRIVATE

@@ -17,8 +17,8 @@ from ...types import EVERYWHERE
 from .. import menu, session, watch
 from ..components.drawn import drawn, handler
 from ..components.engine import check_server, Engine, engine, SERVER
-from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
+from ..components.section import ended, notice, tell
 from ..components.traces import traces
 from ..request import check, from_link, InputError, known_family, MAX_PROMPT, MOST_OWN, sent
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
