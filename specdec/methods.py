@@ -58,11 +58,6 @@ class Method:
     card: Card | None = None
 
     @property
-    def lossless_with(self) -> tuple[str, ...]:
-        """Rules that judge its drafts and keep the target's distribution."""
-        return tuple(rule for rule in RULES if rule not in LOSSY and not (self.tree and rule in CHAINS_ONLY))
-
-    @property
     def drafter_class(self) -> type[Any]:
         return located(self.drafter)
 

@@ -102,7 +102,7 @@ interface Player extends HTMLElement {
   wanted?: { cycle: number; node: number } | null;
 }
 
-type Watch = (name: string, changed: () => void) => void;
+type Watch = (names: string | string[], changed: () => void) => void;
 
 interface ParentNode {
   querySelector(selectors: ".sd-player"): Player;

@@ -174,7 +174,7 @@ def learn(
     seed: Annotated[int, Option(min=0)] = 0,
 ) -> int:
     """A draft learns from its own runs; then α before and after, on other prompts, and a certificate. Kept nowhere."""
-    from ..learning.report import report
+    from ..learning.live import report
 
     return report(kind, draft, prompt, seconds, seed)
 

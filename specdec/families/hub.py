@@ -21,7 +21,7 @@ from .. import children
 from ..models import gguf_header
 from ..types import TranslatableText
 from . import star
-from .disk import check_disk, sha256
+from .star import check_disk, sha256
 
 PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
 MORE = 1.25  # of the weights' bytes: what a model takes in memory, with its loading and its caches

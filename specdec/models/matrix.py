@@ -12,9 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import addmm, mm, Tensor
 
-from .device import multiplies_bfloat16
+from .device import multiplies_bfloat16, outputs_first
 from .grouped import GROUP, Grouped, rounded
-from .layout import outputs_first
 from .native import Blocked, runs_on
 
 WIDE = 2**17  # entries, in float32: below, calling oneDNN costs more than MKL's product

@@ -117,12 +117,23 @@ def after_warp(logprobs: dict[int, float], params: SamplingParams) -> dict[int, 
     tokens at temperature 0.
     """
     tokens = sorted(logprobs)  # of equals the lower id comes first
-    probabilities = warped([logprobs[token] for token in tokens], params)
-    return {token: p for token, p in zip(tokens, probabilities, strict=True) if p > 0.0}
+    chances = warped([logprobs[token] for token in tokens], params)
+    return {token: p for token, p in zip(tokens, chances, strict=True) if p > 0.0}
 
 
-def greedy_token(piece: str, number: int | None, logprob: float, top: tuple[tuple[str, float], ...]) -> Token:
-    """A token at temperature 0: the distribution is one-hot, on what the model likes best."""
+def probabilities(logprobs: dict[int, float], params: SamplingParams) -> dict[int, float]:
+    """Of log-probabilities that are those of the distribution in use; at temperature 0 it is one-hot."""
+    if params.temperature == 0.0:
+        return after_warp(logprobs, params)
+    return {token: math.exp(value) for token, value in logprobs.items()}
+
+
+def told_token(
+    piece: str, number: int | None, logprob: float, top: tuple[tuple[str, float], ...], params: SamplingParams
+) -> Token:
+    """The same of a token; at temperature 0 the distribution is one-hot on what the model likes best."""
+    if params.temperature > 0.0:
+        return Token(piece, number, logprob, top)
     best = max(top, key=lambda item: item[1], default=(piece, logprob))
     if logprob >= best[1]:
         return Token(piece, number, 0.0, ((piece, 0.0),))

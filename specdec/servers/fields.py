@@ -71,5 +71,14 @@ def steps(drafted: Any, accepted: Any) -> tuple[tuple[int, ...], tuple[int, ...]
     return lists[0], lists[1]
 
 
+def totals(drafted: Any, accepted: Any, histogram: Any) -> dict[str, Any]:
+    """An `Ending`'s sums over its steps; None where the server tells none."""
+    return {
+        "drafted": None if drafted is None else integer(drafted, "counts of drafts"),
+        "accepted": None if accepted is None else integer(accepted, "counts of drafts"),
+        "histogram": None if histogram is None else ids(histogram, "counts of steps"),
+    }
+
+
 def unreadable(name: str) -> ServerError:
     return ServerError("The server's answer holds {name} that cannot be read.", name=name)

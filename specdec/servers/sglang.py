@@ -7,14 +7,13 @@ SGLANG_RETURN_ORIGINAL_LOGPROB. Speculation cannot be switched off for one reque
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Sequence
 from typing import Any
 
 from ..events import FinishReason
 from ..types import SamplingParams
 from . import fields
-from .base import after_warp, Chunk, Ending, Facts, filters, greedy_token, ServerError, Token
+from .base import Chunk, Ending, Facts, filters, probabilities, ServerError, Token, told_token
 from .fields import at
 from .stream import Client
 from .vllm import Tokenizer
@@ -99,9 +98,7 @@ class SGLang(Tokenizer):
             fields.integer(at(item, 1), "token ids"): fields.logprob(at(item, 0))
             for item in fields.listed(found, "log-probabilities")
         }
-        if params.temperature == 0.0:
-            return after_warp(logprobs, params)
-        return {number: math.exp(value) for number, value in logprobs.items()}
+        return probabilities(logprobs, params)
 
     def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
         return {
@@ -131,11 +128,7 @@ def token(entry: Any, top: Any, params: SamplingParams) -> Token:
         (fields.text(at(item, 2), "tokens"), fields.logprob(at(item, 0)))
         for item in fields.listed(top or [], "log-probabilities")
     )
-    return (
-        greedy_token(piece, number, value, likeliest)
-        if params.temperature == 0.0
-        else Token(piece, number, value, likeliest)
-    )
+    return told_token(piece, number, value, likeliest, params)
 
 
 def ending(finish: Any, arrived: float, counts: Any) -> Ending:
@@ -147,10 +140,4 @@ def ending(finish: Any, arrived: float, counts: Any) -> Ending:
         raise ServerError("The server broke the text off ({reason}).", reason=fields.label(kind))
     drafted, accepted = (at(counts, f"spec_num_{name}_drafts") for name in ("proposed", "correct"))
     histogram = at(counts, "spec_correct_drafts_histogram")
-    return Ending(
-        reason,
-        arrived,
-        drafted=fields.integer(drafted, "counts of drafts") if drafted is not None else None,
-        accepted=fields.integer(accepted, "counts of drafts") if accepted is not None else None,
-        histogram=fields.ids(histogram, "counts of steps") if histogram is not None else None,
-    )
+    return Ending(reason, arrived, **fields.totals(drafted, accepted, histogram))

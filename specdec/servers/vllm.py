@@ -9,7 +9,6 @@ if nobody else was served meanwhile.
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 import time
 from collections import Counter
@@ -20,7 +19,7 @@ from typing import Any
 from ..events import FinishReason
 from ..types import SamplingParams
 from . import fields
-from .base import after_warp, Chunk, Ending, Facts, filters, greedy_token, ServerError, Token
+from .base import after_warp, Chunk, Ending, Facts, filters, probabilities, ServerError, Token, told_token
 from .fields import at
 from .stream import Client
 
@@ -152,10 +151,7 @@ class VLLM(Tokenizer):
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         if params.temperature == 0.0 or self._tells_distribution(params):
-            logprobs = self._first(prompt, params, top)
-            if params.temperature == 0.0:
-                return after_warp(logprobs, params)
-            return {token: math.exp(value) for token, value in logprobs.items()}
+            return probabilities(self._first(prompt, params, top), params)
         try:  # before temperature, top-k and top-p: these can be done here if all of the distribution is reported
             return after_warp(self._first(prompt, params, -1), params)
         except ServerError as error:
@@ -237,9 +233,7 @@ def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...
             continue
         top = fields.named(top or {}, "log-probabilities")
         likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in top.items())
-        exact = params.temperature > 0.0
-        value = fields.logprob(value)
-        found.append(Token(piece, number, value, likeliest) if exact else greedy_token(piece, number, value, likeliest))
+        found.append(told_token(piece, number, fields.logprob(value), likeliest, params))
     return tuple(found)
 
 
@@ -263,15 +257,7 @@ def ending(reason: FinishReason, arrived: float, payload: Any) -> Ending:
     )
     lists = payload.get("per_step_drafted"), payload.get("per_step_accepted")
     steps = fields.steps(*lists) if all(x is not None for x in lists) else (None, None)
-    return Ending(
-        reason,
-        arrived,
-        step_drafted=steps[0],
-        step_accepted=steps[1],
-        drafted=fields.integer(drafted, "counts of drafts") if drafted is not None else None,
-        accepted=fields.integer(accepted, "counts of drafts") if accepted is not None else None,
-        histogram=fields.ids(histogram, "counts of steps") if histogram is not None else None,
-    )
+    return Ending(reason, arrived, *steps, **fields.totals(drafted, accepted, histogram))
 
 
 def number(name: str) -> int:

@@ -10,35 +10,14 @@ import gradio as gr
 
 from . import api, gradio_private, session
 from .components import engine as servers
-from .components.drawn import drawn
+from .components.drawn import drawn, handler
 from .components.engine import Engine
-from .components.guide import tour
-from .components.keep import keep
-from .components.notice import notice, tell
+from .components.section import notice, tell
 from .refusals import Page
 from .request import from_link, tab_of_link
 from .tabs import labels, race, TABS
+from .tabs.guide import tour
 from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
-
-# The way to another language keeps what the address holds: the settings, and the tab that is open.
-SWITCHES = """
-element.querySelector("button").addEventListener("click", () => document.body.classList.toggle("dark"));
-document.documentElement.lang = props.language;
-document.title = props.title;
-for (const link of element.querySelectorAll("a")) link.addEventListener("click", () => {
-  const query = new URLSearchParams(location.search);
-  query.set("lang", link.dataset.language);
-  link.search = query;
-});
-"""
-
-# Gradio's own button is hidden, for it speaks the browser's language and not the page's.
-API = """
-element.querySelector("a").addEventListener("click", (event) => {
-  const button = document.querySelector("button.show-api");
-  if (button) { event.preventDefault(); button.click(); }
-});
-"""
 
 
 def build(teaching: bool = False) -> gr.Blocks:
@@ -71,17 +50,24 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
                 with gr.Tab(label, id=name, elem_id=name) as tab:
                     built[name] = import_module(f".tabs.{name}", __package__).build(tab)
         tour()
-        gr.HTML(
-            html_template=f'<footer class="sd-end"><a href="?view=api">{html.escape(words["api"])}</a></footer>',
-            js_on_load=API,
-            apply_default_css=False,
-        )
+        api_link = f'<a href="?view=api">{html.escape(words["api"])}</a>'
+        drawn("shared/foot", words={}, template=f'<footer class="sd-end">{api_link}</footer>')
         fields, who, screen, ran = built["race"]
         built["methods"](ran, fields["family"])
-        keep(demo, fields, screen, TABS, race.PRIVATE)
+        keep(demo, fields, screen)
         if language() == ENGLISH:  # they speak it whatever the page
             api.endpoints()
         follow_links(demo, tabs, fields, who, told)
+
+
+def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
+    """What a visitor made stays: settings and tab in the address, the run on `screen` in the browser tab. `fields` by
+    the names that a link gives them."""
+    usual, every = {name: field.value for name, field in fields.items()}, list(fields.values())
+    drawn("shared/keep", words={}, names=list(fields), usual=usual, tabs=list(TABS))
+    changes = [field.change for field in every]
+    gr.on(changes, None, every, None, js=handler("changed"), queue=False, **race.PRIVATE)
+    demo.load(None, None, [fields["prompt"], screen], js=handler("kept"), queue=False, **race.PRIVATE)
 
 
 def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: Engine, told: gr.HTML) -> None:
@@ -102,15 +88,15 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: En
 
 def head(words: dict[str, Any]) -> None:
     text = {name: html.escape(words[name]) for name in ("brand", "tagline", "theme", "languages", "headline", "lead")}
-    gr.HTML(
-        html_template=(
+    drawn(
+        "shared/head",
+        words={},
+        template=(
             '<header class="sd-head"><div class="sd-brand"><b>{brand}</b><span>{tagline}</span>'
             '<nav class="sd-languages" aria-label="{languages}">{ways}</nav>'
             '<button type="button" class="sd-quiet">{theme}</button></div>'
             "<h1>{headline}</h1><p>{lead}</p></header>"
         ).format(**text, ways="".join(map(way, LANGUAGES))),
-        js_on_load=SWITCHES,
-        apply_default_css=False,
         elem_id="head",
         language=TAGS[language()],
         title=words["title"],

@@ -35,7 +35,7 @@ from ..traces.file import MAX_BYTES
 from .components.drawn import as_text, script
 from .components.player import pack, player_words
 from .language import known, preferred
-from .standalone import read
+from .standalone import filled, read
 from .text import ENGLISH, speaking, strings, TAGS
 from .visitors import address_of, LEADS
 
@@ -391,11 +391,7 @@ def written(language: str) -> str:
             "language": TAGS[language],
             "title": html.escape(f"{words['title']} · {strings('page')['brand']}"),
             "style": "".join(map(read, ("shared/style.css", "step/step.css", "class/question.css", "class/phone.css"))),
-            "player": read("race/player.html"),
-            "step": read("step/step.html"),
             "data": pack(as_text(data)),
-            "player_script": script("race/player"),
-            "step_script": script("step/step"),
             "phone_script": script("class/phone"),
         }
-    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read("class/phone.html"))
+    return filled("class/phone.html", parts)

@@ -21,7 +21,7 @@ from ..servers.verdict import against, judge, so_far
 from ..types import TranslatableText
 from . import session
 from .request import ExaminationRequest
-from .session import News
+from .session import News, notice
 from .text import strings, translated
 
 AT_ONCE = 2  # each is a process with torch in it
@@ -78,7 +78,3 @@ def say(sentence: str) -> str:
         name = names.get(sentence.values["name"], sentence.values["name"])
         sentence = TranslatableText(sentence.template, **{**sentence.values, "name": name})
     return translated(sentence)
-
-
-def notice(name: str) -> str:
-    return str(strings("page")["notice"][name])

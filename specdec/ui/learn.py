@@ -12,10 +12,7 @@ import gradio as gr
 
 from ..exposure import limits
 from . import charts, results, session
-from .components.lines import lines
-from .components.notice import notice, tell
-from .components.section import choice, plot, title
-from .components.table import table
+from .components.section import choice, lines, notice, plot, table, tell, title
 from .request import check_learning, InputError, pupils
 from .tabs.race import ENGINE, over, PRIVATE
 from .text import prompts, strings, teaching

@@ -100,7 +100,7 @@ def _run(request: RunRequest) -> Iterator[News]:
         if request.family != presets.STAR:
             yield News("error", away)
             return
-        away, request = sentences(away, _notice("instead")), replace(request, family=EMBEDDED, drafter=DEFAULT)
+        away, request = sentences(away, notice("instead")), replace(request, family=EMBEDDED, drafter=DEFAULT)
     here = _alone("run", _with_engine(request.family, lambda family, race: _live(request, family, race, _worker)))
     lent = _gpu is not None and request.family == _gpu.family.name
     yield from _prefaced(away, explained(_gpu_first(request, here)) if lent else here)
@@ -189,7 +189,7 @@ def admitted(work: Iterator[Told]) -> Iterator[News | Told]:
     """`work`, unless its visitor asks too often, and while somebody takes what it tells."""
     tab, address = asking()
     if (tab or address) and (seconds := visitors.wait(tab, address)):
-        yield News("error", _notice("often", seconds=math.ceil(seconds)))
+        yield News("error", notice("often", seconds=math.ceil(seconds)))
         return
     since = time.monotonic()
     with contextlib.closing(work) as news:  # type: ignore[type-var]
@@ -199,7 +199,7 @@ def admitted(work: Iterator[Told]) -> Iterator[News | Told]:
             yield item
         else:
             return
-    yield News("error", _notice("unheard"))  # once the machine is given back: who comes late is told why
+    yield News("error", notice("unheard"))  # once the machine is given back: who comes late is told why
 
 
 def _fetch(family: str) -> Iterator[News]:
@@ -207,12 +207,12 @@ def _fetch(family: str) -> Iterator[News]:
     pair = presets.named(family)
     if pair is None or _loaded(family):
         return
-    yield News("notice", _notice("looking"))
+    yield News("notice", notice("looking"))
     while not _fetching.acquire(timeout=LOOK):
         yield _far(_fetched)
     try:
         if missing := [model for model in pair.models if not hub.is_here(model)]:
-            yield News("fetching", _notice("fetching_soon", name=missing[0]))
+            yield News("fetching", notice("fetching_soon", name=missing[0]))
             yield from _download(missing)
     finally:
         _fetching.release()
@@ -241,13 +241,13 @@ def _download(models: Sequence[str]) -> Iterator[News]:
 def _far(state: hub.Fetched | None, speed: float = 0.0) -> News:
     """How far a download is; `speed` in bytes a second."""
     if state is None or not state.total:
-        return News("fetching", _notice("fetching_soon", name=state.name) if state else _notice("looking"))
+        return News("fetching", notice("fetching_soon", name=state.name) if state else notice("looking"))
     minutes = math.ceil((state.total - state.done) / speed / 60) if speed else 0
-    left = _notice("left_over", minutes=minutes) if minutes else ""
+    left = notice("left_over", minutes=minutes) if minutes else ""
     unit, digits, size = ("GB", 1, 1e9) if state.total >= 1e9 else ("MB", 0, 1e6)
     done, total = f"{state.done / size:.{digits}f}", f"{state.total / size:.{digits}f} {unit}"
     return News(
-        "fetching", _notice("fetching", name=state.name, done=done, total=total, left=left), state.done / state.total
+        "fetching", notice("fetching", name=state.name, done=done, total=total, left=left), state.done / state.total
     )
 
 
@@ -255,10 +255,10 @@ def _wait(ticket: Ticket) -> Generator[News, None, bool]:
     """Until it is this ticket's turn; how long that may take, again and again. False where it lost its place."""
     while (place := _machine.before(ticket)) != (0, 0.0):
         if place is None:
-            yield News("error", _notice("displaced"))
+            yield News("error", notice("displaced"))
             return False
         count, seconds = place
-        yield News("waiting", _notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5))))
+        yield News("waiting", notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5))))
         time.sleep(LOOK)
     return True
 
@@ -267,7 +267,7 @@ def _alone(kind: str, work: Iterator[Told]) -> Generator[News | Told, None, None
     """`work`, while the machine is ours."""
     ticket = _machine.join(kind, asking()[1], leads())
     if ticket is None:
-        yield News("error", _notice("full"))
+        yield News("error", notice("full"))
         return
     try:
         if (yield from _wait(ticket)):
@@ -284,10 +284,10 @@ def explained(work: Iterator[Told]) -> Iterator[News | Told]:
         yield News("error", translated(error.args[0] if error.args else str(error)))
     except WorkerDied:
         log.exception("the engine's process is gone")
-        yield News("error", _notice("died"))
+        yield News("error", notice("died"))
     except Exception:
         log.exception("a run broke off")
-        yield News("error", _notice("broken"))
+        yield News("error", notice("broken"))
 
 
 def _gpu_first(request: RunRequest, here: Generator[News, None, None]) -> Iterator[News]:
@@ -296,11 +296,11 @@ def _gpu_first(request: RunRequest, here: Generator[News, None, None]) -> Iterat
         yield from _live(request, _gpu.family, _gpu.race, _gpu)
         return
     except TimeoutError as cut:
-        yield News("cut", _notice("deadline", seconds=cut.args[0]))
+        yield News("cut", notice("deadline", seconds=cut.args[0]))
         return
     except NoGPU as refusal:
         minutes = math.ceil(refusal.wait.total_seconds() / 60) if refusal.wait else 0
-    why = _notice("no_quota", hours=minutes // 60, minutes=minutes % 60) if minutes else _notice("no_gpu")
+    why = notice("no_quota", hours=minutes // 60, minutes=minutes % 60) if minutes else notice("no_gpu")
     yield from _prefaced(why, here)
 
 
@@ -321,21 +321,21 @@ def patiently(work: Callable[[], Done]) -> Generator[News, None, Done]:
 
 
 def _with_engine(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Iterator[News | Told]:
-    yield News("notice", _notice("loading" if not _loaded(name) else "running"))
+    yield News("notice", notice("loading" if not _loaded(name) else "running"))
     try:
         family, race = yield from patiently(lambda: _engine(name))
     except Exception as error:
         if isinstance(error, ValueError) and presets.named(name):  # a published checkpoint: it says what does not fit
             raise
         log.exception("the models cannot be loaded")
-        yield News("error", _notice("no_engine"))
+        yield News("error", notice("no_engine"))
         return
     yield from work(family, race)
 
 
 def _live(request: RunRequest, family: Any, race: Any, engine: Any) -> Iterator[News]:
     slow_start = "peer" if request.peer else "probing" if is_wrapper(request.drafter) else "running"
-    yield News("notice", _notice("asking" if engine is _gpu else slow_start))
+    yield News("notice", notice("asking" if engine is _gpu else slow_start))
     started = time.monotonic()
     with contextlib.closing(race(family, **request.arguments)) as events:
         header = ""
@@ -346,22 +346,22 @@ def _live(request: RunRequest, family: Any, race: Any, engine: Any) -> Iterator[
                 yield News("lines", header)
             yield News("lines", "" if event is None else line(event))
             if engine is not _gpu and time.monotonic() - started > DEADLINE:  # there the run asked for its own
-                yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
+                yield News("cut", notice("deadline", seconds=round(DEADLINE)))
                 return
-    yield News("done", _notice("done"))
+    yield News("done", notice("done"))
 
 
 def _certify(request: CertificateRequest) -> Iterator[News]:
-    yield News("notice", _notice("loading" if request.pair == EMBEDDED and not _loaded(EMBEDDED) else "certifying"))
+    yield News("notice", notice("loading" if request.pair == EMBEDDED and not _loaded(EMBEDDED) else "certifying"))
     certificate, started = _certificate(request), time.monotonic()
-    yield News("notice", _notice("certifying"))
+    yield News("notice", notice("certifying"))
     with contextlib.closing(certificate) as states:
         for state in states:
             yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
             if time.monotonic() - started > DEADLINE:
-                yield News("cut", _notice("deadline", seconds=round(DEADLINE)))
+                yield News("cut", notice("deadline", seconds=round(DEADLINE)))
                 return
-    yield News("done", _notice("certified"))
+    yield News("done", notice("certified"))
 
 
 def _certificate(request: CertificateRequest) -> Any:
@@ -370,7 +370,7 @@ def _certificate(request: CertificateRequest) -> Any:
 
 
 def _learn(request: LearningRequest) -> Iterator[News]:
-    yield News("notice", _notice("loading" if not _loaded(EMBEDDED) else "running"))
+    yield News("notice", notice("loading" if not _loaded(EMBEDDED) else "running"))
     started: float | None = None
     with contextlib.closing(_lessons(request)) as states:
         for state in states:
@@ -412,5 +412,5 @@ def _loaded(family: str) -> bool:
     return _worker.is_loaded(family)
 
 
-def _notice(name: str, /, **values: Any) -> str:
+def notice(name: str, /, **values: Any) -> str:
     return strings("page")["notice"][name].format(**values)

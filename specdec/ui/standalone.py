@@ -43,13 +43,20 @@ def standalone(trace: Trace, home: str = "") -> str:
         "brand": f'<a href="{html.escape(home)}">{brand}</a>' if HOME.fullmatch(home) else brand,
         "tagline": html.escape(words["tagline"]),
         "style": fonts() + read("shared/style.css") + read("race/race.css") + read("step/step.css"),
+        "data": pack(as_text(data)),
+    }
+    return filled("traces/standalone.html", parts)
+
+
+def filled(template: str, parts: dict[str, str]) -> str:
+    """A page of its own, with the player and the cycle view in it."""
+    parts |= {
         "player": read("race/player.html"),
         "step": read("step/step.html"),
-        "data": pack(as_text(data)),
         "player_script": script("race/player"),
         "step_script": script("step/step"),
     }
-    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read("traces/standalone.html"))
+    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read(template))
 
 
 @cache

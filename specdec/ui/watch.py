@@ -21,8 +21,8 @@ from ..servers.stream import Limits
 from ..traces.file import Header, line, live_header, Trace
 from ..types import SamplingParams
 from . import session
-from .session import News
-from .text import kind_of, strings
+from .session import News, notice
+from .text import kind_of
 
 MODEL = 80  # characters of its name that are told
 THREAD = "watching a server"
@@ -120,7 +120,3 @@ def read(race: Race, left: threading.Event) -> Iterator[Event | lane.FinalTrace 
         if isinstance(told, Exception):
             raise told
         yield told
-
-
-def notice(name: str, /, **values: object) -> str:
-    return strings("page")["notice"][name].format(**values)

@@ -118,7 +118,7 @@ def test_a_room_without_space_is_told_before_anything_is_asked(
     server: hubserver.Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.shutdown()
-    monkeypatch.setattr("specdec.families.disk.SPARE", 10**18)
+    monkeypatch.setattr("specdec.families.star.SPARE", 10**18)
     with pytest.raises(ValueError, match=r"SmolLM2 needs .* GB of disk"):
         hub.find("smollm2")
 

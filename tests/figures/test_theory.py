@@ -325,13 +325,13 @@ def run_case(trace: Trace) -> dict[str, Any]:
 
 
 def test_the_page_reckons_as_these_formulas_do(tmp_path: Path) -> None:
-    from specdec.ui.components.theory import results
+    from specdec.ui.tabs.theory import measurements
 
     traces = [toyrun.trace(), toyrun.tree_trace(), *map(Trace.load, sorted((ASSETS / "traces").glob("*.jsonl")))]
     cases = {
         "formulas": list(formulas(random.Random(3))),
         "runs": [run_case(trace) for trace in traces],
-        "reports": [report for report in results() if report["rows"]],
+        "reports": [report for report in measurements() if report["rows"]],
     }
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(cases), encoding="utf-8")

@@ -22,6 +22,7 @@ import torch
 from test_graphs import GREEDY, lean, lean_on, PROMPT, small_buckets, WARM  # noqa: F401 -- a fixture for all of them
 from test_models import FAMILIES
 from toyheads import DRAFTS, drafts_on, MODEL, ours, TEXT, view_of
+from toysampler import TableSampler
 
 from specdec import engine
 from specdec.drafters import (
@@ -39,7 +40,6 @@ from specdec.engine import Task
 from specdec.events import Committed, Event, Failed, Finished
 from specdec.families import zoo
 from specdec.gpu import graphs, lane
-from specdec.gpu.accept import TableSampler
 from specdec.gpu.cycle import Cycle, cycle_for
 from specdec.gpu.drafting import Draft, extent_of
 from specdec.lanes.worker import Worker

@@ -13,6 +13,7 @@ import torch
 from test_models import BASE, FAMILIES, reference, TEXT
 from toyheads import DRAFTS, drafts_on, EXIT_LAYER, MAKERS, MODEL, ours, TARGET, view_of
 from toyheads import TEXT as TOY_TEXT
+from toysampler import TableSampler
 from transformers import LlamaConfig, Qwen3Config
 
 from specdec.bench.measure import no_host_reads
@@ -20,7 +21,7 @@ from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Event, Verified
 from specdec.gpu import graphs
-from specdec.gpu.accept import Extent, numbers, Record, synthetic, TableSampler
+from specdec.gpu.accept import Extent, numbers, Record, synthetic
 from specdec.gpu.cycle import Cycle, cycle_for
 from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
 from specdec.models.config import Config

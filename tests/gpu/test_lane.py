@@ -14,6 +14,7 @@ import pytest
 import torch
 from test_graphs import BASE, GREEDY, lane_of, lean, LONG_TREES, prompt_of, WARM
 from toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
+from toysampler import TableSampler
 from transformers import LlamaConfig
 
 from specdec import engine
@@ -23,7 +24,6 @@ from specdec.engine import PromptError, Task
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished, Started
 from specdec.families import zoo
 from specdec.gpu import drafting, lane
-from specdec.gpu.accept import TableSampler
 from specdec.gpu.drafting import extent_of
 from specdec.grammar import Grammar, Guide
 from specdec.models.view import TargetView

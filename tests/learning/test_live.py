@@ -19,7 +19,7 @@ import torch
 
 from specdec.families import zoo
 from specdec.families.zoo import Family
-from specdec.learning import live, report
+from specdec.learning import live
 from specdec.learning.experience import Example, run, Student
 from specdec.learning.live import certificate, figures, learn, of_kind, run_until, TrainingSet, verdict
 from specdec.learning.loss import divergence
@@ -258,14 +258,14 @@ def test_a_planted_mistake_is_red_with_a_draft_that_learned(family: Family, mist
 
 
 def test_the_report_tells_phases_runs_and_figures(states: list[dict[str, Any]]) -> None:
-    assert report.news({}, states[0]) == ["learning …"]
-    (line,) = report.news(states[0], states[1])
+    assert live.news({}, states[0]) == ["learning …"]
+    (line,) = live.news(states[0], states[1])
     seconds, accepted, judged, loss = states[1]["rounds"][0]
     assert (
         f"α of this run {accepted / judged:.2f}" in line and f"loss {loss:.3f}" in line and f"{seconds:.1f} s" in line
     )
-    text = "\n".join(report.conclusion(states[-1]))
+    text = "\n".join(live.conclusion(states[-1]))
     for lane, told in states[-1]["figures"].items():
         assert f"{lane}" in text and f"α {told['alpha']:.3f}" in text and f"τ {told['tau']:.2f}" in text
     assert text.count("✓") == 3 and "✗" not in text
-    assert "no run was finished in time" in "\n".join(report.conclusion(states[-1] | {"rounds": []}))
+    assert "no run was finished in time" in "\n".join(live.conclusion(states[-1] | {"rounds": []}))

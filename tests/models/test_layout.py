@@ -13,9 +13,9 @@ from toyheads import TEXT as TOY_TEXT
 from specdec.drafters import BlockDrafter, MTPDrafter
 from specdec.gpu.cycle import Cycle
 from specdec.gpu.graphs import StaticDecoder
-from specdec.models import layout, matrix
+from specdec.models import device, matrix
 from specdec.models.config import Config
-from specdec.models.layout import faster, outputs_first
+from specdec.models.device import faster, outputs_first
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
 
@@ -87,7 +87,7 @@ def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch: None, monkeypa
 
 @pytest.mark.parametrize("outputs_win", [False, True])
 def test_the_faster_order_is_taken(outputs_win: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "BEYOND_CACHE", 4000)
+    monkeypatch.setattr(device, "BEYOND_CACHE", 4000)
     seen = []
 
     def seconds(x: torch.Tensor, matrices: list[torch.Tensor]) -> float:
@@ -97,11 +97,11 @@ def test_the_faster_order_is_taken(outputs_win: bool, monkeypatch: pytest.Monkey
         return float(outputs != outputs_win)
 
     assert faster(10, 24, torch.float32, CPU, seconds) == outputs_win
-    assert seen == [(rows, order) for order in (True, False) for rows in layout.ROWS]
+    assert seen == [(rows, order) for order in (True, False) for rows in device.ROWS]
 
 
 def test_what_cannot_be_measured_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "BEYOND_CACHE", 4000)
+    monkeypatch.setattr(device, "BEYOND_CACHE", 4000)
 
     def seconds(x: torch.Tensor, matrices: list[torch.Tensor]) -> float:
         raise torch.OutOfMemoryError("CUDA out of memory")

@@ -18,7 +18,6 @@ from specdec.proof.pair import toy
 from specdec.servers.connect import LISTED
 from specdec.servers.verdict import so_far
 from specdec.ui import examine, session
-from specdec.ui.components import certificate
 from specdec.ui.request import check_examination, ExaminationRequest, InputError
 from specdec.ui.tabs import lossless
 from specdec.ui.text import speaking
@@ -145,13 +144,13 @@ def test_too_many_at_once_are_sent_away(plain: str) -> None:
 def test_on_a_public_host_only_the_owners_servers_are_offered_and_asked(
     plain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert certificate.servers() == {"listed": (), "free": True, "hottest": 2.0}
+    assert lossless.servers() == {"listed": (), "free": True, "hottest": 2.0}
     monkeypatch.setenv("SPACE_ID", "someone/specdec")
-    assert certificate.servers()["free"] is False and certificate.servers()["listed"] == ()
+    assert lossless.servers()["free"] is False and lossless.servers()["listed"] == ()
     news = list(examine.run(request("http://127.0.0.1:1", plain)))
     assert news[-1].kind == "error" and "only the servers that its owner lists" in news[-1].text
     monkeypatch.setenv(LISTED, plain)
-    assert certificate.servers()["listed"] == (plain,)
+    assert lossless.servers()["listed"] == (plain,)
 
 
 BAD = {

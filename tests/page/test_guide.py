@@ -14,9 +14,8 @@ import pytest
 from specdec.figures import theory
 from specdec.ui.build import build
 from specdec.ui.components.drawn import as_text, lean
-from specdec.ui.components.guide import guide
 from specdec.ui.request import from_link
-from specdec.ui.tabs import labels
+from specdec.ui.tabs import guide, labels
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, speaking, strings, TEXT
 from specdec.ui.theme import styles
 from tools import roofline, sources
@@ -170,7 +169,7 @@ def test_what_was_not_checked_for_long_is_listed() -> None:
 
 
 def test_the_class_link_is_one_that_the_page_can_follow() -> None:
-    props = guide().props
+    props = guide.build(None).props
     asked = {"seed": props["seed"], **json.loads(props["settings"])}
     settings, trouble = from_link({name: str(value) for name, value in asked.items()})
     assert trouble == "" and settings == asked

@@ -16,8 +16,8 @@ from specdec.exposure import EXPOSURE, limits
 from specdec.servers.connect import LISTED
 from specdec.types import SamplingParams
 from specdec.ui import api, examine, menu, request, session, watch
-from specdec.ui.components import certificate, engine
-from specdec.ui.tabs import race
+from specdec.ui.components import engine
+from specdec.ui.tabs import lossless, race
 from specdec.ui.text import speaking
 
 EXPOSED = ("network", "class", "public")
@@ -77,7 +77,7 @@ def test_the_fields_offer_the_listed_ones_and_say_where_the_list_is(exposed: Non
             words = request.strings("lossless")["server"]["rail"]
         assert field.choices == [(ONE, ONE), (OTHER, OTHER)] and not field.allow_custom_value
         assert LISTED in field.info and LISTED in words["listed_info"]
-    assert certificate.servers()["free"] is False
+    assert lossless.servers()["free"] is False
 
 
 def test_the_served_page_asks_none_for_a_stranger(

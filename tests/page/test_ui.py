@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import itertools
 import json
@@ -390,6 +391,14 @@ def test_what_is_sent_of_a_file_is_all_but_comments_and_indentation():
     for path in text.PAGE.rglob("*.js"):  # a template literal over several lines would lose its own indentation
         for line in drawn.lean(path.read_text(encoding="utf-8")).splitlines():
             assert re.sub(r"/\*.*?\*/|// .*", "", line).count("`") % 2 == 0, f"{path.name}: {line}"
+
+
+def test_scripts_are_files_of_their_own():
+    for path in (ROOT / "specdec" / "ui").rglob("*.py"):
+        strings = [node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                   if isinstance(node, ast.Constant) and isinstance(node.value, str)]  # fmt: skip
+        written = [one for one in strings if re.search(r"=> |function ?\(|\baddEventListener\b|\bconst \w+ =", one)]
+        assert path.name == "drawn.py" or not written, path
 
 
 def test_no_script_is_longer_than_a_reader_bears():

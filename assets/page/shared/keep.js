@@ -1,7 +1,7 @@
 // @ts-check
 /* Nothing a visitor made is lost: settings and tab stand in the address, and the run on show outlives a reload, another
  * language, or a connection that breaks. What the address cannot hold stays in this browser tab's own storage, where
- * `components/keep.py` finds it when the page loads. */
+ * `handlers/kept.js` finds it when the page loads. */
 
 const { whenPlayed } = require("./arrival.js");
 

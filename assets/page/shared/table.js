@@ -14,7 +14,7 @@ function sorted(rows, at, down) {
 
 function mount(element, props, watch) {
   const [box, table] = [element.querySelector(".sd-scroll"), element.querySelector("table")],
-    { digits } = props;
+    [heads, digits] = [props.heads, props.digits].map((text) => JSON.parse(text));
   const S = { at: null, down: false };
   const formats = digits.map(
     (n) =>
@@ -58,7 +58,7 @@ function mount(element, props, watch) {
   }
 
   for (const node of [box, table]) node.setAttribute("aria-label", props.caption);
-  table.tHead.rows[0].append(...props.heads.map(heading));
+  table.tHead.rows[0].append(...heads.map(heading));
   draw();
   watch("value", draw);
 }

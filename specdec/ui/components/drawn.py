@@ -17,8 +17,11 @@ REMARK = re.compile(r" +// (?:[^\n\"'`]|\b'\b)*$", re.MULTILINE)  # at a line's 
 PLAYER = 'document.querySelector(".sd-player").kit'  # what the player shares: `require("../race/player.js")` in Node
 
 
-def drawn(name: str, value: str = "", words: dict[str, Any] | str | None = None, **properties: Any) -> gr.HTML:
-    """With the words of that name, or those; `properties` are what its script finds in `props`, and `elem_id`.
+def drawn(
+    name: str, value: Any = "", words: dict[str, Any] | str | None = None, template: str = "", **properties: Any
+) -> gr.HTML:
+    """With the words of that name, or those; `properties` are what its script finds in `props`, and `elem_id`. A page
+    that must hold its words before any script runs hands its `template` in.
 
     Objects and lists arrive as JSON text: Gradio would wrap each of theirs in a proxy, and those are slow.
     """
@@ -30,7 +33,7 @@ def drawn(name: str, value: str = "", words: dict[str, Any] | str | None = None,
     }
     return gr.HTML(
         value,
-        html_template=lean((PAGE / f"{name}.html").read_text(encoding="utf-8")),
+        html_template=template or lean((PAGE / f"{name}.html").read_text(encoding="utf-8")),
         js_on_load=script(name),
         apply_default_css=False,
         **properties | texts,
@@ -39,6 +42,12 @@ def drawn(name: str, value: str = "", words: dict[str, Any] | str | None = None,
 
 def as_text(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def handler(name: str, **properties: Any) -> str:
+    """What an event runs in the browser (its `js`): the function that `handlers/NAME.js` makes of `properties`."""
+    source, made = script(f"handlers/{name}"), f"module.exports.handler({as_text(properties)})"
+    return f"((module) => {{\n{source}\nreturn {made}; }})({{ exports: {{}} }})"
 
 
 def lean(source: str) -> str:

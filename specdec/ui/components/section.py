@@ -1,11 +1,18 @@
-"""What the sections of a tab are made of: a heading with its lead, a choice of one, a place for a chart."""
+"""What the sections of a tab are made of: headings, choices, sentences, charts, tables, files; and notices."""
 
 from __future__ import annotations
 
 import html
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import gradio as gr
+
+from ..text import strings
+from .drawn import drawn
+
+Cells = Sequence[Sequence[str | float | None]]
 
 
 def title(text: str, lead: str, level: str = "h2") -> None:
@@ -20,3 +27,37 @@ def choice(label: str, choices: list[tuple[str, Any]], style: str = "") -> gr.Ra
 
 def plot(name: str) -> gr.Plot:
     return gr.Plot(show_label=False, container=False, elem_classes="sd-plot", elem_id=f"{name}-chart")
+
+
+def lines(value: list[str] | None = None, **more: Any) -> gr.HTML:
+    """A few sentences as paragraphs."""
+    return drawn("shared/lines", value or [], {}, **more)
+
+
+def table(caption: str, heads: Sequence[str], digits: Sequence[int | None], rows: Cells, **more: Any) -> gr.HTML:
+    """A press on a heading sorts it. `rows` is the value: words and figures, None where there is none; `digits` is None
+    for words."""
+    return drawn("shared/table", rows, {}, caption=caption, heads=list(heads), digits=list(digits), **more)
+
+
+def downloads(filename: str, files: dict[str, str] | None = None) -> gr.HTML:
+    """Buttons that save `files`, the text of each kind, csv or json; without any there is no button."""
+    return drawn("shared/downloads", files or {}, strings("methods")["download"], filename=filename)
+
+
+def notice(name: str = "notice", text: str = "") -> gr.HTML:
+    """One line: what is going on, how far it is, or what is wrong with the input or with a link."""
+    return drawn("shared/notice", text, {}, elem_id=name, wrong=False, stopped="", share=1.0)
+
+
+def tell(words: str, wrong: bool = False, stopped: str = "", share: float = 1.0) -> Any:
+    """An update of the line. `stopped` takes the place of `words` if the work ends before it says another one.
+
+    With a `share` below 1 a bar shows it.
+    """
+    return gr.update(value=words, wrong=wrong, stopped=stopped, share=round(share, 3))
+
+
+def ended() -> Any:
+    """An update for what watches `ended`: however the work ended, no more of it will come."""
+    return gr.update(ended=str(time.time_ns()))

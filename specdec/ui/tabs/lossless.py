@@ -1,5 +1,9 @@
 """The tab Lossless?: recorded certificates at once, live ones from the engine, with or without a mistake planted, and
-those of servers of others."""
+those of servers of others. See `assets/page/lossless/lossless.js`.
+
+Its value is the live certificate as JSON. Those that need no model it fetches when they are first looked at, by pair.
+It asks for a live one by the event `submit`, with the request as data, and ends it by `stop`.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,32 @@ from typing import Any
 
 import gradio as gr
 
+from ...settings import SETTINGS
 from .. import examine, session
-from ..components.certificate import certificate, say, show
-from ..components.notice import ended
-from ..request import check_certificate, check_examination, InputError, sent
+from ..components.drawn import drawn
+from ..components.engine import known
+from ..components.player import pack
+from ..components.section import ended
+from ..request import check_certificate, check_examination, DRAWS, InputError, PAIRS, sent, SERVER_DRAWS
 from ..text import prompts
 from .race import ENGINE, PRIVATE
 
 
 def build(tab: gr.Tab) -> None:
-    screen = certificate(session.recorded_certificates, prompts()["story"][0])
+    screen = drawn(
+        "lossless/lossless", elem_id="certificate", server_functions=[session.recorded_certificates],
+        text=prompts()["story"][0], draws=dict.fromkeys(PAIRS, DRAWS) | {"server": SERVER_DRAWS}, servers=servers(),
+        said="", wrong=False, ended="",
+    )  # fmt: skip
     running = screen.submit(start, None, screen, **ENGINE, **PRIVATE)
     running.then(ended, None, screen, queue=False, **PRIVATE)
     screen.stop(None, None, None, cancels=running, queue=False, **PRIVATE)
+
+
+def servers() -> dict[str, Any]:
+    """What a visitor may name: the owner's addresses, `free` any other. None of both: servers are not offered."""
+    listed, free = known()
+    return {"listed": listed, "free": free, "hottest": SETTINGS["temperature"].high}
 
 
 def start(asked: gr.EventData) -> Iterator[Any]:
@@ -33,9 +50,14 @@ def start(asked: gr.EventData) -> Iterator[Any]:
         return
     for news in running:
         if news.kind == "lines":
-            yield show(news.text) if news.text else gr.skip()
+            yield gr.update(value=pack(news.text)) if news.text else gr.skip()
         else:
             yield say(news.text, wrong=news.kind == "error")
+
+
+def say(words: str, wrong: bool = False) -> Any:
+    """An update of the line beside the button."""
+    return gr.update(said=words, wrong=wrong)
 
 
 def asked_for(asked: gr.EventData) -> Iterator[session.News]:

@@ -15,11 +15,7 @@ from ...methods import EMBEDDED, is_wrapper
 from ...settings import RunRequest
 from .. import charts, learn, menu, results, session
 from ..components.cards import cards
-from ..components.downloads import downloads
-from ..components.lines import lines
-from ..components.notice import notice, tell
-from ..components.section import choice, plot, title
-from ..components.table import Cells, table
+from ..components.section import Cells, choice, downloads, lines, notice, plot, table, tell, title
 from ..request import check, InputError, known_family
 from ..text import prompts, sentences, strings
 from .race import ENGINE, over, PRIVATE

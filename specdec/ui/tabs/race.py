@@ -15,10 +15,10 @@ from ...methods import EMBEDDED, ROUNDED, RULES
 from ...settings import Setting, SETTINGS, taking
 from ...types import EVERYWHERE
 from .. import menu, session, watch
-from ..components.drawn import drawn
+from ..components.drawn import drawn, handler
 from ..components.engine import check_server, Engine, engine, SERVER
-from ..components.notice import ended, notice, tell
 from ..components.player import pack, player
+from ..components.section import ended, notice, tell
 from ..components.traces import traces
 from ..request import check, from_link, InputError, known_family, MAX_PROMPT, MOST_OWN, sent
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
@@ -138,7 +138,7 @@ def grammar_field(words: dict[str, Any]) -> gr.Textbox:
     with gr.Row(elem_classes="sd-pills"):
         for name, label in words["examples"].items():
             pill = gr.Button(label, size="sm", elem_classes="sd-pill")
-            pill.click(None, None, field, js=f"() => {json.dumps(GRAMMARS[name])}", queue=False, **PRIVATE)
+            pill.click(None, None, field, js=handler("example", text=GRAMMARS[name]), queue=False, **PRIVATE)
     return field
 
 
@@ -170,14 +170,8 @@ def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: 
         for one in (*menu.families(), "")
         if one not in ROUNDED
     }
-    lines = json.dumps(
-        [drafters, strings("page")["settings"]["rule_lines"], menu.peer_lines(), dict.fromkeys(ROUNDED, EMBEDDED)]
-    )
-    tell = f"""(drafter, rule, family) => {{
-        const [drafters, rules, peers, same] = {lines}, info = (text) => ({{ __type__: "update", info: text || "" }});
-        const known = drafters[same[family] || family] || drafters[""];
-        return [info(known[rule][drafter]), info(rules[rule]), info(peers[drafter])];
-    }}"""
+    rules, same = strings("page")["settings"]["rule_lines"], dict.fromkeys(ROUNDED, EMBEDDED)
+    tell = handler("choices", drafters=drafters, rules=rules, peers=menu.peer_lines(), same=same)
     for chosen in (drafter, rule):
         chosen.change(None, [drafter, rule, family], [drafter, rule, peer], js=tell, **PRIVATE)
 

@@ -1,4 +1,4 @@
-"""The tab Theory: what the formulas say, how well the run on show agrees with them, and what the bench measured."""
+"""The tab Theory: sliders over the closed forms, with the run of the player on top, and what the bench measured."""
 
 from __future__ import annotations
 
@@ -8,24 +8,42 @@ from typing import Any
 import gradio as gr
 import pandas
 
+from ...methods import is_wrapper
 from .. import measured, results
-from ..components.downloads import downloads
-from ..components.lines import lines
-from ..components.section import plot, title
-from ..components.table import table
-from ..components.theory import theory
-from ..text import strings
+from ..components.drawn import drawn
+from ..components.section import downloads, lines, plot, table, title
+from ..menu import read_json
+from ..text import ASSETS, strings
 from .race import PRIVATE
+
+COLUMNS = (
+    "drafter domain temperature k alpha alpha_by_position draft_acceptance_rate tau draft_cost verify_cost overhead"
+    " measured_speedup"
+).split()
 
 
 def build(tab: gr.Tab) -> None:
-    theory()
+    drawn("theory/theory", elem_id="theory-lab", hardware=read_json(ASSETS / "hardware.json"), results=measurements())
     with gr.Column(elem_classes="sd-methods"):
         many, bits = measured.report("batch"), measured.report("precision")
         if many.get("points"):
             batches(tab, many)
         if bits.get("rows"):
             precision(tab, bits)
+
+
+def measurements() -> list[dict[str, Any]]:
+    """What the bench measured of drafters: of every report with such rows the machine and those."""
+    found = []
+    for one in map(read_json, sorted(results.RESULTS.glob("*.json"))):
+        rows = [
+            {name: row.get(name) for name in COLUMNS} | {"wrapper": is_wrapper(row["drafter"])}
+            for row in one.get("rows", [])
+            if "drafter" in row
+        ]
+        if rows:
+            found.append({"machine": one.get("machine", {}), "rows": rows})
+    return found
 
 
 def batches(tab: gr.Tab, told: dict[str, Any]) -> None:

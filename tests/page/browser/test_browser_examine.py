@@ -22,7 +22,7 @@ DRAWS = 200
 @pytest.fixture(scope="module", autouse=True)
 def few_draws():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("specdec.ui.components.certificate.SERVER_DRAWS", (DRAWS,) * 5)
+        patch.setattr("specdec.ui.tabs.lossless.SERVER_DRAWS", (DRAWS,) * 5)
         patch.setattr(request, "SERVER_DRAWS", (DRAWS,))
         yield
 

@@ -1,0 +1,49 @@
+// What Gradio's events run in the browser: the lines below the menus, an example, and what waited in the browser tab.
+const test = require("node:test");
+const assert = require("node:assert");
+const path = require("node:path");
+const page = path.join(__dirname, "..", "..", "..", "assets", "page");
+const { restored } = require(path.join(page, "handlers", "kept.js"));
+const choices = require(path.join(page, "handlers", "choices.js"));
+const example = require(path.join(page, "handlers", "example.js"));
+
+const NOTHING = { __type__: "update" },
+  KEPT = JSON.stringify({ left: 1000, log: "lines" }),
+  SHOWN = { ...NOTHING, value: "lines", ended: "kept" };
+
+test("a run that was left a minute ago is shown again, an older one after a reload alone", () => {
+  const after = (now, here, hash = "") => restored(null, KEPT, { hash, here, now });
+  assert.deepEqual(after(60000, false), [NOTHING, SHOWN]);
+  assert.deepEqual(after(61000, false), [NOTHING, NOTHING]);
+  assert.deepEqual(after(61000, true), [NOTHING, SHOWN]);
+  assert.deepEqual(after(1000, true, "#run=abc"), [NOTHING, NOTHING]); // the address brings another
+});
+
+test("a prompt is given back, an empty one too; what cannot be read is nothing", () => {
+  const fresh = { hash: "", here: true, now: 0 };
+  assert.deepEqual(restored("", null, fresh), ["", NOTHING]);
+  for (const broken of ["{", "null", "1", '"text"', "[]"])
+    assert.deepEqual(restored("long", broken, fresh), ["long", NOTHING]);
+});
+
+test("the lines follow drafter, rule and target; an unknown target has lines of its own", () => {
+  const follow = choices.handler({
+    drafters: {
+      ours: { exact: { copy: "a" }, lossy: { copy: "b" } },
+      "": { exact: { copy: "c" } },
+    },
+    rules: { exact: "R", lossy: "" },
+    peers: { copy: "P" },
+    same: { rounded: "ours" },
+  });
+  const told = (...chosen) =>
+    follow(...chosen).map(({ __type__, info }) => [__type__, info].join(" "));
+  assert.deepEqual(told("copy", "exact", "ours"), ["update a", "update R", "update P"]);
+  assert.deepEqual(told("copy", "lossy", "rounded"), ["update b", "update ", "update P"]);
+  assert.deepEqual(told("copy", "exact", "somebody's"), ["update c", "update R", "update P"]);
+  assert.deepEqual(told("other", "exact", "ours"), ["update ", "update R", "update "]);
+});
+
+test("a press writes its example", () => {
+  assert.equal(example.handler({ text: '{"type": "object"}' })(), '{"type": "object"}');
+});
