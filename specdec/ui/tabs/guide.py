@@ -1,11 +1,12 @@
-"""The tab Guide: the way in, the words, what is often got wrong, and what a teacher needs."""
+"""The tab Guide: the way in, the words, what is often asked or got wrong, and what a teacher needs."""
 
 from __future__ import annotations
 
 import gradio as gr
 
-from ..components.guide import guide
+from ..components.guide import answers, guide
 
 
 def build(tab: gr.Tab) -> None:
+    answers()
     guide()
