@@ -114,8 +114,8 @@ function mount(element, props) {
       "details",
       { "data-answer": id },
       h("summary", {}, h("h3", {}, ask)),
-      say.map((text) => told(text, values)),
       id === "convert" ? converter() : null,
+      say.map((text) => told(text, values)),
       id in SEE ? ways(SEE[id]) : null,
       read.map(source),
     );
