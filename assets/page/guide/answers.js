@@ -60,7 +60,7 @@ function mount(element, props) {
 
   /* What stands between backticks is code, as is what a source gives to be typed. */
   const marked = (text) =>
-    text.split("`").map((piece, i) => (i % 2 ? h("code", {}, piece) : piece));
+    text.split("\x60").map((piece, i) => (i % 2 ? h("code", {}, piece) : piece));
   const item = ([head, rest]) => h("li", {}, h("b", {}, head), " ", marked(rest));
 
   function told(text, values) {
