@@ -58,7 +58,7 @@ function mount(element, props) {
     { h, words, parts, fixed } = document.querySelector(".sd-player").kit,
     part = parts(element.querySelector(".sd-answers"));
 
-  /* What stands between backticks is code, as is what a source gives to be typed. */
+  /* What stands between backticks is code. */
   const marked = (text) =>
     text.split("\x60").map((piece, i) => (i % 2 ? h("code", {}, piece) : piece));
   const item = ([head, rest]) => h("li", {}, h("b", {}, head), " ", marked(rest));
