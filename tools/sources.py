@@ -18,7 +18,7 @@ DAYS = 30
 
 def sources() -> dict[str, list[dict[str, Any]]]:
     """By kind: `systems`, how each is switched on; `defaults`, what each does while sampling if nothing is set;
-    `beside`, what was measured elsewhere."""
+    `beside`, what was measured elsewhere; `answers`, what the Guide's answers say of others."""
     return read_json(ASSETS / "sources.json")  # type: ignore[no-any-return]
 
 

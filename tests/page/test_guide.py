@@ -10,7 +10,9 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+import typer
 
+from specdec.cli import app
 from specdec.figures import theory
 from specdec.ui.build import build
 from specdec.ui.components.drawn import as_text, lean
@@ -134,6 +136,29 @@ def test_what_can_go_stale_stands_in_one_file_with_its_day_and_sources() -> None
         assert set(re.findall(r"{(\w+)}", practice["notes"][one["id"]])) == set(one["values"]), one["id"]
     for name, checked, links in sources.entries():
         assert checked <= date.today() and links and all(link.startswith("https://") for link in links), name
+
+
+@pytest.mark.parametrize("language", GUIDES)
+def test_answers_are_whole_and_what_they_say_of_others_is_dated(language: str) -> None:
+    told = json.loads((TEXT / language / "guide.json").read_text(encoding="utf-8"))["answers"]["list"]
+    read = sources.sources()["answers"]
+    assert {one["id"] for one in read} <= set(told) and len(told) >= 15
+    for name, answer in told.items():
+        texts = [text for text in answer["say"] if isinstance(text, str)]
+        steps = [step for listed in answer["say"] if isinstance(listed, list) for step in listed]
+        assert answer["ask"] and texts and all(len(step) == 2 and all(step) for step in steps), name
+        assert all(text.count("`") % 2 == 0 for text in texts + [text for step in steps for text in step]), name
+        values = {key for one in read if one["id"] == name for key in one.get("values", {})}
+        assert set(re.findall(r"{(\w+)}", " ".join(texts))) == values, name
+
+
+def test_commands_in_the_answers_exist() -> None:
+    said = json.dumps(WORDS["answers"], ensure_ascii=False)
+    commands = [line.split() for line in re.findall(r"`specdec ([^`]+)`", said)]
+    assert {name for name, *_ in commands} == {"train", "certify", "bench"}
+    for name, *words in commands:
+        known = {option for one in typer.main.get_command(app).commands[name].params for option in one.opts}
+        assert {word for word in words if word.startswith("-")} <= known, name
 
 
 SGLANG = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")

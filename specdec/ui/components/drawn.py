@@ -10,7 +10,7 @@ import gradio as gr
 
 from ..text import PAGE, strings
 
-REQUIRED = re.compile(r'require\("(\./\w+|\.\./shared/\w+)\.js"\)')
+REQUIRED = re.compile(r'require\("(\./\w+|\.\./(?:shared/\w+|theory/formulas))\.js"\)')
 INDENT = re.compile(r"^ +", re.MULTILINE)
 COMMENT = re.compile(r"^ *(?://[^\n]*|/\*(?:(?!\*/).)*\*/ *)?\n", re.MULTILINE | re.DOTALL)
 REMARK = re.compile(r" +// (?:[^\n\"'`]|\b'\b)*$", re.MULTILINE)  # at a line's end; a text's quote would follow
@@ -56,10 +56,11 @@ def lean(source: str) -> str:
 
 
 def script(name: str) -> str:
-    """`assets/page/NAME.js` and the files of its folder and of `shared` that it requires, as the body of one function.
+    """`assets/page/NAME.js` and the files of its folder, of `shared`, and the formulas, as far as it requires them: the
+    body of one function.
 
     The browser sees what Node sees: each file is a module with names of its own, run once, after those that it
-    requires; of other folders those in `shared` require none. No other file is joined: `require("../race/player.js")`
+    requires; those of other folders require none. No other file is joined: `require("../race/player.js")`
     is the kit of the player on the page.
     """
     folder, _, last = name.rpartition("/")

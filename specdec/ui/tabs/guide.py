@@ -1,4 +1,4 @@
-"""The tab Guide: the way in, the words, what is often got wrong, and what a teacher needs; and the guided tour, which
+"""The tab Guide: what is often asked or got wrong, the words, and what a teacher needs; and the guided tour, which
 stands outside the tabs because it drives them all."""
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ def tour() -> gr.HTML:
     return drawn("guide/tour", words=strings("guide")["tour"], elem_id="tour")
 
 
-def build(tab: gr.Tab) -> gr.HTML:
-    """`settings` are those of the link that gives a class the same run."""
-    words = {name: told for name, told in strings("guide").items() if name not in ("tab", "tour")}
-    return drawn(
+def build(tab: gr.Tab) -> None:
+    """Questions people ask stand folded above the rest; they lead to its sections and to the tabs. `settings` are those
+    of the link that gives a class the same run."""
+    words, sources = strings("guide"), read_json(ASSETS / "sources.json")
+    asked = sources.pop("answers")
+    told = words["answers"] | {name: words[name] for name in ("sections", "see")}
+    told["checked"] = words["practice"]["checked"]
+    drawn("guide/answers", words=told, elem_id="answers", tabs=labels(), sources=asked)
+    drawn(
         "guide/guide",
-        words=words,
+        words={name: told for name, told in words.items() if name not in ("tab", "tour", "answers")},
         elem_id="guide-page",
         tabs=labels(),
-        sources=read_json(ASSETS / "sources.json"),
+        sources=sources,
         settings={"prompt": prompts()["story"][0], "drafter": "draft_model", "k": 3, "temperature": 0.8},
         seed=CLASS_SEED,
         most=SETTINGS["seed"].high,

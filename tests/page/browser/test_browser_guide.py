@@ -6,7 +6,7 @@ import re
 
 import pytest
 import toyrun
-from chrome import pytestmark  # noqa: F401
+from chrome import expect, pytestmark  # noqa: F401
 
 from specdec.traces.file import Trace
 from specdec.ui import session
@@ -188,3 +188,33 @@ def test_the_guide_needs_no_sideways_scrolling_and_all_tabs_are_in_sight(open_pa
     for name in labels().values():
         box = page.get_by_role("tab", name=name, exact=True).bounding_box()
         assert box and box["x"] >= 0 and box["x"] + box["width"] <= width
+
+
+def test_two_clicks_open_an_answer_and_the_converter_converts(open_page):
+    page = open_page(reduced_motion="reduce")
+    open_guide(page)
+    told = strings("guide")["answers"]
+    answers = page.locator(".sd-answers")
+    folded = answers.bounding_box()
+    assert folded and folded["height"] < 60, folded  # one line
+    for name in ("which", "convert"):
+        here = page.locator(f"[data-answer={name}]")
+        if not here.is_visible():
+            answers.get_by_role("heading", name=told["title"]).click()
+        here.get_by_role("heading", name=told["list"][name]["ask"]).click()
+        expect(here.get_by_text(told["list"][name]["say"][-1][:40])).to_be_visible()
+        assert "2026-11-2" in here.locator(".sd-sub", has_text="Checked").first.inner_text()
+    fields = {name: here.get_by_label(label, exact=True) for name, label in told["fields"].items()}
+    assert {name: field.input_value() for name, field in fields.items()} == {
+        "k": "4", "rate": "40.0", "alpha": "0.666", "tau": "2.60",
+    }  # fmt: skip
+    fields["alpha"].fill("0.8")
+    assert fields["rate"].input_value() == "59.0" and fields["tau"].input_value() == "3.36"
+    fields["k"].fill("1")
+    assert fields["rate"].input_value() == "80.0" and fields["tau"].input_value() == "1.80"
+    fields["tau"].fill("9")
+    assert fields["alpha"].input_value() == "" and "There is no such run" in here.inner_text()
+    here.get_by_role("button", name="See it: Glossary").click()
+    assert page.evaluate("document.activeElement.textContent") == strings("guide")["sections"]["glossary"]
+    here.get_by_role("button", name="See it: Theory").click()
+    assert page.get_by_role("tab", name="Theory").get_attribute("aria-selected") == "true"

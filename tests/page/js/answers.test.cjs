@@ -1,0 +1,54 @@
+// One run's acceptance is the same, said as vLLM says it, as α, or as τ; and answers lead somewhere.
+const test = require("node:test");
+const assert = require("node:assert");
+const fs = require("node:fs");
+const path = require("node:path");
+const ASSETS = path.join(__dirname, "..", "..", "..", "assets");
+const { convert, SEE } = require(path.join(ASSETS, "page", "guide", "answers.js"));
+const { expectedTokens } = require(path.join(ASSETS, "page", "theory", "formulas.js"));
+const words = JSON.parse(fs.readFileSync(path.join(ASSETS, "text", "en", "guide.json"), "utf8"));
+const near = (a, b, by = 1e-9) => assert.ok(Math.abs(a - b) < by, `${a} ${b}`);
+
+test("each of the three gives the other two, by the formulas of Theory", () => {
+  for (const k of [1, 2, 4, 7, 16, 64])
+    for (const alpha of [0, 0.1, 0.5, 0.8, 0.99, 1]) {
+      const tau = expectedTokens(alpha, k),
+        known = { rate: (tau - 1) / k, alpha, tau };
+      for (const [name, value] of Object.entries(known)) {
+        const found = convert(name, Math.min(value, name === "tau" ? k + 1 : 1), k);
+        for (const other of ["rate", "alpha", "tau"]) near(found[other], known[other], 1e-6);
+      }
+    }
+});
+
+test("at K = 1 the share is α, and else it is below it", () => {
+  near(convert("rate", 0.4, 1).alpha, 0.4);
+  assert.ok(convert("rate", 0.4, 4).alpha > 0.6);
+});
+
+test("a log of vLLM bears it out: 49 of 2,160 drafted were accepted at K = 15, mean length 1.34", () => {
+  assert.equal(convert("rate", 49 / 2160, 15).tau.toFixed(2), "1.34"); // speculators issue 613
+});
+
+test("what no run can have gives nothing", () => {
+  for (const [name, value, k] of [
+    ["rate", 1.1, 4],
+    ["rate", -0.1, 4],
+    ["alpha", -2, 2],
+    ["alpha", 1.01, 2],
+    ["tau", 0.9, 4],
+    ["tau", 5.1, 4],
+    ["rate", 0.4, 0],
+    ["rate", 0.4, 1.5],
+    ["rate", 0.4, 65],
+    ["rate", NaN, 4],
+  ])
+    assert.equal(convert(name, value, k), null, `${name} ${value} ${k}`);
+});
+
+test("an answer that leads on is one that there is, and leads to a section of the Guide", () => {
+  for (const [id, { sections = [] }] of Object.entries(SEE)) {
+    assert.ok(id in words.answers.list, id);
+    for (const name of sections) assert.ok(name in words.sections, name);
+  }
+});
