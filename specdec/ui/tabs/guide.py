@@ -18,7 +18,7 @@ def tour() -> gr.HTML:
     return drawn("guide/tour", words=strings("guide")["tour"], elem_id="tour")
 
 
-def build(tab: gr.Tab) -> None:
+def build(tab: gr.Tab) -> gr.HTML:
     """Questions people ask stand folded above the rest; they lead to its sections and to the tabs. `settings` are those
     of the link that gives a class the same run."""
     words, sources = strings("guide"), read_json(ASSETS / "sources.json")
@@ -26,7 +26,7 @@ def build(tab: gr.Tab) -> None:
     told = words["answers"] | {name: words[name] for name in ("sections", "see")}
     told["checked"] = words["practice"]["checked"]
     drawn("guide/answers", words=told, elem_id="answers", tabs=labels(), sources=asked)
-    drawn(
+    return drawn(
         "guide/guide",
         words={name: told for name, told in words.items() if name not in ("tab", "tour", "answers")},
         elem_id="guide-page",
