@@ -2,7 +2,7 @@
 /* The table of times and costs below the charts. */
 
 const { isServed, gapsOf, shownLanes } = require("./run.js");
-const { fixed, duration, h, write } = require("./kit.js");
+const { fixed, duration, h, headRow, write } = require("./kit.js");
 
 function account(W, part, S, term) {
   function paintAccount(F) {
@@ -54,16 +54,7 @@ function account(W, part, S, term) {
       part.account.rows[0].cells.length !== heads.length + 1
     ) {
       part.account.replaceChildren(
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            h("td"),
-            heads.map((head) => h("th", { scope: "col" }, head)),
-          ),
-        ),
+        headRow([h("td"), ...heads]),
         h(
           "tbody",
           {},

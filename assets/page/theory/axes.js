@@ -12,6 +12,7 @@ const {
   clamp,
   niceStep,
   duration,
+  headRow,
 } = require("../race/player.js");
 
 const times = (x, digits = 2) => fixed(x, digits) + "×";
@@ -30,17 +31,6 @@ const path = (points, cls) =>
   });
 const dot = (x, y, r, cls) => s("circle", { cx: x, cy: y, r, class: cls });
 
-const headRow = (heads, ...more) =>
-  h(
-    "thead",
-    {},
-    h(
-      "tr",
-      {},
-      Object.values(heads).map((head) => h("th", { scope: "col" }, head)),
-      more,
-    ),
-  );
 const barCell = (share, strong) =>
   h(
     "td",
@@ -55,7 +45,7 @@ const plainTable = (heads, rows) =>
   h(
     "div",
     { class: "sd-th-scroll", tabindex: "0" },
-    h("table", { class: "sd-th-table" }, headRow(heads), h("tbody", {}, rows)),
+    h("table", { class: "sd-th-table" }, headRow(Object.values(heads)), h("tbody", {}, rows)),
   );
 
 /* The axes of a chart: lines across it at [y, label, class], labels below it at [x, label, class], and its name. */
@@ -129,7 +119,6 @@ module.exports = {
   gigabytes,
   path,
   dot,
-  headRow,
   barCell,
   plainTable,
 };

@@ -2,7 +2,7 @@
 /* What the page begins with: why a check is nearly free, when speculation loses, the best K at a glance, what the
  * temperature does to acceptance, and what each rule keeps of one draft. */
 
-const { h, text, line, rect, svg, words, fixed } = require("../race/player.js");
+const { h, text, line, rect, svg, headRow, words, fixed } = require("../race/player.js");
 const {
   machineOf,
   modelOf,
@@ -106,16 +106,7 @@ function opening(W, part, S, room, { machines, models, reports }) {
       );
     };
     part.map.replaceChildren(
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("th", { scope: "col" }, "α"),
-          COSTS.map((c) => h("th", { scope: "col" }, "c = " + c)),
-        ),
-      ),
+      headRow(["α", ...COSTS.map((c) => "c = " + c)]),
       h(
         "tbody",
         {},

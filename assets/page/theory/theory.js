@@ -16,7 +16,7 @@ const {
   wilson,
 } = require("./formulas.js");
 const { ofRun, predicted } = require("./measured.js"),
-  { axes, times, range, path, dot, headRow, barCell, rows, ticks, stepsTo } = require("./axes.js");
+  { axes, times, range, path, dot, barCell, rows, ticks, stepsTo } = require("./axes.js");
 const { opening } = require("./opening.js"),
   { memoryWall } = require("./wall.js"),
   { claimsOf } = require("./claims.js");
@@ -26,7 +26,7 @@ const LARGEST = 16,
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
 
 function mount(element, props) {
-  const { h, s, text, line, rect, svg, words, sentences, fixed, clamp, duration } = KIT;
+  const { h, headRow, s, text, line, rect, svg, words, sentences, fixed, clamp, duration } = KIT;
   const W = JSON.parse(props.words),
     { models, read, machines: known } = JSON.parse(props.hardware),
     machines = known.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name })),
@@ -251,7 +251,10 @@ function mount(element, props) {
         h("td", {}, times(gain(k))),
         barCell(gain(k) / most, k === top),
       );
-    part.table.replaceChildren(headRow(W.table.heads, h("td")), h("tbody", {}, ks.map(row)));
+    part.table.replaceChildren(
+      headRow([...Object.values(W.table.heads), h("td")]),
+      h("tbody", {}, ks.map(row)),
+    );
     part.tablesub.textContent = top
       ? sentences(words(W.table.sub, { k: top }), whyNotLonger(top))
       : W.table.none;

@@ -13,7 +13,7 @@ function mount(element, props, server, player) {
     listed = JSON.parse(props.settings),
     root = element.querySelector(".sd-traces");
   const part = player.kit.parts(root),
-    { h, copied, saved, shown, visible, fill, sentences, isOver } = player.kit;
+    { h, headRow, copied, saved, shown, visible, fill, sentences, isOver } = player.kit;
   const base = location.origin + location.pathname;
   player.share = share; // the end of a race offers it, too
   let asked = 0,
@@ -205,17 +205,7 @@ function mount(element, props, server, player) {
     const table = h(
       "table",
       { class: "sd-account" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("td"),
-          h("th", { scope: "col" }, W.first),
-          h("th", { scope: "col" }, W.second),
-        ),
-      ),
+      headRow([h("td"), W.first, W.second]),
       h(
         "tbody",
         {},
