@@ -63,7 +63,7 @@ const tableRow = (name, cells, cls) =>
     "tr",
     { class: cls },
     h("th", { scope: "row" }, name),
-    cells.map((cell) => h("td", {}, cell)),
+    cells.map((cell) => (cell && cell.tagName === "TD" ? cell : h("td", {}, cell))),
   );
 /* What the colours of a chart mean. */
 const legend = (...items) =>

@@ -29,6 +29,7 @@ const path = (points, cls) =>
     class: cls,
     fill: "none",
   });
+const diamond = (x, y, cls) => s("path", { d: `M${x} ${y - 7}l7 7l-7 7l-7-7z`, class: cls });
 const dot = (x, y, r, cls) => s("circle", { cx: x, cy: y, r, class: cls });
 
 const barCell = (share, strong) =>
@@ -119,6 +120,7 @@ module.exports = {
   gigabytes,
   path,
   dot,
+  diamond,
   barCell,
   plainTable,
 };
