@@ -65,4 +65,4 @@ function game(W) {
   ];
 }
 
-module.exports = { GAME, overlapOf, oddsOf, cardsOf, keepOf, facesOf, game };
+module.exports = { GAME, oddsOf, cardsOf, keepOf, facesOf, game };

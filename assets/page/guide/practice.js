@@ -1,7 +1,7 @@
 // @ts-check
 /* In practice: how serving systems are told to speculate, and what they do unless they are. */
 
-const { h, button, link, headRow, tableRow, words, copied } = require("../race/player.js");
+const { h, button, link, table, tableRow, words, copied } = require("../race/player.js");
 const { lead } = require("./prose.js");
 
 function practice({ practice: P }, { systems, defaults, beside }) {
@@ -12,22 +12,12 @@ function practice({ practice: P }, { systems, defaults, beside }) {
       words(P.checked, { date: checked }),
       links.map((url) => [" ", link(url, url.replace(/^https:\/\/(www\.)?/, ""))]),
     );
-  const table = (heads, rows) =>
-    h(
-      "table",
-      { class: "sd-gd-systems" },
-      headRow(Object.values(heads)),
-      h(
-        "tbody",
-        {},
-        rows.map(([name, ...cells]) => tableRow(name, cells)),
-      ),
-    );
-  const how = systems.map((one) => [
-    one.name,
-    command(one.command, P),
-    [words(P.notes[one.id], one.values), checked(one)],
-  ]);
+  const how = systems.map((one) =>
+    tableRow(one.name, [
+      command(one.command, P),
+      [words(P.notes[one.id], one.values), checked(one)],
+    ]),
+  );
   const option = (one) =>
       one.option
         ? h("code", {}, one.option)
@@ -35,20 +25,21 @@ function practice({ practice: P }, { systems, defaults, beside }) {
           ? P.option.already
           : P.option.nothing,
     note = (one) => (one.note ? h("p", {}, P.default_notes[one.note]) : null);
-  const rule = defaults.map((one) => [
-    one.name,
-    P.draft[one.draft],
-    P.keep[one.keep],
-    [option(one), note(one), checked(one)],
-  ]);
+  const rule = defaults.map((one) =>
+    tableRow(one.name, [
+      P.draft[one.draft],
+      P.keep[one.keep],
+      [option(one), note(one), checked(one)],
+    ]),
+  );
   return [
     lead(P.lead),
     h("h3", {}, P.uses_title),
     h("p", {}, P.uses),
-    table(P.heads, how),
+    table("sd-gd-systems", Object.values(P.heads), how),
     h("h3", {}, P.defaults_title),
     lead(P.defaults_lead),
-    table(P.defaults_heads, rule),
+    table("sd-gd-systems", Object.values(P.defaults_heads), rule),
     h("h3", {}, P.beside_title),
     h("p", {}, P.beside),
     beside.map(checked),

@@ -1,7 +1,7 @@
 // @ts-check
 /* The worksheet: on paper only, and dark on white whatever the page is. */
 
-const { h, button, headRow } = require("../race/player.js");
+const { h, button, table } = require("../race/player.js");
 const { lead } = require("./prose.js"),
   { GAME } = require("./game.js");
 
@@ -28,20 +28,15 @@ function sheet(W, root, part) {
 function worksheet(W, seed) {
   const H = W.sheet,
     blank = () => h("span", { class: "sd-gd-blank" }),
-    grid = (heads, rows, /** @type {(row: any) => string} */ first = () => "") =>
-      h(
-        "table",
-        {},
-        headRow(heads),
-        h(
-          "tbody",
-          {},
-          rows.map((row) =>
-            h(
-              "tr",
-              {},
-              heads.map((_, i) => h("td", {}, i ? "" : first(row))),
-            ),
+    grid = (heads, firsts) =>
+      table(
+        null,
+        heads,
+        firsts.map((first) =>
+          h(
+            "tr",
+            {},
+            heads.map((_, i) => h("td", {}, i ? "" : first)),
           ),
         ),
       );
@@ -66,9 +61,9 @@ function worksheet(W, seed) {
       ),
     ),
     h("h3", {}, H.measure),
-    grid(H.columns, [1, 2, 3, 4]),
+    grid(H.columns, ["", "", "", ""]),
     h("h3", {}, H.tally),
-    grid(["", ...GAME.words], H.rounds, (round) => round),
+    grid(["", ...GAME.words], H.rounds),
     h("p", { class: "sd-gd-fields" }, H.surprise, blank()),
   ];
 }

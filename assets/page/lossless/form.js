@@ -25,38 +25,29 @@ function form(W, part, { listed, free, hottest }) {
   const bare = { autocomplete: "off", spellcheck: "false", autocapitalize: "off", maxlength: 500 };
 
   /* Any address may be typed where the host allows it; else its owner's are chosen from. */
-  function place(name, choices) {
-    if (!free)
-      return h(
-        "select",
-        {},
-        choices.map((one) => h("option", { value: one }, one || "–")),
-      );
-    const list = "sd-list-" + name;
-    const node = h("input", {
-      ...bare,
-      type: "url",
-      inputmode: "url",
-      list: listed.length ? list : null,
-      value: choices[0] || "",
-    });
-    return listed.length
-      ? [
-          node,
-          h(
-            "datalist",
-            { id: list },
-            listed.map((one) => h("option", { value: one })),
-          ),
-        ]
-      : node;
-  }
-
   function field(name, choices) {
-    const made = place(name, choices),
-      node = Array.isArray(made) ? made[0] : made;
-    const label = labelled(name, node);
-    if (Array.isArray(made)) label.append(made[1]);
+    const option = (value, label = /** @type {string | null} */ (null)) =>
+      h("option", { value }, label);
+    if (!free)
+      return labelled(
+        name,
+        h(
+          "select",
+          {},
+          choices.map((one) => option(one, one || "–")),
+        ),
+      );
+    const list = listed.length ? "sd-list-" + name : null,
+      value = choices[0] || "",
+      label = labelled(name, h("input", { ...bare, type: "url", inputmode: "url", list, value }));
+    if (list)
+      label.append(
+        h(
+          "datalist",
+          { id: list },
+          listed.map((one) => option(one)),
+        ),
+      );
     return label;
   }
 

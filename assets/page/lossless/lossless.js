@@ -208,43 +208,24 @@ function mount(element, props, watch, trigger, server) {
     (pair) => choose({ pair }),
   );
 
-  function furniture() {
-    const R = W.rail,
-      labels = {
-        railtitle: R.title,
-        raillead: R.lead,
-        pairlabel: R.pair,
-        textlabel: R.text,
-        drawslabel: R.draws,
-        run: R.run,
-        stop: R.stop,
-      };
-    for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
-    for (const name of ["bugs", "others", "guided", "aside"])
-      part[name].setAttribute("aria-label", R.title);
-    for (const [name, label] of [
-      ["pair", R.pair],
-      ["progress", R.run],
-    ])
-      part[name].setAttribute("aria-label", label);
-    part.text.value = props.text;
-    part.draws.max = DRAWS.toy.length - 1;
-    part.draws.value = DRAWS.toy.length - 1;
-  }
-
-  function listen() {
-    part.text.oninput = () => choose({});
-    part.draws.oninput = () => choose({ draws: DRAWS[S.pair][+part.draws.value] });
-    part.run.onclick = run;
-    part.stop.onclick = stop;
-    watch("value", arrived);
-    watch(["said", "wrong"], () => say(props.said, props.wrong === true));
-    watch("ended", over);
-    new ResizeObserver(draw).observe(root);
-  }
-
-  furniture();
-  listen();
+  const R = W.rail,
+    labels = { pairlabel: R.pair, textlabel: R.text, stop: R.stop };
+  for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
+  for (const name of ["bugs", "others", "guided", "aside"])
+    part[name].setAttribute("aria-label", R.title);
+  part.pair.setAttribute("aria-label", R.pair);
+  part.progress.setAttribute("aria-label", R.run);
+  part.text.value = props.text;
+  part.draws.max = DRAWS.toy.length - 1;
+  part.draws.value = DRAWS.toy.length - 1;
+  part.text.oninput = () => choose({});
+  part.draws.oninput = () => choose({ draws: DRAWS[S.pair][+part.draws.value] });
+  part.run.onclick = run;
+  part.stop.onclick = stop;
+  watch("value", arrived);
+  watch(["said", "wrong"], () => say(props.said, props.wrong === true));
+  watch("ended", over);
+  new ResizeObserver(draw).observe(root);
   choose({});
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 /* A server of others: its certificate as it grows. */
 
-const { h, headRow, tableRow, words, sentences, visible, chance } = require("../race/player.js");
+const { h, table, tableRow, words, sentences, visible, chance } = require("../race/player.js");
 const { count, roughly, figure } = require("./reading.js"),
   { form } = require("./form.js");
 
@@ -125,7 +125,7 @@ function examination(W, part, servers, { stamp, verdict, told: body }) {
         one.red[i] ? "sd-out" : null,
       ),
     );
-    return h("table", { class: "sd-tests" }, headRow(V.columns), h("tbody", {}, rows));
+    return table("sd-tests", V.columns, rows);
   }
 
   function facts(told, one) {

@@ -2,7 +2,7 @@
 /* The table of times and costs below the charts. */
 
 const { isServed, gapsOf, shownLanes } = require("./run.js");
-const { fixed, duration, h, headRow, write } = require("./kit.js");
+const { fixed, duration, h, headRow, tableRow, write } = require("./kit.js");
 
 function account(W, part, S, term) {
   function paintAccount(F) {
@@ -59,11 +59,9 @@ function account(W, part, S, term) {
           "tbody",
           {},
           rows.map(([name]) =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, term(name, U[name])),
-              heads.map(() => h("td")),
+            tableRow(
+              term(name, U[name]),
+              heads.map(() => ""),
             ),
           ),
         ),

@@ -65,6 +65,8 @@ const tableRow = (name, cells, cls) =>
     h("th", { scope: "row" }, name),
     cells.map((cell) => (cell && cell.tagName === "TD" ? cell : h("td", {}, cell))),
   );
+const table = (cls, heads, rows) =>
+  h("table", { class: cls }, headRow(heads), h("tbody", {}, rows));
 /* What the colours of a chart mean. */
 const legend = (...items) =>
   h(
@@ -229,6 +231,7 @@ module.exports = {
   link,
   headRow,
   tableRow,
+  table,
   legend,
   write,
   attribute,

@@ -1,21 +1,9 @@
 // @ts-check
 /* What a replacement is drawn from: where the target's probability stands above the draft's, scaled to 1. */
 
-const {
-  h,
-  s,
-  text,
-  line,
-  rect,
-  svg,
-  hatch,
-  fill,
-  words,
-  shown,
-  short,
-  chance,
-  clamp,
-} = require("../race/player.js");
+const KIT = require("../race/player.js");
+const { h, s, text, line, rect, svg } = KIT,
+  { hatch, fill, words, shown, short, chance, clamp } = KIT;
 const { distributionsOf, rowsToShow } = require("./distributions.js"),
   { figure, mark, note, formula } = require("./marks.js");
 

@@ -85,8 +85,7 @@ function sentences(page, theirs) {
 
   function ownSentence() {
     const { own, verdict } = now(),
-      Y = W.own_says,
-      rejected = own.node >= 0;
+      Y = W.own_says;
     const name = own.sample ? mark(own.state, own.sample.piece) : h("span", {}, guess());
     const key =
       own.state === "pla"
@@ -95,17 +94,12 @@ function sentences(page, theirs) {
           ? "served"
           : own.state === "bon"
             ? "bonus"
-            : rejected
-              ? isGreedy()
+            : own.node < 0
+              ? ({ [MATCH]: "match", [NOISE]: "noise", [FIRST]: "greedy" }[verdict.rule] ??
+                "straight")
+              : isGreedy()
                 ? "greedy"
-                : "residual"
-              : verdict.rule === MATCH
-                ? "match"
-                : verdict.rule === NOISE
-                  ? "noise"
-                  : verdict.rule === FIRST
-                    ? "greedy"
-                    : "straight";
+                : "residual";
     return fill(Y[key], { own: name });
   }
 

@@ -1,19 +1,9 @@
 // @ts-check
 /* The test that a draft takes: where its coin fell, or what a rule without a coin asks of it. */
 
-const {
-  h,
-  s,
-  text,
-  line,
-  rect,
-  svg,
-  hatch,
-  fill,
-  words,
-  apart,
-  clamp,
-} = require("../race/player.js");
+const KIT = require("../race/player.js");
+const { h, s, text, line, rect, svg } = KIT,
+  { hatch, fill, words, apart, clamp } = KIT;
 const { FIRST, MATCH } = require("./judge.js"),
   { figure, mark, note, formula } = require("./marks.js");
 

@@ -12,7 +12,7 @@ const {
   clamp,
   niceStep,
   duration,
-  headRow,
+  table,
 } = require("../race/player.js");
 
 const times = (x, digits = 2) => fixed(x, digits) + "×";
@@ -46,7 +46,7 @@ const plainTable = (heads, rows) =>
   h(
     "div",
     { class: "sd-th-scroll", tabindex: "0" },
-    h("table", { class: "sd-th-table" }, headRow(Object.values(heads)), h("tbody", {}, rows)),
+    table("sd-th-table", Object.values(heads), rows),
   );
 
 /* The axes of a chart: lines across it at [y, label, class], labels below it at [x, label, class], and its name. */
