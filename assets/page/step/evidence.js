@@ -70,15 +70,12 @@ function evidence(page, { bars, row }, theirs, guess) {
     if (!draft) {
       if (cycle.served && own.state === "res")
         return theirs.ownEvidence(own, part.left.clientWidth);
-      const heading = own.state === "bon" ? O.bonus : own.state === "pla" ? O.pla : O.straight;
-      const about =
+      const [heading, about] =
         own.state === "bon"
-          ? O.bonus_lead
+          ? [O.bonus, O.bonus_lead]
           : own.state === "pla"
-            ? O.pla_lead
-            : verdict.rule === TYPICAL
-              ? O.lossy_lead
-              : O.straight_lead;
+            ? [O.pla, O.pla_lead]
+            : [O.straight, verdict.rule === TYPICAL ? O.lossy_lead : O.straight_lead];
       return [
         [title(O.row), own.law ? row(part.left.clientWidth) : note(W.no_laws)],
         [title(heading), h("p", {}, about)],

@@ -15,31 +15,32 @@ const {
 const { expectedTokens, bestK } = require("./formulas.js"),
   { times, range, path, dot, diamond, barCell, ticks } = require("./axes.js");
 
-const BENDS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
+const LARGEST = 16, // the longest draft
+  BENDS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
 
-function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best, largest }) {
+function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }) {
   function paintCurves() {
     const roomy = room.curves > 560,
       A = frame("curves", roomy ? 420 : 372, W.curves.aria, { right: roomy ? 62 : 40 }),
       { g } = A,
-      ks = range(1, largest);
+      ks = range(1, LARGEST);
     const own = Math.max(...ks.map((k) => gain(k)), S.mine ? here().measured : 0),
       highest = Math.max(...ks.map((k) => gain(k, BENDS[BENDS.length - 1]))),
       y = speedAxis(A, Math.max(2, own * 1.1, Math.min(highest * 1.06, own * 2.2)), S.k < 9),
-      x = (k) => A.left + ((k - 1) / (largest - 1)) * A.wide;
+      x = (k) => A.left + ((k - 1) / (LARGEST - 1)) * A.wide;
     ticks(
       A,
       ks.filter((k) => roomy || k % 2 || k === S.k).map((k) => [x(k), k, k === S.k ? "sd-b" : ""]),
       W.curves.axis,
     );
     const label = (alpha) => (roomy ? "α " : "") + fixed(alpha, alpha === S.alpha ? 2 : 1),
-      taken = [y(gain(largest))];
+      taken = [y(gain(LARGEST))];
     for (const alpha of BENDS.filter((one) => Math.abs(one - S.alpha) > 0.035)) {
       const points = ks.map((k) => [x(k), y(gain(k, alpha))]).filter(([, at]) => at >= A.top),
         [, at] = points[points.length - 1];
-      if (points.length < largest) continue;
+      if (points.length < LARGEST) continue;
       g.append(path(points, "sd-th-bend"));
-      const k = bestK(alpha, S.c, cost, S.o, largest);
+      const k = bestK(alpha, S.c, cost, S.o, LARGEST);
       if (k) g.append(dot(x(k), y(gain(k, alpha)), 3.5, "sd-dot-b"));
       if (taken.every((other) => Math.abs(other - at) > 13)) {
         taken.push(at);
@@ -89,7 +90,7 @@ function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best, 
 
   function paintTable() {
     const top = best(),
-      ks = range(1, largest).filter((k) => k <= 10 || k === S.k || k === top),
+      ks = range(1, LARGEST).filter((k) => k <= 10 || k === S.k || k === top),
       most = Math.max(...ks.map((k) => gain(k)));
     const tags = (k) =>
       [k === S.k ? (S.mine ? W.table.mine : W.table.set) : null, k === top ? W.table.best : null]
@@ -117,7 +118,7 @@ function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best, 
 
   /* One more draft than the best K: what it would bring, what it would cost. */
   function whyNotLonger(k) {
-    if (k >= largest) return "";
+    if (k >= LARGEST) return "";
     const brings = S.alpha ** (k + 1),
       costs = S.c + cost(k + 1) - cost(k);
     return words(W.table.why, {
@@ -135,4 +136,4 @@ function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best, 
   };
 }
 
-module.exports = { byLength };
+module.exports = { LARGEST, byLength };

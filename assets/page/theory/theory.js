@@ -8,14 +8,13 @@ const { expectedTokens, speedup, growing, bestK } = require("./formulas.js"),
   { ofRun } = require("./measured.js"),
   { axes, times } = require("./axes.js");
 const { opening } = require("./opening.js"),
-  { byLength } = require("./curves.js"),
+  { LARGEST, byLength } = require("./curves.js"),
   { prediction } = require("./prediction.js"),
   { keptDrafts } = require("./kept.js"),
   { assumptions } = require("./assumptions.js"),
   { memoryWall } = require("./wall.js"),
   { claimsOf } = require("./claims.js");
 
-const LARGEST = 16; // the deepest draft
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
 
 function mount(element, props) {
@@ -62,20 +61,7 @@ function mount(element, props) {
     hardware = { machines, models, read, reports, example: EXAMPLE };
   const first = opening(W, part, S, room, hardware),
     wall = memoryWall(W, part, S, { frame, speedAxis }, hardware);
-  const page = {
-    W,
-    part,
-    S,
-    room,
-    frame,
-    speedAxis,
-    here: () => here,
-    cost,
-    gain,
-    best,
-    reports,
-    largest: LARGEST,
-  };
+  const page = { W, part, S, room, frame, speedAxis, here: () => here, cost, gain, best, reports };
   const charts = [byLength, prediction, keptDrafts, assumptions].map((made) => made(page));
   const claims = claimsOf(W, part, S, { set, choose: wall.choose, announce, best }, hardware);
 

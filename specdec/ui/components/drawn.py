@@ -13,7 +13,7 @@ from ..text import PAGE, strings
 REQUIRED = re.compile(r'require\("(\./\w+|\.\./shared/\w+)\.js"\)')
 INDENT = re.compile(r"^ +", re.MULTILINE)
 COMMENT = re.compile(r"^ *(?://[^\n]*|/\*(?:(?!\*/).)*\*/ *)?\n", re.MULTILINE | re.DOTALL)
-BREAK = re.compile(r"^((?:(?!//)[^\n])*)\n(?:(?<=[,(\[{]\n)|(?=[)\]}]))", re.MULTILINE)  # within a statement
+BREAK = re.compile(r"^((?:(?!//)[^\n])*?)(?:,?\n(?=[)\]}])|(?<=[,(\[{])\n)", re.MULTILINE)  # within a statement
 REMARK = re.compile(r" +// (?:[^\n\"'`]|\b'\b)*$", re.MULTILINE)  # at a line's end; a text's quote would follow
 PLAYER = 'document.querySelector(".sd-player").kit'  # what the player shares: `require("../race/player.js")` in Node
 LOADER = f"""const files = {{}}, require = (name) => files[name] || {PLAYER};
@@ -50,7 +50,7 @@ def lean(source: str) -> str:
 
 
 def tight(source: str) -> str:
-    """A lean script without the line breaks behind what opens or before what closes: no statement ends there."""
+    """A lean script without the line breaks, and commas, behind what opens or before what closes."""
     return BREAK.sub(r"\1", source)
 
 
