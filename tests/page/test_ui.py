@@ -462,7 +462,7 @@ def test_every_string_that_the_step_page_asks_for_exists():
     assert page == {rule.name for rule in rules.RULES.values()}
     assert words["what_if"]["rules"].keys() == words["what_if"]["names"].keys() == page | {"first choice"}
     typical = rules.TypicalAcceptance
-    assert f"EPSILON = {typical.epsilon},\nDELTA = {typical.delta}" in script
+    assert f"EPSILON = {typical.epsilon},DELTA = {typical.delta}" in script
 
 
 def test_every_reason_and_kind_has_words():
