@@ -24,13 +24,6 @@ export default [
     },
   },
   {
-    // To be split by idea.
-    files: ["guide/*", "lossless/*", "step/*", "theory/theory", "traces/traces"].map(
-      (name) => `assets/page/${name}.js`,
-    ),
-    rules: { "max-lines": ["error", 810] },
-  },
-  {
     files: ["tests/page/js/**/*.cjs"],
     languageOptions: { sourceType: "commonjs", globals: globals.node },
     rules: {

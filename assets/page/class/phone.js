@@ -17,7 +17,7 @@ function mount() {
     W = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
     P = W.phone,
-    { h } = player.kit,
+    { button } = player.kit,
     { worded, bars } = questions(player.kit, W, quiz),
     part = player.kit.parts(element);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
@@ -136,11 +136,7 @@ function mount() {
       part.question.dataset.id = question.id;
       part.text.replaceChildren(...told.text);
       part.choices.replaceChildren(
-        ...told.choices.map((label, i) => {
-          const node = h("button", { type: "button", class: "sd-btn" }, label);
-          node.onclick = () => choose(question.id, i);
-          return node;
-        }),
+        ...told.choices.map((label, i) => button(label, () => choose(question.id, i))),
       );
       scrollTo({ top: 0 });
     }

@@ -16,14 +16,9 @@ function mount(element, props, player, secret) {
   const W = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
     T = W.teacher,
-    { h, words, speculative, doneBy, depthOf } = player.kit,
+    { h, button, words, speculative, doneBy, depthOf } = player.kit,
     { worded, bars } = questions(player.kit, W, quiz),
     part = player.kit.parts(element);
-  const button = (label, act) => {
-    const node = h("button", { type: "button", class: "sd-btn" }, label);
-    node.onclick = act;
-    return node;
-  };
   const some = (told, n, more) => words(n === 1 ? told.one : told.many, { n, ...more });
   const tell = (text, wrong = false) => {
     part.said.textContent = text;

@@ -1,132 +1,9 @@
-/* The guided tour: it opens the tabs, points at the widget that it speaks of, and does the deed or waits for it.
- *
- * First where things go, without a document, so that Node can test it. Then the steps. Then the panel. It drives
- * the page as a visitor would, by presses and sliders, so it works on whatever a tab shows; no model is needed. */
+// @ts-check
+/* The guided tour: it opens the tabs, points at the widget that it speaks of, and does the deed or waits for it. */
 
 const { whenPlayed } = require("../shared/arrival.js");
-
-/* ---- where things go ------------------------------------------------------------------------------------------ */
-
-const MARGIN = 16,
-  CLEAR = 12,
-  RING = 7,
-  NARROW = 720; // pixels: panel to window, panel to target, ring to target, one column
-
-const apart = (a, b) =>
-  a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
-const around = ({ left, right, top, bottom }, by) => ({
-  left: left - by,
-  right: right + by,
-  top: top - by,
-  bottom: bottom + by,
-});
-
-/* The corners of the window, the preferred first; each as the box of a panel that stands there. */
-const CORNERS = ["right bottom", "left bottom", "right top", "left top"];
-function boxAt(corner, panel, view) {
-  const left = corner.startsWith("left") ? MARGIN : view.width - MARGIN - panel.width;
-  const top = corner.endsWith("top") ? MARGIN : view.height - MARGIN - panel.height;
-  return { left, top, right: left + panel.width, bottom: top + panel.height };
-}
-
-/* Where the panel leaves free what it points at; "sheet", along the bottom, if no corner does. It stays where it
- * is if it can. */
-function placeOf(target, panel, view, last) {
-  if (view.width < NARROW) return "sheet";
-  const free = (corner) => apart(boxAt(corner, panel, view), around(target, CLEAR));
-  return last && last !== "sheet" && free(last) ? last : CORNERS.find(free) || "sheet";
-}
-
-/* By how much to scroll until the target stands between the two lines; its beginning, if it is too tall. */
-function scrollTo(target, top, bottom) {
-  if (target.top >= top && target.bottom <= bottom) return 0;
-  return target.top - top - Math.max(0, (bottom - top - (target.bottom - target.top)) / 2);
-}
-
-/* ---- the steps ------------------------------------------------------------------------------------------------ */
-
-/* What must be there before a step may act on its tab. */
-const READY = {
-  race: ".sd-player",
-  step: ".sd-step[data-state=ready] [data-part=rail] li",
-  lossless: ".sd-proof",
-  methods: "#findings p",
-  theory: ".sd-theory [data-part=headline]:not(:empty)",
-};
-const PLAYER = ".sd-player [data-part=",
-  STEP = ".sd-step [data-part=",
-  THEORY = ".sd-theory [data-part=",
-  BUG = ".sd-bug[data-key=from_target]";
-const CARD = ".sd-player .sd-card:not([hidden])",
-  VERDICT = ".sd-proof .sd-verdict";
-
-/* `at` is what a step points at and `act` what it does on coming; `show` does what the visitor is asked for,
- * `done` knows when it is done, `then` is what it points at from there on, and `tidy` undoes it on going. */
-const STEPS = [
-  {
-    id: "race",
-    tab: "race",
-    at: PLAYER + "play]",
-    act: (page) => page.seek(0),
-    show: (page) => page.press(PLAYER + "play]"),
-    done: (page) => page.value(PLAYER + "scrub]") > 0,
-  },
-  {
-    id: "rejection",
-    tab: "race",
-    at: PLAYER + "lane0] .sd-rej:not(.sd-fut)",
-    act: (page) => page.seek(page.rejection().at),
-    show: (page) => page.press(PLAYER + "lane0] .sd-rej:not(.sd-fut)"),
-    done: (page) => page.has(PLAYER + "lane0] .sd-rej.sd-on"),
-    then: CARD,
-  },
-  { id: "speed", tab: "race", at: ".sd-player .sd-hero", act: (page) => page.seek(Infinity) },
-  {
-    id: "check",
-    tab: "step",
-    at: STEP + "next]",
-    act: (page) => page.apart("draft"),
-    show: (page) => page.press(STEP + "next]"),
-    done: (page) => !page.has(STEP + "rail] li:first-child[aria-current]"),
-    then: STEP + "grid]",
-  },
-  { id: "coin", tab: "step", at: STEP + "right]", act: (page) => page.apart(page.rejected()) },
-  {
-    id: "what_if",
-    tab: "step",
-    at: STEP + "coin]",
-    box: ".sd-ask",
-    act: (page) => page.apart(page.rejected()),
-    show: (page) => page.slide(STEP + "coin]", 0),
-    done: (page) => page.has(STEP + "hint] .sd-reset"),
-    tidy: (page) => page.press(STEP + "hint] .sd-reset"),
-  },
-  { id: "residual", tab: "step", at: STEP + "left]", act: (page) => page.apart("own") },
-  { id: "certificate", tab: "lossless", at: VERDICT },
-  {
-    id: "break",
-    tab: "lossless",
-    at: BUG,
-    show: (page) => page.press(BUG),
-    done: (page) => page.has(BUG + "[aria-checked=true]"),
-    then: VERDICT,
-    tidy: (page) => page.press(BUG + "[aria-checked=true]"),
-  },
-  { id: "methods", tab: "methods", at: "#findings" },
-  {
-    id: "alpha",
-    tab: "theory",
-    at: THEORY + "alpha]",
-    box: ".sd-ask",
-    act: (page) => page.press(THEORY + "here]"),
-    show: (page) => page.slide(THEORY + "alpha]", 0.2),
-    done: (page) => page.value(THEORY + "alpha]") <= 0.3,
-    tidy: (page) => page.press(THEORY + "here]"),
-  },
-  { id: "yours", tab: "race", at: "#run" },
-];
-
-/* ---- the panel ------------------------------------------------------------------------------------------------ */
+const { MARGIN, RING, NARROW, CORNERS, placeOf, scrollTo } = require("./place.js"),
+  { PLAYER, READY, STEPS } = require("./stops.js");
 
 function mount(element, props, player) {
   const W = JSON.parse(props.words),
@@ -325,6 +202,4 @@ function mount(element, props, player) {
   if (new URLSearchParams(location.search).has("tour")) start(null);
 }
 
-if (typeof document === "undefined")
-  module.exports = { STEPS, CORNERS, boxAt, placeOf, scrollTo, apart };
-else whenPlayed((player) => mount(element, props, player)); // it stands outside the tabs
+whenPlayed((player) => mount(element, props, player)); // it stands outside the tabs

@@ -1,3 +1,4 @@
+// @ts-check
 /* What is read off a certificate of a pair, without a document, so that Node can test it. */
 
 const EXACT = 1e-9,
@@ -47,10 +48,13 @@ function scoreOf(guesses) {
 }
 
 const count = (n) => Math.round(n).toLocaleString("en");
-function roughly(n, language = "en") {
+/* In the language of the page. */
+const language = () =>
+  (typeof document === "undefined" ? "" : document.documentElement.lang) || "en";
+function roughly(n) {
   if (n < 1e6) return count(Number(n.toPrecision(2)));
   const digits = { minimumSignificantDigits: 2, maximumSignificantDigits: 2 };
-  return new Intl.NumberFormat(language, {
+  return new Intl.NumberFormat(language(), {
     notation: "compact",
     compactDisplay: "long",
     ...digits,

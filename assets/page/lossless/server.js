@@ -1,9 +1,9 @@
 // @ts-check
-/* A server of others: what is asked of it, and its certificate as it grows. The key is read when it is sent, and
- * kept by its field alone. */
+/* A server of others: its certificate as it grows. */
 
-const { h, words, sentences, visible, chance } = require("../race/player.js");
-const { count, roughly, figure } = require("./reading.js");
+const { h, table, tableRow, words, sentences, visible, chance } = require("../race/player.js");
+const { count, roughly, figure } = require("./reading.js"),
+  { form } = require("./form.js");
 
 const KINDS = {
   lossless: "good",
@@ -11,7 +11,6 @@ const KINDS = {
   "speculation never ran": "bad",
   "cannot be tested": "missed",
 };
-const HEAT = 0.8;
 
 const contextsIn = (told) => told.contexts.filter((one) => one.greedy);
 const red = (one) => (one.red || []).some(Boolean);
@@ -39,94 +38,9 @@ function blind(told) {
     .sort((a, b) => a[1] - b[1]);
 }
 
-/* `servers`: what may be named. `stamp` draws the sign of a verdict. */
-function examination(W, part, servers, stamp) {
-  const V = W.server,
-    R = V.rail,
-    { listed, free, hottest } = servers,
-    about = (n) => roughly(n, document.documentElement.lang || "en");
-  const offered = free || listed.length > 0,
-    fields = {};
-
-  /* -- what is asked -- */
-
-  const infoOf = (name) => (name === "address" && !free ? R.listed_info : R[name + "_info"]);
-  const labelled = (name, node, more) =>
-    h(
-      "label",
-      {},
-      h("span", { class: "sd-lab" }, R[name]),
-      more,
-      (fields[name] = node),
-      infoOf(name) && h("small", {}, infoOf(name)),
-    );
-  const bare = { autocomplete: "off", spellcheck: "false", autocapitalize: "off", maxlength: 500 };
-
-  /* Any address may be typed where the host allows it; else its owner's are chosen from. */
-  function place(name, choices) {
-    if (!free)
-      return h(
-        "select",
-        {},
-        choices.map((one) => h("option", { value: one }, one || "–")),
-      );
-    const list = "sd-list-" + name;
-    const node = h("input", {
-      ...bare,
-      type: "url",
-      inputmode: "url",
-      list: listed.length ? list : null,
-      value: choices[0] || "",
-    });
-    return listed.length
-      ? [
-          node,
-          h(
-            "datalist",
-            { id: list },
-            listed.map((one) => h("option", { value: one })),
-          ),
-        ]
-      : node;
-  }
-
-  function field(name, choices) {
-    const made = place(name, choices),
-      node = Array.isArray(made) ? made[0] : made;
-    const label = labelled(name, node);
-    if (Array.isArray(made)) label.append(made[1]);
-    return label;
-  }
-
-  function furniture() {
-    const heat = h("output", {}, HEAT.toFixed(1)),
-      hot = h("input", { type: "range", min: 0, max: hottest, step: 0.1, value: HEAT });
-    hot.addEventListener("input", () => (heat.textContent = (+hot.value).toFixed(1)));
-    const own = h("input", { type: "checkbox" });
-    fields.embedded = own;
-    part.theirs.append(
-      field("address", listed),
-      field("plain", ["", ...listed]),
-      h(
-        "label",
-        { class: "sd-tick" },
-        own,
-        h("span", {}, R.embedded, h("small", {}, " " + R.embedded_info)),
-      ),
-      labelled("key", h("input", { ...bare, type: "password" })),
-      labelled("temperature", hot, heat),
-    );
-  }
-
-  const asked = () => ({
-    address: fields.address.value,
-    plain: fields.plain.value,
-    key: fields.key.value,
-    embedded: fields.embedded.checked,
-    temperature: +fields.temperature.value,
-  });
-
-  /* -- what is told -- */
+/* `servers`: what may be named. */
+function examination(W, part, servers, { stamp, verdict, told: body }) {
+  const V = W.server;
 
   const doing = (told) =>
     words(told.seconds_left === null ? "{doing}" : V.left, {
@@ -135,35 +49,21 @@ function examination(W, part, servers, stamp) {
     });
   const kindOf = (told) => KINDS[told.verdict] || "missed";
 
-  /* A status line speaks when it changes. */
-  function verdict(told, running) {
-    const title =
-      told && told.verdict
+  function sign(told, running) {
+    const known = told && told.verdict,
+      title = known
         ? V.verdicts[told.verdict]
         : running
           ? V.testing
           : told
             ? V.stopped_title
             : V.ready;
-    const said =
-        told && told.verdict
-          ? sentences(told.sentences)
-          : running
-            ? V.wait
-            : told
-              ? V.unknown
-              : V.lead,
-      key = title + said;
-    if (part.verdict.dataset.said === key && part.verdict.firstChild) return;
-    part.verdict.dataset.said = key;
-    part.verdict.replaceChildren(
-      stamp(told ? kindOf(told) : "missed", false, title),
-      h("div", {}, h("h2", {}, title), h("p", {}, said)),
-    );
+    const said = known ? sentences(told.sentences) : running ? V.wait : told ? V.unknown : V.lead;
+    verdict(told ? kindOf(told) : "missed", title, said, title);
   }
 
   function paint(told, running) {
-    verdict(told, running);
+    sign(told, running);
     if (!told) part.place.textContent = "";
     else {
       const { kind, version, model } = told.server,
@@ -201,17 +101,12 @@ function examination(W, part, servers, stamp) {
       "section",
       { class: "sd-level", "data-kind": kind },
       pending && !bad ? h("span", {}) : stamp(kind, true),
-      h(
-        "div",
-        { class: "sd-levelbody" },
-        h("div", { class: "sd-levelhead" }, h("h2", {}, name), h("b", {}, done)),
-        h(
-          "p",
-          { class: "sd-sub" },
-          words(V.text, {
-            text: visible(typeof one.text === "string" ? one.text.slice(-60) : one.text.join(" ")),
-          }),
-        ),
+      body(
+        name,
+        done,
+        words(V.text, {
+          text: visible(typeof one.text === "string" ? one.text.slice(-60) : one.text.join(" ")),
+        }),
         one.tests ? tests(one) : null,
         facts(told, one),
       ),
@@ -220,29 +115,17 @@ function examination(W, part, servers, stamp) {
 
   function tests(one) {
     const rows = one.tests.map(([g, degrees, tail], i) =>
-      h(
-        "tr",
-        { class: one.red[i] ? "sd-out" : null },
-        h("th", { scope: "row" }, (one.red[i] ? "✗ " : "") + (i + 1)),
-        h("td", {}, g === null ? "∞" : g.toFixed(1)),
-        h("td", {}, String(degrees)),
-        h("td", {}, tail < 1e-9 ? "< 1e−9" : tail > 0.995 ? "1" : figure(tail)),
+      tableRow(
+        (one.red[i] ? "✗ " : "") + (i + 1),
+        [
+          g === null ? "∞" : g.toFixed(1),
+          String(degrees),
+          tail < 1e-9 ? "< 1e−9" : tail > 0.995 ? "1" : figure(tail),
+        ],
+        one.red[i] ? "sd-out" : null,
       ),
     );
-    return h(
-      "table",
-      { class: "sd-tests" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          V.columns.map((label) => h("th", { scope: "col" }, label)),
-        ),
-      ),
-      h("tbody", {}, rows),
-    );
+    return table("sd-tests", V.columns, rows);
   }
 
   function facts(told, one) {
@@ -314,7 +197,7 @@ function examination(W, part, servers, stamp) {
               {},
               words(n === Infinity ? V.never : V.needs, {
                 mistake: (W.mistakes[key] || { title: key }).title,
-                needed: n === Infinity ? "" : about(n),
+                needed: n === Infinity ? "" : roughly(n),
               }),
             ),
           ),
@@ -323,8 +206,7 @@ function examination(W, part, servers, stamp) {
     );
   }
 
-  furniture();
-  return { offered, asked, paint, doing, share };
+  return { ...form(W, part, servers), paint, doing, share };
 }
 
 module.exports = { examination, share, blind };

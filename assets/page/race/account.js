@@ -2,7 +2,7 @@
 /* The table of times and costs below the charts. */
 
 const { isServed, gapsOf, shownLanes } = require("./run.js");
-const { fixed, duration, h, write } = require("./kit.js");
+const { fixed, duration, h, headRow, tableRow, write } = require("./kit.js");
 
 function account(W, part, S, term) {
   function paintAccount(F) {
@@ -54,25 +54,14 @@ function account(W, part, S, term) {
       part.account.rows[0].cells.length !== heads.length + 1
     ) {
       part.account.replaceChildren(
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            h("td"),
-            heads.map((head) => h("th", { scope: "col" }, head)),
-          ),
-        ),
+        headRow([h("td"), ...heads]),
         h(
           "tbody",
           {},
           rows.map(([name]) =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, term(name, U[name])),
-              heads.map(() => h("td")),
+            tableRow(
+              term(name, U[name]),
+              heads.map(() => ""),
             ),
           ),
         ),

@@ -27,6 +27,54 @@ const rect = (x, y, width, height, more) =>
 const svg = (width, height, label, ...children) =>
   s("svg", { width, height, role: "img", "aria-label": label }, children);
 
+function button(label, act, cls = /** @type {string | null} */ ("sd-btn")) {
+  const node = h("button", { type: "button", class: cls }, label);
+  node.onclick = act;
+  return node;
+}
+/* Buttons by name, of which one is pressed: the function that comes back is told which. */
+function choice(box, labels, choose) {
+  for (const [name, label] of labels) {
+    const node = button(label, () => choose(name), null);
+    node.dataset.name = name;
+    box.append(node);
+  }
+  return (chosen) => {
+    for (const node of box.children)
+      node.setAttribute("aria-pressed", String(node.dataset.name === chosen));
+  };
+}
+const link = (href, label, cls) =>
+  h("a", { class: cls, href, target: "_blank", rel: "noreferrer" }, label);
+
+/* The head of a table, from names and cells. */
+const headRow = (heads) =>
+  h(
+    "thead",
+    {},
+    h(
+      "tr",
+      {},
+      heads.map((head) => (typeof head === "string" ? h("th", { scope: "col" }, head) : head)),
+    ),
+  );
+const tableRow = (name, cells, cls) =>
+  h(
+    "tr",
+    { class: cls },
+    h("th", { scope: "row" }, name),
+    cells.map((cell) => (cell && cell.tagName === "TD" ? cell : h("td", {}, cell))),
+  );
+const table = (cls, heads, rows) =>
+  h("table", { class: cls }, headRow(heads), h("tbody", {}, rows));
+/* What the colours of a chart mean. */
+const legend = (...items) =>
+  h(
+    "div",
+    { class: "sd-key" },
+    items.map(([cls, label]) => h("span", {}, h("i", { class: cls }), label)),
+  );
+
 /* Bars of one look make one path: a long run has thousands of them. */
 function bundle() {
   const looks = new Map(),
@@ -178,6 +226,13 @@ module.exports = {
   line,
   rect,
   svg,
+  button,
+  choice,
+  link,
+  headRow,
+  tableRow,
+  table,
+  legend,
   write,
   attribute,
   bundle,

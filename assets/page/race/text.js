@@ -14,11 +14,11 @@ function chance(x) {
   return x >= 0.0995 || x === 0 ? fixed(x) : x.toPrecision(2);
 }
 
-/* Two chances with enough digits to tell them apart. */
+/* Enough digits to tell two numbers apart. */
 function apart(a, b) {
   let digits = 2;
   while (digits < 6 && a !== b && fixed(a, digits) === fixed(b, digits)) digits++;
-  return [a, b].map((x) => (digits > 2 ? fixed(x, digits) : chance(x)));
+  return [a, b].map((x) => fixed(x, digits));
 }
 
 function duration(ms) {
@@ -43,6 +43,12 @@ const visible = (piece) =>
     .replace(ODD, (c) => "⟨" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "⟩");
 const blank = (piece) => (/^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣"));
 const shown = (piece) => visible(piece.trim() ? piece.replace(/^ /, "") : blank(piece)) || "∅";
+/* The same in so many pixels of a chart. */
+function short(piece, room) {
+  const label = shown(piece),
+    most = Math.max(2, Math.floor(room / 7.4));
+  return label.length > most ? label.slice(0, most - 1) + "…" : label;
+}
 
 /* Where the drafter cut the text otherwise: its own pieces under this token; else "". */
 const wrote = (draft) =>
@@ -119,6 +125,7 @@ module.exports = {
   size,
   visible,
   shown,
+  short,
   wrote,
   seams,
   methodOf,

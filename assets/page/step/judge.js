@@ -13,6 +13,7 @@ const REJECTION = "rejection sampling",
 const RULES = [REJECTION, MATCH, NOISE, BLOCK, TYPICAL, FIRST];
 const EPSILON = 0.09,
   DELTA = 0.3; // of typical acceptance, as in the engine
+const limitOf = ({ entropy }) => Math.min(EPSILON, DELTA * Math.exp(-entropy));
 
 /* What a question needs and this cycle does not hold, as the name of a sentence; null if it can be answered. */
 function lacks(cycle, rule) {
@@ -75,25 +76,26 @@ function judge(cycle, choice, ran) {
   return { rule: choice.rule, k, ...walk(drafts, raw, coin) };
 }
 
-/* Walks down the tree: `keep` tries one guess after another, in a place where `tip` is the last token kept. */
-function descend(drafts, keep) {
+const nodesOf = (drafts, wanted) => drafts.flatMap((one, node) => (wanted(one) ? [node] : []));
+
+/* Walks down the tree: `keep` tries one guess after another, in a place where `tip` is the last token kept. Where all
+ * guesses are looked at `together`, none is rejected before the one that is kept. */
+function descend(drafts, keep, together = false) {
   const path = [],
     order = [],
     trials = {};
   for (let tip = -1; ;) {
-    const tried = [];
-    let kept = null;
-    for (const draft of drafts.filter((one) => one.parent === tip)) {
-      const node = drafts.indexOf(draft),
-        trial = (trials[node] = keep(draft, node, tried));
-      order.push(node);
-      tried.push(node);
-      if (trial.kept) {
-        kept = node;
-        break;
-      }
-    }
-    if (kept === null) return { path, order, trials, tip };
+    const tried = [],
+      here = nodesOf(drafts, (one) => one.parent === tip),
+      kept = here.find((node) => {
+        trials[node] = keep(drafts[node], node, [...tried]);
+        tried.push(node);
+        return trials[node].kept;
+      });
+    if (together && kept !== undefined)
+      for (const node of tried.splice(0, tried.length - 1)) delete trials[node];
+    order.push(...tried);
+    if (kept === undefined) return { path, order, trials, tip };
     path.push((tip = kept));
   }
 }
@@ -115,31 +117,10 @@ function byCoins(drafts, raw, coin) {
   });
 }
 
-/* All guesses for a place are looked at together; the one that is wanted, if any, is kept. */
-function together(drafts, wanted) {
-  const path = [],
-    order = [],
-    trials = {};
-  for (let tip = -1; ;) {
-    const here = drafts.map((draft, node) => node).filter((node) => drafts[node].parent === tip),
-      found = here.map((node) => wanted(drafts[node], node));
-    const at = found.findIndex((one) => one.kept);
-    (at < 0 ? here : [here[at]]).forEach((node) => {
-      order.push(node);
-      trials[node] = found[here.indexOf(node)];
-    });
-    if (at < 0) return { path, order, trials, tip };
-    path.push((tip = here[at]));
-  }
-}
-
 /* What the target drew is kept: in this very run, where `known` tells it by place, else with the noise of the place. */
 function sampled(known) {
   return (drafts, raw) =>
-    together(drafts, (draft, node) => {
-      const sample = known[draft.parent] || headOf(drafts, draft).target.sample;
-      return { p: raw[node], q: draft.q, sample, kept: sample.token === draft.token };
-    });
+    wantedIn(drafts, raw, (draft) => known[draft.parent] || headOf(drafts, draft).target.sample);
 }
 
 /* The target's own draws in a run of sample and match, by place: they are the text. */
@@ -151,18 +132,21 @@ function drawnIn(cycle) {
   return Object.fromEntries(places.map(([place, { token, piece }]) => [place, { token, piece }]));
 }
 
-function byFirst(drafts, raw) {
-  return together(drafts, (draft, node) => {
-    const first = headOf(drafts, draft).target.top[0];
-    return { p: raw[node], q: draft.q, sample: first, kept: first.token === draft.token };
-  });
+const byFirst = (drafts, raw) =>
+  wantedIn(drafts, raw, (draft) => headOf(drafts, draft).target.top[0]);
+
+/* A place keeps the one token that is wanted there. */
+function wantedIn(drafts, raw, sampleOf) {
+  const keep = (draft, node) => {
+    const sample = sampleOf(draft);
+    return { p: raw[node], q: draft.q, sample, kept: sample.token === draft.token };
+  };
+  return descend(drafts, keep, true);
 }
 
 /* The deepest path whose every token the target finds plausible. */
 function byThreshold(drafts, raw) {
-  const limits = drafts.map((draft) =>
-      Math.min(EPSILON, DELTA * Math.exp(-headOf(drafts, draft).target.entropy)),
-    ),
+  const limits = drafts.map((draft) => limitOf(headOf(drafts, draft).target)),
     plausible = new Set([-1]),
     level = (node) => (node < 0 ? 0 : drafts[node].level);
   drafts.forEach((draft, node) => {
@@ -174,12 +158,11 @@ function byThreshold(drafts, raw) {
     ),
     kept = new Set();
   for (let node = deepest; node >= 0; node = drafts[node].parent) kept.add(node);
-  return together(drafts, (draft, node) => ({
-    p: raw[node],
-    q: draft.q,
-    limit: limits[node],
-    kept: kept.has(node),
-  }));
+  return descend(
+    drafts,
+    ({ q }, node) => ({ p: raw[node], q, limit: limits[node], kept: kept.has(node) }),
+    true,
+  );
 }
 
 /* The longest block whose coin falls below its h; the coins are tossed from the end. */
@@ -214,27 +197,24 @@ function recorded(cycle, rule) {
   const { drafts } = cycle,
     accepted = (draft) => draft.status === "accepted",
     trials = {};
-  const path = drafts.map((_, node) => node).filter((node) => accepted(drafts[node])),
+  const path = nodesOf(drafts, accepted),
     tip = path.length ? path[path.length - 1] : -1;
-  let order = drafts.map((_, node) => node).filter((node) => drafts[node].status !== "discarded");
-  if (rule === BLOCK)
-    order = drafts
-      .map((_, node) => node)
-      .filter((node) => drafts[node].u != null)
-      .reverse();
-  else order.sort((a, b) => drafts[a].level - drafts[b].level || a - b);
+  const order =
+    rule === BLOCK
+      ? nodesOf(drafts, (draft) => draft.u != null).reverse()
+      : nodesOf(drafts, (draft) => draft.status !== "discarded").sort(
+          (a, b) => drafts[a].level - drafts[b].level || a - b,
+        );
   for (const node of order) {
     const draft = drafts[node],
       { p, q, u, h } = draft,
-      head = headOf(drafts, draft),
-      law = head.target;
+      law = headOf(drafts, draft).target;
     trials[node] = { p, q, kept: rule === BLOCK ? u < h : accepted(draft) };
     if (rule === BLOCK) Object.assign(trials[node], { u, h, chance: h });
     else if (u != null) Object.assign(trials[node], { u, chance: Math.min(1, p / q) });
     else if (rule === MATCH) trials[node].sample = drawnIn(cycle)[draft.parent];
     else if (rule === NOISE && law) trials[node].sample = law.sample;
-    else if (rule === TYPICAL && law)
-      trials[node].limit = Math.min(EPSILON, DELTA * Math.exp(-law.entropy));
+    else if (rule === TYPICAL && law) trials[node].limit = limitOf(law);
   }
   return { rule, k: Infinity, path, order, trials, tip, weight: weightsOf(drafts)[path.length] };
 }
@@ -249,105 +229,6 @@ function statesOf(cycle, verdict) {
   });
 }
 
-/* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
-function ownOf(cycle, verdict, theirs) {
-  if (cycle.served)
-    return (
-      cycle.own && {
-        state: cycle.own.state,
-        node: -1,
-        law:
-          cycle.own.law ||
-          (cycle.drafts.find((draft) => draft.state === "rej") || {}).target ||
-          null,
-        sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p },
-      }
-    );
-  const { drafts } = cycle,
-    { tip, rule, order, k } = verdict,
-    head = drafts.find((draft) => draft.parent === tip);
-  const bonus = !head || head.level > k,
-    rejected = !bonus && (rule === REJECTION || rule === BLOCK),
-    node = rejected ? (rule === BLOCK ? tip + 1 : order[order.length - 1]) : -1;
-  const law = (head ? head.target : cycle.tree ? null : cycle.bonus) || null,
-    state = !drafts.length ? "pla" : bonus ? "bon" : "res",
-    own = { state, node, law, sample: null };
-  if (same(verdict, theirs) && (!cycle.own || cycle.own.state === state)) {
-    if (!cycle.own) return null; // the text ended inside the draft
-    return {
-      ...own,
-      law: law || cycle.own.law,
-      sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p },
-    };
-  }
-  if (rejected) own.sample = drawnFrom(drafts, node, rule === theirs.rule);
-  else if (law) own.sample = rule === FIRST ? law.top[0] : law.sample || null;
-  return own;
-}
-
-const same = (a, b) => a.rule === b.rule && String(a.path) === String(b.path);
-
-/* The stored draw from a residual serves where the same rule asks behind the same siblings. */
-function drawnFrom(drafts, node, fits) {
-  const { residual, parent } = drafts[node],
-    elders = drafts.slice(0, node).filter((one) => one.parent === parent);
-  return (fits && residual && elders.every((one) => one.u != null) && residual.sample) || null;
-}
-
-/* Both distributions of a place over the tokens that both know, and all others together; p comes with a weight. */
-function distributionsOf(draft, weight = 1) {
-  const P = draft.target,
-    Q = draft.draft,
-    rows = new Map(),
-    paired = Boolean(P && P.sample); // older traces list each one's own likeliest
-  const add = (token, piece) =>
-    rows.has(token) ||
-    rows.set(token, { token, piece, p: valueIn(P, token, paired), q: valueIn(Q, token, paired) });
-  add(draft.token, draft.piece);
-  for (const law of [P, Q]) for (const one of law ? law.top : []) add(one.token, one.piece);
-  Object.assign(rows.get(draft.token), { p: draft.p, q: draft.q });
-  const all = [...rows.values()],
-    known = all.filter((row) => row.p != null && row.q != null),
-    sum = (list, of) => list.reduce((total, row) => total + of(row), 0);
-  known.forEach((row) => {
-    row.p *= weight;
-  });
-  const rest = {
-    p: Math.max(0, weight - sum(known, (row) => row.p)),
-    q: Math.max(0, 1 - sum(known, (row) => row.q)),
-  };
-  const beta = weight === 1 && draft.overlap != null ? draft.overlap : null,
-    both = sum(known, (row) => Math.min(row.p, row.q));
-  rest.min =
-    beta == null ? Math.min(rest.p, rest.q) : Math.min(rest.p, rest.q, Math.max(0, beta - both));
-  return {
-    known,
-    half: all.filter((row) => !known.includes(row)),
-    rest,
-    overlap: both + rest.min,
-    surplus: sum(known, (row) => Math.max(0, row.p - row.q)) + rest.p - rest.min,
-  };
-}
-
-function valueIn(law, token, paired) {
-  const one = law && law.top.find((candidate) => candidate.token === token);
-  return one ? one.prob : law && (paired || law.rest < 1e-6) ? 0 : null;
-}
-
-/* The sub-steps of a cycle: names, and the number of a node for its judgement. */
-function stepsOf(cycle, verdict, states, own) {
-  if (!cycle.drafts.length) return ["check", "own", "commit"];
-  const late = verdict.rule !== BLOCK && states.includes("dis");
-  return [
-    "draft",
-    "check",
-    ...verdict.order,
-    ...(late ? ["late"] : []),
-    ...(own ? ["own"] : []),
-    "commit",
-  ];
-}
-
 module.exports = {
   BLOCK,
   MATCH,
@@ -359,9 +240,6 @@ module.exports = {
   judge,
   recorded,
   statesOf,
-  ownOf,
-  stepsOf,
-  distributionsOf,
   lacks,
   headOf,
   freshCoin,

@@ -1,14 +1,13 @@
 // @ts-check
-/* The questions beside a cycle: its notation, and what if the coin, the length or the rule had been another.
- *
- * `page` is the page that asks: what it shows (`now`), the rule of its run, the draft in focus, and how it is
- * drawn again. */
+/* The questions beside a cycle: its notation, and what if the coin, the length or the rule had been another. */
 
-const { h, words, sentences, shown } = require("../race/player.js");
+const { h, choice, words, sentences, shown } = require("../race/player.js");
 const { MATCH, NOISE, RULES, lacks } = require("./judge.js"),
-  { figure } = require("./pictures.js");
+  { figure } = require("./marks.js");
 
-function whatIf(W, part, S, page) {
+function whatIf(page, focus) {
+  const { W, part, S } = page;
+
   function paint() {
     paintNotation();
     paintCoin();
@@ -17,8 +16,7 @@ function whatIf(W, part, S, page) {
   }
 
   function paintNotation() {
-    for (const node of part.notation.children)
-      node.setAttribute("aria-pressed", String(node.dataset.name === S.notation));
+    pressNotation(S.notation);
     part.notes.textContent = W.notation[S.notation].hint;
     part.klabel.textContent = W.notation[S.notation].k;
   }
@@ -33,7 +31,7 @@ function whatIf(W, part, S, page) {
     const now = page.now(),
       { verdict, cycle, touched } = now,
       A = W.what_if,
-      node = S.coin ?? page.focus(),
+      node = S.coin ?? focus(),
       trial = node === null ? null : verdict.trials[node],
       askable = trial && trial.u != null && !lacks(cycle, verdict.rule);
     enable(part.coin, Boolean(askable));
@@ -141,15 +139,16 @@ function whatIf(W, part, S, page) {
 
   /* A question is about this cycle as it was: what equals the recorded choice is no question. */
   function ask(change) {
-    page.play(false);
-    S.choice = { ...S.choice, ...change };
-    if (S.choice.rule === page.rule()) delete S.choice.rule;
-    if (
-      S.choice.k != null &&
-      S.choice.k >= Math.max(...page.now().cycle.drafts.map((draft) => draft.level))
-    )
-      delete S.choice.k;
-    page.draw();
+    page.byHand(() => {
+      S.choice = { ...S.choice, ...change };
+      if (S.choice.rule === page.rule()) delete S.choice.rule;
+      if (
+        S.choice.k != null &&
+        S.choice.k >= Math.max(...page.now().cycle.drafts.map((draft) => draft.level))
+      )
+        delete S.choice.k;
+      page.draw();
+    });
   }
 
   function askCoin(u) {
@@ -158,18 +157,15 @@ function whatIf(W, part, S, page) {
     ask({ coins: { ...S.choice.coins, [node]: u } });
   }
 
-  part.notation.append(
-    ...["plain", "lev", "chen"].map((name) =>
-      h("button", { type: "button", "data-name": name }, W.notation[name].name),
-    ),
+  const pressNotation = choice(
+    part.notation,
+    ["plain", "lev", "chen"].map((name) => [name, W.notation[name].name]),
+    (name) => {
+      S.notation = name;
+      page.draw();
+    },
   );
   part.rule.append(...RULES.map((name) => h("option", { value: name }, W.what_if.names[name])));
-  part.notation.onclick = (event) => {
-    if (event.target.dataset.name) {
-      S.notation = event.target.dataset.name;
-      page.draw();
-    }
-  };
   part.coin.oninput = () => askCoin(+part.coin.value);
   part.k.oninput = () => ask({ k: +part.k.value });
   part.rule.onchange = () => ask({ rule: part.rule.value, coins: S.choice.coins });

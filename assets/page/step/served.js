@@ -2,15 +2,15 @@
 /* A cycle of a server taken apart: what there is, and what it does not tell. */
 
 const { h, fill, words } = require("../race/player.js");
-const { figure, mark, note, title } = require("./pictures.js");
+const { figure, mark, note, title } = require("./marks.js");
 
-/* `view` draws; `now()` is what the page shows; `time()` is how long its cycle took. */
-function served(W, PW, view, now, time) {
+/* `row` draws the target's row. */
+function served({ W, PW, now, passTime }, row) {
   const V = W.served;
 
   /* Of the draft and of the pass. */
   function sentence(step, n) {
-    return [words(!n ? V.plain : step === "draft" ? V.draft : V.check, { n, time: time() })];
+    return [words(!n ? V.plain : step === "draft" ? V.draft : V.check, { n, time: passTime() })];
   }
 
   function judged(node) {
@@ -31,7 +31,7 @@ function served(W, PW, view, now, time) {
     return [
       [
         title(V.row),
-        known ? view.row(width, draft) : note(draft.piece ? W.no_laws : PW.server.unnamed_tip),
+        known ? row(width, draft) : note(draft.piece ? W.no_laws : PW.server.unnamed_tip),
       ],
       [
         title(W.position.test),
@@ -46,7 +46,7 @@ function served(W, PW, view, now, time) {
 
   function ownEvidence(own, width) {
     return [
-      [title(W.own.row), own.law ? view.row(width) : note(W.no_laws)],
+      [title(W.own.row), own.law ? row(width) : note(W.no_laws)],
       [title(V.replaced), h("p", {}, V.replaced_lead)],
     ];
   }

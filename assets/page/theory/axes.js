@@ -12,6 +12,7 @@ const {
   clamp,
   niceStep,
   duration,
+  table,
 } = require("../race/player.js");
 
 const times = (x, digits = 2) => fixed(x, digits) + "×";
@@ -28,19 +29,9 @@ const path = (points, cls) =>
     class: cls,
     fill: "none",
   });
+const diamond = (x, y, cls) => s("path", { d: `M${x} ${y - 7}l7 7l-7 7l-7-7z`, class: cls });
 const dot = (x, y, r, cls) => s("circle", { cx: x, cy: y, r, class: cls });
 
-const headRow = (heads, ...more) =>
-  h(
-    "thead",
-    {},
-    h(
-      "tr",
-      {},
-      Object.values(heads).map((head) => h("th", { scope: "col" }, head)),
-      more,
-    ),
-  );
 const barCell = (share, strong) =>
   h(
     "td",
@@ -55,7 +46,7 @@ const plainTable = (heads, rows) =>
   h(
     "div",
     { class: "sd-th-scroll", tabindex: "0" },
-    h("table", { class: "sd-th-table" }, headRow(heads), h("tbody", {}, rows)),
+    table("sd-th-table", Object.values(heads), rows),
   );
 
 /* The axes of a chart: lines across it at [y, label, class], labels below it at [x, label, class], and its name. */
@@ -129,7 +120,7 @@ module.exports = {
   gigabytes,
   path,
   dot,
-  headRow,
+  diamond,
   barCell,
   plainTable,
 };

@@ -1,16 +1,13 @@
 // @ts-check
 /* What introductions say, what follows from it by the formulas, and what was measured here. */
 
-const { h, words, fixed } = require("../race/player.js");
+const { h, button, tableRow, words, fixed } = require("../race/player.js");
 const { machineOf, modelOf, weightsRead, readingSeconds, speedup } = require("./formulas.js");
-const { times, byId, milliseconds, gigabytes, plainTable } = require("./axes.js");
+const { rowsWith } = require("./measured.js"),
+  { times, byId, milliseconds, gigabytes, plainTable } = require("./axes.js");
 
 /* `page` sets the sliders (`set`, `choose`), knows the best K, and says aloud what came of it. */
 function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPLE }) {
-  const rowsWith = (drafter) =>
-    reports
-      .flatMap(({ rows }) => rows)
-      .filter((row) => row.drafter === drafter && row.alpha != null);
   function spread(values, digits = 2) {
     if (!values.length) return W.claims.unmeasured;
     const [low, high] = [Math.min(...values), Math.max(...values)].map((value) =>
@@ -18,7 +15,7 @@ function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPL
     );
     return low === high ? low : words(W.claims.to, { low, high });
   }
-  const alphasOf = (drafter) => spread(rowsWith(drafter).map((row) => row.alpha));
+  const alphasOf = (drafter) => spread(rowsWith(reports, drafter).map((row) => row.alpha));
 
   /* Figures for the answers, all computed; and what a claim's button sets. */
   const ANSWERS = {
@@ -66,7 +63,7 @@ function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPL
     length: () => ({
       best: page.best() || W.claims.nothing,
       ours: spread(
-        rowsWith("draft_model").map((row) => row.k),
+        rowsWith(reports, "draft_model").map((row) => row.k),
         0,
       ),
     }),
@@ -83,16 +80,7 @@ function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPL
     part.claims.answers = {};
     for (const [name, claim] of Object.entries(W.claims.list)) {
       const { set: values, wall: choice } = ANSWERS[name](),
-        button =
-          values || choice
-            ? h(
-                "button",
-                { type: "button", class: "sd-btn" },
-                values ? W.claims.set : W.claims.set_wall,
-              )
-            : null;
-      if (button)
-        button.onclick = () => {
+        act = () => {
           values ? page.set({ grows: false, ...values }) : page.choose(choice);
           (values ? part.headline : part.walltitle).scrollIntoView({ block: "center" });
           page.announce();
@@ -102,7 +90,13 @@ function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPL
           "article",
           {},
           h("div", {}, h("h3", {}, claim.claim), h("p", { class: "sd-sub" }, claim.source)),
-          h("div", {}, (part.claims.answers[name] = h("p", {})), pairsOf(claim), button),
+          h(
+            "div",
+            {},
+            (part.claims.answers[name] = h("p", {})),
+            pairsOf(claim),
+            values || choice ? button(values ? W.claims.set : W.claims.set_wall, act) : null,
+          ),
         ),
       );
     }
@@ -110,26 +104,11 @@ function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPL
 
   /* Rows named after a drafter stand beside what was measured with it. */
   function pairsOf({ table }) {
-    const rows =
-      table &&
-      Object.entries(table.rows).map(([name, { pair, claimed }]) => [
-        pair,
-        claimed,
-        alphasOf(name),
-      ]);
-    return table
-      ? plainTable(
-          table.heads,
-          rows.map(([pair, ...cells]) =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, pair),
-              cells.map((cell) => h("td", {}, cell)),
-            ),
-          ),
-        )
-      : null;
+    if (!table) return null;
+    const rows = Object.entries(table.rows).map(([name, { pair, claimed }]) =>
+      tableRow(pair, [claimed, alphasOf(name)]),
+    );
+    return plainTable(table.heads, rows);
   }
 
   buildClaims();

@@ -77,6 +77,10 @@ function checksOf(cycles, perPass) {
     .sort((x, y) => x.rows - y.rows);
 }
 
+/* What the bench measured of a drafter. */
+const rowsWith = (reports, drafter) =>
+  reports.flatMap(({ rows }) => rows).filter((row) => row.drafter === drafter && row.alpha != null);
+
 /* What the bench's runs on the same kind of text foretell for this one; null if it has none with this drafter. */
 function predicted(reports, here) {
   if (here.family !== "embedded") return null;
@@ -117,4 +121,4 @@ function predicted(reports, here) {
   };
 }
 
-module.exports = { ofRun, predicted };
+module.exports = { ofRun, rowsWith, predicted };

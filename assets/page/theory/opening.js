@@ -2,7 +2,7 @@
 /* What the page begins with: why a check is nearly free, when speculation loses, the best K at a glance, what the
  * temperature does to acceptance, and what each rule keeps of one draft. */
 
-const { h, text, line, rect, svg, words, fixed } = require("../race/player.js");
+const { h, text, line, rect, svg, headRow, tableRow, words, fixed } = require("../race/player.js");
 const {
   machineOf,
   modelOf,
@@ -15,7 +15,8 @@ const {
   tempered,
   overlap,
 } = require("./formulas.js");
-const { times, byId, milliseconds, gigabytes } = require("./axes.js");
+const { rowsWith } = require("./measured.js"),
+  { times, byId, milliseconds, gigabytes } = require("./axes.js");
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
   COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
@@ -98,32 +99,16 @@ function opening(W, part, S, room, { machines, models, reports }) {
   function buildMap() {
     const cell = (alpha, c) => {
       const k = bestK(alpha, c);
-      return h(
-        "td",
-        {},
-        k ? h("b", {}, String(k)) : "–",
-        k ? " " + times(speedup(alpha, k, c), 1) : null,
-      );
+      return [k ? h("b", {}, String(k)) : "–", k ? " " + times(speedup(alpha, k, c), 1) : null];
     };
     part.map.replaceChildren(
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("th", { scope: "col" }, "α"),
-          COSTS.map((c) => h("th", { scope: "col" }, "c = " + c)),
-        ),
-      ),
+      headRow(["α", ...COSTS.map((c) => "c = " + c)]),
       h(
         "tbody",
         {},
         ALPHAS.map((alpha) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, fixed(alpha, 1)),
+          tableRow(
+            fixed(alpha, 1),
             COSTS.map((c) => cell(alpha, c)),
           ),
         ),
@@ -222,9 +207,7 @@ function opening(W, part, S, room, { machines, models, reports }) {
 
   /* The draft model's α, greedy and sampled, on each text that the bench recorded. */
   function measuredHeat() {
-    const rows = reports
-        .flatMap((one) => one.rows)
-        .filter((row) => row.drafter === "draft_model" && row.alpha != null),
+    const rows = rowsWith(reports, "draft_model"),
       told = [];
     for (const domain of new Set(rows.map((row) => row.domain))) {
       const of = (cold) =>

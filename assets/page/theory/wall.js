@@ -1,7 +1,18 @@
 // @ts-check
 /* The memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
 
-const { h, text, line, rect, words, sentences, fixed, clamp } = require("../race/player.js");
+const {
+  h,
+  link,
+  tableRow,
+  text,
+  line,
+  rect,
+  words,
+  sentences,
+  fixed,
+  clamp,
+} = require("../race/player.js");
 const {
   machineOf,
   modelOf,
@@ -165,12 +176,10 @@ function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
       total = parts.reduce((sum, one) => sum + one, 0),
       most = Math.max(total, machine.memory),
       row = (name, bytes, strong) =>
-        h(
-          "tr",
-          { class: strong ? "sd-th-best" : null },
-          h("th", { scope: "row" }, name),
-          h("td", {}, gigabytes(bytes)),
-          barCell(bytes / most, strong),
+        tableRow(
+          name,
+          [gigabytes(bytes), barCell(bytes / most, strong)],
+          strong ? "sd-th-best" : null,
         );
     const need = Math.ceil(total / machine.memory);
     part.memory.replaceChildren(
@@ -195,49 +204,30 @@ function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
   }
 
   function buildSources() {
-    const cells = (values) => values.map((value) => h("td", {}, String(value))),
-      { active, experts } = W.sources;
+    const { active, experts } = W.sources,
+      origin = ({ id, link: url }) =>
+        h(
+          "span",
+          { class: "sd-sub" },
+          W.sources.machines[id],
+          url ? [" ", link(url, new URL(url).hostname, "sd-th-link")] : null,
+        );
     part.sources.append(
       plainTable(
         W.sources.heads,
-        machines.map(({ id, name, tflops, gbps, gb, mib, link }) =>
-          h(
-            "tr",
-            {},
-            h(
-              "th",
-              { scope: "row" },
-              name,
-              h(
-                "span",
-                { class: "sd-sub" },
-                W.sources.machines[id],
-                link
-                  ? [
-                      " ",
-                      h(
-                        "a",
-                        { class: "sd-th-link", href: link, target: "_blank", rel: "noreferrer" },
-                        new URL(link).hostname,
-                      ),
-                    ]
-                  : null,
-              ),
-            ),
-            cells([tflops, gbps, gb, mib.toLocaleString("en")]),
+        machines.map((one) =>
+          tableRow(
+            [one.name, origin(one)],
+            [one.tflops, one.gbps, one.gb, one.mib.toLocaleString("en")].map(String),
           ),
         ),
       ),
-    );
-    part.sources.append(
       plainTable(
         W.sources.model_heads,
         models.map((one) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, one.name),
-            cells([
+          tableRow(
+            one.name,
+            [
               one.active
                 ? words(active, { all: one.parameters, active: one.active })
                 : one.parameters,
@@ -246,12 +236,12 @@ function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
               one.heads + " × " + one.head_dim,
               one.kv_heads,
               one.experts ? words(experts, { all: one.experts, chosen: one.chosen }) : "–",
-            ]),
+            ].map(String),
           ),
         ),
       ),
+      h("p", { class: "sd-sub" }, words(W.sources.models, { read })),
     );
-    part.sources.append(h("p", { class: "sd-sub" }, words(W.sources.models, { read })));
   }
 
   const options = (list) => list.map(({ id, name }) => h("option", { value: id }, name));

@@ -13,7 +13,7 @@ function mount(element, props, server, player) {
     listed = JSON.parse(props.settings),
     root = element.querySelector(".sd-traces");
   const part = player.kit.parts(root),
-    { h, copied, saved, shown, visible, fill, sentences, isOver } = player.kit;
+    { h, table, tableRow, copied, saved, shown, visible, fill, sentences, isOver } = player.kit;
   const base = location.origin + location.pathname;
   player.share = share; // the end of a race offers it, too
   let asked = 0,
@@ -202,31 +202,10 @@ function mount(element, props, server, player) {
           visible(pieces.slice(at + 1).join("")),
         ),
       );
-    const table = h(
-      "table",
-      { class: "sd-account" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("td"),
-          h("th", { scope: "col" }, W.first),
-          h("th", { scope: "col" }, W.second),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        rows.map(([name, a, b]) =>
-          h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, a), h("td", {}, b)),
-        ),
-      ),
-    );
+    const compared = rows.map(([name, ...both]) => tableRow(name, both));
     part.parting.replaceChildren(
       ...(texts.length ? [one(texts[0], W.first), one(texts[1], W.second)] : []),
-      ...(rows.length ? [table] : []),
+      ...(rows.length ? [table("sd-account", [h("td"), W.first, W.second], compared)] : []),
     );
   }
 

@@ -13,8 +13,11 @@ from ..text import PAGE, strings
 REQUIRED = re.compile(r'require\("(\./\w+|\.\./(?:shared/\w+|theory/formulas))\.js"\)')
 INDENT = re.compile(r"^ +", re.MULTILINE)
 COMMENT = re.compile(r"^ *(?://[^\n]*|/\*(?:(?!\*/).)*\*/ *)?\n", re.MULTILINE | re.DOTALL)
+BREAK = re.compile(r"^((?:(?!//)[^\n])*?)(?:,?\n(?=[)\]}])|(?<=[,(\[{])\n)", re.MULTILINE)  # within a statement
 REMARK = re.compile(r" +// (?:[^\n\"'`]|\b'\b)*$", re.MULTILINE)  # at a line's end; a text's quote would follow
 PLAYER = 'document.querySelector(".sd-player").kit'  # what the player shares: `require("../race/player.js")` in Node
+LOADER = f"""const files = {{}}, require = (name) => files[name] || {PLAYER};
+const file = (name, run, module = {{}}) => (run(module), files[name] = module.exports);"""
 
 
 def drawn(
@@ -55,6 +58,11 @@ def lean(source: str) -> str:
     return INDENT.sub("", REMARK.sub("", COMMENT.sub("", source)))
 
 
+def tight(source: str) -> str:
+    """A lean script without the line breaks, and commas, behind what opens or before what closes."""
+    return BREAK.sub(r"\1", source)
+
+
 def script(name: str) -> str:
     """`assets/page/NAME.js` and the files of its folder, of `shared`, and the formulas, as far as it requires them: the
     body of one function.
@@ -75,7 +83,6 @@ def script(name: str) -> str:
 
     join(f"./{last}")
     if len(files) == 1:
-        return files[f"./{last}"]
-    modules = (f"files['{one}.js'] = ((module) => {{\n{source}\nreturn module.exports; }})({{ exports: {{}} }});"
-               for one, source in files.items())  # fmt: skip
-    return "\n".join([f"const files = {{}}, require = (name) => files[name] || {PLAYER};", *modules])
+        return tight(files[f"./{last}"])
+    modules = (f"file('{one}.js', (module) => {{{tight(source)}}});" for one, source in files.items())
+    return "\n".join([LOADER, *modules])

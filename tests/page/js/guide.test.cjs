@@ -4,9 +4,11 @@ const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
 const ASSETS = path.join(__dirname, "..", "..", "..", "assets");
-const tour = require(path.join(ASSETS, "page", "guide", "tour.js"));
-const guide = require(path.join(ASSETS, "page", "guide", "guide.js"));
-const { expectedTokens } = require(path.join(ASSETS, "page", "theory", "formulas.js"));
+const page = (name) => require(path.join(ASSETS, "page", name + ".js"));
+const tour = { ...page("guide/place"), ...page("guide/stops") };
+const game = page("guide/game");
+const { linkOf } = page("guide/lessons");
+const { expectedTokens } = page("theory/formulas");
 const words = JSON.parse(fs.readFileSync(path.join(ASSETS, "text", "en", "guide.json"), "utf8"));
 
 const box = (left, top, width, height) => ({
@@ -67,17 +69,17 @@ test("every step has its words, and asks for something just where it knows when 
 });
 
 test("the game gives the target's odds exactly, and with the mistake it does not", () => {
-  const { GAME } = guide,
+  const { GAME } = game,
     target = GAME.target.map((n) => n / 6),
     near = (a, b) => assert.ok(Math.abs(a - b) < 1e-12);
-  guide.lawOf(GAME).forEach((p, i) => near(p, target[i]));
-  const wrong = guide.lawOf(GAME, true);
+  game.oddsOf(GAME).forEach((p, i) => near(p, target[i]));
+  const wrong = game.oddsOf(GAME, true);
   near(
     wrong.reduce((sum, p) => sum + p, 0),
     1,
   );
   assert.ok(wrong[0] > target[0] + 0.1);
-  assert.equal(guide.keepOf(GAME) % 1, 0);
+  assert.equal(game.keepOf(GAME) % 1, 0);
   GAME.target.forEach((p, i) => assert.ok(i === 0 || p >= GAME.draft[i])); // only the first word is ever rejected
   assert.deepEqual(
     GAME.target.slice(1).map((p, i) => p - GAME.draft[i + 1]),
@@ -85,16 +87,15 @@ test("the game gives the target's odds exactly, and with the mistake it does not
   ); // so odd and even decide the residual
   for (const counts of [GAME.draft, GAME.target])
     assert.deepEqual(
-      guide
+      game
         .facesOf(counts, GAME)
         .flatMap(({ low, high }) => Array.from({ length: high - low + 1 }, (_, i) => low + i)),
       [1, 2, 3, 4, 5, 6],
     );
-  assert.ok(Math.abs(guide.cardsOf(GAME) - 10 * expectedTokens(2 / 3, 3)) < 1e-9);
+  assert.ok(Math.abs(game.cardsOf(GAME) - 10 * expectedTokens(2 / 3, 3)) < 1e-9);
 });
 
 test("the class link holds the settings and the seed", () => {
-  const query = new URL(guide.linkOf("http://here/app", { prompt: "a & b", k: 3 }, 12))
-    .searchParams;
+  const query = new URL(linkOf("http://here/app", { prompt: "a & b", k: 3 }, 12)).searchParams;
   assert.deepEqual(Object.fromEntries(query), { tab: "race", prompt: "a & b", k: "3", seed: "12" });
 });

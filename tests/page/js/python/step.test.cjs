@@ -4,16 +4,11 @@ const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
-const player = require(
-  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "race", "player.js"),
-);
-const step = require(
-  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "step", "judge.js"),
-);
-
-const { apart, figure } = require(
-  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "step", "pictures.js"),
-);
+const page = (name) =>
+  require(path.join(__dirname, "..", "..", "..", "..", "assets", "page", name + ".js"));
+const player = page("race/player");
+const step = { ...page("step/judge"), ...page("step/own"), ...page("step/distributions") };
+const { figure } = page("step/marks");
 
 const STATE = { accepted: "acc", rejected: "rej", discarded: "dis" };
 const lines = (log) =>
@@ -242,8 +237,8 @@ test("sub-steps: one for each judgement, one for all that nobody judged; a cycle
 });
 
 test("numbers that differ are shown so that they differ", () => {
-  assert.deepEqual(apart(0.2941, 0.2912), ["0.294", "0.291"]);
-  assert.deepEqual(apart(0.5, 0.5), ["0.50", "0.50"]);
+  assert.deepEqual(player.apart(0.2941, 0.2912), ["0.294", "0.291"]);
+  assert.deepEqual(player.apart(0.5, 0.5), ["0.50", "0.50"]);
   assert.deepEqual([0, 0.31, 0.0043].map(figure), ["0.00", "0.31", "0.0043"]);
   assert.equal(figure(0.0008), "8e−4", "no hyphen, where a line would break");
 });

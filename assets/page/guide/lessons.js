@@ -1,0 +1,73 @@
+// @ts-check
+/* Plans for lessons, and the link that gives a class the same run. */
+
+const { h, button, words, copied } = require("../race/player.js");
+const { lead, list } = require("./prose.js");
+
+const linkOf = (base, settings, seed) =>
+  base + "?" + new URLSearchParams({ tab: "race", ...settings, seed });
+
+/* `settings` are those of the run; a seed is at `most` as large. */
+function lessons(W, part, props) {
+  const T = W.teach,
+    plan = ({ title, goals, steps }) =>
+      h(
+        "article",
+        {},
+        h("h3", {}, title),
+        h("h4", {}, T.goals),
+        list(goals),
+        h(
+          "ol",
+          { class: "sd-gd-plan" },
+          steps.map(([n, what]) =>
+            h("li", {}, h("b", {}, words(T.minutes, { n })), h("span", {}, what)),
+          ),
+        ),
+      );
+  return [
+    lead(T.lead),
+    h("div", { class: "sd-gd-three" }, T.plans.map(plan)),
+    h("h3", {}, T.seed_title),
+    h("p", {}, T.seed_lead),
+    classLink(T, part, props),
+  ];
+}
+
+function classLink(T, part, props) {
+  const settings = JSON.parse(props.settings),
+    seed = h("input", { type: "number", min: 0, max: props.most, step: 1, value: props.seed }),
+    said = h("span", { class: "sd-sub", role: "status" }),
+    text = h("input", {
+      type: "text",
+      readonly: "",
+      class: "sd-gd-link",
+      "aria-label": T.seed_title,
+    });
+  const draw = () => {
+    said.textContent = "";
+    text.value = linkOf(
+      location.origin + location.pathname,
+      settings,
+      Math.min(props.most, Math.max(0, Math.floor(+seed.value) || 0)),
+    );
+  };
+  seed.oninput = draw;
+  draw();
+  const copy = async () => {
+    const is = await copied(text.value);
+    said.textContent = is ? T.copied : T.shown;
+    if (!is) text.select();
+  };
+  part.seed = seed;
+  return h(
+    "div",
+    { class: "sd-gd-row" },
+    h("label", {}, T.seed, " ", seed),
+    text,
+    button(T.copy, copy),
+    said,
+  );
+}
+
+module.exports = { linkOf, lessons };

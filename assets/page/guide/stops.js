@@ -1,0 +1,86 @@
+// @ts-check
+/* The steps of the tour. Each drives the page as a visitor would, by presses and sliders, so it works on whatever a tab
+ * shows; no model is needed. */
+
+/* What must be there before a step may act on its tab. */
+const READY = {
+  race: ".sd-player",
+  step: ".sd-step[data-state=ready] [data-part=rail] li",
+  lossless: ".sd-proof",
+  methods: "#findings p",
+  theory: ".sd-theory [data-part=headline]:not(:empty)",
+};
+const PLAYER = ".sd-player [data-part=",
+  STEP = ".sd-step [data-part=",
+  THEORY = ".sd-theory [data-part=",
+  BUG = ".sd-bug[data-key=from_target]";
+const CARD = ".sd-player .sd-card:not([hidden])",
+  VERDICT = ".sd-proof .sd-verdict";
+
+/* `at` is what a step points at and `act` what it does on coming; `show` does what the visitor is asked for,
+ * `done` knows when it is done, `then` is what it points at from there on, and `tidy` undoes it on going. */
+const STEPS = [
+  {
+    id: "race",
+    tab: "race",
+    at: PLAYER + "play]",
+    act: (page) => page.seek(0),
+    show: (page) => page.press(PLAYER + "play]"),
+    done: (page) => page.value(PLAYER + "scrub]") > 0,
+  },
+  {
+    id: "rejection",
+    tab: "race",
+    at: PLAYER + "lane0] .sd-rej:not(.sd-fut)",
+    act: (page) => page.seek(page.rejection().at),
+    show: (page) => page.press(PLAYER + "lane0] .sd-rej:not(.sd-fut)"),
+    done: (page) => page.has(PLAYER + "lane0] .sd-rej.sd-on"),
+    then: CARD,
+  },
+  { id: "speed", tab: "race", at: ".sd-player .sd-hero", act: (page) => page.seek(Infinity) },
+  {
+    id: "check",
+    tab: "step",
+    at: STEP + "next]",
+    act: (page) => page.apart("draft"),
+    show: (page) => page.press(STEP + "next]"),
+    done: (page) => !page.has(STEP + "rail] li:first-child[aria-current]"),
+    then: STEP + "grid]",
+  },
+  { id: "coin", tab: "step", at: STEP + "right]", act: (page) => page.apart(page.rejected()) },
+  {
+    id: "what_if",
+    tab: "step",
+    at: STEP + "coin]",
+    box: ".sd-ask",
+    act: (page) => page.apart(page.rejected()),
+    show: (page) => page.slide(STEP + "coin]", 0),
+    done: (page) => page.has(STEP + "hint] .sd-reset"),
+    tidy: (page) => page.press(STEP + "hint] .sd-reset"),
+  },
+  { id: "residual", tab: "step", at: STEP + "left]", act: (page) => page.apart("own") },
+  { id: "certificate", tab: "lossless", at: VERDICT },
+  {
+    id: "break",
+    tab: "lossless",
+    at: BUG,
+    show: (page) => page.press(BUG),
+    done: (page) => page.has(BUG + "[aria-checked=true]"),
+    then: VERDICT,
+    tidy: (page) => page.press(BUG + "[aria-checked=true]"),
+  },
+  { id: "methods", tab: "methods", at: "#findings" },
+  {
+    id: "alpha",
+    tab: "theory",
+    at: THEORY + "alpha]",
+    box: ".sd-ask",
+    act: (page) => page.press(THEORY + "here]"),
+    show: (page) => page.slide(THEORY + "alpha]", 0.2),
+    done: (page) => page.value(THEORY + "alpha]") <= 0.3,
+    tidy: (page) => page.press(THEORY + "here]"),
+  },
+  { id: "yours", tab: "race", at: "#run" },
+];
+
+module.exports = { PLAYER, READY, STEPS };

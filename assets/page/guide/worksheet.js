@@ -1,0 +1,71 @@
+// @ts-check
+/* The worksheet: on paper only, and dark on white whatever the page is. */
+
+const { h, button, table } = require("../race/player.js");
+const { lead } = require("./prose.js"),
+  { GAME } = require("./game.js");
+
+function sheet(W, root, part) {
+  const print = () => {
+    const dark = document.body.classList.contains("dark");
+    paper.replaceChildren(...worksheet(W, part.seed.value));
+    root.dataset.print = "sheet";
+    document.body.classList.remove("dark");
+    addEventListener(
+      "afterprint",
+      () => {
+        delete root.dataset.print;
+        document.body.classList.toggle("dark", dark);
+      },
+      { once: true },
+    );
+    window.print();
+  };
+  const paper = h("div", { class: "sd-gd-paper" });
+  return [lead(W.sheet.lead), button(W.sheet.print, print), paper];
+}
+
+function worksheet(W, seed) {
+  const H = W.sheet,
+    blank = () => h("span", { class: "sd-gd-blank" }),
+    grid = (heads, firsts) =>
+      table(
+        null,
+        heads,
+        firsts.map((first) =>
+          h(
+            "tr",
+            {},
+            heads.map((_, i) => h("td", {}, i ? "" : first)),
+          ),
+        ),
+      );
+  return [
+    h("p", { class: "sd-gd-fields" }, H.name, blank(), H.date, blank(), H.seed + ": " + seed),
+    h("h3", {}, H.predict),
+    h(
+      "ol",
+      {},
+      W.quiz.list.map(({ ask, choices }) =>
+        h(
+          "li",
+          {},
+          ask,
+          h(
+            "p",
+            {},
+            choices.map((choice) => h("span", { class: "sd-gd-box" }, "☐ " + choice)),
+          ),
+          h("p", { class: "sd-gd-fields" }, H.saw, blank()),
+        ),
+      ),
+    ),
+    h("h3", {}, H.measure),
+    grid(H.columns, ["", "", "", ""]),
+    h("h3", {}, H.tally),
+    grid(["", ...GAME.words], H.rounds),
+    h("p", { class: "sd-gd-fields" }, H.surprise, blank()),
+  ];
+}
+
+module.exports = { sheet };

@@ -1,0 +1,66 @@
+// @ts-check
+/* Greedy text: token by token the same as plain decoding's, or where it parts. */
+
+const { h, chip, words, sentences } = require("../race/player.js");
+const { NEAR, figure } = require("./reading.js"),
+  { note } = require("./signs.js");
+
+function greedyText(W, PW, level) {
+  function paintGreedy(told) {
+    const G = W.greedy,
+      { equal, of, start, gap, coarse } = told.greedy,
+      passed = equal === of,
+      at = passed ? -1 : equal - start,
+      notes = [];
+    const row = (pieces, spoken) =>
+      h(
+        "div",
+        { class: "sd-chips" },
+        start ? "… " : null,
+        pieces.map((piece, i) =>
+          chip(
+            PW,
+            piece,
+            spoken && i === at ? "rej" : "pla",
+            "span",
+            !spoken ? G.plain : at < 0 || i < at ? G.same : i === at ? G.other : G.behind,
+          ),
+        ),
+        start + pieces.length < of ? " …" : null,
+      );
+    if (gap !== null)
+      notes.push(
+        words(G.gap, { gap: figure(gap) }),
+        told.mistake ? "" : gap > NEAR ? G.far : G.near,
+      );
+    if (passed && coarse)
+      notes.push(
+        ...(coarse.equal === coarse.of
+          ? [words(G.coarse_equal, coarse)]
+          : [
+              words(G.coarse_differs, { n: coarse.equal + 1, gap: figure(coarse.gap ?? 0) }),
+              G.coarse_why,
+            ]),
+      );
+    level(
+      "greedy",
+      passed,
+      G.title,
+      words(passed ? G.equal : G.differs, { of, n: equal + 1 }),
+      G.lead,
+      h(
+        "div",
+        { class: "sd-diff" },
+        h("span", { class: "sd-sub" }, G.plain),
+        row(told.greedy.plain, false),
+        h("span", { class: "sd-sub" }, G.speculative),
+        row(told.greedy.speculative, true),
+      ),
+      note(sentences(notes)),
+    );
+  }
+
+  return paintGreedy;
+}
+
+module.exports = { greedyText };

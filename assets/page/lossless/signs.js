@@ -1,0 +1,50 @@
+// @ts-check
+/* How a result is signed: the stamp and the words of the verdict, and those of one check. */
+
+const { h } = require("../race/player.js");
+
+const note = (...inner) => h("p", { class: "sd-sub sd-after" }, inner);
+
+function signs(W, part) {
+  const LABELS = { good: W.verdict.passed, bad: W.verdict.failed, missed: W.verdict.unsure };
+  const stamp = (kind, small, label = LABELS[kind]) =>
+    h(
+      "div",
+      {
+        class: "sd-stamp sd-" + kind + (small ? " sd-small" : ""),
+        role: "img",
+        "aria-label": label,
+      },
+      { good: "✓", bad: "✗", missed: "?" }[kind],
+    );
+
+  /* A status line speaks when it changes, so a growing sample leaves it alone until it does. */
+  function verdict(kind, title, said, label) {
+    const key = kind + title + said;
+    if (part.verdict.dataset.said === key && part.verdict.firstChild) return;
+    part.verdict.dataset.said = key;
+    part.verdict.replaceChildren(
+      stamp(kind, false, label),
+      h("div", {}, h("h2", {}, title), h("p", {}, said)),
+    );
+  }
+
+  /* One check: its name, its result, what it asks, and what is drawn of it. */
+  const told = (title, result, lead, ...more) =>
+    h(
+      "div",
+      { class: "sd-levelbody" },
+      h("div", { class: "sd-levelhead" }, h("h2", {}, title), h("b", {}, result)),
+      h("p", { class: "sd-sub" }, lead),
+      ...more,
+    );
+
+  function level(name, passed, ...more) {
+    const kind = passed === false ? "bad" : passed === null ? "missed" : "good";
+    part[name].replaceChildren(stamp(kind, true), told(.../** @type {[any, any, any]} */ (more)));
+  }
+
+  return { stamp, verdict, told, level };
+}
+
+module.exports = { note, signs };

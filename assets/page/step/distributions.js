@@ -1,0 +1,75 @@
+// @ts-check
+/* Both models' distributions at the place of a draft, as far as its trace tells them, and which rows a chart shows. */
+
+const { BLOCK } = require("./judge.js");
+
+const SHOWN = 6; // tokens in a chart; all others are one
+
+/* Under block verification p comes with the weight of the prefix. */
+const weightOf = ({ rule, weight }) => (rule === BLOCK ? weight : 1);
+
+/* Both distributions of a place over the tokens that both know, and all others together; p comes with a weight. */
+function distributionsOf(draft, weight = 1) {
+  const P = draft.target,
+    Q = draft.draft,
+    rows = new Map(),
+    paired = Boolean(P && P.sample); // older traces list each one's own likeliest
+  const add = (token, piece) =>
+    rows.has(token) ||
+    rows.set(token, { token, piece, p: valueIn(P, token, paired), q: valueIn(Q, token, paired) });
+  add(draft.token, draft.piece);
+  for (const law of [P, Q]) for (const one of law ? law.top : []) add(one.token, one.piece);
+  Object.assign(rows.get(draft.token), { p: draft.p, q: draft.q });
+  const all = [...rows.values()],
+    known = all.filter((row) => row.p != null && row.q != null),
+    sum = (list, of) => list.reduce((total, row) => total + of(row), 0);
+  known.forEach((row) => {
+    row.p *= weight;
+  });
+  const rest = {
+    p: Math.max(0, weight - sum(known, (row) => row.p)),
+    q: Math.max(0, 1 - sum(known, (row) => row.q)),
+    min: 0,
+  };
+  const beta = weight === 1 && draft.overlap != null ? draft.overlap : null,
+    both = sum(known, (row) => Math.min(row.p, row.q));
+  rest.min =
+    beta == null ? Math.min(rest.p, rest.q) : Math.min(rest.p, rest.q, Math.max(0, beta - both));
+  return {
+    known,
+    half: all.filter((row) => !known.includes(row)),
+    rest,
+    overlap: both + rest.min,
+    surplus: sum(known, (row) => Math.max(0, row.p - row.q)) + rest.p - rest.min,
+  };
+}
+
+function valueIn(law, token, paired) {
+  const one = law && law.top.find((candidate) => candidate.token === token);
+  return one ? one.prob : law && (paired || law.rest < 1e-6) ? 0 : null;
+}
+
+/* The drafted token first, then the replacement and the likeliest, then all others. */
+function rowsToShow(draft, own, weight = 1) {
+  const laws = distributionsOf(draft, weight),
+    all = [...laws.known, ...laws.half],
+    first = all.find((row) => row.token === draft.token),
+    rank = (row) => (own && row.token === own.token ? 2 : Math.max(row.p || 0, row.q || 0));
+  const others = all.filter((row) => row !== first).sort((a, b) => rank(b) - rank(a)),
+    kept = [first, ...others.slice(0, SHOWN - 1)],
+    folded = others.slice(SHOWN - 1).filter((row) => row.p != null && row.q != null);
+  const rest = { ...laws.rest };
+  for (const row of folded) {
+    rest.p += row.p;
+    rest.q += row.q;
+    rest.min += Math.min(row.p, row.q);
+  }
+  for (const row of kept)
+    if (row.p == null || row.q == null) {
+      rest.p -= row.p || 0;
+      rest.q -= row.q || 0;
+    }
+  return { kept, rest: { ...rest, p: Math.max(0, rest.p), q: Math.max(0, rest.q) } };
+}
+
+module.exports = { SHOWN, weightOf, distributionsOf, rowsToShow };

@@ -1,0 +1,87 @@
+// @ts-check
+/* Draft, pass and verdict one below the other, one column a draft. */
+
+const { h, words, chance, apart } = require("../race/player.js");
+const { BLOCK } = require("./judge.js");
+
+function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
+  const { W, PW, S, part, now } = page;
+
+  function paintGrid() {
+    const { cycle, states, own, verdict, at, steps } = now(),
+      nodes = nodesShown(),
+      N = W.notation[S.notation],
+      G = W.grid,
+      passed = at >= steps.indexOf("check");
+    const hot = (node) => (S.step === node ? " sd-hot" : ""),
+      ownNow = own && at >= steps.indexOf("own");
+    const label = (name, sub) => h("div", { class: "sd-rl" }, name, h("small", {}, sub)),
+      cell = (cls, ...inner) => h("div", { class: "sd-cell " + cls }, inner);
+    part.grid.style.setProperty("--n", nodes.length + 1);
+    part.grid.classList.toggle("sd-many", nodes.length > 9);
+    part.grid.replaceChildren(
+      label(G.draft, cycle.tree ? G.draft_tree : G.draft_sub),
+      ...nodes.map((node) =>
+        cell(
+          "sd-top" + hot(node),
+          chipOf(node, "pen", "span"),
+          h(
+            "span",
+            {},
+            cycle.served ? W.served.no_q : N.q_short + " " + chance(cycle.drafts[node].q),
+          ),
+        ),
+      ),
+      cell(""),
+      label(G.target, G.target_sub),
+      h(
+        "div",
+        { class: "sd-pass" + (passed ? "" : " sd-off") },
+        words(cycle.served ? W.served.pass : nodes.length ? G.pass : G.pass_plain, {
+          time: page.passTime(),
+          rows: states.filter((state) => state !== "out").length + 1,
+        }),
+      ),
+      label(
+        G.verdict,
+        verdict.rule === BLOCK ? G.verdict_block : cycle.tree ? G.verdict_tree : G.verdict_sub,
+      ),
+      ...nodes.map((node) => cell("sd-bottom" + hot(node), ...verdictCell(node, passed))),
+      cell("", ...(ownNow ? [ownChip("span"), h("span", {}, PW.status[own.state])] : [])),
+    );
+    const place = part.grid.querySelector(".sd-hot");
+    if (place) part.grid.scrollLeft = Math.max(0, place.offsetLeft - part.grid.clientWidth / 2);
+  }
+
+  function verdictCell(node, passed) {
+    const { states, verdict, cycle } = now(),
+      trial = verdict.trials[node],
+      N = W.notation[S.notation];
+    if (!revealed(node))
+      return [
+        h(
+          "span",
+          {},
+          passed && (!cycle.served || cycle.drafts[node].p != null)
+            ? N.p_short + " " + chance(cycle.drafts[node].p)
+            : "–",
+        ),
+      ];
+    const told = !trial
+      ? states[node] === "acc"
+        ? W.grid.with_it
+        : states[node] === "cut"
+          ? W.grid.cut
+          : W.grid.never
+      : trial.u == null
+        ? trial.kept
+          ? W.grid.kept
+          : W.grid.not_kept
+        : "u " + apart(trial.u, trial.chance).join(trial.kept ? " < " : " ≥ ");
+    return [chipOf(node, states[node], "span"), h("span", {}, told)];
+  }
+
+  return paintGrid;
+}
+
+module.exports = { grid };

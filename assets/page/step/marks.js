@@ -1,0 +1,17 @@
+// @ts-check
+/* How this tab writes: figures, tokens within a sentence, headings and remarks. */
+
+const { h, shown } = require("../race/player.js");
+
+const figure = (x) =>
+  x >= 0.1 || x === 0
+    ? x.toFixed(2)
+    : x >= 0.001
+      ? x.toPrecision(2)
+      : x.toExponential(0).replace("-", "−"); // a line would break at a hyphen
+const mark = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece));
+const title = (told) => h("h3", {}, told);
+const note = (told) => h("p", { class: "sd-sub sd-gapped" }, told);
+const formula = (told) => h("div", { class: "sd-formula" }, told);
+
+module.exports = { figure, mark, title, note, formula };

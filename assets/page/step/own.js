@@ -1,0 +1,65 @@
+// @ts-check
+/* What follows a verdict: the token that the target adds, and the sub-steps that the cycle is told in. */
+
+const { BLOCK, FIRST, REJECTION } = require("./judge.js");
+
+/* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
+function ownOf(cycle, verdict, theirs) {
+  if (cycle.served)
+    return (
+      cycle.own && {
+        state: cycle.own.state,
+        node: -1,
+        law:
+          cycle.own.law ||
+          (cycle.drafts.find((draft) => draft.state === "rej") || {}).target ||
+          null,
+        sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p },
+      }
+    );
+  const { drafts } = cycle,
+    { tip, rule, order, k } = verdict,
+    head = drafts.find((draft) => draft.parent === tip);
+  const bonus = !head || head.level > k,
+    rejected = !bonus && (rule === REJECTION || rule === BLOCK),
+    node = rejected ? (rule === BLOCK ? tip + 1 : order[order.length - 1]) : -1;
+  const law = (head ? head.target : cycle.tree ? null : cycle.bonus) || null,
+    state = !drafts.length ? "pla" : bonus ? "bon" : "res",
+    own = { state, node, law, sample: null };
+  if (same(verdict, theirs) && (!cycle.own || cycle.own.state === state)) {
+    if (!cycle.own) return null; // the text ended inside the draft
+    return {
+      ...own,
+      law: law || cycle.own.law,
+      sample: { token: cycle.own.token, piece: cycle.own.piece, prob: cycle.own.p },
+    };
+  }
+  if (rejected) own.sample = drawnFrom(drafts, node, rule === theirs.rule);
+  else if (law) own.sample = rule === FIRST ? law.top[0] : law.sample || null;
+  return own;
+}
+
+const same = (a, b) => a.rule === b.rule && String(a.path) === String(b.path);
+
+/* The stored draw from a residual serves where the same rule asks behind the same siblings. */
+function drawnFrom(drafts, node, fits) {
+  const { residual, parent } = drafts[node],
+    elders = drafts.slice(0, node).filter((one) => one.parent === parent);
+  return (fits && residual && elders.every((one) => one.u != null) && residual.sample) || null;
+}
+
+/* The sub-steps of a cycle: names, and the number of a node for its judgement. */
+function stepsOf(cycle, verdict, states, own) {
+  if (!cycle.drafts.length) return ["check", "own", "commit"];
+  const late = verdict.rule !== BLOCK && states.includes("dis");
+  return [
+    "draft",
+    "check",
+    ...verdict.order,
+    ...(late ? ["late"] : []),
+    ...(own ? ["own"] : []),
+    "commit",
+  ];
+}
+
+module.exports = { ownOf, stepsOf };

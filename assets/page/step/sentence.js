@@ -1,0 +1,125 @@
+// @ts-check
+/* What the open sub-step is, in a sentence with this cycle's own figures. */
+
+const { h, fill, words, shown, seams, duration, isBarred, apart } = require("../race/player.js");
+const { BLOCK, MATCH, NOISE, FIRST, TYPICAL } = require("./judge.js"),
+  { weightOf, distributionsOf } = require("./distributions.js"),
+  { figure, mark } = require("./marks.js");
+
+function sentences(page, theirs) {
+  const { W, PW, S, now, isGreedy, started, passTime } = page;
+
+  function sentence() {
+    const { cycle, states, own, gained } = now(),
+      Y = W.say,
+      n = states.filter((state) => state !== "out").length;
+    if (cycle.served && ["draft", "check"].includes(S.step)) return theirs.sentence(S.step, n);
+    if (S.step === "draft")
+      return [
+        ...fill(cycle.tree ? Y.draft_tree : n === 1 ? Y.draft_one : Y.draft, {
+          n,
+          time: cycle.draft ? duration(cycle.draft.end - cycle.draft.start) : "–",
+          levels: Math.max(...cycle.drafts.map((draft) => draft.level)),
+        }),
+        ...seams(PW, cycle.drafts),
+      ];
+    if (S.step === "check")
+      return fill(n ? Y.check : Y.check_plain, { rows: n + 1, time: passTime() });
+    if (S.step === "late") {
+      const late = states.filter((state) => state === "dis").length;
+      return fill(cycle.tree ? Y.late_tree : late === 1 ? Y.late_one : Y.late, { n: late });
+    }
+    if (S.step === "commit")
+      return fill(!own ? Y.ended : gained === 1 ? (n ? Y.commit_one : Y.commit_plain) : Y.commit, {
+        n: gained,
+        drafts: n,
+      });
+    if (S.step === "own") return ownSentence();
+    return [...judgeSentence(S.step), ...seams(PW, [cycle.drafts[S.step]])];
+  }
+
+  function judgeSentence(node) {
+    if (now().cycle.served) return theirs.judged(node);
+    const { verdict, cycle } = now(),
+      Y = W.judge,
+      trial = verdict.trials[node],
+      { piece } = cycle.drafts[node],
+      [u, r] = trial.u == null ? ["–", "–"] : apart(trial.u, trial.chance);
+    const told = {
+      x: mark(trial.kept ? "acc" : "rej", piece),
+      p: figure(trial.p),
+      q: figure(trial.q),
+      r,
+      h: r,
+      u,
+      verdict: h("b", {}, trial.kept ? Y.keep : Y.reject),
+      limit: trial.limit == null ? "–" : figure(trial.limit),
+      sample: trial.sample ? shown(trial.sample.piece) : "–",
+    };
+    const fresh =
+      trial.u != null &&
+      cycle.drafts[node].u == null &&
+      !(S.choice.coins && S.choice.coins[node] != null)
+        ? [Y.fresh]
+        : [];
+    if (verdict.rule === MATCH || verdict.rule === NOISE)
+      return fill(!trial.sample ? Y.plain : verdict.rule === MATCH ? Y.match : Y.noise, told);
+    if (verdict.rule === FIRST) return fill(Y.first, told);
+    if (verdict.rule === TYPICAL) return fill(trial.limit == null ? Y.plain : Y.typical, told);
+    if (trial.u == null) return fill(Y.plain, told);
+    if (verdict.rule === BLOCK)
+      return [
+        ...fill(Y.block, {
+          ...told,
+          verdict: h("b", {}, trial.kept ? Y.keep_block : Y.reject_block),
+        }),
+        ...fresh,
+      ];
+    if (isGreedy()) return fill(trial.kept ? Y.greedy : Y.not_greedy, told);
+    return trial.p >= trial.q
+      ? fill(Y.sure, told)
+      : isBarred(started(), trial.p)
+        ? fill(Y.barred, told)
+        : [...fill(Y.coin, told), ...fresh];
+  }
+
+  function ownSentence() {
+    const { own, verdict } = now(),
+      Y = W.own_says;
+    const name = own.sample ? mark(own.state, own.sample.piece) : h("span", {}, guess());
+    const key =
+      own.state === "pla"
+        ? "pla"
+        : now().cycle.served && own.state === "res"
+          ? "served"
+          : own.state === "bon"
+            ? "bonus"
+            : own.node < 0
+              ? ({ [MATCH]: "match", [NOISE]: "noise", [FIRST]: "greedy" }[verdict.rule] ??
+                "straight")
+              : isGreedy()
+                ? "greedy"
+                : "residual";
+    return fill(Y[key], { own: name });
+  }
+
+  /* Where the trace does not tell which token would be drawn, the likeliest. */
+  function guess() {
+    const { own, cycle, verdict } = now();
+    const likeliest = ({ piece }, p) =>
+      words(W.own_says.likeliest, { x: shown(piece), p: figure(p) });
+    if (own.node < 0) {
+      const first = own.law && own.law.top[0];
+      return first ? likeliest(first, first.prob) : W.own_says.unknown;
+    }
+    const both = distributionsOf(cycle.drafts[own.node], weightOf(verdict)),
+      best = [...both.known].sort((a, b) => b.p - b.q - a.p + a.q)[0];
+    return best && best.p > best.q
+      ? likeliest(best, (best.p - best.q) / both.surplus)
+      : W.own_says.unknown;
+  }
+
+  return { sentence, guess };
+}
+
+module.exports = { sentences };

@@ -1,0 +1,139 @@
+// @ts-check
+/* The speed-up by draft length K, as curves and as a table, and why not a longer draft. */
+
+const {
+  h,
+  text,
+  line,
+  words,
+  sentences,
+  fixed,
+  clamp,
+  headRow,
+  tableRow,
+} = require("../race/player.js");
+const { expectedTokens, bestK } = require("./formulas.js"),
+  { times, range, path, dot, diamond, barCell, ticks } = require("./axes.js");
+
+const LARGEST = 16, // the longest draft
+  BENDS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
+
+function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }) {
+  function paintCurves() {
+    const roomy = room.curves > 560,
+      A = frame("curves", roomy ? 420 : 372, W.curves.aria, { right: roomy ? 62 : 40 }),
+      { g } = A,
+      ks = range(1, LARGEST);
+    const own = Math.max(...ks.map((k) => gain(k)), S.mine ? here().measured : 0),
+      highest = Math.max(...ks.map((k) => gain(k, BENDS[BENDS.length - 1]))),
+      y = speedAxis(A, Math.max(2, own * 1.1, Math.min(highest * 1.06, own * 2.2)), S.k < 9),
+      x = (k) => A.left + ((k - 1) / (LARGEST - 1)) * A.wide;
+    ticks(
+      A,
+      ks.filter((k) => roomy || k % 2 || k === S.k).map((k) => [x(k), k, k === S.k ? "sd-b" : ""]),
+      W.curves.axis,
+    );
+    const label = (alpha) => (roomy ? "α " : "") + fixed(alpha, alpha === S.alpha ? 2 : 1),
+      taken = [y(gain(LARGEST))];
+    for (const alpha of BENDS.filter((one) => Math.abs(one - S.alpha) > 0.035)) {
+      const points = ks.map((k) => [x(k), y(gain(k, alpha))]).filter(([, at]) => at >= A.top),
+        [, at] = points[points.length - 1];
+      if (points.length < LARGEST) continue;
+      g.append(path(points, "sd-th-bend"));
+      const k = bestK(alpha, S.c, cost, S.o, LARGEST);
+      if (k) g.append(dot(x(k), y(gain(k, alpha)), 3.5, "sd-dot-b"));
+      if (taken.every((other) => Math.abs(other - at) > 13)) {
+        taken.push(at);
+        g.append(text(A.width - A.right + 8, at + 4, label(alpha)));
+      }
+    }
+    g.append(
+      path(
+        ks.map((k) => [x(k), y(gain(k))]),
+        "sd-line-a",
+      ),
+      text(A.width - A.right + 8, taken[0] + 4, label(S.alpha), "sd-b"),
+    );
+    paintPoints(A, x, y);
+    part.curves.replaceChildren(g);
+  }
+
+  /* Past the best K the curve falls away to the right of the point, before it to the left: there is room for words. */
+  function paintPoints({ g, floor, left, wide }, x, y) {
+    const k = best(),
+      now = gain(S.k),
+      at = x(S.k),
+      low = y(now),
+      name = S.mine
+        ? words(W.curves.here, { times: times(now), measured: times(here().measured) })
+        : times(now),
+      rising = at > left + 130 && (S.k < k || at > left + wide - 130),
+      side = rising ? -12 : 12;
+    if (k) g.append(dot(x(k), y(gain(k)), 4.5, "sd-dot-b"));
+    if (k && Math.abs(k - S.k) > 1)
+      g.append(
+        text(
+          clamp(x(k), left + 40, left + wide - 36),
+          y(gain(k)) - 12,
+          words(W.curves.best, { k }),
+          "sd-b",
+          "middle",
+        ),
+      );
+    g.append(
+      line(at, low, at, floor, "sd-th-drop"),
+      dot(at, low, 7, "sd-th-you"),
+      text(at + side, low - 12, name, "sd-th-mine sd-b", rising ? "end" : "start"),
+    );
+    if (S.mine) g.append(diamond(at, y(here().measured), "sd-th-real"));
+  }
+
+  function paintTable() {
+    const top = best(),
+      ks = range(1, LARGEST).filter((k) => k <= 10 || k === S.k || k === top),
+      most = Math.max(...ks.map((k) => gain(k)));
+    const tags = (k) =>
+      [k === S.k ? (S.mine ? W.table.mine : W.table.set) : null, k === top ? W.table.best : null]
+        .filter(Boolean)
+        .join(", ");
+    const row = (k) =>
+      tableRow(
+        [String(k), tags(k) ? h("span", { class: "sd-th-tag" }, tags(k)) : null],
+        [
+          fixed(expectedTokens(S.alpha, k)),
+          fixed(k * S.c + cost(k) + S.o),
+          times(gain(k)),
+          barCell(gain(k) / most, k === top),
+        ],
+        k === top ? "sd-th-best" : null,
+      );
+    part.table.replaceChildren(
+      headRow([...Object.values(W.table.heads), h("td")]),
+      h("tbody", {}, ks.map(row)),
+    );
+    part.tablesub.textContent = top
+      ? sentences(words(W.table.sub, { k: top }), whyNotLonger(top))
+      : W.table.none;
+  }
+
+  /* One more draft than the best K: what it would bring, what it would cost. */
+  function whyNotLonger(k) {
+    if (k >= LARGEST) return "";
+    const brings = S.alpha ** (k + 1),
+      costs = S.c + cost(k + 1) - cost(k);
+    return words(W.table.why, {
+      next: k + 1,
+      brings: fixed(brings),
+      costs: fixed(costs),
+      rate: fixed(brings / costs),
+      now: fixed(gain(k)),
+    });
+  }
+
+  return () => {
+    paintCurves();
+    paintTable();
+  };
+}
+
+module.exports = { LARGEST, byLength };

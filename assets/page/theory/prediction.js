@@ -1,0 +1,123 @@
+// @ts-check
+/* The speed-up of the run as the formulas predict it, beside the one that was measured, and what lies between. */
+
+const { text, line, rect, svg, words, sentences, fixed } = require("../race/player.js");
+const { expectedTokens, speedup, wilson } = require("./formulas.js"),
+  { predicted } = require("./measured.js"),
+  { times } = require("./axes.js");
+
+function prediction({ W, part, room, here: ofRun, reports }) {
+  function paintMeasured() {
+    const M = W.measured,
+      here = ofRun();
+    if (!here) {
+      part.measured.replaceChildren();
+      part.measuredsay.textContent = M.none;
+      return;
+    }
+    const [low, high] = wilson(here.accepted, here.judged).map((alpha) =>
+      speedup(alpha, here.k, here.c, here.v, here.o),
+    );
+    const formula = speedup(here.alpha, here.k, here.c, here.v, here.o),
+      other = predicted(reports, here),
+      costs = { c: fixed(here.c), v: fixed(here.v), o: fixed(here.o) };
+    const bars = [
+      [
+        M.free,
+        expectedTokens(here.alpha, here.k),
+        words(M.free_note, { alpha: fixed(here.alpha), k: here.k }),
+        "sd-th-pale",
+      ],
+      [M.formula, formula, words(M.formula_note, costs), "sd-f-target", [low, high]],
+      ...(other
+        ? [
+            [
+              M.predicted,
+              other.value,
+              words(M.predicted_note, { k: other.row.k, t: fixed(other.row.temperature, 1) }),
+              "sd-f-target",
+            ],
+          ]
+        : []),
+      [
+        M.accounted,
+        here.accounted,
+        words(M.accounted_note, { tau: fixed(here.tau) }),
+        "sd-f-target",
+      ],
+      [M.measured, here.measured, M.measured_note, "sd-th-you"],
+    ];
+    part.measured.replaceChildren(measuredBars(bars));
+    part.measuredsay.textContent = explain(here, formula, low, high, other);
+  }
+
+  function measuredBars(bars) {
+    const high = 54,
+      width = room.measured,
+      g = svg(width, bars.length * high + 18, W.measured.aria),
+      most = Math.max(...bars.map(([, value, , , reach]) => (reach ? reach[1] : value))),
+      x = (v) => (v / most) * (width - 62);
+    bars.forEach(([name, value, note, cls, reach], i) => {
+      const y = i * high,
+        low = y + 21;
+      g.append(
+        text(0, y + 14, name, i === bars.length - 1 ? "sd-b" : "sd-k"),
+        rect(0, low, x(value), 17, { class: cls }),
+        text(x(value) + 8, y + 34, times(value), "sd-b"),
+      );
+      if (width > 420) g.append(text(width, y + 14, note, "", "end"));
+      if (reach)
+        g.append(
+          line(x(reach[0]), low + 23, x(reach[1]), low + 23, "sd-th-whisker"),
+          ...reach.map((v) => line(x(v), low + 19, x(v), low + 27, "sd-th-whisker")),
+        );
+      g.append(line(x(1), low - 2, x(1), low + 19, "sd-th-plain"));
+    });
+    g.append(text(x(1), bars.length * high + 10, W.measured.plain, "", "middle"));
+    return g;
+  }
+
+  /* What the formula leaves out, step by step down to the clock. */
+  function explain(here, formula, low, high, other) {
+    const M = W.measured,
+      inside = here.measured >= low && here.measured <= high,
+      gap = here.accounted - here.measured,
+      told = { measured: times(here.measured), low: fixed(low), high: fixed(high), n: here.judged };
+    const positions = here.accounted - formula,
+      parts = [words(inside ? M.inside : M.outside, told)];
+    parts.push(
+      words(
+        Math.abs(positions) < 0.02
+          ? M.even
+          : here.share < 0.98
+            ? M.shorter
+            : here.varied
+              ? M.varied
+              : M.uneven,
+        {
+          by: times(Math.abs(positions)),
+          way: positions < 0 ? M.less : M.more,
+          share: fixed(here.share * 100, 0),
+        },
+      ),
+    );
+    parts.push(
+      words(Math.abs(gap) < 0.02 * here.measured ? M.closes : M.open, {
+        by: times(Math.abs(gap)),
+        way: gap > 0 ? M.slower_than : M.faster_than,
+      }),
+    );
+    if (other)
+      parts.push(
+        words(M.machine, {
+          cores: other.row.machine.cores,
+          measured: times(other.row.measured_speedup),
+        }),
+      );
+    return sentences(parts);
+  }
+
+  return paintMeasured;
+}
+
+module.exports = { prediction };
