@@ -10,8 +10,8 @@ function mount(element, props, player) {
     { words, isOver, speculative, firstRejection, horizon } = player.kit;
   const root = element.querySelector(".sd-touring"),
     part = player.kit.parts(root);
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
-    recorded = player.log();
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let recorded = ""; // a run in which coins decide
   const S = {
     at: -1,
     acted: false,
@@ -59,11 +59,14 @@ function mount(element, props, player) {
   /* -- coming and going -- */
 
   /* The recorded run is put on the stage, and the visitor's own is kept aside. */
-  function start(from) {
+  async function start(from) {
     S.from = from;
     part.panel.hidden = false;
     part.panel.focus({ preventScroll: true });
     if (!player.run() || !isOver(player.run())) return paintBusy();
+    recorded ||= await server.sampled_run().catch(() => "");
+    recorded ||= player.log();
+    if (S.at >= 0 || part.panel.hidden) return; // begun or left meanwhile
     S.kept = player.log() === recorded ? null : player.log();
     if (S.kept !== null) player.load(recorded);
     go(0);

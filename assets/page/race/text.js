@@ -36,8 +36,11 @@ function size(n) {
 const ODD =
   // eslint-disable-next-line no-control-regex -- these are the ones to be shown
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+// what a chat model ends its answer with
+const END = /^(<\|(im_end|endoftext|end_of_text|eot_id|end|return)\|>|<end_of_turn>|<\/s>)$/;
 const visible = (piece) =>
   piece
+    .replace(END, "⟨end⟩")
     .replace(/\n/g, "↵")
     .replace(/\t/g, "⇥")
     .replace(ODD, (c) => "⟨" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "⟩");

@@ -189,7 +189,7 @@ function mount(element, props) {
               draw(true);
             }),
           ]
-        : [W.hint, ...["res", "bon"].flatMap(shortcut)]),
+        : [W.hint, ...["res", "bon"].flatMap(shortcut), ...(isGreedy() ? toSampled() : [])]),
     );
   }
 
@@ -200,6 +200,15 @@ function mount(element, props) {
       to = order.find((i) => all[i].own && all[i].own.state === state);
     return to === undefined ? [] : [" ", press(W.shortcuts[state], "sd-link", () => go(to, "own"))];
   }
+
+  /* At temperature 0 no coin decides: the way to a run in which it does. */
+  const toSampled = () => [
+    " ",
+    press(W.shortcuts.sampled, "sd-link", async () => {
+      const log = await server.sampled_run().catch(() => "");
+      if (log) player.load(log);
+    }),
+  ];
 
   const press = (label, cls, act) => button(label, () => byHand(act), cls);
 

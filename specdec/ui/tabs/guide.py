@@ -6,6 +6,7 @@ from __future__ import annotations
 import gradio as gr
 
 from ...settings import SETTINGS
+from .. import session
 from ..components.drawn import drawn
 from ..menu import read_json
 from ..text import ASSETS, prompts, strings
@@ -15,7 +16,8 @@ CLASS_SEED = 7
 
 
 def tour() -> gr.HTML:
-    return drawn("guide/tour", words=strings("guide")["tour"], elem_id="tour")
+    asked = [session.sampled_run]
+    return drawn("guide/tour", words=strings("guide")["tour"], elem_id="tour", server_functions=asked)
 
 
 def build(tab: gr.Tab) -> gr.HTML:

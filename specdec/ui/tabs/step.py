@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import gradio as gr
 
+from .. import session
 from ..components.drawn import drawn
 
 
 def build(tab: gr.Tab) -> None:
-    drawn("step/step", elem_id="stepper")
+    drawn("step/step", elem_id="stepper", server_functions=[session.sampled_run])

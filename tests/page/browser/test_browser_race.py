@@ -7,6 +7,8 @@ import toyrun
 from chrome import expect, part, pytestmark, settings  # noqa: F401
 
 from specdec.traces.file import Trace
+from specdec.ui import session
+from specdec.ui.text import ASSETS
 
 SEEN = ("lane0", "lane1", "figures", "gantt", "play", "say", "why", "all")
 LOAD = "(log) => document.querySelector('.sd-player').load(log)"
@@ -39,6 +41,21 @@ def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame
         assert places == first, "something moved"
     lane0, lane1, meters = places[:3]
     assert lane0[1] == lane1[1] and lane0[2] < lane1[0] < meters[0]  # beside each other
+
+
+def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
+    page = open_page(1280, 800, reduced_motion="reduce")
+    page.evaluate(LOAD, (ASSETS / "traces" / f"{session.FIRST[0]}.jsonl").read_text(encoding="utf-8"))
+    told, first = [], None
+    for i in range(41):
+        page.evaluate(SHOW, i / 40)
+        told.append(page.locator("[data-part=figures] .sd-hero dd").first.inner_text())
+        first = first or page.evaluate(PLACES, SEEN)
+        assert page.evaluate(PLACES, SEEN) == first, "something moved"
+    ratios = [float(said.removesuffix("×")) for said in told if "×" in said]
+    assert len(ratios) > 20 and min(ratios) >= 1 and ratios[-1] >= 2
+    lanes = [page.locator(f"[data-part=lane{i}]").inner_text() for i in (0, 1)]
+    assert all("reversed copy of the input string" in lane for lane in lanes)
 
 
 def test_both_charts_follow_the_playhead(open_page):

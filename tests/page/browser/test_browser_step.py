@@ -7,6 +7,10 @@ import toyrun
 from chrome import expect, part, play_recorded, pytestmark  # noqa: F401
 
 from specdec.traces.file import Trace
+from specdec.ui import session
+from specdec.ui.text import ASSETS
+
+FIRST = ASSETS / "traces" / f"{session.FIRST[0]}.jsonl"
 
 
 def open_step(page):
@@ -94,7 +98,7 @@ def test_keys_and_words_lead_from_decision_to_decision(open_page):
         expect(page.locator(".sd-steps [aria-current]")).to_have_text(name)
         assert page.inner_text(".sd-step [data-part=announce]") == tells(page)
     page.locator(".sd-word", has_text="own1").click()
-    stands_at(page, "Cycle 1 of 6", "Bonus")
+    stands_at(page, "Cycle 2 of 6", "Bonus")
     page.keyboard.press("End")  # a click on a word takes no key away
     expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 6 of 6")
     assert "<script>alert(1)</script>" in page.inner_text(".sd-whole") and "${alert(1)}" in page.inner_text(".sd-whole")
@@ -117,3 +121,11 @@ def test_a_tree_is_taken_apart_sibling_by_sibling(open_page):
     ]  # fmt: skip
     assert page.locator(".sd-whole .sd-tok.sd-acc").count() == 1
     assert "chains only" in page.inner_text(".sd-step [data-part=ruleanswer]")
+
+
+def test_from_a_run_without_coins_a_link_leads_to_one_with_them(open_page):
+    page = open_page(1280, 900, "?tab=step", reduced_motion="reduce")
+    page.evaluate("(log) => document.querySelector('.sd-player').load(log)", FIRST.read_text(encoding="utf-8"))
+    page.get_by_text("Show a run with coins").click()
+    expect(page.get_by_text("Show a run with coins")).to_have_count(0)
+    expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 2 of 6")
