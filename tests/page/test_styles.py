@@ -19,5 +19,5 @@ def test_no_has_rule_dresses_any_element(sheet) -> None:
 
 
 def test_few_declarations_are_important() -> None:
-    """Gradio's prefix outweighs its own rules already; what is left answers what stands in an element or is important."""
+    """Gradio's prefix outweighs its own rules; what is left answers what stands in an element or is important."""
     assert sum(sheet.read_text(encoding="utf-8").count("!important") for sheet in PAGE.rglob("*.css")) <= 20
