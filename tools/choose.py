@@ -56,8 +56,9 @@ def answers(
 ) -> list[Answer]:
     """What a first screen may show of a model that answers, the most tokens a cycle first.
 
-    The rule: the answer ends by itself within the run, repeats no eight tokens, and its first rejection comes early
-    and is understood at once: a whole word stands in the place of a whole word.
+    The rule: the answer ends by itself within the run and repeats no eight tokens; its first cycle keeps a draft, so
+    that the idea is seen to work; and its first rejection comes early and is understood at once: a whole word stands in
+    the place of a whole word.
     """
     found = []
     for params in settings:
@@ -73,7 +74,7 @@ def answered(prompt: str, params: SamplingParams, told: Sequence[Event]) -> Answ
     commits, cycles, tau = read(told)
     ended = any(isinstance(event, Finished) and event.reason == "end" for event in told)
     ids = [token for event in commits for token in event.tokens]
-    if not (ended and cycles) or repetition(ids):
+    if not (ended and cycles) or repetition(ids) or [one.status for one in cycles[0].positions][:1] != ["accepted"]:
         return None
     after = {event.cycle: event for event in commits}
     for cycle in cycles[:EARLY]:

@@ -22,8 +22,8 @@ function apart(a, b) {
 }
 
 function duration(ms) {
-  if (ms >= 10000) return fixed(ms / 1000, 1) + " s";
-  return fixed(ms, ms < 10 ? 2 : 1) + " ms";
+  if (ms >= 1000) return fixed(ms / 1000, ms < 10000 ? 2 : 1) + " s";
+  return fixed(ms, ms < 10 ? 2 : ms < 100 ? 1 : 0) + " ms";
 }
 
 function size(n) {
