@@ -60,6 +60,11 @@ def csv(rows: list[dict[str, Any]]) -> str:
     return pandas.DataFrame(flat).to_csv(index=False)
 
 
+def files(told: Any, rows: list[dict[str, Any]]) -> dict[str, str]:
+    """What is saved of a report, by the kind of file."""
+    return {"csv": csv(rows), "json": json.dumps(told, ensure_ascii=False, indent=1)}
+
+
 def method(drafter: str) -> str:
     return of_drafters("name").get(drafter, str(drafter))
 

@@ -1,5 +1,5 @@
 // @ts-check
-/* Buttons that save what the page holds as files; the browser makes the files, so none is kept on the server. */
+/* Buttons that save files; the browser makes them, of what the page holds or asks the server for. */
 
 const TYPES = { csv: "text/csv", json: "application/json" };
 const row = /** @type {HTMLElement} */ (element.querySelector(".sd-save")),
@@ -20,7 +20,7 @@ function button([kind, text]) {
   made.type = "button";
   made.className = "sd-btn";
   made.textContent = names[kind];
-  made.addEventListener("click", () => save(kind, text));
+  made.addEventListener("click", async () => save(kind, text || (await server.file(kind))));
   return made;
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradio as gr
@@ -40,9 +40,15 @@ def table(caption: str, heads: Sequence[str], digits: Sequence[int | None], rows
     return drawn("shared/table", rows, {}, caption=caption, heads=list(heads), digits=list(digits), **more)
 
 
-def downloads(filename: str, files: dict[str, str] | None = None) -> gr.HTML:
-    """Buttons that save `files`, the text of each kind, csv or json; without any there is no button."""
-    return drawn("shared/downloads", files or {}, strings("methods")["download"], filename=filename)
+def downloads(filename: str, kept: Callable[[], dict[str, str]] | None = None) -> gr.HTML:
+    """Buttons that save the text of each kind, csv or json: the component's value, or what is `kept` here until it is
+    asked for; without any there is no button."""
+
+    def file(kind: Any) -> str:
+        return kept().get(kind, "") if kept and isinstance(kind, str) else ""
+
+    asked = dict.fromkeys(("csv", "json") if kept else (), "")
+    return drawn("shared/downloads", asked, strings("methods")["download"], filename=filename, server_functions=[file])
 
 
 def notice(name: str = "notice", text: str = "") -> gr.HTML:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -71,7 +71,7 @@ def arena(tab: gr.Tab, report: dict[str, Any], rows: Rows) -> None:
             lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
     title(words["table"]["title"], words["table"]["lead"], "h3")
     figures_table(words["table"]["title"], words["table"]["columns"], results.cells(results.frame(rows)))
-    downloads("specdec-methods", {"csv": results.csv(rows), "json": json.dumps(report, ensure_ascii=False, indent=1)})
+    downloads("specdec-methods", partial(results.files, report, rows))
     where, shown = breakdown(rows)
     figure.change(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
     for part in where:
@@ -340,7 +340,7 @@ def beside(rows: Rows, request: RunRequest, figures: dict[str, dict[str, Any]]) 
         for drafter, row in figures.items()
     ]
     chart = charts.side_by_side(columns["method"], columns["here"], columns["recorded"], words)
-    files = {"csv": results.csv(live), "json": json.dumps(live, ensure_ascii=False, indent=1)}
+    files = results.files(live, live)
     return [words["badge"], words["chart"]], chart, lines_up(columns), files
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -79,4 +79,4 @@ def figures(caption: str, shown: pandas.DataFrame) -> None:
 
 
 def save(name: str, told: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    downloads(name, {"csv": results.csv(rows), "json": json.dumps(told, ensure_ascii=False, indent=1)})
+    downloads(name, partial(results.files, told, rows))
