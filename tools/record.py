@@ -29,6 +29,7 @@ from .options import option, run
 
 DOMAINS = ("story", "code", "facts")
 ANSWERING = "answering"  # candidates among the star's answers
+CANDIDATES = Path(__file__).with_name("candidates.json")  # what it is asked, by kind
 K, TEMPERATURE, SEED = 3, 0.8, 7
 
 
@@ -44,14 +45,15 @@ class Options:
     choose: str | None = option(
         None, "instead: measure candidates for the first screen; answering: of smollm2", choices=(*DOMAINS, ANSWERING)
     )
-    seeds: int = option(100, "with --choose: how many candidates")
+    seeds: int = option(100, "with --choose: how many candidates; with answering, those that are sampled")
+    k: int = option(K, "with --choose answering: drafts a cycle")
 
 
 def record(options: Options) -> int:
     if (options.choose == ANSWERING) != (options.choose is not None and options.family == STAR):
         raise ValueError("--choose answering belongs to --family smollm2, and the others to the embedded family")
     if options.choose == ANSWERING:
-        return show_answers(options.seeds, options.tokens)
+        return show_answers(options.seeds, options.tokens, options.k)
     if options.choose:
         return show_candidates(options.choose, options.seeds, options.tokens)
     return record_all(options.drafters, options.tokens, options.out, options.family, options.temperature)
@@ -106,17 +108,18 @@ def show_candidates(domain: str, seeds: int, tokens: int) -> int:
     return 0
 
 
-def show_answers(seeds: int, tokens: int) -> int:
+def show_answers(seeds: int, tokens: int, k: int) -> int:
     """Prints from what of the star's answers a first screen may be chosen, and how to record each."""
-    family, kinds = zoo.load(STAR), {prompt: kind for kind, asked in questions().items() for prompt in asked}
+    asked = json.loads(CANDIDATES.read_text(encoding="utf-8"))
+    family, kinds = zoo.load(STAR), {prompt: kind for kind, prompts in asked.items() for prompt in prompts}
     sampled = (SamplingParams(TEMPERATURE, max_tokens=tokens, seed=seed) for seed in range(seeds))
-    found = answers(family, kinds, family.usual, K, [SamplingParams(max_tokens=tokens), *sampled])
+    found = answers(family, kinds, family.usual, k, [SamplingParams(max_tokens=tokens), *sampled])
     print(f"{len(found)} answers that end, repeat nothing and show a word for a word, highest τ first\n")
     for one in found:
         print(f"T {one.temperature}  seed {one.seed}  τ {one.tau:.2f}  {one.rejected!r}, instead {one.instead!r}")
         print(f"  {one.prompt}\n  {one.text}")
         print(
-            f"  python -m specdec run {shlex.quote(one.prompt)} --target {STAR} -k {K}",
+            f"  python -m specdec run {shlex.quote(one.prompt)} --target {STAR} -k {k}",
             f"--temperature {one.temperature} --seed {one.seed} --max-tokens {tokens} --kind {kinds[one.prompt]}",
             f"--save assets/traces/{kinds[one.prompt]}.jsonl\n",
         )
