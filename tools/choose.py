@@ -40,7 +40,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole run of a model that answers: at its first rejection, the draft and the word that came in its place."""
+    """A whole run of a model that answers: at its first rejection, the draft and what came in its place."""
 
     prompt: str
     temperature: float
@@ -56,9 +56,8 @@ def answers(
 ) -> list[Answer]:
     """What a first screen may show of a model that answers, the most tokens a cycle first.
 
-    The rule: the answer ends by itself within the run and repeats no eight tokens; its first cycle keeps a draft, so
-    that the idea is seen to work; and its first rejection comes early and is understood at once: a whole word stands in
-    the place of a whole word.
+    The rule: the answer ends by itself within the run and repeats no eight tokens, and its first cycle keeps a draft,
+    so that the idea is seen to work. A person picks among the first by what is right and how it reads.
     """
     found = []
     for params in settings:
@@ -74,31 +73,16 @@ def answered(prompt: str, params: SamplingParams, told: Sequence[Event]) -> Answ
     commits, cycles, tau = read(told)
     ended = any(isinstance(event, Finished) and event.reason == "end" for event in told)
     ids = [token for event in commits for token in event.tokens]
-    if not (ended and cycles) or repetition(ids) or [one.status for one in cycles[0].positions][:1] != ["accepted"]:
+    first = [one.status for one in cycles[0].positions][:1] if cycles else []
+    if not ended or repetition(ids) or first != ["accepted"]:
         return None
-    after = {event.cycle: event for event in commits}
-    for cycle in cycles[:EARLY]:
-        statuses = [one.status for one in cycle.positions]
-        if "rejected" not in statuses:
-            continue
-        place = statuses.index("rejected")
-        pieces, written = [one.piece for one in cycle.positions], after[cycle.cycle].pieces
-        following = [*pieces[place + 1 :], ""][0], first_piece(after, cycle.cycle + 1)
-        rejected, instead = pieces[place], written[-1]
-        if whole_word(rejected, following[0]) and whole_word(instead, following[1]):
-            text = "".join(event.text for event in commits)
-            return Answer(prompt, params.temperature, params.seed, text, tau, rejected, instead)
-        return None
+    text, after = "".join(event.text for event in commits), {event.cycle: event for event in commits}
+    for cycle in cycles:
+        rejected = [one.piece for one in cycle.positions if one.status == "rejected"]
+        if rejected:
+            instead = after[cycle.cycle].pieces[-1]
+            return Answer(prompt, params.temperature, params.seed, text, tau, rejected[0], instead)
     return None
-
-
-def first_piece(commits: dict[int, Committed], cycle: int) -> str:
-    return commits[cycle].pieces[0] if cycle in commits and commits[cycle].pieces else ""
-
-
-def whole_word(piece: str, after: str) -> bool:
-    """Whether a piece begins a word, and the next one does not go on with it."""
-    return piece[:1] == " " and piece[1:].isalpha() and not after[:1].isalpha()
 
 
 def choose(
