@@ -15,6 +15,7 @@ const {
   isBusy,
   grammarOf,
   isBarred,
+  isGreedy,
 } = require("./run.js");
 const {
     BLOCK,
@@ -187,6 +188,10 @@ function story(W, S, numbersOf) {
     const one = (who, reason) =>
       words(reason === "end" && complete ? W.grammar.complete : W.reason[reason] || "", { who });
     if (!plain(S.run)) return [one(W.lane.speculative, a)];
+    if (a === "end" && b === "end" && isGreedy(S.run)) {
+      const { at, of } = partAt(S.run);
+      if (at < 0) return [words(W.foot.same, { n: of })];
+    }
     return a === b ? [one(W.lane.both, a)] : [one(W.lane.speculative, a), one(W.lane.plain, b)];
   }
 

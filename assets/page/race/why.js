@@ -13,10 +13,10 @@ function why(W, run, t) {
   const F = figuresAt(run, isOver(run) ? Infinity : t),
     one = plain(run) && F.b.k ? F.b.passing / F.b.k : 0;
   const checks = A.cycles.slice(0, F.a.k).filter((cycle) => cycle.check && cycle.drafts.length),
-    rows = checks.reduce((sum, cycle) => sum + cycle.drafts.length + 1, 0);
+    guesses = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
   if (!one || !F.a.checking) return W.why.known;
   const told = {
-    n: Math.round(rows / checks.length),
+    n: Math.round(guesses / checks.length),
     one: duration(one),
     check: duration(F.a.checking / F.a.checks),
     times: fixed(F.v, 1),
