@@ -149,10 +149,8 @@ def save(path: Path, frames: list[Image.Image], times: list[int]) -> None:
 
 
 def preview(browser: Any, address: str, path: Path) -> None:
-    """The recorded edit at its end, without what can only be pressed, in a palette, which keeps it small."""
+    """The landing run at its end, without what can only be pressed, in a palette, which keeps it small."""
     page = opened(browser, address, LINKED)
-    page.get_by_role("button", name="Edits").click()
-    page.wait_for_function("document.querySelector('.sd-player').run().header.kind === 'edits'")
     page.add_style_tag(content=ALONE)
     page.evaluate(ENDED)
     page.wait_for_timeout(500)

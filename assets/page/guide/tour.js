@@ -61,12 +61,12 @@ function mount(element, props, player) {
   /* The recorded run is put on the stage, and the visitor's own is kept aside. */
   async function start(from) {
     S.from = from;
+    recorded ||= await server.sampled_run().catch(() => "");
+    recorded ||= player.log();
+    if (S.at >= 0) return; // pressed twice
     part.panel.hidden = false;
     part.panel.focus({ preventScroll: true });
     if (!player.run() || !isOver(player.run())) return paintBusy();
-    recorded ||= await server.sampled_run().catch(() => "");
-    recorded ||= player.log();
-    if (S.at >= 0 || part.panel.hidden) return; // begun or left meanwhile
     S.kept = player.log() === recorded ? null : player.log();
     if (S.kept !== null) player.load(recorded);
     go(0);
