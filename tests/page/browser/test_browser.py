@@ -40,7 +40,7 @@ def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_pag
     until(page, "playing")  # by itself
     page.click("[data-slow='1']")
     until(page, "done")
-    assert "Done." in says(page).inner_text()
+    assert "Done:" in says(page).inner_text()
     assert "so far" not in page.inner_text(".sd-hero")
 
 
