@@ -47,7 +47,7 @@ def test_a_standalone_page_plays_from_its_file(alone):
     until(page, "first-rejection")  # by itself
     until(page, "playing")  # by itself
     until(page, "done")
-    assert "Done." in page.inner_text(".sd-player [data-part=say]")
+    assert "Done:" in page.inner_text(".sd-player [data-part=say]")
     assert "<script>alert(1)</script>" in page.inner_text("[data-part=lane0]")
     page.press("[data-part=stage]", "Home")
     page.press("[data-part=stage]", "ArrowRight")
