@@ -160,12 +160,12 @@ def preview(browser: Any, address: str, path: Path) -> None:
 
 
 def picture(browser: Any, address: str, path: Path) -> None:
-    """One tab above the fold, when all its requests are answered; a replay stands at its first rejection or is over."""
+    """One tab above the fold, as it stands some seconds after Gradio is there; a replay at its first rejection."""
     page = opened(browser, address, SCREEN)
-    page.wait_for_load_state("networkidle")
+    page.wait_for_selector("#first", state="detached")
     if path.stem == "race":
         page.wait_for_selector(".sd-player[data-state=first-rejection]")
-    page.wait_for_timeout(2000)  # charts draw themselves after they have come
+    page.wait_for_timeout(4000)  # charts draw themselves after they have come
     with Image.open(io.BytesIO(page.screenshot())) as shot:
         shot.convert("RGB").save(path, quality=80, method=6)
     page.close()
