@@ -55,7 +55,7 @@ function mount(element, props) {
   const W = JSON.parse(props.words),
     tabs = JSON.parse(props.tabs),
     sources = JSON.parse(props.sources),
-    { h, words, parts, fixed } = document.querySelector(".sd-player").kit,
+    { h, button, link, words, parts, fixed } = document.querySelector(".sd-player").kit,
     part = parts(element.querySelector(".sd-answers"));
 
   /* What stands between backticks is code. */
@@ -73,21 +73,10 @@ function mount(element, props) {
       "p",
       { class: "sd-sub" },
       words(W.checked, { date: checked }),
-      links.map((url) => [
-        " ",
-        h("a", { href: url, target: "_blank", rel: "noreferrer" }, url.replace("https://", "")),
-      ]),
+      links.map((url) => [" ", link(url, url.replace("https://", ""))]),
     );
 
-  function way(label, go) {
-    const button = h(
-      "button",
-      { type: "button", class: "sd-link sd-inline" },
-      words(W.see, { tab: label }),
-    );
-    button.onclick = go;
-    return button;
-  }
+  const way = (label, go) => button(words(W.see, { tab: label }), go, "sd-link sd-inline");
   const toTab = (name) => () => {
     document.getElementById(name + "-button")?.click();
     scrollTo({ top: 0 });

@@ -189,7 +189,7 @@ function mount(element, props) {
               draw(true);
             }),
           ]
-        : [W.hint, ...["res", "bon"].flatMap(shortcut), ...(isGreedy() ? toSampled() : [])]),
+        : [W.hint, ...["res", "bon"].flatMap(shortcut), ...toSampled()]),
     );
   }
 
@@ -201,14 +201,15 @@ function mount(element, props) {
     return to === undefined ? [] : [" ", press(W.shortcuts[state], "sd-link", () => go(to, "own"))];
   }
 
-  /* At temperature 0 no coin decides: the way to a run in which it does. */
-  const toSampled = () => [
-    " ",
-    press(W.shortcuts.sampled, "sd-link", async () => {
+  /* At temperature 0 no coin decides: the way to a run in which it does. A saved page has no server to ask for it. */
+  function toSampled() {
+    if (!isGreedy() || typeof server === "undefined") return [];
+    const load = async () => {
       const log = await server.sampled_run().catch(() => "");
       if (log) player.load(log);
-    }),
-  ];
+    };
+    return [" ", press(W.shortcuts.sampled, "sd-link", load)];
+  }
 
   const press = (label, cls, act) => button(label, () => byHand(act), cls);
 

@@ -15,6 +15,7 @@ from test_traces import FACTS, STORY, tampered
 from specdec.traces.file import MAX_BYTES, Trace
 from specdec.ui import session
 from specdec.ui.standalone import standalone
+from specdec.ui.text import ASSETS
 
 
 @pytest.fixture
@@ -58,6 +59,14 @@ def test_a_standalone_page_plays_from_its_file(alone):
     with page.expect_download() as saved:
         page.locator(".sd-status [data-part=download]").click()
     assert Trace.load(Path(saved.value.path())) == toyrun.trace()
+
+
+def test_a_saved_run_without_coins_offers_none_that_only_a_server_has(alone):
+    page = alone(Trace.load(ASSETS / "traces" / f"{session.FIRST[0]}.jsonl"))
+    page.press("[data-part=stage]", "End")
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)", state="attached")
+    expect(page.locator(".sd-step [data-part=hint]")).to_contain_text("Show a rejection")
+    expect(page.get_by_text("Show a run with coins")).to_have_count(0)
 
 
 @pytest.mark.long
