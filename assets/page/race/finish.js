@@ -1,45 +1,9 @@
 // @ts-check
-/* The end of a run: each lane as a bar of its time, a picture of both to share, and the text without chips. */
+/* The end of a run: each lane as a bar of its time, a picture and a film of both to share, and the text alone. */
 
-const { speculative, plain, figuresAt, serverOf, isBusy } = require("./run.js");
-const { h, words, duration, fixed, visible, copied, answer, saved } = require("./kit.js");
-
-const WIDTH = 1200,
-  HEIGHT = 630; // what pages show of a link
-
-/* What the end says: tokens, passes and time of both lanes, and who was faster. */
-function result(W, run) {
-  const A = speculative(run),
-    B = plain(run),
-    F = figuresAt(run, Infinity),
-    n = F.a.written;
-  const rows = [
-    ["speculative", A, F.a],
-    ["plain", B, F.b],
-  ]
-    .filter(([, lane]) => lane)
-    .map(([name, lane, at]) => ({
-      name: W.lane[name],
-      kind: name,
-      time: lane.end,
-      passes: at.k,
-      label: words(serverOf(lane) ? W.server.bar : W.finish.bar, {
-        passes: at.k,
-        time: duration(lane.end),
-      }),
-    }));
-  const title = words(
-    !B
-      ? W.finish.title_alone
-      : F.a.written === F.b.written && !serverOf(A)
-        ? W.finish.title
-        : serverOf(A)
-          ? W.server.title
-          : W.finish.title_unequal,
-    { n, m: F.b.written, ks: F.a.k, kp: F.b.k },
-  );
-  return { title, rows, speedup: F.speedup, longest: Math.max(...rows.map((row) => row.time)) };
-}
+const { speculative } = require("./run.js");
+const { h, copied, answer, saved } = require("./kit.js");
+const { result, picture, film, filmKind } = require("./frames.js");
 
 const textOf = (run) => {
   const lane = speculative(run);
@@ -76,6 +40,17 @@ function finish(box, W, { share }) {
       node.onclick = () => act(node);
       return node;
     };
+    const save = async (file, extension) => {
+      const blob = await file;
+      if (blob) saved(blob, run, extension);
+    };
+    async function record(node) {
+      node.disabled = true;
+      node.textContent = W.finish.recording;
+      await save(film(W, run), "." + filmKind().slice(6).split(";")[0]);
+      node.disabled = false;
+      node.textContent = W.finish.record;
+    }
     box.replaceChildren(
       h(
         "div",
@@ -85,7 +60,8 @@ function finish(box, W, { share }) {
         h(
           "p",
           { class: "sd-finacts" },
-          button("picture", () => picture(W, run)),
+          button("picture", () => save(picture(W, run), ".png")),
+          filmKind() ? button("record", record) : null,
           share()
             ? button("link", async (node) => {
                 const { link, whole } = await share()();
@@ -99,53 +75,6 @@ function finish(box, W, { share }) {
   }
 
   return { draw };
-}
-
-/* The picture, in the palette of the page as it is now. */
-function picture(W, run) {
-  const { title, rows, speedup, longest } = result(W, run),
-    canvas = document.createElement("canvas"),
-    pen = canvas.getContext("2d");
-  if (!pen) return;
-  const styles = getComputedStyle(document.querySelector(".sd-player")),
-    colour = (name) => styles.getPropertyValue("--sd-" + name).trim(),
-    font = styles.fontFamily;
-  Object.assign(canvas, { width: WIDTH, height: HEIGHT });
-  const write = (text, x, y, size, weight, fill) => {
-    pen.font = `${weight} ${size}px ${font}`;
-    pen.fillStyle = fill;
-    pen.fillText(text, x, y, WIDTH - x - 64);
-  };
-  pen.fillStyle = colour("page");
-  pen.fillRect(0, 0, WIDTH, HEIGHT);
-  write(W.finish.brand, 64, 88, 26, 600, colour("ink-2"));
-  write(title, 64, 168, 46, 600, colour("ink"));
-  rows.forEach((row, i) => {
-    const y = 232 + i * 122;
-    write(row.name, 64, y, 26, 600, colour("ink"));
-    pen.fillStyle = colour("surface-2");
-    pen.fillRect(64, y + 16, WIDTH - 128, 46);
-    pen.fillStyle = colour(row.kind === "plain" ? "ink-2" : "acc-l");
-    pen.fillRect(64, y + 16, ((WIDTH - 128) * row.time) / longest, 46);
-    pen.textAlign = "right";
-    pen.font = `400 24px ${font}`;
-    pen.fillStyle = colour("ink-2");
-    pen.fillText(row.label, WIDTH - 64, y);
-    pen.textAlign = "left";
-  });
-  if (speedup)
-    write(
-      isBusy(run) ? W.say.busy : words(W.finish.measured, { times: fixed(speedup) }),
-      64,
-      500,
-      34,
-      600,
-      colour("ink"),
-    );
-  write("“" + visible(run.header.prompt).slice(0, 80) + "”", 64, 560, 26, 400, colour("ink-2"));
-  canvas.toBlob((blob) => {
-    if (blob) saved(blob, run, ".png");
-  });
 }
 
 module.exports = { finish, result, textOf };

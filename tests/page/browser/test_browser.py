@@ -255,7 +255,7 @@ def test_the_story_fits_the_first_screen(open_page, width, height):
 
 
 @pytest.mark.long
-def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page):
+def test_the_end_is_a_picture_and_a_film_to_keep_and_a_long_text_stays_in_its_box(open_page):
     page = open_page(reduced_motion="reduce")
     page.press("[data-part=stage]", "End")
     wait_for(page, "done")
@@ -268,6 +268,17 @@ def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page
     with page.expect_download() as saved:
         page.click(".sd-finacts button >> nth=0")
     assert Path(saved.value.path()).read_bytes()[:4] == b"\x89PNG"
+    with page.expect_download() as saved:
+        page.click(".sd-finacts button >> nth=1")
+    film = Path(saved.value.path()).read_bytes()
+    assert film[4:8] == b"ftyp" or film[:4] == b"\x1aE\xdf\xa3"  # mp4 or WebM
+    shown = """data => new Promise(done => {
+        const film = document.createElement("video");
+        film.onloadedmetadata = () => done([film.videoWidth, film.duration]);
+        film.src = URL.createObjectURL(new Blob([new Uint8Array(data)]));
+    })"""
+    width, seconds = page.evaluate(shown, list(film))
+    assert width == 1200 and 5.5 < seconds < 12  # a busy machine records late
     page.evaluate("log => document.querySelector('.sd-player').load(log)", long_prompt().dumps())
     assert part(page, "lane0").bounding_box()["height"] < 300
 

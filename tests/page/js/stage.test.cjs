@@ -11,6 +11,8 @@ const { pace, livePace } = race("tempo");
 const { why } = race("why");
 const { eventsOf } = require("./runs.cjs");
 
+const { linesOf, tokensAt } = race("frames");
+
 const lines = eventsOf("toy");
 
 /* A run of one token a pass and a draft of three, all kept; speculative cycles take `cycle` ms, plain passes 10. */
@@ -78,4 +80,41 @@ test("why it is faster is told with this run's own two numbers", () => {
   const W = { why: { known: "known", cheap: "{n} {check} {one}", dear: "{times}" } };
   assert.equal(why(W, fold(lines), 0), "3 4.00 ms 4.00 ms");
   assert.equal(why(W, made(20), 0), "known"); // nothing was timed
+});
+
+test("a frame's tokens are those of the text until then, each in its state", () => {
+  const run = fold(lines),
+    lane = run.lanes.speculative,
+    all = tokensAt(lane, Infinity);
+  assert.equal(
+    all.map((token) => token.piece).join(""),
+    [lane.first, ...lane.cycles].flatMap((cycle) => cycle.pieces).join(""),
+  );
+  const end = lane.cycles[1].at,
+    then = tokensAt(lane, end);
+  assert.equal(
+    then.length,
+    lane.first.pieces.length + lane.cycles[0].gained + lane.cycles[1].gained,
+  );
+  assert.deepEqual(
+    then.slice(lane.first.pieces.length).map((token) => token.state),
+    [0, 1].flatMap((i) => [
+      ...lane.cycles[i].drafts.filter((draft) => draft.state === "acc").map(() => "acc"),
+      lane.cycles[i].own.state,
+    ]),
+  );
+  assert.ok(tokensAt(run.lanes.plain, end).every((token) => token.state === "pla"));
+});
+
+test("a frame breaks its lines before words and at breaks, and no word in two", () => {
+  const tokens = ["One", " two", " thr", "ee", "\n\n", "    four", "x".repeat(30)].map((piece) => ({
+    piece,
+    state: "acc",
+  }));
+  const told = linesOf(tokens, (text) => text.length, 12).map((line) =>
+    line.map((part) => part.shown).join(""),
+  );
+  assert.deepEqual(told, ["One two", "three", "    four", "x".repeat(30)]);
+  for (const line of linesOf(tokens, (text) => text.length, 12))
+    line.slice(1).forEach((part, i) => assert.equal(part.x, line[i].x + line[i].width));
 });
