@@ -100,6 +100,7 @@ interface Player extends HTMLElement {
   moveTo?(element: HTMLElement, props: any, watch: Watch, trigger: any): void;
   share?: any;
   wanted?: { cycle: number; node: number } | null;
+  wantsGame?: boolean;
 }
 
 type Watch = (names: string | string[], changed: () => void) => void;

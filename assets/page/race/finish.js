@@ -16,7 +16,8 @@ const textOf = (run) => {
   );
 };
 
-function finish(box, W, { share }) {
+/* `root`: the player, which learns from its tab how a run is shared. */
+function finish(box, W, root) {
   const copy = async (button, text, word = W.finish.copied) =>
     answer(button, (await copied(text)) ? word : W.finish.refused);
 
@@ -44,6 +45,12 @@ function finish(box, W, { share }) {
       const blob = await file;
       if (blob) saved(blob, run, extension);
     };
+    const step = document.getElementById("step-button"); // a saved page has no tabs
+    function judgeYourself() {
+      root.wantsGame = true; // its tab may not have been opened before
+      step?.click();
+      root.dispatchEvent(new Event("sd-game"));
+    }
     async function record(node) {
       node.disabled = true;
       node.textContent = W.finish.recording;
@@ -62,13 +69,14 @@ function finish(box, W, { share }) {
           { class: "sd-finacts" },
           button("picture", () => save(picture(W, run), ".png")),
           filmKind() ? button("record", record) : null,
-          share()
+          root.share
             ? button("link", async (node) => {
-                const { link, whole } = await share()();
+                const { link, whole } = await root.share();
                 copy(node, link, whole ? W.finish.copied : W.finish.copied_settings);
               })
             : null,
           button("text", (node) => copy(node, textOf(run))),
+          step ? button("game", judgeYourself) : null,
         ),
       ),
     );

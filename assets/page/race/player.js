@@ -58,7 +58,7 @@ function mount(element, props, watch, trigger) {
     meters = live(W, root, part, S, about.term),
     told = story(W, S, fromDraft({ W, S, root, text, card, touch }));
   const picture = flow(part.flow, W),
-    ending = finish(part.flow, W, { share: () => root.share }),
+    ending = finish(part.flow, W, root),
     drawTimeline = timeline(W, part, S),
     { drawBars, drawAlpha } = columnCharts(W, part, S),
     drawCurve = curve(W, part, S),

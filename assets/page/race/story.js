@@ -31,12 +31,15 @@ const {
     methodOf,
   } = require("./kit.js"),
   { served } = require("./served.js");
-const { bothWords } = require("./spelling.js");
+const { bothWords } = require("./spelling.js"),
+  { harder, told } = require("./hardest.js");
 
 /* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers. */
 function story(W, S, numbersOf) {
   const tinted = (state, piece) => h("mark", { class: "sd-" + state }, shown(piece)),
     theirs = served(W, S, tinted, numbersOf);
+  /** @type {any} */
+  let known = null; // the hardest prompt so far
 
   function sentence(F) {
     const Y = W.say,
@@ -203,8 +206,15 @@ function story(W, S, numbersOf) {
       failure && words(Y.drafter_failed, { cycle: failure.cycle, reason: failure.reason }),
       peerFailed(),
       eagerly(Y),
+      hardest(),
       Y.keys,
     );
+  }
+
+  /* Once a run of this visit has ended. */
+  function hardest() {
+    known = harder(known, S.run);
+    return known && S.run.header.source === "live" && atEnd(S) && told(W, known);
   }
 
   /* On a GPU, why a lane ran without captured graphs. */

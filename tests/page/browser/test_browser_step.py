@@ -129,3 +129,33 @@ def test_from_a_run_without_coins_a_link_leads_to_one_with_them(open_page):
     page.get_by_text("Show a run with coins").click()
     expect(page.get_by_text("Show a run with coins")).to_have_count(0)
     expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 2 of 6")
+
+
+@pytest.mark.long
+def test_the_end_of_a_race_leads_to_ten_guesses_that_the_visitor_judges_by_keyboard(open_page):
+    page = open_page(reduced_motion="reduce")
+    log = (ASSETS / "traces" / "story.jsonl").read_text(encoding="utf-8")
+    page.evaluate("log => document.querySelector('.sd-player').load(log)", log)
+    page.press("[data-part=stage]", "End")
+    page.get_by_role("button", name="Be the big model").click()
+    start = page.locator(".sd-game button")
+    expect(start).to_be_focused()
+    page.keyboard.press("Enter")
+    agreed = 0
+    for number in range(1, 11):
+        keep = page.locator(".sd-game button", has_text="Keep")
+        expect(keep).to_be_focused()
+        assert f"Guess {number} of 10" in page.inner_text(".sd-game")
+        page.keyboard.press("Enter")
+        agreed += page.locator(".sd-game .sd-tok.sd-acc").count()  # as the rule did
+        assert page.locator(".sd-game .sd-tok.sd-acc, .sd-game .sd-tok.sd-rej").count() == 1
+        page.keyboard.press("Enter")
+    assert f"You and the rule agreed on {agreed} of 10." in page.inner_text(".sd-game-result")
+    assert 0 < agreed < 10
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy result").click()
+    expect(page.locator(".sd-game button", has_text="Copied")).to_be_visible()
+    told = page.evaluate("navigator.clipboard.readText()")
+    assert f"I judged {agreed}" in told and told.count("🟩") == agreed and told.endswith("?tab=step")
+    page.get_by_role("button", name="Judge ten more").click()
+    expect(page.locator(".sd-game")).to_contain_text("Guess 1 of 10")

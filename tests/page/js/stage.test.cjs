@@ -1,14 +1,16 @@
 // What the stage says of a run on its way: ratios, whole words, the pace. `node --test tests/page/js`.
 const test = require("node:test");
 const assert = require("node:assert");
+const fs = require("node:fs");
 const path = require("node:path");
 const race = (name) =>
   require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", name + ".js"));
-const { fold, figuresAt, horizon } = race("player");
+const { fold, figuresAt, horizon, read, newReader } = race("player");
 const { soFar, saved, ENOUGH } = race("live");
 const { whole } = race("spelling");
 const { pace, livePace } = race("tempo");
 const { why } = race("why");
+const { harder } = race("hardest");
 const { eventsOf } = require("./runs.cjs");
 
 const { linesOf, tokensAt } = race("frames");
@@ -117,4 +119,28 @@ test("a frame breaks its lines before words and at breaks, and no word in two", 
   assert.deepEqual(told, ["One two", "three", "    four", "x".repeat(30)]);
   for (const line of linesOf(tokens, (text) => text.length, 12))
     line.slice(1).forEach((part, i) => assert.equal(part.x, line[i].x + line[i].width));
+});
+
+/* A recorded run of the page, as if the visitor had just made it. */
+function live(name) {
+  const file = path.join(__dirname, "..", "..", "..", "assets", "traces", name + ".jsonl"),
+    reader = newReader();
+  read(reader, fs.readFileSync(file, "utf-8"));
+  return { ...reader.run, header: { ...reader.run.header, source: "live", prompt: name } };
+}
+
+test("the hardest prompt is that of the ended run whose judged guesses were kept least", () => {
+  const [easy, hard] = [live("coding"), live("summarization")];
+  const rate = (run) => figuresAt(run, Infinity).alpha;
+  assert.ok(rate(hard) < rate(easy));
+  for (const order of [
+    [easy, hard],
+    [hard, easy],
+  ])
+    assert.deepEqual(order.reduce(harder, null), { prompt: "summarization", alpha: rate(hard) });
+  assert.equal(harder(null, { ...easy, header: { source: "recorded" } }), null, "nobody's prompt");
+  assert.equal(harder(null, made(20)), null, "nothing was judged");
+  const stopped = { ...hard, closed: true };
+  stopped.lanes = { ...hard.lanes, plain: { ...hard.lanes.plain, finished: null } };
+  assert.equal(harder(null, stopped), null, "stopped");
 });

@@ -1,0 +1,200 @@
+// @ts-check
+/* One moment of a race as a picture: the text of both lanes in the colours of its tokens, and what it took. The
+ * picture to share is the moment when the speculative lane is done; a film is one moment after another. */
+
+const { EPS, speculative, plain, doneBy, figuresAt, serverOf, isBusy } = require("./run.js");
+const { words, duration, fixed, visible } = require("./kit.js");
+
+const WIDTH = 1200,
+  HEIGHT = 630, // what pages show of a link
+  EDGE = 56;
+const SIZE = 25,
+  LEADING = 33,
+  LINES = 5, // of a lane
+  ON_TINT = "#0b0f14"; // text on a tinted token, light and dark
+const RACE = 4500,
+  STILL = 1500,
+  FRAME = 1000 / 30; // ms of a film
+const KINDS = ["video/mp4;codecs=avc1.42E01F", "video/webm"];
+
+/* What the end says: tokens, passes and time of both lanes, and who was faster. */
+function result(W, run) {
+  const A = speculative(run),
+    B = plain(run),
+    F = figuresAt(run, Infinity);
+  const rows = [
+    ["speculative", A, F.a],
+    ["plain", B, F.b],
+  ]
+    .filter(([, lane]) => lane)
+    .map(([name, lane, at]) => ({
+      name: W.lane[name],
+      kind: name,
+      lane,
+      time: lane.end,
+      label: words(serverOf(lane) ? W.server.bar : W.finish.bar, {
+        passes: at.k,
+        time: duration(lane.end),
+      }),
+    }));
+  const name = !B
+    ? "title_alone"
+    : F.a.written === F.b.written && !serverOf(A)
+      ? "title"
+      : "title_unequal";
+  return {
+    title: words(serverOf(A) && B ? W.server.title : W.finish[name], {
+      n: F.a.written,
+      m: F.b.written,
+      ks: F.a.k,
+      kp: F.b.k,
+    }),
+    rows,
+    speedup: F.speedup,
+    longest: Math.max(...rows.map((row) => row.time)),
+  };
+}
+
+/* The tokens of a lane until then, with the state that each has in the text. */
+const tokensAt = (lane, t) =>
+  [
+    ...(lane.first ? lane.first.pieces.map((piece) => ({ piece, state: "pla" })) : []),
+    ...lane.cycles.slice(0, doneBy(lane.cycles, t)).flatMap(({ pieces, own }) =>
+      pieces.map((piece, i) => ({
+        piece,
+        state: own && i === pieces.length - 1 ? own.state : "acc",
+      })),
+    ),
+  ].filter(({ piece }) => piece);
+
+/* Lines of a width: parts with their place, broken before words and where the text breaks; empty lines go. */
+function linesOf(tokens, widthOf, room) {
+  const lines = /** @type {any[][]} */ ([[]]);
+  let x = 0;
+  const end = () => {
+    if (lines[lines.length - 1].length) lines.push([]);
+    x = 0;
+  };
+  tokens.forEach(({ piece, state }, i) => {
+    for (const part of piece.split(/(\n)/)) {
+      if (part === "\n") end();
+      else if (part) {
+        const goesOn = tokens.slice(i + 1).findIndex((one) => /^\s/.test(one.piece)),
+          word =
+            part +
+            tokens
+              .slice(i + 1, i + 1 + Math.max(0, goesOn))
+              .map((one) => one.piece)
+              .join("");
+        if (/^ /.test(part) && x && x + widthOf(visible(word.trimEnd())) > room) end();
+        const shown = visible(x || !part.trim() ? part : part.replace(/^ (?=\S)/, "")),
+          width = widthOf(shown);
+        if (x && x + width > room) end();
+        lines[lines.length - 1].push({ shown, state, x, width });
+        x += width;
+      }
+    }
+  });
+  if (!lines[lines.length - 1].length) lines.pop();
+  return lines;
+}
+
+/* The palette and type of the page as it is now. */
+function lookOf() {
+  const styles = getComputedStyle(/** @type {Element} */ (document.querySelector(".sd-player")));
+  return {
+    font: styles.fontFamily,
+    colour: (name) => styles.getPropertyValue("--sd-" + name).trim(),
+  };
+}
+
+/* `still`: all is said, as on a picture. */
+function paint(canvas, W, run, t, still, { font, colour } = lookOf()) {
+  const pen = canvas.getContext("2d"),
+    { title, rows, speedup, longest } = result(W, run),
+    over = still || t + EPS >= longest;
+  const write = (text, x, y, size, weight, fill, right = false) => {
+    pen.font = `${weight} ${size}px ${font}`;
+    pen.fillStyle = colour(fill);
+    pen.textAlign = right ? "right" : "left";
+    pen.fillText(text, x, y, right ? undefined : WIDTH - x - EDGE);
+  };
+  Object.assign(canvas, { width: WIDTH, height: HEIGHT });
+  pen.fillStyle = colour("page");
+  pen.fillRect(0, 0, WIDTH, HEIGHT);
+  write(W.finish.brand, EDGE, 58, 22, 600, "ink-2");
+  write(over ? title : W.finish.film, EDGE, 112, 40, 600, "ink");
+  rows.forEach(({ name, kind, lane, time, label }, i) => {
+    const y = 164 + i * 226,
+      tokens = tokensAt(lane, t);
+    write(name, EDGE, y, 24, 600, "ink");
+    const told = t + EPS >= time ? label : words(W.lane.clock, { tokens: tokens.length });
+    write(told, WIDTH - EDGE, y, 22, 400, "ink-2", true);
+    pen.fillStyle = colour("surface-2");
+    pen.fillRect(EDGE, y + 12, WIDTH - 2 * EDGE, 8);
+    pen.fillStyle = colour(kind === "plain" ? "ink-2" : "acc-l");
+    pen.fillRect(EDGE, y + 12, ((WIDTH - 2 * EDGE) * Math.min(t, time)) / (longest || 1), 8);
+    pen.font = `400 ${SIZE}px ${font}`;
+    pen.textAlign = "left";
+    const lines = linesOf(tokens, (text) => pen.measureText(text).width, WIDTH - 2 * EDGE);
+    lines.slice(-LINES).forEach((line, n) => {
+      const base = y + 48 + n * LEADING;
+      for (const { shown, state, x, width } of line) {
+        const lead = pen.measureText(shown.slice(0, shown.search(/\S|$/))).width;
+        if (state !== "pla") {
+          pen.fillStyle = colour(state);
+          pen.fillRect(EDGE + x + lead, base - 24, width - lead, 30);
+          pen.fillStyle = colour(state + "-l");
+          pen.fillRect(EDGE + x + lead, base + 4, width - lead, 3);
+        }
+        pen.fillStyle = state === "pla" ? colour("ink") : ON_TINT;
+        pen.fillText(shown, EDGE + x, base);
+      }
+    });
+  });
+  if (over && speedup) {
+    const said = isBusy(run) ? W.say.busy : words(W.finish.measured, { times: fixed(speedup) });
+    write(said, EDGE, HEIGHT - 24, 28, 600, "ink");
+  }
+  if (location.protocol === "https:")
+    write(location.host + location.pathname, WIDTH - EDGE, HEIGHT - 24, 22, 400, "ink-2", true);
+}
+
+/* The picture to share: a promise of a file. */
+function picture(W, run) {
+  const canvas = document.createElement("canvas");
+  paint(canvas, W, run, speculative(run).end, true);
+  return new Promise((resolve) => canvas.toBlob(resolve));
+}
+
+/* The kind of film that this browser can record, "" for none. */
+const filmKind = () =>
+  (window.MediaRecorder && KINDS.find((kind) => MediaRecorder.isTypeSupported(kind))) || "";
+
+/* The whole race in six seconds: a promise of a file. Nothing is sent anywhere. */
+function film(W, run) {
+  const canvas = document.createElement("canvas"),
+    look = lookOf(),
+    { longest } = result(W, run);
+  paint(canvas, W, run, 0, false, look);
+  const recorder = new MediaRecorder(canvas.captureStream(30), {
+      mimeType: filmKind(),
+      videoBitsPerSecond: 4e6,
+    }),
+    parts = [],
+    began = performance.now();
+  recorder.ondataavailable = ({ data }) => parts.push(data);
+  const timer = setInterval(() => {
+    const now = performance.now() - began;
+    paint(canvas, W, run, Math.min(1, now / RACE) * longest, false, look);
+    if (now < RACE + STILL) return;
+    clearInterval(timer);
+    recorder.stop();
+  }, FRAME);
+  recorder.start();
+  return new Promise((resolve) => {
+    recorder.onstop = () => resolve(new Blob(parts, { type: recorder.mimeType }));
+  });
+}
+
+module.exports = { result, tokensAt, linesOf, picture, film, filmKind };
