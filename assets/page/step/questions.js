@@ -1,7 +1,7 @@
 // @ts-check
 /* The questions beside a cycle: its notation, and what if the coin, the length or the rule had been another. */
 
-const { h, choice, words, sentences, shown } = require("../race/player.js");
+const { h, choice, clamp, words, sentences, shown } = require("../race/player.js");
 const { MATCH, NOISE, RULES, lacks } = require("./judge.js"),
   { figure } = require("./marks.js");
 
@@ -157,6 +157,21 @@ function whatIf(page, focus) {
     ask({ coins: { ...S.choice.coins, [node]: u } });
   }
 
+  /* The drawing of the coin can be dragged, too; each move draws it anew. */
+  function drag(event) {
+    const strip = event.target.closest("[data-coin]");
+    if (!strip || part.coin.disabled) return;
+    const { left, width } = strip.getBoundingClientRect(),
+      most = Number(part.coin.max),
+      toss = ({ clientX }) => askCoin(clamp((clientX - left) / width, 0, most)),
+      moves = new AbortController();
+    addEventListener("pointermove", toss, moves);
+    for (const end of ["pointerup", "pointercancel"])
+      addEventListener(end, () => moves.abort(), moves);
+    event.preventDefault(); // no text is selected meanwhile
+    toss(event);
+  }
+
   const pressNotation = choice(
     part.notation,
     ["plain", "lev", "chen"].map((name) => [name, W.notation[name].name]),
@@ -166,6 +181,7 @@ function whatIf(page, focus) {
     },
   );
   part.rule.append(...RULES.map((name) => h("option", { value: name }, W.what_if.names[name])));
+  part.right.addEventListener("pointerdown", drag);
   part.coin.oninput = () => askCoin(+part.coin.value);
   part.k.oninput = () => ask({ k: +part.k.value });
   part.rule.onchange = () => ask({ rule: part.rule.value, coins: S.choice.coins });

@@ -34,6 +34,7 @@ function trials({ W, S, now, isGreedy }) {
       { u } = trial,
       g = svg(width, 96, P.coin_aria, H.defs),
       [us, rs] = apart(u, r);
+    g.dataset.coin = ""; // `questions.js` lets it be dragged
     g.append(
       rect(0, 44, width * r, 26, { class: "sd-f-acc sd-o-acc" }),
       rect(width * r, 44, width * (1 - r), 26, { fill: H.fill, class: "sd-s-rej" }),

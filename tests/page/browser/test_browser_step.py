@@ -43,6 +43,17 @@ def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
     expect(page.locator(".sd-steps")).to_contain_text("Bonus")
     assert tells(page).startswith("What if:") and "keep" in tells(page)
     assert page.locator(".sd-part.sd-grey").count() == 4
+    strip = page.locator("[data-coin]").bounding_box()  # the drawing can be dragged, too
+    page.mouse.move(strip["x"] + 0.1 * strip["width"], strip["y"] + 57)
+    page.mouse.down()
+    page.mouse.move(strip["x"] + 0.95 * strip["width"], strip["y"] + 57, steps=3)
+    expect(page.locator(".sd-step [data-part=coinvalue]")).to_have_text("0.95")
+    assert "reject" in tells(page)
+    page.mouse.move(strip["x"] + 0.05 * strip["width"], strip["y"] + 57, steps=3)
+    page.mouse.up()
+    page.mouse.move(strip["x"] + 0.5 * strip["width"], strip["y"] + 57)
+    expect(page.locator(".sd-step [data-part=coinvalue]")).to_have_text("0.05")
+    assert "keep" in tells(page)
     page.locator(".sd-step [data-part=k]").fill("2")
     expect(page.locator(".sd-step [data-part=kanswer]")).to_contain_text("1 fewer to draft")
     page.get_by_role("button", name="Back to what really happened").click()
