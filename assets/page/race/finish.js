@@ -75,8 +75,8 @@ function finish(box, W, root) {
                 copy(node, link, whole ? W.finish.copied : W.finish.copied_settings);
               })
             : null,
-          button("text", (node) => copy(node, textOf(run))),
           step ? button("game", judgeYourself) : null,
+          button("text", (node) => copy(node, textOf(run))),
         ),
       ),
     );
