@@ -26,7 +26,6 @@ CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC",
 STYLES = (
     "shared/style",
     *(f"{name}/{name}" for name in ("traces", *TABS) if (PAGE / f"{name}/{name}.css").exists()),
-    "guide/answers",
     "shared/access",
     "shared/first",
 )

@@ -3,6 +3,8 @@
  *
  * First the converter's arithmetic, without a document, so that Node can test it. Then the list. */
 
+const { h, button, words, fixed } = require("../race/player.js");
+const { HERE, lead, fold, checked, openTab } = require("./prose.js");
 const { expectedAccepted } = require("../theory/formulas.js");
 
 /* ---- one run's acceptance, said in three ways ------------------------------------------------------------------ */
@@ -39,9 +41,18 @@ function convert(name, value, k) {
 
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
+/* The questions by what they are about. */
+const GROUPS = {
+  method: ["which", "best", "train", "template", "local"],
+  speed: ["nothing", "convert", "load", "long", "quantised", "hybrid"],
+  text: ["tools", "bursts", "batch", "beam"],
+  price: ["bill", "energy"],
+};
+
 /* Where the page shows more: tabs, and sections of the Guide. */
 const SEE = {
   which: { tabs: ["methods"], sections: ["practice"] },
+  best: { tabs: ["methods"] },
   nothing: { tabs: ["lossless", "theory"], sections: ["mistakes"] },
   convert: { tabs: ["theory"], sections: ["glossary"] },
   bill: { sections: ["mistakes"] },
@@ -51,105 +62,78 @@ const SEE = {
   local: { sections: ["practice"] },
 };
 
-function mount(element, props) {
-  const W = JSON.parse(props.words),
-    tabs = JSON.parse(props.tabs),
-    sources = JSON.parse(props.sources),
-    { h, button, link, words, parts, fixed } = document.querySelector(".sd-player").kit,
-    part = parts(element.querySelector(".sd-answers"));
+/* What stands between backticks is code. */
+const coded = (text) =>
+  text.split("\x60").map((piece, i) => (i % 2 ? h("code", {}, piece) : piece));
+const step = ([head, rest]) => h("li", {}, h("b", {}, head), " ", coded(rest));
 
-  /* What stands between backticks is code. */
-  const marked = (text) =>
-    text.split("\x60").map((piece, i) => (i % 2 ? h("code", {}, piece) : piece));
-  const item = ([head, rest]) => h("li", {}, h("b", {}, head), " ", marked(rest));
+function answers({ answers: A, practice, sections: named, see }, tabs, sources) {
+  const told = (text, values) =>
+    typeof text === "string" ? h("p", {}, coded(words(text, values))) : h("ol", {}, text.map(step));
 
-  function told(text, values) {
-    if (typeof text !== "string") return h("ol", {}, text.map(item));
-    return h("p", {}, marked(words(text, values)));
-  }
-
-  const source = ({ checked, links }) =>
-    h(
-      "p",
-      { class: "sd-sub" },
-      words(W.checked, { date: checked }),
-      links.map((url) => [" ", link(url, url.replace("https://", ""))]),
-    );
-
-  const way = (label, go) => button(words(W.see, { tab: label }), go, "sd-link sd-inline");
-  const toTab = (name) => () => {
-    document.getElementById(name + "-button")?.click();
-    scrollTo({ top: 0 });
-  };
-  const toSection = (name) => () => {
-    const section = document.querySelector(`.sd-guide [data-section="${name}"]`);
-    section?.scrollIntoView();
-    /** @type {HTMLElement | null | undefined} */ (section?.querySelector("h2"))?.focus({
-      preventScroll: true,
-    });
-  };
   const ways = ({ tabs: shown = [], sections = [] }) =>
     h(
       "p",
-      { class: "sd-an-ways" },
-      sections.map((name) => way(W.sections[name], toSection(name))),
-      shown.map((name) => way(tabs[name], toTab(name))),
+      { class: "sd-gd-ways" },
+      sections.map((name) => h("a", { href: HERE + name }, words(see, { tab: named[name] }))),
+      shown.map((name) =>
+        button(words(see, { tab: tabs[name] }), openTab(name), "sd-link sd-inline"),
+      ),
     );
 
-  function answer([id, { ask, say }]) {
-    const read = sources.filter((one) => one.id === id),
+  function answer(id) {
+    const { ask, say } = A.list[id],
+      read = sources.filter((one) => one.id === id),
       values = Object.assign({}, ...read.map((one) => one.values));
-    return h(
-      "details",
-      { "data-answer": id },
-      h("summary", {}, h("h3", {}, ask)),
-      id === "convert" ? converter() : null,
+    const folded = fold(
+      ask,
+      id === "convert" ? converter(A) : null,
       say.map((text) => told(text, values)),
       id in SEE ? ways(SEE[id]) : null,
-      read.map(source),
+      read.map((one) => checked(practice.checked, one)),
     );
+    folded.dataset.answer = id;
+    return folded;
   }
 
-  function converter() {
-    let { name: last, value } = EXAMPLE;
-    const DIGITS = { rate: 1, alpha: 3, tau: 2 },
-      scale = (name) => (name === "rate" ? 100 : 1),
-      said = h("p", { class: "sd-sub", role: "status" });
-    const field = (max, step) => h("input", { type: "number", min: 0, max, step }),
-      inputs = {
-        rate: field(100, 1),
-        alpha: field(1, 0.01),
-        tau: field(LARGEST + 1, 0.1),
-      };
-    const k = h("input", { type: "number", min: 1, max: LARGEST, step: 1, value: EXAMPLE.k });
-    function draw(typed) {
-      const found = convert(last, value, +k.value);
-      said.textContent = found ? "" : words(W.wrong, { most: LARGEST });
-      for (const [name, input] of Object.entries(inputs))
-        if (name !== typed)
-          input.value = found ? fixed(found[name] * scale(name), DIGITS[name]) : "";
-    }
-    for (const [name, input] of Object.entries(inputs))
-      input.oninput = () => {
-        last = name;
-        value = input.value === "" ? NaN : +input.value / scale(name);
-        draw(name);
-      };
-    k.oninput = () => draw(last);
-    draw();
-    return h(
-      "div",
-      { class: "sd-an-converter" },
-      Object.entries({ k, ...inputs }).map(([name, input]) =>
-        h("label", {}, h("span", {}, W.fields[name]), input),
-      ),
-      said,
-    );
-  }
-
-  part.title.textContent = W.title;
-  part.list.append(h("p", { class: "sd-sub" }, W.lead), ...Object.entries(W.list).map(answer));
+  const group = ([name, ids]) => h("div", {}, h("h3", {}, A.groups[name]), ids.map(answer));
+  return [lead(A.lead), h("div", { class: "sd-gd-two" }, Object.entries(GROUPS).map(group))];
 }
 
-if (typeof element === "undefined") module.exports = { convert, SEE };
-else mount(element, props);
+function converter(A) {
+  let { name: last, value } = EXAMPLE;
+  const DIGITS = { rate: 1, alpha: 3, tau: 2 },
+    scale = (name) => (name === "rate" ? 100 : 1),
+    said = h("p", { class: "sd-sub", role: "status" });
+  const field = (max, step) => h("input", { type: "number", min: 0, max, step }),
+    inputs = {
+      rate: field(100, 1),
+      alpha: field(1, 0.01),
+      tau: field(LARGEST + 1, 0.1),
+    };
+  const k = h("input", { type: "number", min: 1, max: LARGEST, step: 1, value: EXAMPLE.k });
+  function draw(typed) {
+    const found = convert(last, value, +k.value);
+    said.textContent = found ? "" : words(A.wrong, { most: LARGEST });
+    for (const [name, input] of Object.entries(inputs))
+      if (name !== typed) input.value = found ? fixed(found[name] * scale(name), DIGITS[name]) : "";
+  }
+  for (const [name, input] of Object.entries(inputs))
+    input.oninput = () => {
+      last = name;
+      value = input.value === "" ? NaN : +input.value / scale(name);
+      draw(name);
+    };
+  k.oninput = () => draw(last);
+  draw();
+  return h(
+    "div",
+    { class: "sd-gd-row" },
+    Object.entries({ k, ...inputs }).map(([name, input]) =>
+      h("label", {}, h("span", {}, A.fields[name]), input),
+    ),
+    said,
+  );
+}
+
+module.exports = { convert, GROUPS, SEE, answers };

@@ -2,7 +2,7 @@
 /* The game: speculative sampling with one die. First its arithmetic, then the rules as they are told. */
 
 const { h, words } = require("../race/player.js");
-const { lead } = require("./prose.js");
+const { lead, fold } = require("./prose.js");
 
 /* Of six faces, those that stand for each word. Chosen so that every chance in the game is a number of sixths. */
 const GAME = { words: ["A", "B", "C"], draft: [4, 1, 1], target: [2, 2, 2], k: 3, cycles: 10 };
@@ -61,7 +61,7 @@ function game(W) {
     ),
     h("p", {}, words(G.first, told)),
     h("p", {}, words(G.second, told)),
-    h("details", {}, h("summary", {}, W.quiz.reveal), h("p", {}, G.why)),
+    fold(W.quiz.reveal, h("p", {}, G.why)),
   ];
 }
 

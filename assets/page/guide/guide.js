@@ -1,18 +1,29 @@
 // @ts-check
-/* The guide's page, section by section; the short ones are here. Words are all in its JSON. */
+/* Sub-pages of sections, one of them shown. The hash of the address names a section. Words are in its JSON. */
 
-const { h, button, link, parts } = require("../race/player.js");
-const { lead, list } = require("./prose.js"),
+const { h, link, parts } = require("../race/player.js");
+const { HERE, lead, list, fold, marked } = require("./prose.js"),
+  { answers } = require("./answers.js"),
   { lessons } = require("./lessons.js"),
   { questions } = require("./questions.js"),
   { game } = require("./game.js"),
   { sheet } = require("./worksheet.js"),
   { practice } = require("./practice.js");
 
+/* Each sub-page goes by its first section. */
+const PAGES = [
+  ["answers"],
+  ["start", "about", "mistakes", "quiz"],
+  ["glossary"],
+  ["practice"],
+  ["teach", "game", "sheet"],
+];
 const PAPER = /arXiv (\d{4}\.\d{5})/;
 
 function mount(element, props) {
-  const W = JSON.parse(props.words),
+  const [W, tabs, sources] = [props.words, props.tabs, props.sources].map((text) =>
+      JSON.parse(text),
+    ),
     root = element.querySelector(".sd-guide"),
     part = parts(root);
   /* arXiv numbers lead to the papers. */
@@ -24,6 +35,7 @@ function mount(element, props) {
       );
 
   const SECTIONS = {
+    answers: () => answers(W, tabs, sources.answers),
     start: () => [
       h("p", {}, W.start.lead),
       h(
@@ -53,54 +65,78 @@ function mount(element, props) {
       ),
     mistakes: () => [
       lead(W.mistakes_words.lead),
-      h("ol", { class: "sd-gd-wrongs" }, W.mistakes.map(mistake)),
+      h("div", { class: "sd-gd-two sd-gd-wrongs" }, W.mistakes.map(mistake)),
     ],
     teach: () => lessons(W, part, props),
-    quiz: () => questions(W, JSON.parse(props.tabs)),
+    quiz: () => questions(W, tabs),
     game: () => game(W),
     sheet: () => sheet(W, root, part),
-    practice: () => practice(W, JSON.parse(props.sources)),
+    practice: () => practice(W, sources),
   };
 
-  function mistake([wrong, right, source]) {
-    const M = W.mistakes_words,
-      said = (mark, label) => [
-        h("i", { "aria-hidden": "true" }, mark),
-        h("span", { class: "sd-hidden" }, label + ": "),
-      ];
-    return h(
-      "li",
-      {},
-      h("p", { class: "sd-gd-wrong" }, said("✗", M.wrong), wrong),
+  const mistake = ([wrong, right, source]) =>
+    fold(
+      [marked("✗", W.mistakes_words.wrong), wrong],
+      h("p", {}, marked("✓", W.mistakes_words.right), right),
+      h("p", { class: "sd-sub" }, W.mistakes_words.source + ": ", cited(source)),
+    );
+
+  const way = (name, label = W.sections[name]) => h("a", { href: HERE + name }, label),
+    section = (name) =>
+      h(
+        "section",
+        { "data-section": name },
+        h("h2", { tabindex: "-1" }, W.sections[name]),
+        SECTIONS[name](),
+      ),
+    ways = PAGES.map(([name]) => way(name, W.pages[name])),
+    pages = PAGES.map((names) =>
       h(
         "div",
-        {},
-        h("p", { class: "sd-gd-right" }, said("✓", M.right), right),
-        h("p", { class: "sd-sub" }, M.source + ": ", cited(source)),
+        { class: "sd-gd-page" },
+        names.length > 1
+          ? h(
+              "p",
+              { class: "sd-sub" },
+              W.contents,
+              names.map((name) => way(name)),
+            )
+          : null,
+        names.map(section),
       ),
     );
+
+  function show(at) {
+    pages.forEach((page, i) => (page.hidden = i !== at));
+    ways.forEach((one, i) => one.setAttribute("aria-current", i === at ? "page" : "false"));
   }
 
-  part.contents.textContent = W.contents;
-  for (const [name, build] of Object.entries(SECTIONS)) {
-    const title = h("h2", { tabindex: "-1" }, W.sections[name]),
-      section = h("section", { "data-section": name }, title, build());
-    part.body.append(section);
-    part.list.append(
-      h(
-        "li",
-        {},
-        button(
-          W.sections[name],
-          () => {
-            section.scrollIntoView();
-            title.focus({ preventScroll: true });
-          },
-          "sd-link",
-        ),
-      ),
-    );
+  /* To a section, wherever the way there stands: its sub-page first. The row of sub-pages stays in sight. */
+  function go(hash) {
+    const name = hash.slice(1),
+      at = PAGES.findIndex((names) => names.includes(name));
+    if (at < 0) return;
+    show(at);
+    const title = root.querySelector(`[data-section="${name}"] h2`);
+    if (name === PAGES[at][0]) part.nav.scrollIntoView({ block: "nearest" });
+    else title.scrollIntoView();
+    if (!part.nav.contains(document.activeElement)) title.focus({ preventScroll: true });
   }
+
+  part.nav.setAttribute("aria-label", W.tab);
+  part.nav.append(...ways);
+  part.body.append(...pages);
+  show(0);
+  root.addEventListener("click", (event) => {
+    const to = event.target.closest(`a[href^="${HERE}"]`);
+    if (!to || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    location.hash = to.hash; // followed, it would be a new page: Gradio's has a base of its own
+    go(to.hash);
+  });
+  window.addEventListener("hashchange", () => go(location.hash));
+  go(location.hash);
 }
 
-mount(element, props);
+if (typeof element === "undefined") module.exports = { PAGES };
+else mount(element, props);

@@ -12,7 +12,7 @@ function lessons(W, part, props) {
   const T = W.teach,
     plan = ({ title, goals, steps }) =>
       h(
-        "article",
+        "div",
         {},
         h("h3", {}, title),
         h("h4", {}, T.goals),

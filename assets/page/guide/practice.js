@@ -1,48 +1,39 @@
 // @ts-check
 /* In practice: how serving systems are told to speculate, and what they do unless they are. */
 
-const { h, button, link, table, tableRow, words, copied } = require("../race/player.js");
-const { lead } = require("./prose.js");
+const { h, button, table, tableRow, words, copied, answer } = require("../race/player.js");
+const { lead, fold, checked } = require("./prose.js");
 
 function practice({ practice: P }, { systems, defaults, beside }) {
-  const checked = ({ checked, links }) =>
-    h(
-      "p",
-      { class: "sd-sub" },
-      words(P.checked, { date: checked }),
-      links.map((url) => [" ", link(url, url.replace(/^https:\/\/(www\.)?/, ""))]),
-    );
+  const read = (one) => checked(P.checked, one),
+    noted = (note, one) => fold(P.heads.note, note ? h("p", {}, note) : null, read(one));
   const how = systems.map((one) =>
-    tableRow(one.name, [
-      command(one.command, P),
-      [words(P.notes[one.id], one.values), checked(one)],
-    ]),
+    tableRow(one.name, [[command(one.command, P), noted(words(P.notes[one.id], one.values), one)]]),
   );
   const option = (one) =>
-      one.option
-        ? h("code", {}, one.option)
-        : one.keep === "ratio"
-          ? P.option.already
-          : P.option.nothing,
-    note = (one) => (one.note ? h("p", {}, P.default_notes[one.note]) : null);
+    one.option
+      ? h("code", {}, one.option)
+      : one.keep === "ratio"
+        ? P.option.already
+        : P.option.nothing;
   const rule = defaults.map((one) =>
     tableRow(one.name, [
       P.draft[one.draft],
       P.keep[one.keep],
-      [option(one), note(one), checked(one)],
+      [option(one), noted(P.default_notes[one.note], one)],
     ]),
   );
   return [
     lead(P.lead),
-    h("h3", {}, P.uses_title),
-    h("p", {}, P.uses),
-    table("sd-gd-systems", Object.values(P.heads), how),
+    table("sd-gd-systems", [P.heads.name, P.heads.how], how),
     h("h3", {}, P.defaults_title),
     lead(P.defaults_lead),
     table("sd-gd-systems", Object.values(P.defaults_heads), rule),
+    h("h3", {}, P.uses_title),
+    h("p", {}, P.uses),
     h("h3", {}, P.beside_title),
     h("p", {}, P.beside),
-    beside.map(checked),
+    beside.map(read),
   ];
 }
 
@@ -52,7 +43,7 @@ function command(line, P) {
     press = button(
       P.copy,
       async () => {
-        if (await copied(line)) press.textContent = P.copied;
+        if (await copied(line)) answer(press, P.copied);
         else getSelection()?.selectAllChildren(code);
       },
       "sd-link",

@@ -2,17 +2,12 @@
 /* Questions with their answers, and the tab that shows why. */
 
 const { h, button, words } = require("../race/player.js");
-const { lead } = require("./prose.js");
-
-const openTab = (tab) => {
-  /** @type {HTMLElement} */ (document.getElementById(tab + "-button")).click();
-  scrollTo({ top: 0 });
-};
+const { lead, openTab } = require("./prose.js");
 
 /* `tabs`: their labels by name. */
 function questions({ quiz: Q, see }, tabs) {
   function question({ ask, choices, answer, why, tab }, number) {
-    const said = h("p", { class: "sd-gd-why", "aria-live": "polite" }),
+    const said = h("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),
       options = choices.map((choice, i) =>
         h(
           "label",
@@ -29,7 +24,7 @@ function questions({ quiz: Q, see }, tabs) {
         h("b", {}, chosen === answer ? "✓ " + Q.right : "✗ " + Q.wrong),
         " ",
         choices[answer] + ": " + why + " ",
-        button(words(see, { tab: tabs[tab] }), () => openTab(tab), "sd-link sd-inline"),
+        button(words(see, { tab: tabs[tab] }), openTab(tab), "sd-link sd-inline"),
       );
     }
     return h(
@@ -45,7 +40,7 @@ function questions({ quiz: Q, see }, tabs) {
     );
   }
 
-  return [lead(Q.lead), h("ol", { class: "sd-gd-quiz" }, Q.list.map(question))];
+  return [lead(Q.lead), h("ol", { class: "sd-gd-two sd-gd-quiz" }, Q.list.map(question))];
 }
 
 module.exports = { questions };

@@ -21,19 +21,13 @@ def tour() -> gr.HTML:
 
 
 def build(tab: gr.Tab) -> gr.HTML:
-    """Questions people ask stand folded above the rest; they lead to its sections and to the tabs. `settings` are those
-    of the link that gives a class the same run."""
-    words, sources = strings("guide"), read_json(ASSETS / "sources.json")
-    asked = sources.pop("answers")
-    told = words["answers"] | {name: words[name] for name in ("sections", "see")}
-    told["checked"] = words["practice"]["checked"]
-    drawn("guide/answers", words=told, elem_id="answers", tabs=labels(), sources=asked)
+    """`settings` are those of the link that gives a class the same run."""
     return drawn(
         "guide/guide",
-        words={name: told for name, told in words.items() if name not in ("tab", "tour", "answers")},
+        words={name: told for name, told in strings("guide").items() if name != "tour"},
         elem_id="guide-page",
         tabs=labels(),
-        sources=sources,
+        sources=read_json(ASSETS / "sources.json"),
         settings={"prompt": prompts()["story"][0], "drafter": "draft_model", "k": 3, "temperature": 0.8},
         seed=CLASS_SEED,
         most=SETTINGS["seed"].high,
