@@ -4,7 +4,7 @@
  * First the converter's arithmetic, without a document, so that Node can test it. Then the list. */
 
 const { h, button, words, fixed } = require("../race/player.js");
-const { HERE, lead, fold, checked, openTab } = require("./prose.js");
+const { HERE, lead, fold, halves, checked, openTab } = require("./prose.js");
 const { expectedAccepted } = require("../theory/formulas.js");
 
 /* ---- one run's acceptance, said in three ways ------------------------------------------------------------------ */
@@ -44,8 +44,8 @@ function convert(name, value, k) {
 /* The questions by what they are about. */
 const GROUPS = {
   method: ["which", "best", "train", "template", "local"],
-  speed: ["nothing", "convert", "load", "long", "quantised", "hybrid"],
   text: ["tools", "bursts", "batch", "beam"],
+  speed: ["nothing", "convert", "load", "long", "quantised", "hybrid"],
   price: ["bill", "energy"],
 };
 
@@ -96,8 +96,8 @@ function answers({ answers: A, practice, sections: named, see }, tabs, sources) 
     return folded;
   }
 
-  const group = ([name, ids]) => h("div", {}, h("h3", {}, A.groups[name]), ids.map(answer));
-  return [lead(A.lead), h("div", { class: "sd-gd-two" }, Object.entries(GROUPS).map(group))];
+  const group = ([name, ids]) => [h("h3", {}, A.groups[name]), ids.map(answer)];
+  return [lead(A.lead), halves(Object.entries(GROUPS).map(group))];
 }
 
 function converter(A) {

@@ -2,7 +2,7 @@
 /* Sub-pages of sections, one of them shown. The hash of the address names a section. Words are in its JSON. */
 
 const { h, link, parts } = require("../race/player.js");
-const { HERE, lead, list, fold, marked } = require("./prose.js"),
+const { HERE, lead, list, fold, halves, marked } = require("./prose.js"),
   { answers } = require("./answers.js"),
   { lessons } = require("./lessons.js"),
   { questions } = require("./questions.js"),
@@ -63,10 +63,7 @@ function mount(element, props) {
         { class: "sd-gd-words" },
         W.glossary.map(([term, meaning]) => h("div", {}, h("dt", {}, term), h("dd", {}, meaning))),
       ),
-    mistakes: () => [
-      lead(W.mistakes_words.lead),
-      h("div", { class: "sd-gd-two sd-gd-wrongs" }, W.mistakes.map(mistake)),
-    ],
+    mistakes: () => [lead(W.mistakes_words.lead), halves(W.mistakes.map(mistake))],
     teach: () => lessons(W, part, props),
     quiz: () => questions(W, tabs),
     game: () => game(W),

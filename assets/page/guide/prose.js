@@ -13,6 +13,16 @@ const list = (items) =>
     items.map((item) => h("li", {}, item)),
   );
 
+/* Two columns, each as long as what is open in it. */
+function halves(items) {
+  const middle = Math.ceil(items.length / 2);
+  return h(
+    "div",
+    { class: "sd-gd-two" },
+    [items.slice(0, middle), items.slice(middle)].map((half) => h("div", {}, half)),
+  );
+}
+
 /* What a lid hides. */
 const fold = (lid, ...content) =>
   h("details", { class: "sd-fold" }, h("summary", {}, lid), content);
@@ -37,4 +47,4 @@ const openTab = (name) => () => {
   scrollTo({ top: 0 });
 };
 
-module.exports = { HERE, lead, list, fold, marked, checked, openTab };
+module.exports = { HERE, lead, list, fold, halves, marked, checked, openTab };
