@@ -17,8 +17,9 @@ WIDTHS = (1280, 768, 375, 360)
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 16, 32)"}
 DRAWN = {"methods": "#kind-chart .heatmaplayer image"}  # what comes late on a tab
 
-# Every part that can be folded, the Gradio ones too, and a run at its end: all of a tab is there to be looked at.
+# Every part that can be folded, the Gradio ones and the Guide's sub-pages too: all of a tab is there to be looked at.
 UNFOLD = """() => {
+    for (const page of document.querySelectorAll(".sd-gd-page")) page.hidden = false;
     for (const part of document.querySelectorAll("details")) part.open = true;
     const folded = "button.label-wrap:not(.open), .sd-lid[aria-expanded=false]";
     for (const button of document.querySelectorAll(folded)) button.click();

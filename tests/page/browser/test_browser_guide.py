@@ -31,13 +31,14 @@ def no_engine(monkeypatch):
     monkeypatch.setattr(session, "_engine", refuse)
 
 
-def open_guide(page):
+def open_guide(page, sub_page="Ask"):
     page.get_by_role("tab", name="Guide").click()
-    page.wait_for_selector(".sd-gd-body section >> nth=-1")
+    page.locator(".sd-gd-nav").get_by_role("link", name=sub_page, exact=True).click()
+    page.wait_for_selector(".sd-gd-page:visible section >> nth=-1")
 
 
 def start_tour(page):
-    open_guide(page)
+    open_guide(page, "Learn")
     page.get_by_role("button", name="Start the tour").click()
     page.wait_for_selector(".sd-tour:visible")
 
@@ -136,7 +137,7 @@ def test_a_link_may_begin_with_the_tour(open_page):
 @pytest.mark.long
 def test_a_question_is_answered_after_a_guess_and_leads_to_its_tab(open_page):
     page = open_page(reduced_motion="reduce")
-    open_guide(page)
+    open_guide(page, "Learn")
     first = page.locator(".sd-gd-quiz > li").first
     first.get_by_role("button", name="Reveal").click()
     assert first.locator(".sd-gd-why").inner_text() == "Choose an answer first."
@@ -153,7 +154,7 @@ def test_a_question_is_answered_after_a_guess_and_leads_to_its_tab(open_page):
 @pytest.mark.long
 def test_a_class_gets_the_same_settings_by_its_link(open_page, address):
     page = open_page(reduced_motion="reduce")
-    open_guide(page)
+    open_guide(page, "Teach")
     page.get_by_label("Class seed").fill("1234")
     link = page.input_value(".sd-gd-link")
     assert link.startswith(address)
@@ -164,7 +165,7 @@ def test_a_class_gets_the_same_settings_by_its_link(open_page, address):
 @pytest.mark.long
 def test_the_worksheet_prints_alone(open_page):
     page = open_page(reduced_motion="reduce")
-    open_guide(page)
+    open_guide(page, "Teach")
     page.evaluate("window.print = () => { window.printed = true; }")
     page.get_by_role("button", name="Print the worksheet").click()
     assert page.evaluate("window.printed")
@@ -182,26 +183,60 @@ def test_the_worksheet_prints_alone(open_page):
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_guide_needs_no_sideways_scrolling_and_all_tabs_are_in_sight(open_page, width):
     page = open_page(width, reduced_motion="reduce")
-    open_guide(page)
-    assert page.locator(".sd-gd-body section h2").all_inner_texts() == list(strings("guide")["sections"].values())
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    told = strings("guide")
+    for name in told["pages"].values():
+        open_guide(page, name)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    assert page.locator(".sd-gd-body section h2").all_text_contents() == list(told["sections"].values())
     for name in labels().values():
         box = page.get_by_role("tab", name=name, exact=True).bounding_box()
         assert box and box["x"] >= 0 and box["x"] + box["width"] <= width
 
 
+HEIGHT = 2400  # pixels of a sub-page as it opens, at 1280 x 800
+
+
+def test_each_sub_page_is_short_and_reached_by_keyboard(open_page):
+    page = open_page(1280, 800, reduced_motion="reduce")
+    page.get_by_role("tab", name="Guide").click()
+    ways = page.locator(".sd-gd-nav a")
+    expect(ways).to_have_text(list(strings("guide")["pages"].values()))
+    ways.first.focus()
+    for number in range(ways.count()):
+        if number:
+            page.keyboard.press("Tab")
+        expect(ways.nth(number)).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(ways.nth(number)).to_have_attribute("aria-current", "page")
+        expect(ways.nth(number)).to_be_focused()
+        assert page.locator(".sd-gd-nav [aria-current=page]").count() == 1
+        shown = page.locator(".sd-gd-page:visible")
+        assert shown.count() == 1 and shown.evaluate("(one) => [...one.parentElement.children].indexOf(one)") == number
+        assert page.evaluate("document.documentElement.scrollHeight") <= HEIGHT, ways.nth(number).inner_text()
+    page.go_back()
+    expect(ways.nth(number - 1)).to_have_attribute("aria-current", "page")
+
+
+def test_a_link_to_a_section_opens_its_sub_page(open_page):
+    page = open_page(1280, 800, reduced_motion="reduce", query="?tab=guide#sheet")
+    section = page.locator("[data-section=sheet]")
+    expect(section.get_by_role("heading")).to_be_in_viewport()
+    page.locator(".sd-gd-page:visible").get_by_role("link", name="Without a computer").click()
+    heading = page.locator("[data-section=game] h2")
+    expect(heading).to_be_focused()
+    assert page.url.endswith("?tab=guide#game")
+    page.evaluate("scrollTo({ top: 0 })")
+    page.locator(".sd-gd-page:visible").get_by_role("link", name="Without a computer").click()  # once more
+    expect(heading).to_be_in_viewport()
+
+
 def test_two_clicks_open_an_answer_and_the_converter_converts(open_page):
     page = open_page(reduced_motion="reduce")
-    open_guide(page)
+    page.get_by_role("tab", name="Guide").click()  # opens with the questions
     told = strings("guide")["answers"]
-    answers = page.locator(".sd-answers")
-    folded = answers.bounding_box()
-    assert folded and folded["height"] < 60, folded  # one line
     for name in ("which", "convert"):
         here = page.locator(f"[data-answer={name}]")
-        if not here.is_visible():
-            answers.get_by_role("heading", name=told["title"]).click()
-        here.get_by_role("heading", name=told["list"][name]["ask"]).click()
+        here.locator("summary").click()
         expect(here.get_by_text(told["list"][name]["say"][-1][:40])).to_be_visible()
         assert "2026-11-2" in here.locator(".sd-sub", has_text="Checked").first.inner_text()
     fields = {name: here.get_by_label(label, exact=True) for name, label in told["fields"].items()}
@@ -214,7 +249,9 @@ def test_two_clicks_open_an_answer_and_the_converter_converts(open_page):
     assert fields["rate"].input_value() == "80.0" and fields["tau"].input_value() == "1.80"
     fields["tau"].fill("9")
     assert fields["alpha"].input_value() == "" and "There is no such run" in here.inner_text()
-    here.get_by_role("button", name="See it: Glossary").click()
+    here.get_by_role("link", name="See it: Glossary").click()
     assert page.evaluate("document.activeElement.textContent") == strings("guide")["sections"]["glossary"]
+    assert page.locator("[data-section=glossary]").is_visible() and not here.is_visible()
+    open_guide(page)
     here.get_by_role("button", name="See it: Theory").click()
     assert page.get_by_role("tab", name="Theory").get_attribute("aria-selected") == "true"

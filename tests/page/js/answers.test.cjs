@@ -4,7 +4,7 @@ const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
 const ASSETS = path.join(__dirname, "..", "..", "..", "assets");
-const { convert, SEE } = require(path.join(ASSETS, "page", "guide", "answers.js"));
+const { convert, GROUPS, SEE } = require(path.join(ASSETS, "page", "guide", "answers.js"));
 const { expectedTokens } = require(path.join(ASSETS, "page", "theory", "formulas.js"));
 const words = JSON.parse(fs.readFileSync(path.join(ASSETS, "text", "en", "guide.json"), "utf8"));
 const near = (a, b, by = 1e-9) => assert.ok(Math.abs(a - b) < by, `${a} ${b}`);
@@ -44,6 +44,11 @@ test("what no run can have gives nothing", () => {
     ["rate", NaN, 4],
   ])
     assert.equal(convert(name, value, k), null, `${name} ${value} ${k}`);
+});
+
+test("every question stands in one group, and every group has its name", () => {
+  assert.deepEqual(Object.values(GROUPS).flat().sort(), Object.keys(words.answers.list).sort());
+  assert.deepEqual(Object.keys(GROUPS), Object.keys(words.answers.groups));
 });
 
 test("an answer that leads on is one that there is, and leads to a section of the Guide", () => {

@@ -7,6 +7,7 @@ const ASSETS = path.join(__dirname, "..", "..", "..", "assets");
 const page = (name) => require(path.join(ASSETS, "page", name + ".js"));
 const tour = { ...page("guide/place"), ...page("guide/stops") };
 const game = page("guide/game");
+const { PAGES } = page("guide/guide");
 const { linkOf } = page("guide/lessons");
 const { expectedTokens } = page("theory/formulas");
 const words = JSON.parse(fs.readFileSync(path.join(ASSETS, "text", "en", "guide.json"), "utf8"));
@@ -66,6 +67,14 @@ test("every step has its words, and asks for something just where it knows when 
     for (const has of [Boolean(step.show), Boolean(told.task), Boolean(told.after)])
       assert.equal(has, Boolean(step.done), step.id);
   }
+});
+
+test("every section stands on one sub-page, and each sub-page has its name", () => {
+  assert.deepEqual(PAGES.flat(), Object.keys(words.sections));
+  assert.deepEqual(
+    PAGES.map(([first]) => first),
+    Object.keys(words.pages),
+  );
 });
 
 test("the game gives the target's odds exactly, and with the mistake it does not", () => {
