@@ -56,7 +56,7 @@ function game(W) {
     lead(G.lead),
     h(
       "ul",
-      { class: "sd-gd-roles" },
+      {},
       G.roles.map(([who, what]) => h("li", {}, h("b", {}, who), " ", words(what, told))),
     ),
     h("p", {}, words(G.first, told)),
