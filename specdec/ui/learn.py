@@ -12,7 +12,7 @@ import gradio as gr
 
 from ..exposure import limits
 from . import charts, results, session
-from .components.section import choice, lines, notice, plot, table, tell, title
+from .components.section import choice, lines, notice, plot, table, tell
 from .request import check_learning, InputError, pupils
 from .tabs.race import ENGINE, over, PRIVATE
 from .text import prompts, strings, teaching
@@ -24,9 +24,8 @@ State = dict[str, Any]
 
 
 def section() -> Callable[[gr.State], None]:
-    """Builds it. Who knows which prompts the visitor ran calls what this returns, and it can be pressed."""
+    """What is in it. Who knows which prompts the visitor ran calls what this returns, and it can be pressed."""
     words = strings("learn")
-    title(words["title"], lead())
     with gr.Row(elem_classes="sd-settings"):
         with gr.Column(elem_classes="sd-rail", scale=2, min_width=280):
             kind = choice(words["kind"], [(results.domain(name), name) for name in first("code", teaching())])

@@ -105,10 +105,7 @@ function assumptions({ W, part, frame, here: ofRun, reports }) {
     }));
   }
 
-  return () => {
-    paintPositions(ofRun());
-    paintChecks(ofRun());
-  };
+  return { positions: () => paintPositions(ofRun()), checks: () => paintChecks(ofRun()) };
 }
 
 module.exports = { assumptions };

@@ -27,12 +27,7 @@ function batchView(W, part, S, { frame, speedAxis }, { machines, models }) {
   const V = W.many,
     model = (id) => modelOf(byId(models, id));
 
-  function paint() {
-    const machine = machineOf(byId(machines, S.machine)),
-      pair = [model(S.target), model(S.draft)];
-    paintBatches(machine, ...pair);
-    paintTrade(machine, ...pair);
-  }
+  const chosen = () => [machineOf(byId(machines, S.machine)), model(S.target), model(S.draft)];
 
   function paintBatches(machine, ...pair) {
     const at = range(0, 72).map((i) => 2 ** (i / 8)),
@@ -179,7 +174,10 @@ function batchView(W, part, S, { frame, speedAxis }, { machines, models }) {
     });
   }
 
-  return { paint };
+  return {
+    batches: () => paintBatches(...chosen()),
+    trade: () => paintTrade(...chosen()),
+  };
 }
 
 module.exports = { batchView };

@@ -82,6 +82,7 @@ function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPL
       const { set: values, wall: choice } = ANSWERS[name](),
         act = () => {
           values ? page.set({ grows: false, ...values }) : page.choose(choice);
+          if (choice) part.walltitle.closest("details").open = true;
           (values ? part.headline : part.walltitle).scrollIntoView({ block: "center" });
           page.announce();
         };
@@ -112,7 +113,7 @@ function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPL
   }
 
   buildClaims();
-  return { paint };
+  return { claims: paint };
 }
 
 module.exports = { claimsOf };

@@ -68,9 +68,10 @@ function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }
         ? words(W.curves.here, { times: times(now), measured: times(here().measured) })
         : times(now),
       rising = at > left + 130 && (S.k < k || at > left + wide - 130),
-      side = rising ? -12 : 12;
+      side = rising ? -12 : 12,
+      beside = k ? (x(k) - at) * Math.sign(side) : 0;
     if (k) g.append(dot(x(k), y(gain(k)), 4.5, "sd-dot-b"));
-    if (k && Math.abs(k - S.k) > 1)
+    if (k && Math.abs(k - S.k) > 1 && (beside < 0 || beside > (S.mine ? 220 : 80)))
       g.append(
         text(
           clamp(x(k), left + 40, left + wide - 36),
@@ -130,10 +131,7 @@ function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }
     });
   }
 
-  return () => {
-    paintCurves();
-    paintTable();
-  };
+  return { curves: paintCurves, table: paintTable };
 }
 
 module.exports = { LARGEST, byLength };

@@ -97,10 +97,7 @@ function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
   const lowered = (row) =>
     row.split(/_(\d+|\w(?:\+1)?)/).map((piece, i) => (i % 2 ? h("sub", {}, piece) : piece));
 
-  return () => {
-    paintKept(ofRun());
-    paintRecursion(ofRun());
-  };
+  return { kept: () => paintKept(ofRun()), recursion: () => paintRecursion(ofRun()) };
 }
 
 module.exports = { keptDrafts };

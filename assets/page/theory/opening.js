@@ -11,6 +11,7 @@ const {
   weightsRead,
   cacheBytes,
   bestK,
+  expectedTokens,
   speedup,
   tempered,
   overlap,
@@ -33,7 +34,7 @@ const PLACES = {
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
 
-function opening(W, part, S, room, { machines, models, reports }) {
+function opening({ W, part, S, room, gain }, { machines, models, reports }) {
   /* Reading one's weights, and computing beside it: one row, and those of a check. */
   function paintWall() {
     const machine = machineOf(byId(machines, S.machine)),
@@ -83,13 +84,14 @@ function opening(W, part, S, room, { machines, models, reports }) {
     part.wallfirst.textContent = words(W.wall_first.lead, told);
   }
 
-  function paintLoses(now, tokens, passes) {
+  function paintLoses() {
+    const now = gain(S.k);
     part.loses.replaceChildren(
       h("b", {}, W.loses.rule),
       " ",
       words(now >= 1 ? W.loses.wins : W.loses.loses, {
-        tokens: fixed(tokens),
-        passes: fixed(passes),
+        tokens: fixed(expectedTokens(S.alpha, S.k)),
+        passes: fixed(S.k * S.c + S.v + S.o),
         times: times(now),
       }),
     );
@@ -159,7 +161,7 @@ function opening(W, part, S, room, { machines, models, reports }) {
    * first choice. */
   function paintRules() {
     const [p, q] = PLACES.agree,
-      width = room.heat,
+      width = room.rules,
       wide = width / 3,
       tall = 62,
       floor = tall + 34,
@@ -230,14 +232,7 @@ function opening(W, part, S, room, { machines, models, reports }) {
 
   buildMap();
   measuredHeat();
-  return {
-    paint(now, tokens, passes) {
-      paintWall();
-      paintLoses(now, tokens, passes);
-      paintHeat();
-      paintRules();
-    },
-  };
+  return { wall: paintWall, loses: paintLoses, heat: paintHeat, rules: paintRules };
 }
 
 module.exports = { opening };

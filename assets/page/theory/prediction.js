@@ -117,7 +117,7 @@ function prediction({ W, part, room, here: ofRun, reports }) {
     return sentences(parts);
   }
 
-  return paintMeasured;
+  return { measured: paintMeasured };
 }
 
 module.exports = { prediction };

@@ -39,19 +39,7 @@ function mount(element, props) {
     context: 512,
   };
   const SLIDERS = { alpha: 2, k: 0, c: 3, v: 2, o: 3 }; // and the digits that they show
-  const CHARTS = [
-      "curves",
-      "measured",
-      "kept",
-      "positions",
-      "checks",
-      "roof",
-      "batches",
-      "trade",
-      "wall",
-      "heat",
-    ],
-    room = {}; // their widths, read only when the page's changes
+  const room = {}; // widths of the charts, read only when the page's size changes; none in a fold that is shut
   /** @type {any} */
   let here = null;
 
@@ -59,11 +47,16 @@ function mount(element, props) {
   const gain = (k, alpha = S.alpha) => speedup(alpha, k, S.c, cost(k), S.o);
   const { frame, speedAxis } = axes(W, room),
     hardware = { machines, models, read, reports, example: EXAMPLE };
-  const first = opening(W, part, S, room, hardware),
-    wall = memoryWall(W, part, S, { frame, speedAxis }, hardware);
   const page = { W, part, S, room, frame, speedAxis, here: () => here, cost, gain, best, reports };
-  const charts = [byLength, prediction, keptDrafts, assumptions].map((made) => made(page));
-  const claims = claimsOf(W, part, S, { set, choose: wall.choose, announce, best }, hardware);
+  const wall = memoryWall(W, part, S, { frame, speedAxis, choose }, hardware),
+    claims = claimsOf(W, part, S, { set, choose, announce, best }, hardware);
+  /* By the part that each fills. */
+  const painters = Object.assign(
+    opening(page, hardware),
+    ...[byLength, prediction, keptDrafts, assumptions].map((made) => made(page)),
+    wall,
+    claims,
+  );
 
   /* -- the run -- */
 
@@ -94,6 +87,11 @@ function mount(element, props) {
     draw();
   }
 
+  function choose(values) {
+    Object.assign(S, values);
+    draw();
+  }
+
   function slide(name, value) {
     set(name === "k" && S.grows ? { k: value, v: growing(S.v, S.k)(value) } : { [name]: value });
   }
@@ -110,17 +108,15 @@ function mount(element, props) {
 
   function measure() {
     if (!root.clientWidth) return; // a tab that is not shown does not draw
-    for (const name of CHARTS) room[name] = part[name].clientWidth;
+    for (const name of Object.keys(painters))
+      room[name] = part[name].closest("details:not([open])") ? 0 : part[name].clientWidth;
     pull();
   }
 
   function draw() {
     if (!room.curves) return;
     paintSliders();
-    for (const paint of charts) paint();
-    first.paint(gain(S.k), expectedTokens(S.alpha, S.k), S.k * S.c + S.v + S.o);
-    wall.paint();
-    claims.paint();
+    for (const [name, paint] of Object.entries(painters)) if (room[name]) paint();
   }
 
   function paintSliders() {
@@ -169,7 +165,7 @@ function mount(element, props) {
     set({ alpha: 0.6, c: 0.1, v: 1, o: 0, k: bestK(0.6, 0.1), grows: false }),
   );
   player.addEventListener("sd-run", () => root.clientWidth && pull());
-  new ResizeObserver(measure).observe(root);
+  new ResizeObserver(measure).observe(root); // whose height changes when a part of it is opened
   measure();
 }
 

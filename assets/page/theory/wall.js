@@ -38,7 +38,7 @@ const {
 } = require("./axes.js");
 const { batchView } = require("./batch.js");
 
-function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
+function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
   const { machines, models, read } = hardware,
     many = batchView(W, part, S, { frame, speedAxis }, hardware);
 
@@ -69,7 +69,6 @@ function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
     paintRoof(R);
     paintMemory(R);
     paintWallWords(R);
-    many.paint();
   }
 
   function paintWallWords({ machine, target, draft, plain, c, v, free }) {
@@ -198,11 +197,6 @@ function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
     );
   }
 
-  function choose(values) {
-    Object.assign(S, values);
-    paint();
-  }
-
   function buildSources() {
     const { active, experts } = W.sources,
       origin = ({ id, link: url }) =>
@@ -257,7 +251,7 @@ function memoryWall(W, part, S, { frame, speedAxis }, hardware) {
   part.bits.onchange = () => choose({ bits: +part.bits.value });
   for (const name of ["batch", "context"])
     part[name].oninput = () => choose({ [name]: 2 ** part[name].value });
-  return { paint, choose };
+  return { roof: paint, ...many };
 }
 
 module.exports = { memoryWall };

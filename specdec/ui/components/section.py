@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import gradio as gr
@@ -18,6 +19,18 @@ Cells = Sequence[Sequence[str | float | None]]
 def title(text: str, lead: str, level: str = "h2") -> None:
     inside = f"<{level}>{html.escape(text)}</{level}><p>{html.escape(lead)}</p>"
     gr.HTML(html_template=f'<div class="sd-title">{inside}</div>', apply_default_css=False, elem_classes=f"sd-{level}")
+
+
+@contextmanager
+def folded(name: str, told: dict[str, Any]) -> Iterator[gr.HTML]:
+    """A section that opens by a press. On it stand its heading (`title`) and what it answers (`lid`), in it first its
+    `lead`. `expand` is its event when it is opened for the first time."""
+    heading, lid = (html.escape(told[part]) for part in ("title", "lid"))
+    shut = f'<details class="sd-fold"><summary><h2>{heading}</h2><span>{lid}</span></summary></details>@children'
+    with drawn("shared/fold", words={}, template=shut, elem_id=f"{name}-fold") as section, gr.Column():
+        if "lead" in told:
+            lines([told["lead"]], elem_classes="sd-about")
+        yield section
 
 
 def choice(label: str, choices: list[tuple[str, Any]], style: str = "") -> gr.Radio:

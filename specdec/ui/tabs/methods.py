@@ -15,7 +15,7 @@ from ...methods import EMBEDDED, is_wrapper
 from ...settings import RunRequest
 from .. import charts, learn, menu, results, session
 from ..components.cards import cards
-from ..components.section import Cells, choice, downloads, lines, notice, plot, table, tell, title
+from ..components.section import Cells, choice, downloads, folded, lines, notice, plot, table, tell, title
 from ..request import check, InputError, known_family
 from ..text import prompts, sentences, strings
 from .race import ENGINE, over, PRIVATE
@@ -31,15 +31,25 @@ def build(tab: gr.Tab) -> Callable[[gr.State, gr.Dropdown], None]:
     words, report = strings("methods"), results.recorded()
     rows = report.get("rows", [])
     with gr.Column(elem_classes="sd-methods"):
-        title(words["open"]["title"], words["open"]["lead"])
-        cards()
-        questions(rows)
         title(words["head"]["title"], words["head"]["lead"])
         if rows:
             arena(tab, report, rows)
         else:
             lines([words["head"]["missing"]])
-        measure, teach = live(rows), learn.section()
+    with gr.Column(elem_classes="sd-methods sd-folds"):
+        with folded("cards", words["open"]):
+            cards()
+        with folded("questions", words["asked"]):
+            questions(rows)
+        if rows:
+            with folded("figures", words["table"]):
+                figures_table(words["table"]["title"], words["table"]["columns"], results.cells(results.frame(rows)))
+                downloads("specdec-methods", partial(results.files, report, rows))
+            breakdown(rows)
+        with folded("live", words["live"] | {"lead": words["live"]["lead"].format(tokens=TOKENS)}):
+            measure = live(rows)
+        with folded("learn", strings("learn") | {"lead": learn.lead()}):
+            teach = learn.section()
 
     def connect(ran: gr.State, family: gr.Dropdown) -> None:
         measure(family)
@@ -69,17 +79,9 @@ def arena(tab: gr.Tab, report: dict[str, Any], rows: Rows) -> None:
             about = lines([words["chart"]["measured_speedup"]], elem_classes="sd-about")
         with gr.Column(scale=2, min_width=280):
             lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
-    title(words["table"]["title"], words["table"]["lead"], "h3")
-    figures_table(words["table"]["title"], words["table"]["columns"], results.cells(results.frame(rows)))
-    downloads("specdec-methods", partial(results.files, report, rows))
-    where, shown = breakdown(rows)
     figure.change(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
-    for part in where:
-        part.change(lambda *place: of_place(rows, *place), where, shown, queue=False, **PRIVATE)
-    # Drawn when looked at: plotly, here and in the browser, would slow down every start. In two strokes, so that the
-    # page answers in between.
-    opened = tab.select(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
-    opened.then(lambda *place: of_place(rows, *place), where, shown, queue=False, **PRIVATE)
+    # Drawn when looked at: plotly, here and in the browser, would slow down every start.
+    tab.select(lambda name: of_figure(rows, name), figure, [heat, about], queue=False, **PRIVATE)
 
 
 def label(report: dict[str, Any]) -> list[str]:
@@ -131,23 +133,24 @@ def told(row: dict[str, Any] | None) -> str:
     return "<br>".join([head, f"K = {row.get('k', '?')}", *listed])
 
 
-def breakdown(rows: Rows) -> tuple[list[gr.Radio], list[Any]]:
+def breakdown(rows: Rows) -> None:
     """The choice of a place of the arena, and what is shown of it: acceptance by place and by kind of token."""
-    words = strings("methods")
-    labels = words["labels"]
-    title(words["where"]["title"], words["where"]["lead"])
+    words, labels = strings("methods")["where"], strings("methods")["labels"]
     domains = list(dict.fromkeys(row["domain"] for row in rows))
     temperatures = sorted({row["temperature"] for row in rows})
-    with gr.Row(elem_classes="sd-choices"):
-        domain = choice(labels["domain"], [(results.domain(name), name) for name in domains], "sd-choice")
-        temperature = choice(labels["temperature"], [(f"{value:g}", value) for value in temperatures], "sd-choice")
     shown: list[Any] = []
-    with gr.Row(elem_classes="sd-pair2"):
-        for part in ("position", "kind"):
-            with gr.Column(min_width=300):
-                title(words["where"][part], words["where"][f"{part}_lead"], "h3")
-                shown += [plot(part), lines(elem_classes="sd-about"), lines(elem_classes="sd-hidden")]
-    return [domain, temperature], shown
+    with folded("where", words) as section:
+        with gr.Row(elem_classes="sd-choices"):
+            domain = choice(labels["domain"], [(results.domain(name), name) for name in domains], "sd-choice")
+            temperature = choice(labels["temperature"], [(f"{value:g}", value) for value in temperatures], "sd-choice")
+        with gr.Row(elem_classes="sd-pair2"):
+            for part in ("position", "kind"):
+                with gr.Column(min_width=300):
+                    title(words[part], words[f"{part}_lead"], "h3")
+                    shown += [plot(part), lines(elem_classes="sd-about"), lines(elem_classes="sd-hidden")]
+    where = [domain, temperature]
+    for event in (section.expand, domain.change, temperature.change):
+        event(lambda *place: of_place(rows, *place), where, shown, queue=False, **PRIVATE)
 
 
 def of_place(rows: Rows, domain: str | None, temperature: float | None) -> tuple[Any, ...]:
@@ -207,7 +210,6 @@ def say_kinds(row: dict[str, Any]) -> list[str]:
 def live(rows: Rows) -> Callable[[gr.Dropdown], None]:
     """Who knows the page's target calls what this returns, and it can be pressed."""
     words, labels = strings("methods")["live"], strings("methods")["labels"]
-    title(words["title"], words["lead"].format(tokens=TOKENS))
     target = lines(whose(EMBEDDED), elem_id="whose")
     offered = [name for name in menu.drafters() if name != "none"]
     with gr.Row(elem_classes="sd-settings"):

@@ -11,7 +11,7 @@ import pandas
 from ...methods import is_wrapper
 from .. import measured, results
 from ..components.drawn import drawn
-from ..components.section import downloads, lines, plot, table, title
+from ..components.section import downloads, folded, lines, plot, table, title
 from ..menu import read_json
 from ..text import ASSETS, strings
 from .race import PRIVATE
@@ -22,14 +22,14 @@ COLUMNS = (
 ).split()
 
 
-def build(tab: gr.Tab) -> None:
+def build(_: gr.Tab) -> None:
     drawn("theory/theory", elem_id="theory-lab", hardware=read_json(ASSETS / "hardware.json"), results=measurements())
-    with gr.Column(elem_classes="sd-methods"):
+    with gr.Column(elem_classes="sd-methods sd-folds"):
         many, bits = measured.report("batch"), measured.report("precision")
         if many.get("points"):
-            batches(tab, many)
+            batches(many)
         if bits.get("rows"):
-            precision(tab, bits)
+            precision(bits)
 
 
 def measurements() -> list[dict[str, Any]]:
@@ -46,31 +46,31 @@ def measurements() -> list[dict[str, Any]]:
     return found
 
 
-def batches(tab: gr.Tab, told: dict[str, Any]) -> None:
+def batches(told: dict[str, Any]) -> None:
     words, rows = strings("theory")["many"], measured.batches(told)
-    title(words["title"], words["lead"])
-    with gr.Row(elem_classes="sd-pair2"):
-        shown = []
-        for part in ("batch", "rates"):
-            with gr.Column(min_width=300):
-                title(words[f"{part}_title"], words[f"{part}_lead"], "h3")
-                shown.append(plot(part))
-    lines(measured.batch_lines(told, rows), elem_classes="sd-about", elem_id="batch-lines")
-    figures(words["title"], measured.batch_table(rows))
-    save("specdec-batches", told, told["points"])
-    tab.select(lambda: measured.batch_charts(rows), None, shown, queue=False, **PRIVATE)
+    with folded("many", words) as section:
+        with gr.Row(elem_classes="sd-pair2"):
+            shown = []
+            for part in ("batch", "rates"):
+                with gr.Column(min_width=300):
+                    title(words[f"{part}_title"], words[f"{part}_lead"], "h3")
+                    shown.append(plot(part))
+        lines(measured.batch_lines(told, rows), elem_classes="sd-about", elem_id="batch-lines")
+        figures(words["title"], measured.batch_table(rows))
+        save("specdec-batches", told, told["points"])
+    section.expand(lambda: measured.batch_charts(rows), None, shown, queue=False, **PRIVATE)
 
 
-def precision(tab: gr.Tab, told: dict[str, Any]) -> None:
+def precision(told: dict[str, Any]) -> None:
     words, rows = strings("theory")["precision"], pandas.DataFrame(told["rows"])
     best = measured.fastest(rows)
-    title(words["title"], words["lead"])
-    shown = plot("precision")
-    lines(measured.precision_lines(told, best), elem_classes="sd-about", elem_id="precision-lines")
-    figures(words["title"], measured.precision_table(rows))
-    save("specdec-precision", told, told["rows"])
-    lines([measured.precision_note(told)], elem_classes="sd-about")
-    tab.select(lambda: measured.precision_chart(best), None, shown, queue=False, **PRIVATE)
+    with folded("precision", words) as section:
+        shown = plot("precision")
+        lines(measured.precision_lines(told, best), elem_classes="sd-about", elem_id="precision-lines")
+        figures(words["title"], measured.precision_table(rows))
+        save("specdec-precision", told, told["rows"])
+        lines([measured.precision_note(told)], elem_classes="sd-about")
+    section.expand(lambda: measured.precision_chart(best), None, shown, queue=False, **PRIVATE)
 
 
 def figures(caption: str, shown: pandas.DataFrame) -> None:
