@@ -178,6 +178,14 @@ def certificate(page):
     page.wait_for_selector(".sd-proof [data-part=verdict] h2")
 
 
+def open_fold(page, heading):
+    """A section that opens by a press, as a visitor opens it; nothing if it is open."""
+    fold = page.locator("details.sd-fold:visible", has=page.get_by_role("heading", name=heading, exact=True, level=2))
+    if fold.get_attribute("open") is None:
+        fold.locator("> summary").click()
+    return fold
+
+
 def unfold(page, what):
     lid = page.locator(f".sd-lid[aria-controls={what}]")
     if lid.get_attribute("aria-expanded") == "false":

@@ -15,7 +15,10 @@ TABS = labels()
 FULLEST = ("race", "methods")
 WIDTHS = (1280, 768, 375, 360)
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 16, 32)"}
-DRAWN = {"methods": "#kind-chart .heatmaplayer image"}  # what comes late on a tab
+DRAWN = {  # what comes late on a tab, when it is opened or a part of it is
+    "methods": ("#arena-chart .heatmaplayer image", "#kind-chart .heatmaplayer image"),
+    "theory": ("[data-part=headline]:not(:empty)", "#batch-chart .scatterlayer .point"),
+}
 
 # Every part that can be folded, the Gradio ones and the Guide's sub-pages too: all of a tab is there to be looked at.
 UNFOLD = """() => {
@@ -24,6 +27,15 @@ UNFOLD = """() => {
     const folded = "button.label-wrap:not(.open), .sd-lid[aria-expanded=false]";
     for (const button of document.querySelectorAll(folded)) button.click();
 }"""
+
+
+def unfolded(page, name):
+    """All of a tab that is shown, and drawn."""
+    here = "[role=tabpanel]:visible *"
+    shut, open_ = DRAWN.get(name, (here, here))
+    page.wait_for_selector(shut)
+    page.evaluate(UNFOLD)
+    page.wait_for_selector(open_)
 
 
 # Exhaustive: dark where only the layout is looked at, which is the same in both; and dark on a phone, whose colours are
@@ -49,8 +61,7 @@ def tab(request, page):
     button = page.get_by_role("tab", name=TABS[request.param], exact=True)
     button.click()
     expect(button).to_have_attribute("aria-selected", "true")
-    page.wait_for_selector(DRAWN.get(request.param, "[role=tabpanel]:visible *"))
-    page.evaluate(UNFOLD)
+    unfolded(page, request.param)
     expect(page.locator("button.label-wrap:visible:not(.open)")).to_have_count(0)
     return request.param
 
@@ -177,8 +188,7 @@ def test_every_target_is_large_enough_for_a_finger(open_page):
     page = open_page(375, 812, reduced_motion="reduce")
     for name in TABS:
         page.locator(f"#{name}-button").click()
-        page.wait_for_selector(DRAWN.get(name, "[role=tabpanel]:visible *"))
-        page.evaluate(UNFOLD)
+        unfolded(page, name)
         assert page.evaluate(SMALL) == [], name
 
 
@@ -200,7 +210,7 @@ def test_forced_colours_tell_on_from_off(open_page):
         page.evaluate("document.activeElement.blur()")
         assert pixels(shown) != before
     page.locator("#methods-button").click()
-    page.wait_for_selector(DRAWN["methods"])
+    page.wait_for_selector(DRAWN["methods"][0])
     on, off = (page.locator("#methods input[type=radio]").nth(i) for i in (0, 1))
     assert on.is_checked() and pixels(on) != pixels(off)
     page.locator("#step-button").click()

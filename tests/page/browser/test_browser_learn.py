@@ -6,7 +6,7 @@ import time
 
 import pytest
 import toyrun
-from chrome import expect, pytestmark, SlowEngine, until_free  # noqa: F401
+from chrome import expect, open_fold, pytestmark, SlowEngine, until_free  # noqa: F401
 from test_learn import DONE, LEARNING
 
 from specdec.ui import session
@@ -30,6 +30,11 @@ def lessons(monkeypatch):
     return asked, endless
 
 
+def open_learn(page):
+    page.get_by_role("tab", name="Methods").click()
+    open_fold(page, "Learn here")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 375])
 def test_a_minute_of_learning_is_told_drawn_and_concluded(open_page, lessons, width):
@@ -38,7 +43,7 @@ def test_a_minute_of_learning_is_told_drawn_and_concluded(open_page, lessons, wi
     page.click("#run")
     expect(page.locator(".sd-badge").first).to_have_text("Live")
     page.wait_for_selector("#run:enabled")
-    page.get_by_role("tab", name="Methods").click()
+    open_learn(page)
     line = page.locator("#learn-notice")
     expect(line).to_contain_text("Nothing learned yet")
     page.click("#learn")
@@ -51,7 +56,7 @@ def test_a_minute_of_learning_is_told_drawn_and_concluded(open_page, lessons, wi
     assert [(one.kind, one.drafter, one.own) for one in asked] == [("code", "draft_model:story", ("x = [",))]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.reload()
-    page.get_by_role("tab", name="Methods").click()
+    open_learn(page)
     page.click("#learn")  # what was run before the reload is forgotten
     expect(line).to_contain_text("Done in")
     assert asked[1].own == ()
@@ -61,7 +66,7 @@ def test_a_minute_of_learning_is_told_drawn_and_concluded(open_page, lessons, wi
 def test_stop_forgets_and_frees_the_machine(open_page, lessons):
     page, (_, endless) = open_page(reduced_motion="reduce"), lessons
     endless.append(True)
-    page.get_by_role("tab", name="Methods").click()
+    open_learn(page)
     page.get_by_label("Facts").last.check()
     page.click("#learn")
     expect(page.locator("#learn-notice")).to_contain_text("seconds left")

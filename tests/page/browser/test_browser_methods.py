@@ -6,7 +6,7 @@ import time
 
 import pytest
 import toyrun
-from chrome import expect, no_engine, processor, pytestmark, SlowEngine, until_free  # noqa: F401
+from chrome import expect, no_engine, open_fold, processor, pytestmark, SlowEngine, until_free  # noqa: F401
 
 from specdec.methods import METHODS
 from specdec.ui import session
@@ -15,6 +15,10 @@ from specdec.ui import session
 def open_methods(page):
     page.get_by_role("tab", name="Methods").click()
     page.wait_for_selector("#arena-chart .heatmaplayer image")
+
+
+def open_where(page):
+    open_fold(page, "Where do guesses fail?")
     page.wait_for_selector("#kind-chart .heatmaplayer image")
 
 
@@ -33,9 +37,11 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     assert "Draft model on Story (1.80×)" in page.inner_text("#findings")
     page.get_by_label("Tokens per cycle τ").check()
     expect(page.locator("#arena-chart .heatmaplayer")).to_contain_text("2.80")
+    open_where(page)
     expect(cells(page, "position")).to_have_text(["0.80", "0.70", "0.60"] * 3)
     expect(page.locator("#methods .sd-pair2")).to_contain_text("least about digits (0.25)")
     page.locator(".sd-choices").get_by_label("Code").check()
+    open_fold(page, "How each method drafts")
     cards = sum(method.card is not None for method in METHODS.values())
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
 
@@ -44,6 +50,7 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
 def test_the_table_is_sorted_by_mouse_and_by_keyboard_and_saved_as_a_file(open_page):
     page = open_page(reduced_motion="reduce")
     open_methods(page)
+    open_fold(page, "All figures")
     table = page.get_by_role("table", name="All figures")
     first, speedup, worst = (
         table.locator("tbody tr").first,
@@ -81,6 +88,7 @@ def test_a_measurement_here_stands_beside_the_record_and_stops_when_told(open_pa
     monkeypatch.setattr(session, "_engine", lambda *_: (SlowEngine(), race))
     page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
     open_methods(page)
+    open_fold(page, "Run it here")
     line = page.locator("#live-notice")
     expect(line).to_contain_text("Nothing measured yet")
     page.click("#measure")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from chrome import expect, processor, pytestmark  # noqa: F401
+from chrome import expect, open_fold, processor, pytestmark  # noqa: F401
 
 SLIDE = """async (names) => {
     for (const name of names) for (let i = 1; i <= 10; i++) {
@@ -31,9 +31,12 @@ def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_pag
         expect(part(name)).to_have_text(value)
     expect(part("curves")).to_contain_text("you are here")
     assert "measured 1.44×" in part("curves").inner_text()
-    assert "Measured 1.44× lies inside" in part("measuredsay").inner_text()
-    assert "1.44×" in part("measured").inner_text()
-    assert "1 (5)" in part("positions").inner_text() and "your run" in part("table").inner_text()
+    for heading in ("Which K?", "Formula and clock", "What the formula assumes"):
+        open_fold(page, heading)
+    expect(part("measuredsay")).to_contain_text("Measured 1.44× lies inside")
+    expect(part("measured")).to_contain_text("1.44×")
+    expect(part("positions")).to_contain_text("1 (5)")
+    assert "your run" in part("table").inner_text()
     page.get_by_role("button", name="α .8, K 4, c .1").click()
     expect(part("headline")).to_contain_text("2.40× by the formula: 3.36 tokens per cycle, and each cycle costs 1.40")
     assert part("announce").inner_text() == part("headline").inner_text()
@@ -56,9 +59,13 @@ def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_pag
 def test_the_memory_wall_and_the_claims_are_worked_out(open_page):
     page = open_page(reduced_motion="reduce")
     part = open_theory(page)
+    open_fold(page, "Often quoted figures, worked out")
+    expect(part("claims")).to_contain_text("2.40× if c")
     claims = part("claims").inner_text()
     assert "2.40× if c is the cost of one" in claims and "3.06×" in claims and "2.86×" in claims and "141 GB" in claims
-    page.get_by_role("button", name="Set the machine").click()
+    assert not part("wallsay").is_visible()
+    page.get_by_role("button", name="Set the machine").click()  # which opens the section that it leads to
+    expect(part("walltitle")).to_be_in_viewport()
     expect(part("wallsay")).to_contain_text("reads 139 GB")
     assert "costs as much as one" in part("wallsay").inner_text()
     assert "Too much for one H200" in part("memory").inner_text()
@@ -76,16 +83,19 @@ def test_the_memory_wall_and_the_claims_are_worked_out(open_page):
 def test_many_texts_at_once_as_reckoned_and_as_measured(open_page):
     page = open_page(reduced_motion="reduce")
     part = open_theory(page)
+    open_fold(page, "The memory wall")
     expect(part("tradesay")).to_contain_text("Batch 1: plain decoding gives each 222 tokens/s, all 222; speculation")
     told = part("batchsay").inner_text()
     part("machine").select_option("t4")
     assert "Batch 1: plain decoding gives each 21 tokens/s" in part("tradesay").inner_text()
     assert part("batchsay").inner_text() != told and "Experts" in part("batches").inner_text()
-    page.wait_for_selector("#batch-chart .scatterlayer .point")  # plotly, which came as the tab was opened
+    assert page.evaluate("typeof window.Plotly") == "undefined"  # fetched when a chart is first looked at
+    open_fold(page, "Many texts at once")
+    page.wait_for_selector("#batch-chart .scatterlayer .point")
     expect(page.locator("#batch-chart .scatterlayer .trace")).to_have_count(4)
     expect(page.locator("#rates-chart .scatterlayer .trace")).to_have_count(6)
     assert "64, K 7: 1.60× with 1 text, 0.90× with 4." in page.inner_text("#batch-lines")
-    table = page.get_by_role("table", name="Measured on a CPU: many texts at once")
+    table = page.get_by_role("table", name="Many texts at once")
     assert table.locator("tbody tr").count() == 8
 
 
