@@ -26,8 +26,9 @@ def folded(name: str, told: dict[str, Any]) -> Iterator[gr.HTML]:
     """A section that opens by a press. On it stand its heading (`title`) and what it answers (`lid`), in it first its
     `lead`. `expand` is its event when it is opened for the first time."""
     heading, lid = (html.escape(told[part]) for part in ("title", "lid"))
-    shut = f'<details class="sd-fold"><summary><h2>{heading}</h2><span>{lid}</span></summary></details>@children'
-    with drawn("shared/fold", words={}, template=shut, elem_id=f"{name}-fold") as section, gr.Column():
+    shut = f"<summary><h2>{heading}</h2><span>{lid}</span></summary>"
+    shut = f'<details class="sd-fold sd-section" data-fold="{name}">{shut}</details>@children'
+    with drawn("shared/fold", words={}, template=shut) as section, gr.Column():
         if "lead" in told:
             lines([told["lead"]], elem_classes="sd-about")
         yield section

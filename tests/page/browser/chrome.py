@@ -180,7 +180,8 @@ def certificate(page):
 
 def open_fold(page, heading):
     """A section that opens by a press, as a visitor opens it; nothing if it is open."""
-    fold = page.locator("details.sd-fold:visible", has=page.get_by_role("heading", name=heading, exact=True, level=2))
+    lid = page.get_by_role("heading", name=heading, exact=True, level=2)
+    fold = page.locator("details.sd-section:visible", has=lid)
     if fold.get_attribute("open") is None:
         fold.locator("> summary").click()
     return fold

@@ -43,7 +43,7 @@ def test_a_tab_is_short_and_every_section_opens_by_keyboard_and_is_drawn(open_pa
     for part in first:
         expect(tab.locator(part).first).to_be_visible()
     assert page.evaluate(HEIGHT) <= SHORT
-    lids = tab.locator(".sd-fold > summary")
+    lids = tab.locator(".sd-section > summary")
     assert lids.locator("h2").all_inner_texts() == list(folds)
     assert all(lids.locator("span").all_inner_texts())  # what each answers
     lids.first.focus()
@@ -56,7 +56,7 @@ def test_a_tab_is_short_and_every_section_opens_by_keyboard_and_is_drawn(open_pa
         for part in parts:
             expect(tab.locator(part).first).to_be_visible()
         edge = lids.nth(i).locator("xpath=..").bounding_box()
-        for chart in tab.locator(".sd-fold[open] :is(.sd-chart > svg, .main-svg):visible").all():
+        for chart in tab.locator(".sd-section[open] :is(.sd-chart > svg, .main-svg):visible").all():
             box = chart.bounding_box()
             assert box["width"] > 200 and box["x"] + box["width"] <= edge["x"] + edge["width"] + 1
         page.keyboard.press("Enter")
@@ -66,7 +66,7 @@ def test_a_tab_is_short_and_every_section_opens_by_keyboard_and_is_drawn(open_pa
 def test_a_chart_fits_its_section_when_the_page_changed_while_it_was_shut(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
     page.locator("#theory-button").click()
-    lids = page.locator("#theory .sd-fold > summary")
+    lids = page.locator("#theory .sd-section > summary")
     for i in (4, 6):
         lids.nth(i).click()
     expect(page.locator("#batch-chart .main-svg").first).to_be_visible()
