@@ -111,6 +111,9 @@ def test_questions_have_their_answers_on_a_tab() -> None:
     for question in questions:
         assert 0 <= question["answer"] < len(question["choices"]) and question["why"]
         assert question["tab"] in labels()
+        if "part" in question:
+            page = (PAGE / question["tab"] / f"{question['tab']}.html").read_text(encoding="utf-8")
+            assert f'data-fold="{question["part"]}"' in page
     formula = next(one for one in questions if "c = .1" in one["ask"])
     assert formula["choices"][formula["answer"]] == f"{theory.speedup(0.8, 4, 0.1):.2f}×"
     passes = f"{theory.expected_tokens(0.8, 4):.2f} tokens for {1 + 4 * 0.1:.2f} passes"

@@ -58,7 +58,7 @@ const SEE = {
   bill: { sections: ["mistakes"] },
   template: { sections: ["glossary"] },
   hybrid: { sections: ["glossary"] },
-  load: { tabs: ["theory"], sections: ["practice"] },
+  load: { tabs: ["theory"], part: "wall", sections: ["practice"] },
   local: { sections: ["practice"] },
 };
 
@@ -71,13 +71,13 @@ function answers({ answers: A, practice, sections: named, see }, tabs, sources) 
   const told = (text, values) =>
     typeof text === "string" ? h("p", {}, coded(words(text, values))) : h("ol", {}, text.map(step));
 
-  const ways = ({ tabs: shown = [], sections = [] }) =>
+  const ways = ({ tabs: shown = [], part, sections = [] }) =>
     h(
       "p",
       { class: "sd-gd-ways" },
       sections.map((name) => h("a", { href: HERE + name }, words(see, { tab: named[name] }))),
       shown.map((name) =>
-        button(words(see, { tab: tabs[name] }), openTab(name), "sd-link sd-inline"),
+        button(words(see, { tab: tabs[name] }), openTab(name, part), "sd-link sd-inline"),
       ),
     );
 

@@ -42,9 +42,23 @@ const checked = (template, { checked: date, links }) =>
     links.map((url) => [" ", link(url, url.replace(/^https:\/\/(www\.)?/, ""))]),
   );
 
-const openTab = (name) => () => {
+/* With `part`, a section of the tab, it is opened, too. */
+const openTab = (name, part) => () => {
   document.getElementById(name + "-button")?.click();
   scrollTo({ top: 0 });
+  if (part) unfold(`#${name} [data-fold="${part}"]`);
 };
+
+/* Waits for it, 600 frames at most: a tab that was never looked at has yet to be drawn. */
+function unfold(selector, frames = 600) {
+  const found = /** @type {HTMLDetailsElement | null} */ (document.querySelector(selector));
+  if (!found?.getClientRects().length) {
+    if (frames) requestAnimationFrame(() => unfold(selector, frames - 1));
+    return;
+  }
+  found.open = true;
+  found.scrollIntoView();
+  found.querySelector("summary")?.focus({ preventScroll: true });
+}
 
 module.exports = { HERE, lead, list, fold, halves, marked, checked, openTab };

@@ -6,7 +6,7 @@ const { lead, openTab } = require("./prose.js");
 
 /* `tabs`: their labels by name. */
 function questions({ quiz: Q, see }, tabs) {
-  function question({ ask, choices, answer, why, tab }, number) {
+  function question({ ask, choices, answer, why, tab, part }, number) {
     const said = h("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),
       options = choices.map((choice, i) =>
         h(
@@ -24,7 +24,7 @@ function questions({ quiz: Q, see }, tabs) {
         h("b", {}, chosen === answer ? "✓ " + Q.right : "✗ " + Q.wrong),
         " ",
         choices[answer] + ": " + why + " ",
-        button(words(see, { tab: tabs[tab] }), openTab(tab), "sd-link sd-inline"),
+        button(words(see, { tab: tabs[tab] }), openTab(tab, part), "sd-link sd-inline"),
       );
     }
     return h(

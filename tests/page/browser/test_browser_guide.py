@@ -255,3 +255,17 @@ def test_two_clicks_open_an_answer_and_the_converter_converts(open_page):
     open_guide(page)
     here.get_by_role("button", name="See it: Theory").click()
     assert page.get_by_role("tab", name="Theory").get_attribute("aria-selected") == "true"
+
+
+def test_an_answer_leads_to_the_section_of_a_tab_and_opens_it(open_page):
+    page = open_page(reduced_motion="reduce")
+    for _ in range(2):  # the tab's first showing, and a later one
+        open_guide(page)
+        here = page.locator("[data-answer=load]")
+        here.evaluate("(fold) => { fold.open = true }")
+        here.get_by_role("button", name="See it: Theory").click()
+        wall = page.locator("#theory [data-fold=wall]")
+        expect(wall.locator("[data-part=roof] svg")).to_be_visible()
+        expect(wall.locator("> summary")).to_be_focused()
+        expect(wall.locator("> summary")).to_be_in_viewport()
+        wall.evaluate("(fold) => { fold.open = false }")
