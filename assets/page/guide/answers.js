@@ -43,14 +43,18 @@ function convert(name, value, k) {
 
 /* The questions by what they are about. */
 const GROUPS = {
-  method: ["which", "best", "train", "template", "local"],
+  works: ["serial", "behind", "meaning", "optimal", "siblings"],
+  method: ["which", "best", "train", "adapters", "template", "local"],
   text: ["tools", "bursts", "batch", "beam"],
-  speed: ["nothing", "convert", "load", "long", "quantised", "hybrid"],
+  speed: ["nothing", "convert", "constant", "load", "long", "quantised", "hybrid"],
   price: ["bill", "energy"],
 };
 
 /* Where the page shows more: tabs, and sections of the Guide. */
 const SEE = {
+  behind: { tabs: ["step"] },
+  siblings: { tabs: ["methods"] },
+  constant: { tabs: ["theory"], part: "clock" },
   which: { tabs: ["methods"], sections: ["practice"] },
   best: { tabs: ["methods"] },
   nothing: { tabs: ["lossless", "theory"], sections: ["mistakes"] },

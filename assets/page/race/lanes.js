@@ -3,7 +3,8 @@
  * prose: pieces of a word join, and what was thrown away is a thin tick once it has been seen. With S.all every token
  * is a chip with its marks instead, and trees are trees. */
 
-const { EPS, tipOf, beginning, speculative, doneBy, shownLanes, depthOf } = require("./run.js");
+const { EPS, tipOf, beginning, speculative, doneBy, shownLanes, depthOf } = require("./run.js"),
+  { isOver, atEnd } = require("./run.js");
 const { visible, wrote, words, dress, h, atBreak, chip, statusOf, prompted } = require("./kit.js");
 
 const NEAR = 60; // px: two lines from its end a lane still follows
@@ -154,14 +155,15 @@ function lanes(W, part, S) {
     }
   }
 
-  /* What a cycle threw away stands until the next one begins; where cycles pass in a blink, it would only flicker. In
-   * prose only the path of a tree ever shows. */
+  /* What a cycle threw away stands until the next one begins or the text ends; where cycles pass in a blink, it would
+   * only flicker. In prose only the path of a tree ever shows. */
   function paintGroups() {
     const { cycles, end } = speculative(S.run),
+      ended = isOver(S.run) && atEnd(S) && !S.all,
       blink = S.playing && cycles.length > 0 && (end / cycles.length) * S.slow < SEEN;
     for (const { group, cycle, all, tree } of groups) {
       const next = all[cycle.number],
-        past = Boolean(next) && S.t + EPS >= beginning(next);
+        past = next ? S.t + EPS >= beginning(next) : ended;
       if (tree) group.classList.toggle("sd-fut", S.t + EPS < beginning(cycle));
       group.classList.toggle("sd-past", past || (!S.all && (tree || blink)));
     }
