@@ -3,7 +3,8 @@
 The first example of each domain at the page's own settings, one seed, nothing chosen by its outcome. The default
 drafter's runs stand apart, beside the folders that this fills: `python -m specdec … --save assets/traces/story.jsonl`.
 The first screen's run is chosen, and `--choose DOMAIN` prints from what (`choose.py`), and how to record each;
-`--choose answering --family smollm2` does so among the star's answers.
+`--choose answering --family smollm2` does so among the star's answers, and `--choose qa` among those that are sampled
+and show the coin (`assets/traces/tips.jsonl`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .choose import answers, choose
 from .options import option, run
 
 DOMAINS = ("story", "code", "facts")
-ANSWERING = "answering"  # candidates among the star's answers
+ANSWERING, SAMPLED = "answering", "qa"  # candidates among the star's answers
 CANDIDATES = Path(__file__).with_name("candidates.json")  # what it is asked, by kind
 K, TEMPERATURE, SEED = 3, 0.8, 7
 
@@ -43,19 +44,21 @@ class Options:
     family: str = option(EMBEDDED, "whose runs; smollm2: its answers", choices=(EMBEDDED, STAR))
     temperature: float = option(TEMPERATURE, "of the runs; 0 is greedy")
     choose: str | None = option(
-        None, "instead: measure candidates for the first screen; answering: of smollm2", choices=(*DOMAINS, ANSWERING)
+        None,
+        "instead: measure candidates for the first screen; answering, qa: of smollm2",
+        choices=(*DOMAINS, ANSWERING, SAMPLED),
     )
     seeds: int = option(100, "with --choose: how many candidates; with answering, those that are sampled")
     k: int = option(K, "with --choose answering: drafts a cycle")
 
 
 def record(options: Options) -> int:
-    if (options.choose == ANSWERING) != (options.choose is not None and options.family == STAR):
-        raise ValueError("--choose answering belongs to --family smollm2, and the others to the embedded family")
+    if (options.choose in (ANSWERING, SAMPLED)) != (options.choose is not None and options.family == STAR):
+        raise ValueError("--choose answering and qa belong to --family smollm2, and the others to the embedded family")
     if options.choose == ANSWERING:
         return show_answers(options.seeds, options.tokens, options.k)
     if options.choose:
-        return show_candidates(options.choose, options.seeds, options.tokens)
+        return show_candidates(options.choose, options.family, options.seeds, options.tokens, options.k)
     return record_all(options.drafters, options.tokens, options.out, options.family, options.temperature)
 
 
@@ -90,20 +93,23 @@ def record_all(
     return 0
 
 
-def show_candidates(domain: str, seeds: int, tokens: int) -> int:
-    """Prints from what the first screen's run of this domain may be chosen, and how to record each."""
-    prompt = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))[domain][0]
-    params = SamplingParams(TEMPERATURE, max_tokens=tokens)
-    found, middle = choose(zoo.load(), [prompt], DEFAULT, K, params, range(seeds))
+def show_candidates(domain: str, name: str, seeds: int, tokens: int, k: int) -> int:
+    """Prints from what a run that shows the coin may be chosen, and how to record each: after the first prompt of the
+    embedded family's domain, or after each of the star's candidates of that kind."""
+    texts = CANDIDATES if name == STAR else ASSETS / "prompts.json"
+    prompts = json.loads(texts.read_text(encoding="utf-8"))[domain]
+    params, family = SamplingParams(TEMPERATURE, max_tokens=tokens), zoo.load(name)
+    asked = prompts if name == STAR else prompts[:1]
+    found, middle = choose(family, asked, family.usual, k, params, range(seeds))
     print(f"{len(found)} clear candidates, nearest to the median of τ = {middle:.2f} first\n")
     for one in found:
         told = one.rejected
         assert told is not None and told.q is not None and told.u is not None
         print(f"seed {one.seed}  τ {one.tau:.2f}  rejected in cycle {one.cycle}: {told.piece!r}", end="  ")
-        print(f"q {told.q:.2f}  p {told.p:.2f}  u {told.u:.2f}\n  {prompt}{one.text}")
+        print(f"q {told.q:.2f}  p {told.p:.2f}  u {told.u:.2f}\n  {one.prompt} {one.text}")
         print(
-            f"  python -m specdec run {shlex.quote(prompt)} -k {K} --temperature {TEMPERATURE} --seed {one.seed}",
-            f"--max-tokens {tokens} --kind {domain} --save assets/traces/{domain}.jsonl\n",
+            f"  python -m specdec run {shlex.quote(one.prompt)} --target {name} -k {k} --temperature {TEMPERATURE}",
+            f"--seed {one.seed} --max-tokens {tokens} --kind {domain} --save assets/traces/{domain}.jsonl\n",
         )
     return 0
 

@@ -39,7 +39,7 @@ from .visitors import asking, leads, visitors
 DEADLINE = limits().seconds  # of one run, all lanes
 WAITING, LOOK = limits().waiting, 0.5  # people in the line, each with a thread of Gradio's; seconds between two looks
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
-FIRST = ("coding", "story")  # of what is recorded, the first screen's: greedy, and one that is sampled
+FIRST = ("coding", "tips", "story")  # of what is recorded, the first screen's, which is greedy; then sampled ones
 WARM_AFTER = 1.0  # seconds, which are the first screen's
 
 log = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ def recorded(name: str, drafter: str = "") -> str:
 
 def sampled_run(_: Any = None) -> str:
     """The recorded run for lessons about the coin: at temperature 0 it decides nothing."""
-    return recorded(FIRST[1])
+    return next(filter(None, map(recorded, FIRST[1:])), "")
 
 
 def first_recorded() -> str:

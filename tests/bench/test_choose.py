@@ -55,5 +55,5 @@ def test_what_is_cut_loops_or_begins_with_a_rejection_is_left_out(wrong: dict[st
 def test_candidates_belong_to_their_family(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--choose", "answering"], ["--choose", "story", "--family", "smollm2"]):
         assert run(record.record, record.Options, arguments, "tools.record") == 2
-        assert "--choose answering belongs to --family smollm2" in capsys.readouterr().err
+        assert "--choose answering and qa belong to --family smollm2" in capsys.readouterr().err
     assert len(record.questions()) == 6

@@ -145,7 +145,7 @@ def test_from_a_run_without_coins_a_link_leads_to_one_with_them(open_page):
 @pytest.mark.long
 def test_the_end_of_a_race_leads_to_ten_guesses_that_the_visitor_judges_by_keyboard(open_page):
     page = open_page(reduced_motion="reduce")
-    log = (ASSETS / "traces" / "story.jsonl").read_text(encoding="utf-8")
+    log = (ASSETS / "traces" / "tips.jsonl").read_text(encoding="utf-8")
     page.evaluate("log => document.querySelector('.sd-player').load(log)", log)
     page.press("[data-part=stage]", "End")
     page.get_by_role("button", name="Be the big model").click()

@@ -15,7 +15,7 @@ const laneOf = (name) => {
   read(reader, fs.readFileSync(path.join(ASSETS, "traces", name + ".jsonl"), "utf-8"));
   return speculative(reader.run);
 };
-const lane = laneOf("story"),
+const lane = laneOf("tips"),
   all = guessesOf(lane);
 
 test("a guess stands behind the text that it was made for, and the rule's verdict follows from p, q and the coin", () => {
