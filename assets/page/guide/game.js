@@ -12,14 +12,19 @@ const percent = (x) => Math.round(100 * x) + " %";
 const overlapOf = ({ draft, target }) =>
   draft.reduce((sum, q, i) => sum + Math.min(q, target[i]), 0) / FACES;
 
-/* How often each word comes out. The mistake: a replacement drawn from the target, not from the residual. */
+/* How often each word comes out, over all cards of a round: those that a verdict decided, and the bonus cards. The
+ * mistake: a replacement drawn from the target, not from the residual. */
 function oddsOf(game, mistaken = false) {
-  const { draft, target } = game,
+  const { draft, target, k } = game,
     beta = overlapOf(game),
+    bonus = beta ** k,
+    judged = (1 - bonus) / (1 - beta), // cards a cycle
     residual = target.map((p, i) => Math.max(0, p - draft[i]) / FACES / (1 - beta));
-  return target.map(
-    (p, i) => Math.min(p, draft[i]) / FACES + (1 - beta) * (mistaken ? p / FACES : residual[i]),
-  );
+  return target.map((count, i) => {
+    const p = count / FACES,
+      decided = Math.min(count, draft[i]) / FACES + (1 - beta) * (mistaken ? p : residual[i]);
+    return (judged * decided + bonus * p) / (judged + bonus);
+  });
 }
 
 /* Leviathan et al., equation 1, over all the cycles of a round. */
