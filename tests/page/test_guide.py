@@ -61,13 +61,13 @@ def test_figures_in_the_common_mistakes_are_computed() -> None:
 @pytest.mark.parametrize("language", GUIDES)
 def test_what_temperature_does_is_read_off_the_report(language: str) -> None:
     rows = json.loads((ASSETS / "results" / "methods.json").read_text(encoding="utf-8"))["rows"]
-    tau = {(row["drafter"], row["domain"], row["temperature"]): row["tau_by_k"].get("3") for row in rows}
+    shown = {(row["domain"], row["temperature"]): row for row in rows if row["drafter"] == "draft_model:scratch"}
     mistakes = json.loads((TEXT / language / "guide.json").read_text(encoding="utf-8"))["mistakes"]
     told = next(right for _, right, source in mistakes if source.startswith("assets/results/methods.json"))
-    falls = [tau["draft_model", "story", temperature] for temperature in (0.0, 0.8)]
-    rises = [tau["draft_model:scratch", "facts", temperature] for temperature in (0.0, 0.8)]
-    assert all(f"{one:.2f}" in told for one in (*falls, *rises))
-    assert falls[0] > falls[1] and rises[0] < rises[1]
+    falls, rises = ([shown[domain, temperature] for temperature in (0.0, 0.8)] for domain in ("story", "facts"))
+    assert all(f"{one['tau']:.2f}" in told and f"K = {one['k']}" in told for one in (*falls, *rises))
+    assert falls[0]["k"] == falls[1]["k"] and rises[0]["k"] == rises[1]["k"]  # at the same K
+    assert falls[0]["tau"] > falls[1]["tau"] and rises[0]["tau"] < rises[1]["tau"]
 
 
 @pytest.mark.parametrize("language", GUIDES)
