@@ -15,6 +15,7 @@ from .types import SamplingParams
 
 SORTED = 1024  # tokens: up to here a CPU sorts a row in less time than it finds the likely ones
 ROUNDING = 1e-6  # of a sum of chances
+LONG = 2**14  # tokens: a CPU's softmax adds them in a few long float32 sums, and errs by 1e-5 at 49,152
 MIN_TEMPERATURE = 1e-30  # float32 still divides by it; from here on the distribution is one-hot except for exact ties
 
 
@@ -105,12 +106,19 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         # From the highest: divided by a small temperature, large logits would overflow.
         logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, MIN_TEMPERATURE)
     if not 0 < params.top_k < logits.shape[-1]:
-        return apply_top_p(logits.softmax(dim=-1), params.top_p)
+        return apply_top_p(normalised(logits.softmax(dim=-1)), params.top_p)
     # An exact count: equal logits at the border must not let an extra token in. Top-p then looks at these alone; in the
     # vocabulary's order, in which equals are dropped from the end.
     keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
     distribution = apply_top_p(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
     return torch.zeros_like(logits).scatter_(-1, keep, distribution)
+
+
+def normalised(probs: Tensor) -> Tensor:
+    """With rows that sum to one, in place: `u q < p` takes p as it is.  # [n, V] -> [n, V]"""
+    if probs.shape[-1] < LONG or probs.device.type != "cpu":
+        return probs
+    return probs.div_(probs.sum(dim=-1, keepdim=True))
 
 
 def apply_top_p(probs: Tensor, top_p: float) -> Tensor:

@@ -99,6 +99,15 @@ def test_low_precision_logits_are_lifted_to_float32() -> None:
     assert probabilities(LOGITS.bfloat16(), SamplingParams(temperature=1.0)).dtype == torch.float32
 
 
+@pytest.mark.parametrize("tokens", [1000, 49_152, 151_936])
+def test_a_row_of_a_large_vocabulary_sums_to_one(tokens: int) -> None:
+    """Else every draft would be kept a little too often, and the residual would not be what the overlap leaves."""
+    logits = torch.randn(6, tokens, generator=torch.Generator().manual_seed(1)) * 4
+    p, q = probabilities(logits, SamplingParams(0.8)), probabilities(logits.roll(1, 0), SamplingParams(0.8))
+    assert (p.double().sum(-1) - 1).abs().max() < 1e-6
+    assert abs(float((p[0] - q[0]).clamp(min=0).sum()) - (1 - overlap(p[0], q[0]))) < 2e-6
+
+
 @pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_logits_are_divided_by_the_temperature(temperature: float, dtype: torch.dtype) -> None:

@@ -228,6 +228,35 @@ def bench(
     return report(options)
 
 
+def doctor(
+    server: Annotated[str, Option(help="a server of others, asked from outside")] = "",
+    plain: Annotated[str, Option(help="of --server: one that serves the same model without speculation")] = "",
+    target: Annotated[
+        str, Option(help="instead: a model of yours, as a folder, a GGUF file, or a name on the Hub")
+    ] = "",
+    draft: Annotated[list[str], Option(help="a drafter for --target; may be repeated")] = [],  # noqa: B006
+    drafter: Annotated[
+        str, Option(help="which of the pair's drafters [default: the one that was trained for it]")
+    ] = "",
+    k: Annotated[int, Option("-k", min=1, max=64, help="of a pair: tokens drafted a cycle")] = 5,
+    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of the sampled texts; 0 leaves them out")] = 0.8,
+    json: Annotated[bool, Option("--json", help="print JSON")] = False,
+) -> int:
+    """Why is nothing gained? What drafts are kept, what a cycle costs, which K is best, and what to change.
+
+    Exit code 0 if nothing is wrong, 1 if something is, 2 if it cannot be told. A key is taken from SPECDEC_SERVER_KEY.
+    """
+    if bool(server) == bool(target):
+        raise ValueError("name a --server, or a --target of yours")
+    if plain and not server:
+        raise ValueError("--plain belongs to a --server")
+    if (draft or drafter) and not target:
+        raise ValueError("--draft and --drafter belong to a --target")
+    from ..bench.doctor import examined
+
+    return examined(server, plain, target, draft, drafter, k, temperature, json)
+
+
 def export(
     engine: Annotated[Literal["vllm", "llama_cpp"], Argument(help="who is to read it", show_default=False)],
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
@@ -261,4 +290,4 @@ def serve(
     return run(target, draft, method, k, port, flags)
 
 
-COMMANDS = (app, get, trace, certify, prove, learn, train, bench, export, serve)
+COMMANDS = (app, get, trace, certify, doctor, prove, learn, train, bench, export, serve)

@@ -1,0 +1,276 @@
+"""Why is nothing gained? What a pair, or a server of others, does with its drafts, measured, and what to change.
+
+Each finding is one question of the list that the page's Guide gives under “Why do I gain nothing?”, in that order. In a
+terminal: `specdec doctor`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from json import dumps
+from statistics import median
+from typing import Any, Literal
+
+from ..families import presets, zoo
+from ..families.zoo import Family
+from ..figures.stats import LaneStats, passing_rates
+from ..figures.theory import tokens_by_position
+from ..lanes.interleave import PLAIN, SPECULATIVE
+from ..lanes.probe import DEPTHS, probe
+from ..lanes.race import race
+from ..methods import EMBEDDED
+from ..servers import lane
+from ..servers.base import Server
+from ..servers.connect import connect_pair
+from ..types import SamplingParams
+from .servers import sound
+
+State = Literal["ok", "wrong", "unknown"]
+PROMPTS = (
+    "Why is the sky blue?",
+    "Write a Python function that checks whether a word is a palindrome.",
+    "Give me three tips for learning a language.",
+)
+TOKENS, ROUNDS = 96, 2  # of a text, and texts a prompt; the first round warms up
+NEVER, FEW = 0.02, 0.1  # kept of the drafted tokens: none, or so few that something does not fit
+FAULTY = 0.25  # kept while sampling against kept at T = 0: a lossless rule loses less on ordinary text
+UNREAD = 0.5  # kept inside the chat template against kept without it
+RARELY = 0.5  # of the passes that had a draft
+BETTER = 1.1  # what another K must gain to be worth a change
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The answer to one question, and what to change. `figures` are those behind it."""
+
+    question: str
+    state: State
+    told: str
+    advice: str = ""
+    figures: tuple[tuple[str, float | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Lanes of the same prompts: greedy, sampled, greedy without the chat template (empty without one), and plain."""
+
+    greedy: Sequence[LaneStats]
+    sampled: Sequence[LaneStats]
+    bare: Sequence[LaneStats]
+    plain: Sequence[LaneStats]
+    k: int
+
+
+def of_pair(family: Family, drafter: str, k: int, temperature: float) -> Iterator[Finding]:
+    """Of a drafter of ours. ValueError where the pair has no such drafter."""
+
+    def lanes(params: SamplingParams, asked: int = k) -> tuple[list[LaneStats], list[LaneStats]]:
+        events = [list(race(family, prompt, drafter, asked, params, details=False)) for prompt in PROMPTS * ROUNDS]
+        found = [[LaneStats.of(one, name) for one in events[len(PROMPTS) :]] for name in (SPECULATIVE, PLAIN)]
+        return found[0], found[1]
+
+    params = SamplingParams(max_tokens=TOKENS)
+    greedy, plain = lanes(params)
+    sampled, _ = lanes(replace(params, temperature=temperature, seed=1)) if temperature else ([], [])
+    bare: list[LaneStats] = []
+    if family.chat is not None:
+        around, family.chat = family.chat, None
+        try:
+            bare = lanes(params)[0]
+        finally:
+            family.chat = around
+    measured = Measured(greedy, sampled, bare, plain, k)
+    yield from kept(measured, temperature, OURS)
+    if not sum(one.drafted for one in greedy):
+        return
+    costs = probe(family, drafter)
+    rows = ", ".join(f"{n + 1} rows {costs.passes[n]:.2f}" for n in (1, 3, 7) if n < len(costs.passes))
+    yield Finding(
+        "What does one more row cost?", "ok",
+        f"In plain steps, a pass over {rows}; a drafted token {costs.draft:.3f}; the rest of a cycle {costs.overhead:.3f}.",
+        figures=(("c", costs.draft), ("v", costs.passes[min(k, len(costs.passes) - 1)]), ("o", costs.overhead)),
+    )  # fmt: skip
+    yield from lengths(measured, costs.cycle, max(DEPTHS), "-k")
+    yield measured_gain(greedy, plain)
+
+
+def of_server(server: Server, plain: Server | None, temperature: float) -> Iterator[Finding]:
+    """Of a server, from outside. ServerError where it cannot be asked; ValueError where it breaks off."""
+
+    def lanes(asked: Server, params: SamplingParams, read: Callable[[str], Sequence[int]]) -> list[LaneStats]:
+        texts = [lane.watch(asked, read(prompt), params, SPECULATIVE, top=0) for prompt in PROMPTS * ROUNDS]
+        return [LaneStats.of(sound(list(text)), SPECULATIVE) for text in texts][len(PROMPTS) :]
+
+    params, facts = SamplingParams(max_tokens=TOKENS), server.facts
+    greedy = lanes(server, params, server.read)
+    sampled = lanes(server, replace(params, temperature=temperature, seed=1), server.read) if temperature else []
+    has_template = any(server.read(prompt) != server.tokenize(prompt) for prompt in PROMPTS[:1])
+    bare = lanes(server, params, server.tokenize) if has_template else []
+    beside = lanes(plain, params, plain.read) if plain else []
+    k = facts.k or max((len(one.judged_at) for one in greedy), default=0)
+    measured = Measured(greedy, sampled, bare, beside, k)
+    yield from kept(measured, temperature, OPTIONS.get(facts.kind, OPTIONS[""]))
+    step, cycle = seconds_a_cycle(beside), seconds_a_cycle(greedy)
+    if not step or not cycle or not k:
+        missing = (
+            "Give --plain, a server of the same model without speculation." if not plain else "Too little is told."
+        )
+        yield Finding("What does a cycle cost?", "unknown", "It is not known what a plain step takes.", missing)
+        return
+    cost = cycle / step
+    yield Finding("What does a cycle cost?", "ok", f"A cycle takes {cost:.2f} plain steps.", figures=(("cost", cost),))
+    yield from lengths(measured, lambda n: 1.0 + (cost - 1.0) * n / k, k, OPTIONS.get(facts.kind, OPTIONS[""])["k"])
+    yield measured_gain(greedy, beside)
+
+
+OURS = {"active": "Name a --draft, or another --drafter.", "count": "", "k": "-k"}
+OPTIONS = {  # of the engines that `servers` knows, in November 2026
+    "vLLM": {
+        "active": "Start it with --speculative-config; a plain model has none by itself.",
+        "count": "Start it with --per-request-spec-decode-metrics detailed.", "k": "num_speculative_tokens",
+    },
+    "SGLang": {
+        "active": "Start it with --speculative-algorithm.", "count": "Ask the /generate route.",
+        "k": "--speculative-num-steps",
+    },
+    "llama.cpp": {
+        "active": "Name --spec-type: without it a draft model is loaded and not used.", "count": "",
+        "k": "--spec-draft-n-max",
+    },
+    "": {"active": "Look up the engine's option for speculation.", "count": "", "k": "K"},
+}  # fmt: skip
+
+
+def kept(measured: Measured, temperature: float, options: dict[str, str]) -> Iterator[Finding]:
+    """Whether it drafts, and what is kept of it: greedily, sampled, and inside the chat template."""
+    greedy, sampled = counts(measured.greedy), counts(measured.sampled)
+    if greedy is None:
+        yield Finding("Is it active?", "unknown", "The server does not tell what it drafted.", options["count"])
+        return
+    drafted, accepted = greedy
+    if not drafted:
+        yield Finding("Is it active?", "wrong", "No token was drafted.", options["active"])
+        return
+    passes = sum(one.cycles for one in measured.greedy)
+    drafting = sum(one.drafting_cycles for one in measured.greedy)
+    yield Finding("Is it active?", "ok", f"{drafted} tokens were drafted in {passes} passes.")
+    if drafting and drafting < RARELY * passes:
+        yield Finding(
+            "Does it draft in every cycle?", "wrong", f"Only {drafting} of {passes} passes had a draft.",
+            "A lookup finds nothing in text that does not repeat itself: take a draft model or a head for such text.",
+            (("share", drafting / passes),),
+        )  # fmt: skip
+    rate = accepted / drafted
+    fits = "Draft and target do not belong together: compare tokenizer, exact weights, precision and chat template."
+    state: State = "wrong" if rate < FEW else "ok"
+    yield Finding(
+        "Is anything kept at T = 0?", state, f"{rate:.0%} of the drafted tokens.", fits if rate < FEW else "",
+        (("rate", rate),),
+    )  # fmt: skip
+    if sampled and sampled[0] and rate >= FEW:
+        share = sampled[1] / sampled[0]
+        wrong = share < max(NEVER, FAULTY * rate)
+        yield Finding(
+            f"And at T = {temperature:g}?", "wrong" if wrong else "ok", f"{share:.0%} of the drafted tokens.",
+            "Sampling alone fails, so look at q: it must be what the draft was really drawn from, after temperature, "
+            "top-k and top-p. `specdec certify --server` tells whether the text is still right." if wrong else "",
+            (("rate", share),),
+        )  # fmt: skip
+    bare = counts(measured.bare)
+    if bare and bare[0]:
+        without = bare[1] / bare[0]
+        wrong = rate < UNREAD * without
+        yield Finding(
+            "Has the draft read the chat template?", "wrong" if wrong else "ok",
+            f"{rate:.0%} inside the template, {without:.0%} of the same prompts without it.",
+            "Train the draft on such dialogues, or take one that was; check that the template is the target's own."
+            if wrong else "", (("inside", rate), ("without", without)),
+        )  # fmt: skip
+
+
+def lengths(measured: Measured, cost: Callable[[int], float], most: int, option: str) -> Iterator[Finding]:
+    """Which K is best by what was kept at each place and what a cycle costs, and the most that any draft could gain."""
+    rates, k = passing_rates(measured.greedy), measured.k
+    if rates:
+        reach = min(max(most, k), len(rates))  # what no draft reached is not known
+        gains = {n: tokens_by_position(rates[:n], n) / cost(n) for n in range(1, reach + 1)}
+        best, now = max(gains, key=gains.__getitem__), gains[min(k, reach)]
+        gain = f"{now:.2f} times as fast as plain decoding at K = {k}"
+        if max(gains.values()) < 1.0:
+            yield Finding(
+                "Which K?", "wrong", f"{gain}, and no K pays.", "Turn it off, or take a cheaper or better draft."
+            )
+        elif gains[best] > BETTER * now:
+            told = f"{gain}; at K = {best} it would be {gains[best]:.2f}."
+            yield Finding("Which K?", "wrong", told, f"Set {option} to {best}.", (("best", best), ("now", now)))
+        else:
+            yield Finding("Which K?", "ok", f"{gain}, which is near the best.", figures=(("best", best), ("now", now)))
+    top = max((n for n in range(1, max(most, k) + 1)), key=lambda n: (n + 1) / cost(n))
+    told = f"A draft that is always right would give {(top + 1) / cost(top):.2f} times, at K = {top}."
+    yield Finding("What could any draft gain here?", "ok", told, figures=(("ceiling", (top + 1) / cost(top)),))
+
+
+def measured_gain(greedy: Sequence[LaneStats], plain: Sequence[LaneStats]) -> Finding:
+    """By the clock, a text at a time; the median."""
+    gains = [
+        other.seconds_per_token / one.seconds_per_token
+        for one, other in zip(greedy, plain, strict=True)
+        if one.seconds_per_token and other.seconds_per_token
+    ]
+    if not gains:
+        return Finding("Is it faster?", "unknown", "The texts were too short.")
+    gain = median(gains)
+    return Finding(
+        "Is it faster?", "ok" if gain > 1.0 else "wrong", f"Measured at T = 0: {gain:.2f} times plain decoding.",
+        "" if gain > 1.0 else "The lines above say why.", (("speedup", gain),),
+    )  # fmt: skip
+
+
+def counts(lanes: Sequence[LaneStats]) -> tuple[int, int] | None:
+    """Tokens drafted, and accepted; None where nothing tells."""
+    if not lanes or all(one.server and one.counted is None and not one.drafted for one in lanes):
+        return None
+    return sum(one.drafted for one in lanes), sum(one.accepted for one in lanes)
+
+
+def seconds_a_cycle(lanes: Sequence[LaneStats]) -> float | None:
+    cycles = sum(one.cycles for one in lanes)
+    return sum(one.decode_seconds for one in lanes) / cycles if cycles else None
+
+
+MARKS = {"ok": "✓", "wrong": "✗", "unknown": "–"}
+
+
+def examined(
+    server: str, plain: str, target: str, draft: Sequence[str], drafter: str, k: int, temperature: float, json: bool
+) -> int:
+    """Prints each finding as it comes; the exit status."""
+    if server:
+        asked, beside = connect_pair(server, plain, os.environ.get("SPECDEC_SERVER_KEY", ""))
+        findings = of_server(asked, beside, temperature)
+    else:
+        known = target in (EMBEDDED, *presets.PRESETS) and not draft
+        family = zoo.load(target) if known else zoo.load_pair(target, *draft)
+        findings = of_pair(family, drafter or family.usual, k, temperature)
+    found = []
+    for one in findings:
+        found.append(one)
+        if not json:
+            print(
+                f"{MARKS[one.state]} {one.question} {one.told}",
+                *([f"  → {one.advice}"] if one.advice else []),
+                sep="\n",
+            )
+    if json:
+        print(dumps(as_json(found), ensure_ascii=False))
+    states = {one.state for one in found}
+    return 1 if "wrong" in states else 2 if "unknown" in states else 0
+
+
+def as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    return [
+        {"question": one.question, "state": one.state, "told": one.told, "advice": one.advice, **dict(one.figures)}
+        for one in findings
+    ]
