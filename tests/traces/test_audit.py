@@ -132,7 +132,7 @@ def test_every_recorded_run_passes(path: Path) -> None:
 
 
 def test_every_drafter_has_a_sound_run_in_every_domain() -> None:
-    ours = [path for path in TRACES if menu.target_of(path.stem) == EMBEDDED]
+    ours = [path for path in TRACES if menu.target_of(Trace.load(path).header.kind) == EMBEDDED]
     named = {trace.recording(FOLDER, path.stem, name) for path in ours for name in menu.drafters()}
     assert set(OTHERS) == {path for path in named if path.parent.name not in ("draft_model", "none")}
     for path in OTHERS:
