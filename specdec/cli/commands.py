@@ -197,7 +197,7 @@ def train(
 
 
 def bench(
-    suite: Annotated[str, Option(help="embedded, methods, hub, precision, server")] = "embedded",
+    suite: Annotated[str, Option(help="embedded, methods, hub, server")] = "embedded",
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
     target: Annotated[str | None, Option(help="of --suite hub: a model's name on the Hub, or a folder")] = None,
     draft: Annotated[list[str], Option(help="of --suite hub: draft models or heads for it")] = [],  # noqa: B006
@@ -205,21 +205,18 @@ def bench(
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
     k: Annotated[list[int], Option("-k", min=1, max=64, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
-    peers: Annotated[bool, Option("--peers/--no-peers", help="transformers' own generation, too")] = True,
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
     server: Annotated[str | None, Option(help="of --suite server: its address")] = None,
     plain: Annotated[str | None, Option(help="of --suite server: the same model without speculation")] = None,
     dtype: Annotated[
         Precision | None, Option(help="of embedded, methods, hub: the target's, another distribution in each")
     ] = None,
-    minutes: Annotated[float | None, Option(help="of long suites: then begin nothing more; go on with --json")] = None,
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""
     from ..bench.options import Options
 
     options = Options(
-        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, server, plain, minutes,
-        dtype,
+        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), json, server, plain, dtype
     )  # fmt: skip
     try:
         from ..bench.suites import report

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from stub import Asked, Reply, Stub
 
-from specdec.bench import llama_cpp, precision
-from specdec.bench.journal import Journal
-from specdec.bench.options import Options
-from specdec.bench.precision import DEFAULT, Lane, OURS, PLAIN, Written
 from specdec.bench.prompts import PROMPTS
 from specdec.servers.base import ServerError
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
+from tools.bench import llama_cpp, precision
+from tools.bench.journal import Journal
+from tools.bench.options import Options
+from tools.bench.precision import DEFAULT, Lane, OURS, PLAIN, Written
 from tools.bench.tables import precision as table
 
 SPEEDS = {(PLAIN, 0): 1.0, (DEFAULT, 3): 1.5, (DEFAULT, 7): 1.25}

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from toysampler import TableSampler
 
-from specdec.bench.measure import HostRead, no_host_reads
 from specdec.gpu import accept as fused
 from specdec.gpu.accept import accept, draw, packed, ratio, Record, synthetic
 from specdec.sampling import probabilities, RandomSampler, Sampler
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
+from tools.bench.waits import HostRead, no_host_reads
 
 CASES = 10_000
 WARPS = (

@@ -16,7 +16,6 @@ from toyheads import TEXT as TOY_TEXT
 from toysampler import TableSampler
 from transformers import LlamaConfig, Qwen3Config
 
-from specdec.bench.measure import no_host_reads
 from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Event, Verified
@@ -27,6 +26,7 @@ from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
+from tools.bench.waits import no_host_reads
 
 PROMPT = TEXT[:11]
 GREEDY = SamplingParams(temperature=0.0, max_tokens=40, seed=3)

@@ -19,7 +19,6 @@ from toyheads import EAGLE3, eagle3_config, eagle3_weights, MEDUSA, medusa_weigh
 from toyheads import TEXT as TOY_TEXT
 
 from specdec import engine
-from specdec.bench.measure import no_host_reads
 from specdec.drafters import Eagle3Head, Eagle3TreeDrafter, MedusaHeads, MedusaTreeDrafter
 from specdec.engine import Task
 from specdec.events import Drafted, Event, Verified
@@ -35,6 +34,7 @@ from specdec.models.transformer import Transformer
 from specdec.sampling import probabilities
 from specdec.types import Proposal, SamplingParams, Tree
 from specdec.verify import RejectionSampling
+from tools.bench.waits import no_host_reads
 
 SHORT = ("qwen3", "llama grouped heads", "mistral window")
 FEW = replace(WARM, top_k=2)  # tokens: the third sibling is missing
