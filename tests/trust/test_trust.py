@@ -12,9 +12,10 @@ import pytest
 
 from specdec.proof.mistakes import MISTAKES
 from specdec.traces.file import Trace
+from tools import mutants
 from tools.bench import tables, trust
 
-from . import bad_input, exactness, faults, figures, garbage, grammars, greedy, mutants, numbers
+from . import bad_input, exactness, faults, figures, garbage, grammars, greedy, numbers
 
 ROOT = Path(__file__).resolve().parents[2]
 
