@@ -6,13 +6,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..paths import ASSETS
 from ..proof.certify import certify, DRAWS, mistakes_of, passed
 from ..proof.checks import enumerated, NEAR_TIE
 from ..proof.goodness_of_fit import is_red
@@ -22,7 +21,6 @@ from ..servers.connect import connect_pair
 from ..servers.verdict import shown_by, speculated
 
 LONGEST = 120.0  # seconds for a recorded sample that is red: each text that the target excludes needs a new row
-RECORDED, PROMPTS = ASSETS / "certificates.json", ASSETS / "prompts.json"
 EXACT = "float32"  # in it greedy texts are equal without exception
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 
@@ -100,26 +98,6 @@ def cells(one: dict[str, Any], draws: int) -> list[str]:
     ]
 
 
-def record(pairs: Sequence[ModelPair], seed: int = 11) -> dict[str, Any]:
-    """For a page that needs no model: the shipped rule and every mistake on every pair."""
-    recorded: dict[str, Any] = {}
-    for pair in pairs:
-        recorded[pair.name] = {}
-        for key in ("", *mistakes_of(pair)):
-            mistake = mistakes_of(pair).get(key)
-            result, began = {}, time.monotonic()
-            for state in certify(pair, mistake, max(DRAWS), seed):
-                if state["sampled"] and state["done"] == state["sampled"][-1][0]:
-                    result = state
-                if result and time.monotonic() - began > LONGEST and any(map(is_red, result["sampled"][-1][1])):
-                    break
-            if pair.name in ("toy", "grammar"):
-                result["exact"] = enumerated(pair, mistake)
-            recorded[pair.name][key] = result
-            print(line(result), flush=True)
-    return recorded
-
-
 def line(result: dict[str, Any]) -> str:
     """One certificate for a terminal."""
     closed, sampled, exact = result["closed"], result["sampled"][-1][1], result.get("exact")
@@ -134,14 +112,23 @@ def line(result: dict[str, Any]) -> str:
     return f"{result['pair']:9} {result['mistake'] or 'none':18} {marks}  error {closed['error']}  {tv}{more}"
 
 
-def certify_pairs(text: str = "", write: bool = False, dtype: torch.dtype | None = None) -> int:
+def certify_pairs(text: str = "", dtype: torch.dtype | None = None) -> int:
     """Print the certificates of the toy pair, free and under a grammar, and of the embedded models after `text`; 0.
 
-    In another `dtype` the target is another, and its greedy texts may part at near-ties, which are reported. `write`
-    records them for the page, after the first story prompt where no text is given.
+    In another `dtype` the target is another, and its greedy texts may part at near-ties, which are reported.
     """
-    text = text or (json.loads(PROMPTS.read_text(encoding="utf-8"))["story"][0] if write else "")
-    recorded = record([toy(), guided_toy(), *([embedded(text, dtype)] if text else [])])
-    if write:
-        RECORDED.write_text(json.dumps(recorded, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    for pair in [toy(), guided_toy(), *([embedded(text, dtype)] if text else [])]:
+        for key in ("", *mistakes_of(pair)):
+            print(line(certificate_of(pair, key)), flush=True)
     return 0
+
+
+def certificate_of(pair: ModelPair, key: str, seed: int = 11) -> dict[str, Any]:
+    """The whole certificate of the shipped rule, or of the mistake `key`; of a toy with what is exact, too."""
+    mistake, result, began = mistakes_of(pair).get(key), dict[str, Any](), time.monotonic()
+    for state in certify(pair, mistake, max(DRAWS), seed):
+        if state["sampled"] and state["done"] == state["sampled"][-1][0]:
+            result = state
+        if result and time.monotonic() - began > LONGEST and any(map(is_red, result["sampled"][-1][1])):
+            break
+    return result | ({"exact": enumerated(pair, mistake)} if pair.name in ("toy", "grammar") else {})

@@ -123,7 +123,6 @@ def certify(
     dtype: Annotated[
         Precision | None, Option(help="of --text: against the distribution of the target in that precision")
     ] = None,
-    record: Annotated[bool, Option("--record", help="write what the page shows before anybody samples")] = False,
     server: Annotated[str, Option(help="instead: is the server at this address lossless?")] = "",
     plain: Annotated[str, Option(help="of --server: one that serves the same model without speculation")] = "",
     target: Annotated[str, Option(help="of --server: the weights of its model, as a folder or a name on the Hub")] = "",
@@ -143,12 +142,12 @@ def certify(
         return certify_server(server, plain, target, draft, draws, temperature, json)
     if plain or target or draft or json:
         raise ValueError("--plain, --target, --draft and --json belong to a --server")
-    if dtype and (record or not text):
-        raise ValueError("--dtype belongs to a --text; what the page shows is recorded in float32")
+    if dtype and not text:
+        raise ValueError("--dtype belongs to a --text")
     from ..families.zoo import dtype_of
     from .certify import certify_pairs
 
-    return certify_pairs(text, record, dtype_of(dtype))
+    return certify_pairs(text, dtype_of(dtype))
 
 
 def prove(
