@@ -119,35 +119,22 @@ def trace(
 
 
 def certify(
-    text: Annotated[str, Option(help="certify the embedded models after this text, too")] = "",
-    dtype: Annotated[
-        Precision | None, Option(help="of --text: against the distribution of the target in that precision")
-    ] = None,
-    server: Annotated[str, Option(help="instead: is the server at this address lossless?")] = "",
-    plain: Annotated[str, Option(help="of --server: one that serves the same model without speculation")] = "",
-    target: Annotated[str, Option(help="of --server: the weights of its model, as a folder or a name on the Hub")] = "",
+    server: Annotated[str, Option(help="its address", show_default=False)],
+    plain: Annotated[str, Option(help="one that serves the same model without speculation")] = "",
+    target: Annotated[str, Option(help="the weights of its model, as a folder or a name on the Hub")] = "",
     draft: Annotated[str, Option(help="of --target: those of its draft model, to tell the power exactly")] = "",
-    draws: Annotated[int, Option(min=100, help="of --server: texts at each context")] = 3_000,
-    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of --server: 0 compares greedy texts alone")] = 0.8,
-    json: Annotated[str, Option(help="of --server: a file for the certificate, or - to print it")] = "",
+    draws: Annotated[int, Option(min=100, help="texts at each context")] = 3_000,
+    temperature: Annotated[float, Option(min=0.0, max=100.0, help="0 compares greedy texts alone")] = 0.8,
+    json: Annotated[str, Option(help="a file for the certificate, or - to print it")] = "",
 ) -> int:
-    """What the shipped rule and each known mistake do to one place of a text, and how many samples show it.
+    """Whether a server is lossless, by its texts.
 
-    With --server: whether that server is lossless, by its texts. Exit code 0 if it is as far as the draws can tell, 1
-    if it is not or never speculated, 2 if that could not be tested. A key is taken from SPECDEC_SERVER_KEY.
+    Exit code 0 if it is as far as the draws can tell, 1 if it is not or never speculated, 2 if that could not be
+    tested. A key is taken from SPECDEC_SERVER_KEY.
     """
-    if server:
-        from .certify import certify_server
+    from .certify import certify_server
 
-        return certify_server(server, plain, target, draft, draws, temperature, json)
-    if plain or target or draft or json:
-        raise ValueError("--plain, --target, --draft and --json belong to a --server")
-    if dtype and not text:
-        raise ValueError("--dtype belongs to a --text")
-    from ..families.zoo import dtype_of
-    from .certify import certify_pairs
-
-    return certify_pairs(text, dtype_of(dtype))
+    return certify_server(server, plain, target, draft, draws, temperature, json)
 
 
 def prove(
@@ -161,21 +148,6 @@ def prove(
     from ..proof.prove import judge, prove_rule
 
     return judge(verifier) if verifier else prove_rule(rule, paths)
-
-
-def learn(
-    kind: Annotated[str, Option(help="of texts: story, code or facts")] = "code",
-    draft: Annotated[str, Option(help="who learns: a draft model of the embedded family")] = "draft_model:story",
-    prompt: Annotated[list[str], Option(help="one of yours to learn from, too; may be repeated")] = [],  # noqa: B006
-    seconds: Annotated[
-        float, Option(min=1.0, max=3600.0, help="to learn; measuring and certifying come on top")
-    ] = 60.0,
-    seed: Annotated[int, Option(min=0)] = 0,
-) -> int:
-    """A draft learns from its own runs; then α before and after, on other prompts, and a certificate. Kept nowhere."""
-    from ..learning.live import report
-
-    return report(kind, draft, prompt, seconds, seed)
 
 
 def train(
@@ -257,4 +229,4 @@ def serve(
     return run(target, draft, method, k, port, flags)
 
 
-COMMANDS = (app, get, trace, certify, prove, learn, train, bench, export, serve)
+COMMANDS = (app, get, trace, certify, prove, train, bench, export, serve)

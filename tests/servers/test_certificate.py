@@ -190,8 +190,6 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(
         assert terminal.main(["certify", "--server", bad]) == 2
         assert "Name a plain server" in capsys.readouterr().err
     assert terminal.main(["certify", "--server", "http://127.0.0.1:9"]) == 2
-    assert terminal.main(["certify", "--plain", beside]) == 2
-    assert "belong to a --server" in capsys.readouterr().err
 
 
 @pytest.mark.long
