@@ -40,20 +40,20 @@ def small_cases(paths: int) -> list[Case]:
 def test_every_random_path_gives_the_targets_distribution() -> None:
     """On a sample of the toys with few random paths; `exactness` of `python -m tests.report` has hundreds more."""
     proved: list[Case] = []
-    for case in random.Random(1).sample(small_cases(60), 200):
+    for case in random.Random(1).sample(small_cases(60), 110):
         try:
             error, _ = shipped_error(case, 60)
         except TooManyPaths:
             continue
         assert error <= EXACT, case
         proved.append(case)
-    assert len(proved) >= 150
+    assert len(proved) >= 80
     # What was proved covers the drafters, the warps, the depths and the ends of texts.
     for drafter in ("model", "point", "sampled", "without replacement", "top"):
-        assert sum(case.drafter == drafter for case in proved) >= 20
-    assert all(sum(case.params == params for case in proved) >= 10 for params in PARAMS)
-    assert all(sum(case.k == k for case in proved) >= 25 for k in (1, 2, 3))
-    assert sum(case.end for case in proved) >= 50
+        assert sum(case.drafter == drafter for case in proved) >= 10
+    assert all(sum(case.params == params for case in proved) >= 5 for params in PARAMS)
+    assert all(sum(case.k == k for case in proved) >= 13 for k in (1, 2, 3))
+    assert sum(case.end for case in proved) >= 25
 
 
 @pytest.mark.parametrize("drafter", ["model", "point", "sampled", "without replacement", "top"])
