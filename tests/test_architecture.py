@@ -49,27 +49,9 @@ ALLOWED = {
     "traces": {"types", "grammar", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
     "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "export", "servers"},
     "export": {"models", "families", "export"},
-    "bench": {
-        "",
-        "types",
-        "events",
-        "engine",
-        "paths",
-        "models",
-        "sampling",
-        "drafters",
-        "figures",
-        "methods",
-        "families",
-        "gpu",
-        "lanes",
-        "servers",
-        "export",
-        "traces",
-        "bench",
-    },
+    "bench": {"", "types", "events", "engine", "figures", "methods", "families", "gpu", "lanes", "servers", "bench"},
 }
-for room in ("families", "lanes", "bench"):  # they start processes
+for room in ("families", "lanes"):  # they start processes
     ALLOWED[room].add("children")
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
 SESSION = {"exposure", "paths", "methods", "settings", "types", "events", "families", "lanes", "traces", "ui"}

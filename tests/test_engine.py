@@ -6,9 +6,11 @@ import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
+from baddrafts import bad_drafts
 
 from specdec import engine
 from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
@@ -177,67 +179,26 @@ def test_the_light_form_leaves_out_the_distributions_and_nothing_else() -> None:
 
 
 class Broken:
-    """Misbehaves from its second call on; recovers if told to."""
+    """Hands over what is no draft, from its second call on, or from then on in two of three."""
 
     name = "broken"
 
-    def __init__(self, how: str, recovers: bool = False) -> None:
-        self.how, self.recovers, self.calls = how, recovers, 0
+    def __init__(self, draft: Callable[[int], Any], recovers: bool = False) -> None:
+        self.draft, self.recovers, self.calls = draft, recovers, 0
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         self.calls += 1
-        good = torch.full((k, 12), 1 / 12)
         if k == 0 or self.calls == 2 or (self.recovers and self.calls % 3 == 0):
             return Proposal()
-        bad_distribution = good.clone()
-        bad_distribution[0, 0] = float("nan")
-        match self.how:
-            case "raises":
-                raise RuntimeError("out of memory")
-            case "outside":
-                return Proposal.chain([12] * k)
-            case "negative":
-                return Proposal.chain([-1] * k)
-            case "too deep":
-                return Proposal.chain([1] * (k + 1))
-            case "nan":
-                return Proposal.chain([1] * k, bad_distribution)
-            case "shape":
-                return Proposal.chain([1] * k, good[:, :5])
-            case "unnormalised":
-                return Proposal.chain([1] * k, good * 2)
-            case "rows that make up for each other":
-                return Proposal.chain([1] * k, good * torch.linspace(0.5, 1.5, k)[:, None])
-            case "a sign":
-                good[:, 2:4] = torch.tensor([-0.1, 0.1 + 2 / 12])
-                return Proposal.chain([1] * k, good)
-            case "no tree":
-                return Proposal((1,) * k, (3,) * k)
-            case "none":
-                return None  # type: ignore[return-value]
-            case "fractions":
-                return Proposal.chain([1.0] * k)  # type: ignore[list-item]
-            case "tensors":
-                return Proposal.chain(list(torch.ones(k, dtype=torch.long)))  # type: ignore[arg-type]
-            case "parents that are fractions":
-                return Proposal((1,) * k, tuple(i - 1.0 for i in range(k)))  # type: ignore[arg-type]
-            case "no times":
-                return Proposal.chain([1] * k, seconds=None)  # type: ignore[arg-type]
-            case "times of nan":
-                return Proposal.chain([1] * k, seconds=(float("nan"),))
-            case "a number for pieces":
-                return Proposal.chain([1] * k, own=7)  # type: ignore[arg-type]
-        raise AssertionError(self.how)
+        return self.draft(k)  # type: ignore[no-any-return]
 
 
-FAULTS = ["raises", "outside", "negative", "too deep", "nan", "shape", "unnormalised", "no tree", "none"]
-FAULTS += ["rows that make up for each other", "a sign"]
-FAULTS += ["fractions", "tensors", "parents that are fractions", "no times", "times of nan", "a number for pieces"]
+BAD = bad_drafts(12)
 
 
-@pytest.mark.parametrize("how", FAULTS)
+@pytest.mark.parametrize("how", BAD)
 def test_a_broken_drafter_never_harms_the_text(how: str) -> None:
-    events = run(task(Broken(how)))
+    events = run(task(Broken(BAD[how])))
     assert ids(events) == PLAIN
     failures = [e for e in events if isinstance(e, Failed)]
     assert len(failures) == 3
@@ -246,7 +207,7 @@ def test_a_broken_drafter_never_harms_the_text(how: str) -> None:
 
 
 def test_a_drafter_that_recovers_stays_on() -> None:
-    events = run(task(Broken("raises", recovers=True)))
+    events = run(task(Broken(BAD["raises"], recovers=True)))
     assert ids(events) == PLAIN
     assert sum(isinstance(e, Failed) for e in events) > 3
 
@@ -440,15 +401,12 @@ def test_limits_of_a_draft() -> None:
 
 
 def test_a_drafter_that_breaks_at_once_is_asked_three_times() -> None:
-    class Never(Oracle):
+    class Never(Broken):
         def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-            if k:
-                raise RuntimeError("out of order")
-            return Proposal()
+            return self.draft(k) if k else Proposal()
 
-    events = run(task(Never()))
-    failures = [event.reason for event in events if isinstance(event, Failed)]
-    assert ids(events) == PLAIN and [reason.endswith("switched off)") for reason in failures] == [False, False, True]
+    failures = [event.reason for event in run(task(Never(BAD["raises"]))) if isinstance(event, Failed)]
+    assert [reason.endswith("switched off)") for reason in failures] == [False, False, True]
 
 
 def test_what_a_broken_run_held_back_is_shown() -> None:

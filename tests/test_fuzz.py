@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import fuzz
+from tools import fuzz
 
 
 def planted(sent: object, mark: str) -> str:

@@ -36,13 +36,11 @@ def solved(book: Any) -> Any:
     return book
 
 
-# Exhaustive: the small family runs every cell.
 @pytest.mark.long
-@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["small", "embedded"])
-def test_it_runs_from_top_to_bottom(whole: bool, shallow: str) -> None:
+def test_it_runs_from_top_to_bottom(shallow: str) -> None:
+    """With the small family, which runs every cell."""
     book = solved(notebook())
-    if not whole:
-        book.cells.insert(2, nbformat.v4.new_code_cell(SMALL.format(shallow)))
+    book.cells.insert(2, nbformat.v4.new_code_cell(SMALL.format(shallow)))
     NotebookClient(book, timeout=240, resources={"metadata": {"path": PATH.parent}}).execute()
     shown = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
     drawn = [output.data["text/html"] for output in shown if "text/html" in output.get("data", {})]

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 import torch
 from test_lossless import EXACT
+from test_prove import few
 from torch import Tensor
 
 from specdec import cli as terminal
@@ -24,7 +25,7 @@ from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, TooManyPaths, total_variation
 from specdec.proof.goodness_of_fit import g_test, GTest
 from specdec.proof.mistakes import TokenResidualAfterBlock
-from specdec.proof.toys import Case, cases, run_loop, shipped_error
+from specdec.proof.toys import Case, cases, deep_loops, run_loop, shipped_error
 from specdec.rules import BlockVerification, named, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
 from specdec.types import Kind, Proposal, SamplingParams, Verdict
@@ -399,15 +400,25 @@ def test_the_prover_sees_the_residual_of_one_token_after_a_block(
 ) -> None:
     """On toys of two tokens, and of one draft, it changes nothing."""
     monkeypatch.setattr(prove, "cases", lambda rule: [Case(2, 2, 3), Case(3, 1, 2)])
+    monkeypatch.setattr(prove, "deep_loops", lambda rule: [])
     monkeypatch.setitem(RULES, "block", TokenResidualAfterBlock)
     assert prove.prove_rule("block") == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", ["rejection", "match", "block"])
+def test_deep_drafts_in_whole_loops_give_the_targets_distribution(key: str) -> None:
+    assert max(shipped_error(case, rule=key)[0] for case in deep_loops(key)) <= EXACT
 
 
 @pytest.mark.parametrize(("key", "status"), [("match", 0), ("block", 0), ("shared_noise", 0), ("typical", 1)])
 def test_the_prover_takes_a_rule(
     key: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A few cycles of each kind: `test_cycles` has all of them, under every rule."""
     monkeypatch.setattr(prove, "cases", lambda rule: [Case(3, 2, 2, drafter="model"), Case(2, 1, 2, drafter="point")])
+    monkeypatch.setattr(prove, "deep_loops", lambda rule: deep_loops(rule)[::9])
+    monkeypatch.setattr(prove, "groups", few)
     assert terminal.main(["prove", "--rule", key]) == status
     told = capsys.readouterr().out
     assert re.match(rf"{re.escape(RULES[key].name)}: [1-9]\d* toys and [1-9]\d* cycles, \d+ random paths", told)

@@ -6,19 +6,11 @@ Machines are noisy and drift; a ratio of neighbours holds. Medians everywhere. E
 from __future__ import annotations
 
 import gc
-import json
 import math
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
-
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..engine import Task
-from ..events import Event, to_dict
 from ..families.zoo import Family
 from ..figures.stats import account, Comparison, interval, LaneStats, middle, repetition, spread, summary
 from ..gpu.lane import generate
@@ -90,51 +82,6 @@ def plain(family: Family, prompt: str, params: SamplingParams) -> LaneStats:
     return run(tasks(family, prompt, "none", 0, params, details=False)["plain"])
 
 
-def seconds_per_step(run: Callable[[int], int], tokens: int, device: str = "cpu") -> float:
-    """Wall clock of a run of `tokens` less that of one of 2, over the steps that `run` counts between them.
-
-    So what setting up and prefilling cost is not counted.
-    """
-    times, steps = [], []
-    for count in (2, tokens):
-        start = time.perf_counter()
-        steps.append(run(count))
-        if device != "cpu":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return (times[1] - times[0]) / max(1, steps[1] - steps[0])
-
-
-def write(family: Family, setting: Setting, prompt: str, tokens: int) -> list[int]:
-    """One run with all its events, as a reader gets them; its ids."""
-    params = setting.params(tokens, 0)
-    return run(tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE]).ids
-
-
-def telling(family: Family, setting: Setting, prompt: str, tokens: int) -> float:
-    """The share of a run's wall clock in which its events are described and written down, as for the page.
-
-    The lane's own clock rests meanwhile.
-    """
-    task = tasks(family, prompt, setting.drafter, setting.k, setting.params(tokens, 0), details=True)
-    events: list[Event] = []
-    start = time.perf_counter()
-    for event in generate(task[SPECULATIVE]):
-        json.dumps(to_dict(event))
-        events.append(event)
-    return 1.0 - LaneStats.of(events, SPECULATIVE).seconds / (time.perf_counter() - start)
-
-
-def host_syncs(family: Family, setting: Setting, prompt: str, tokens: int) -> float:
-    """How often a cycle reads numbers off the device, where a GPU's host has to wait: in captured graphs once."""
-    task = tasks(family, prompt, setting.drafter, setting.k, setting.params(tokens, 0), details=False)
-    events: list[Event] = []
-    reads = host_reads(lambda: events.extend(generate(task[SPECULATIVE])))
-    lane = LaneStats.of(events, SPECULATIVE)
-    in_graphs = family.target.device.startswith("cuda") and lane.eager is None
-    return round(reads / (lane.cycles + 1) + in_graphs, 2)
-
-
 def row(setting: Setting, measured: list[Neighbours], extra_parameters: int) -> Row:
     """One line: medians over all pairs; acceptance pooled over all cycles."""
     comparisons = [pair.comparison for pair in measured]
@@ -164,41 +111,3 @@ def row(setting: Setting, measured: list[Neighbours], extra_parameters: int) -> 
 def predicted(measured: list[Neighbours], prompt: int) -> float | None:
     """What the other prompts' acceptance and costs predict for this one (leave one prompt out)."""
     return account([pair.comparison for pair in measured if pair.prompt != prompt])
-
-
-# What float(x), x.item(), bool(x) and results of unknown size become. In inference mode `item` stays what it is.
-WAITS = {
-    "_local_scalar_dense", "item", "is_nonzero", "equal", "allclose", "nonzero", "argwhere", "masked_select",
-    "_unique2", "unique_dim", "unique_consecutive", "bincount",
-}  # fmt: skip
-
-
-class HostRead(AssertionError):
-    """The host would have to wait here."""
-
-
-class HostReads(TorchDispatchMode):
-    """Counts such operations, or refuses them."""
-
-    def __init__(self, refuse: bool) -> None:
-        super().__init__()
-        self.refuse, self.count = refuse, 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.overloadpacket.__name__ in WAITS:
-            self.count += 1
-            if self.refuse:
-                raise HostRead(f"{func} makes the host wait")
-        return func(*args, **(kwargs or {}))
-
-
-@contextmanager
-def no_host_reads() -> Iterator[None]:
-    with HostReads(refuse=True):
-        yield
-
-
-def host_reads(body: Callable[[], object]) -> int:
-    with HostReads(refuse=False) as watch:
-        body()
-    return watch.count

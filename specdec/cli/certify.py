@@ -1,29 +1,18 @@
-"""`specdec certify` in a terminal: certificates of our own pairs, and with `--server` of a server of others."""
+"""`specdec certify` in a terminal: the certificate of a server of others."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from ..paths import ASSETS
-from ..proof.certify import certify, DRAWS, mistakes_of, passed
-from ..proof.checks import enumerated, NEAR_TIE
-from ..proof.goodness_of_fit import is_red
-from ..proof.pair import embedded, guided_toy, ModelPair, toy
 from ..servers import certificate
 from ..servers.connect import connect_pair
 from ..servers.verdict import shown_by, speculated
 
-LONGEST = 120.0  # seconds for a recorded sample that is red: each text that the target excludes needs a new row
-RECORDED, PROMPTS = ASSETS / "certificates.json", ASSETS / "prompts.json"
-EXACT = "float32"  # in it greedy texts are equal without exception
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 
 
@@ -98,50 +87,3 @@ def cells(one: dict[str, Any], draws: int) -> list[str]:
         f"{len(shown_by([one], draws))} of {len(known)}" if known else "–",
         f"{seconds:.0f}" if seconds is not None else "–",
     ]
-
-
-def record(pairs: Sequence[ModelPair], seed: int = 11) -> dict[str, Any]:
-    """For a page that needs no model: the shipped rule and every mistake on every pair."""
-    recorded: dict[str, Any] = {}
-    for pair in pairs:
-        recorded[pair.name] = {}
-        for key in ("", *mistakes_of(pair)):
-            mistake = mistakes_of(pair).get(key)
-            result, began = {}, time.monotonic()
-            for state in certify(pair, mistake, max(DRAWS), seed):
-                if state["sampled"] and state["done"] == state["sampled"][-1][0]:
-                    result = state
-                if result and time.monotonic() - began > LONGEST and any(map(is_red, result["sampled"][-1][1])):
-                    break
-            if pair.name in ("toy", "grammar"):
-                result["exact"] = enumerated(pair, mistake)
-            recorded[pair.name][key] = result
-            print(line(result), flush=True)
-    return recorded
-
-
-def line(result: dict[str, Any]) -> str:
-    """One certificate for a terminal."""
-    closed, sampled, exact = result["closed"], result["sampled"][-1][1], result.get("exact")
-    same, rounded = result["greedy"], result["precision"] != EXACT
-    near = rounded and same["gap"] is not None and same["gap"] <= NEAR_TIE
-    *distributions, equal = passed(result)
-    marks = " ".join(["✓" if check else "✗" for check in distributions] + ["≈" if near else "✓" if equal else "✗"])
-    tv = " ".join(f"{one[0]:.3f}" for one in sampled)
-    more = f"  exact {exact['tv'][-1]:.3g}, draws needed {exact['needed'] or '–'}" if exact else ""
-    more += f"  {result['precision']}" if rounded else ""
-    more += f", a near-tie at token {same['equal'] + 1}: {same['gap']} apart" if near else ""
-    return f"{result['pair']:9} {result['mistake'] or 'none':18} {marks}  error {closed['error']}  {tv}{more}"
-
-
-def certify_pairs(text: str = "", write: bool = False, dtype: torch.dtype | None = None) -> int:
-    """Print the certificates of the toy pair, free and under a grammar, and of the embedded models after `text`; 0.
-
-    In another `dtype` the target is another, and its greedy texts may part at near-ties, which are reported. `write`
-    records them for the page, after the first story prompt where no text is given.
-    """
-    text = text or (json.loads(PROMPTS.read_text(encoding="utf-8"))["story"][0] if write else "")
-    recorded = record([toy(), guided_toy(), *([embedded(text, dtype)] if text else [])])
-    if write:
-        RECORDED.write_text(json.dumps(recorded, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
-    return 0

@@ -119,36 +119,22 @@ def trace(
 
 
 def certify(
-    text: Annotated[str, Option(help="certify the embedded models after this text, too")] = "",
-    dtype: Annotated[
-        Precision | None, Option(help="of --text: against the distribution of the target in that precision")
-    ] = None,
-    record: Annotated[bool, Option("--record", help="write what the page shows before anybody samples")] = False,
-    server: Annotated[str, Option(help="instead: is the server at this address lossless?")] = "",
-    plain: Annotated[str, Option(help="of --server: one that serves the same model without speculation")] = "",
-    target: Annotated[str, Option(help="of --server: the weights of its model, as a folder or a name on the Hub")] = "",
+    server: Annotated[str, Option(help="its address", show_default=False)],
+    plain: Annotated[str, Option(help="one that serves the same model without speculation")] = "",
+    target: Annotated[str, Option(help="the weights of its model, as a folder or a name on the Hub")] = "",
     draft: Annotated[str, Option(help="of --target: those of its draft model, to tell the power exactly")] = "",
-    draws: Annotated[int, Option(min=100, help="of --server: texts at each context")] = 3_000,
-    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of --server: 0 compares greedy texts alone")] = 0.8,
-    json: Annotated[str, Option(help="of --server: a file for the certificate, or - to print it")] = "",
+    draws: Annotated[int, Option(min=100, help="texts at each context")] = 3_000,
+    temperature: Annotated[float, Option(min=0.0, max=100.0, help="0 compares greedy texts alone")] = 0.8,
+    json: Annotated[str, Option(help="a file for the certificate, or - to print it")] = "",
 ) -> int:
-    """What the shipped rule and each known mistake do to one place of a text, and how many samples show it.
+    """Whether a server is lossless, by its texts.
 
-    With --server: whether that server is lossless, by its texts. Exit code 0 if it is as far as the draws can tell, 1
-    if it is not or never speculated, 2 if that could not be tested. A key is taken from SPECDEC_SERVER_KEY.
+    Exit code 0 if it is as far as the draws can tell, 1 if it is not or never speculated, 2 if that could not be
+    tested. A key is taken from SPECDEC_SERVER_KEY.
     """
-    if server:
-        from .certify import certify_server
+    from .certify import certify_server
 
-        return certify_server(server, plain, target, draft, draws, temperature, json)
-    if plain or target or draft or json:
-        raise ValueError("--plain, --target, --draft and --json belong to a --server")
-    if dtype and (record or not text):
-        raise ValueError("--dtype belongs to a --text; what the page shows is recorded in float32")
-    from ..families.zoo import dtype_of
-    from .certify import certify_pairs
-
-    return certify_pairs(text, record, dtype_of(dtype))
+    return certify_server(server, plain, target, draft, draws, temperature, json)
 
 
 def prove(
@@ -162,21 +148,6 @@ def prove(
     from ..proof.prove import judge, prove_rule
 
     return judge(verifier) if verifier else prove_rule(rule, paths)
-
-
-def learn(
-    kind: Annotated[str, Option(help="of texts: story, code or facts")] = "code",
-    draft: Annotated[str, Option(help="who learns: a draft model of the embedded family")] = "draft_model:story",
-    prompt: Annotated[list[str], Option(help="one of yours to learn from, too; may be repeated")] = [],  # noqa: B006
-    seconds: Annotated[
-        float, Option(min=1.0, max=3600.0, help="to learn; measuring and certifying come on top")
-    ] = 60.0,
-    seed: Annotated[int, Option(min=0)] = 0,
-) -> int:
-    """A draft learns from its own runs; then α before and after, on other prompts, and a certificate. Kept nowhere."""
-    from ..learning.live import report
-
-    return report(kind, draft, prompt, seconds, seed)
 
 
 def train(
@@ -197,7 +168,7 @@ def train(
 
 
 def bench(
-    suite: Annotated[str, Option(help="embedded, methods, hub, precision, server")] = "embedded",
+    suite: Annotated[str, Option(help="embedded, methods, hub, server")] = "embedded",
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
     target: Annotated[str | None, Option(help="of --suite hub: a model's name on the Hub, or a folder")] = None,
     draft: Annotated[list[str], Option(help="of --suite hub: draft models or heads for it")] = [],  # noqa: B006
@@ -205,21 +176,18 @@ def bench(
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
     k: Annotated[list[int], Option("-k", min=1, max=64, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
-    peers: Annotated[bool, Option("--peers/--no-peers", help="transformers' own generation, too")] = True,
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
     server: Annotated[str | None, Option(help="of --suite server: its address")] = None,
     plain: Annotated[str | None, Option(help="of --suite server: the same model without speculation")] = None,
     dtype: Annotated[
         Precision | None, Option(help="of embedded, methods, hub: the target's, another distribution in each")
     ] = None,
-    minutes: Annotated[float | None, Option(help="of long suites: then begin nothing more; go on with --json")] = None,
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""
     from ..bench.options import Options
 
     options = Options(
-        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), peers, json, server, plain, minutes,
-        dtype,
+        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), json, server, plain, dtype
     )  # fmt: skip
     try:
         from ..bench.suites import report
@@ -290,4 +258,4 @@ def serve(
     return run(target, draft, method, k, port, flags)
 
 
-COMMANDS = (app, get, trace, certify, doctor, prove, learn, train, bench, export, serve)
+COMMANDS = (app, get, trace, certify, doctor, prove, train, bench, export, serve)

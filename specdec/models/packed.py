@@ -20,8 +20,6 @@ from torch import Tensor
 FILE = "packed.safetensors"
 ROWS, DIFFERENCE = "rows", "difference"
 GROUP = 64  # inputs that share a scale of a difference
-# Scales tried for 4 bits, of the one that reaches the largest entry: a few clipped ones cost less than coarse steps.
-CLIPS = (1.0, 0.92, 0.85, 0.78, 0.7)
 
 
 def is_packed(folder: Path) -> bool:
@@ -59,24 +57,4 @@ def pack_rows(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         scale = (tensor.float().abs().amax(1) / 127).clamp_min(1e-12).bfloat16()
         packed[f"{name}.scale"] = scale
         packed[name] = (tensor.float() / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8)
-    return packed
-
-
-def pack_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Matrices as 4-bit differences from those of `base`; vectors whole. Entries of a matrix come in groups of 64."""
-    packed: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        if tensor.dim() != 2:
-            packed[name] = tensor
-            continue
-        groups = (tensor.float() - base[name].float()).unflatten(1, (-1, GROUP))
-        reach = groups.abs().amax(-1, keepdim=True) / 7
-        tried = [(reach * clip).half().clamp_min(1e-7) for clip in CLIPS]  # [out, in / 64, 1]
-        steps = [(groups / scale.float()).round().clamp(-8, 7) for scale in tried]
-        errors = [(step * scale.float() - groups).square().sum(-1) for step, scale in zip(steps, tried, strict=True)]
-        best = torch.stack(errors).argmin(0)[None, ..., None]  # [1, out, in / 64, 1]
-        scale = torch.stack(tried).gather(0, best)[0]
-        step = torch.stack(steps).gather(0, best.expand(1, -1, -1, GROUP))[0]
-        low, high = (step + 8).to(torch.uint8).flatten(1).unflatten(1, (-1, 2)).unbind(-1)
-        packed[name], packed[f"{name}.scale"] = low | high << 4, scale[..., 0]
     return packed

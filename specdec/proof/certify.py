@@ -7,7 +7,7 @@ own.
 3. Greedily: token by token beside plain decoding.
 
 Each holds for the shipped rule, and each can be made to fail: any mistake of `mistakes.py` is planted in that same
-loop; where the pair follows a grammar, any of `grammar_mistakes.py`. In a terminal: `specdec certify`.
+loop; where the pair follows a grammar, any of `grammar_mistakes.py`. In a terminal: `python -m tools.certificates`.
 """
 
 from __future__ import annotations

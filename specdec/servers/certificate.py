@@ -3,7 +3,7 @@
 The joint distribution of the first tokens after a few prompts is held against the target's: its weights, computed here;
 or the log-probabilities of a plain server of the same model; or, where those are not what it draws from, its texts. The
 first token after a prompt is never drafted, so that a test of it alone proves nothing of speculation. At temperature 0
-the texts themselves are compared. In a terminal: `specdec certify --server URL`.
+the texts themselves are compared. In a terminal: `specdec certify`.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def learn(request: LearningRequest) -> Iterator[News]:
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
-    """What `specdec certify --record` wrote of a pair, by mistake; nothing if there is none."""
+    """What `python -m tools.certificates --record` wrote of a pair, by mistake; nothing if there is none."""
     try:
         recorded = json.loads(CERTIFICATES.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -65,29 +65,6 @@ def test_steps_are_timed_by_k() -> None:
     assert plain["verify_ms"] > 0.0 and plain["reason"] == "there is no CUDA device"
 
 
-@pytest.mark.long
-@pytest.mark.exhaustive  # other stages run by default; all do before figures are saved
-def test_the_embedded_pair_is_compared_with_plain_decoding_in_both_precisions() -> None:
-    exact, rough = rows("embedded")
-    assert (exact["dtype"], rough["dtype"]) == ("float32", "bfloat16")
-    assert exact["identical"] == exact["prompts"] == 3 and len(rough["parted_at"]) == 3
-
-
-@pytest.mark.long
-@pytest.mark.exhaustive  # other stages run by default; all do before figures are saved
-def test_trees_stand_beside_the_chains_of_their_heads() -> None:
-    found = {row["drafter"]: row for row in rows("trees")}
-    assert list(found) == ["medusa", "medusa:tree", "eagle3", "eagle3:tree"]
-    assert all(row["verify_cost"] > 0.0 and row["tau"] >= 1.0 for row in found.values())
-
-
-@pytest.mark.long
-@pytest.mark.exhaustive  # other stages run by default; all do before figures are saved
-def test_lanes_run_beside_transformers() -> None:
-    assert [row["drafter"] for row in rows("lanes")] == ["none", "draft_model", "prompt_lookup"]
-    assert [row["lane"] for row in rows("rivals")] == ["generate", "generate_prompt_lookup", "assisted_k=4"]
-
-
 def test_after_each_drill_the_next_run_is_whole() -> None:
     found = {row["drill"]: row for row in rows("drills")}
     assert set(found) == {"stopped", "not finite", "not captured"} and all(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from specdec.bench.journal import Journal, Row
+from tools.bench.journal import Journal, Row
 
 ABOUT = {"suite": "gpu", "tokens": 64}
 

@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 from stub import Asked, Reply, Stub
 
-from specdec.bench import llama_cpp, precision
-from specdec.bench.journal import Journal
-from specdec.bench.options import Options
-from specdec.bench.precision import DEFAULT, Lane, OURS, PLAIN, Written
 from specdec.bench.prompts import PROMPTS
 from specdec.servers.base import ServerError
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
+from tools.bench import llama_cpp, precision
+from tools.bench.options import Options
+from tools.bench.precision import DEFAULT, Lane, OURS, PLAIN, Written
 from tools.bench.tables import precision as table
 
 SPEEDS = {(PLAIN, 0): 1.0, (DEFAULT, 3): 1.5, (DEFAULT, 7): 1.25}
@@ -106,21 +105,6 @@ def test_the_table_names_the_best_way_to_draft(tmp_path: Path) -> None:
     }  # fmt: skip
     assert "| int8 | specdec | 2.00 → 3.00, +50% (`draft_model`, 3) | 0.012 |" in table(report)
     assert table(report).endswith("a CPU, 2 cores, 2026-11-23, commit abc.")
-
-
-@pytest.mark.long
-@pytest.mark.exhaustive  # test_serving runs a suite; this one is run before its figures are saved
-def test_the_suite_measures_the_embedded_family(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(precision, "PROMPTS", {"story": ("Once upon a time there was",)})
-    monkeypatch.setattr(precision, "command", lambda: None)
-    options = Options("precision", tokens=6, repeats=1, k=(2,))
-    told = precision.report(options, Journal(None, {}))
-    assert [(row["precision"], row["method"]) for row in told["rows"] if row["temperature"] == 0.0] == [
-        (name, method) for name in FASTER for method in (PLAIN, DEFAULT, "block")
-    ]
-    assert all(row["ratio"] > 0 for row in told["rows"]) and told["llama_cpp"] is None
-    assert 0.0 < told["law_moved"]["int8"] < 0.1 and set(told["law_moved"]) == {"bfloat16", "int8"}
-    assert told["models"]["int8"]["dtype"] == "int8"
 
 
 def answer(asked: Asked) -> Reply:

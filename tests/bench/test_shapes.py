@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from specdec.bench.measure import host_reads
 from specdec.models.config import Config
 from tools.bench import __main__ as bench
 from tools.bench import library, shapes
 from tools.bench.options import Options
+from tools.bench.waits import host_reads
 
 
 def test_the_suite_measures_every_lane(

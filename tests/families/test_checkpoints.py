@@ -23,6 +23,7 @@ from specdec.drafters import Eagle3Head, MedusaHeads
 from specdec.families import published, zoo
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
+from tests.trust import garbage
 
 VOCABULARY, WIDTH, LAYERS = 23, 32, 4
 BASE: dict[str, Any] = {
@@ -496,7 +497,8 @@ def test_what_a_template_puts_before_a_text_is_kept_whole(template: str, prefix:
 # Whatever the bytes are.
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
 def test_random_damage_is_refused_or_harmless(name: str, tmp_path: Path) -> None:
-    """Bytes changed, cut out, put in, or the rest lost: a ValueError of one sentence, or a model that can be asked."""
+    """Bytes changed, cut out, put in, or the rest lost, or values put wrong: a ValueError of one sentence, or a model
+    that can be asked."""
     chance = random.Random(name)
     folder = folder_of(tmp_path / "model", tie_word_embeddings=True)
     whole = (folder / name).read_bytes()
@@ -513,6 +515,8 @@ def test_random_damage_is_refused_or_harmless(name: str, tmp_path: Path) -> None
             data[at:at] = chance.choice([b"9", b"-", b"null", b"[", b'"', b"\xff", b"\0\0", b"1e999"])
         else:
             del data[at:]
+        if name == "config.json" and chance.random() < 0.5:
+            data[:] = garbage.written(garbage.spoiled(json.loads(whole), chance, 0.06))
         (folder / name).write_bytes(data)
         try:
             model, tokenizer = Transformer.load(folder), published.read_tokenizer(folder)

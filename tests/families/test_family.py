@@ -29,10 +29,8 @@ from specdec.proof.toys import TableModel
 from specdec.sampling import probabilities
 from specdec.traces.file import Trace
 from specdec.types import Costs, SamplingParams
-from specdec.ui.text import prompts as page_prompts
 
 PROMPT = "The old captain looked at the sea and"
-OTHERS = [domain for domain in PROMPTS if domain != "story"]
 
 
 @pytest.fixture(scope="module")
@@ -138,37 +136,19 @@ def test_greedy_text_is_plain_text_for_every_drafter(exact: Family, domain: int)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("domain", ["story", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in OTHERS)])
-def test_greedy_text_is_plain_text_for_every_drafter_and_k(exact: Family, domain: str) -> None:
-    prompt = PROMPTS[domain][1]
+def test_greedy_text_is_plain_text_for_every_drafter_and_k(exact: Family) -> None:
+    prompt = PROMPTS["story"][1]
     plain = greedy_ids(exact, prompt, "none", 0, 24)
     for drafter in drafting(exact):
         for k in (0, 1, 2, 3, 5, 8):
             assert greedy_ids(exact, prompt, drafter, k, 24) == plain, (drafter, k)
 
 
-def every_prompt() -> list[str]:
-    """The tables' and the page's own, with texts that loop and texts that surprise."""
-    return [prompt for prompts in (*PROMPTS.values(), *page_prompts().values()) for prompt in prompts]
-
-
 @pytest.mark.long
-@pytest.mark.exhaustive
-def test_greedy_text_is_plain_text_for_every_prompt(exact: Family) -> None:
-    assert len(set(every_prompt())) >= 30
-    for prompt in every_prompt():
-        plain = greedy_ids(exact, prompt, "none", 0)
-        for drafter in drafting(exact):
-            for k in (0, 1, 2, 3, 5, 8, 16):
-                assert greedy_ids(exact, prompt, drafter, k) == plain, (prompt, drafter, k)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("temperature", "top_p"), [(0.7, 0.95), pytest.param(1.1, 1.0, marks=pytest.mark.exhaustive)])
-def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family, temperature: float, top_p: float) -> None:
+def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family) -> None:
     compared = 0
     for i, prompt in enumerate([prompts[2] for prompts in PROMPTS.values()]):
-        params = SamplingParams(temperature, top_p=top_p, max_tokens=24, seed=i, ignore_end=True)
+        params = SamplingParams(0.7, top_p=0.95, max_tokens=24, seed=i, ignore_end=True)
         plain, *others = (
             ids(list(generate(tasks(exact, prompt, drafter, k, params, False, "shared_noise")["speculative"])))
             for drafter, k in [("none", 0), *itertools.product(drafting(exact), (1, 3, 5, 8))]

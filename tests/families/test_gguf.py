@@ -137,6 +137,7 @@ def test_bfloat16_is_the_rounded_model(name: str, tmp_path: Path) -> None:
     assert 0 < float((wide - narrow).abs().max()) < 0.1 * float(wide.max() - wide.min())
 
 
+@pytest.mark.long
 def test_loading_takes_little_more_memory_than_the_model(tmp_path: Path) -> None:
     """At its highest 1.3 times what the engine keeps, and one tensor; the weights never lie there twice."""
     path = tmp_path / "model.gguf"

@@ -16,7 +16,6 @@ from toyheads import TEXT as TOY_TEXT
 from toysampler import TableSampler
 from transformers import LlamaConfig, Qwen3Config
 
-from specdec.bench.measure import no_host_reads
 from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from specdec.engine import generate, Task
 from specdec.events import Committed, Event, Verified
@@ -27,6 +26,7 @@ from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
+from tools.bench.waits import no_host_reads
 
 PROMPT = TEXT[:11]
 GREEDY = SamplingParams(temperature=0.0, max_tokens=40, seed=3)
@@ -141,19 +141,15 @@ def repetitive(seed: int) -> list[int]:
 
 
 def grid() -> Iterator[Any]:
-    """Every kind with one of the depths, greedily or sampled in turn; long: each depth with one of both.
-
-    Exhaustive: with the other one. Each kind has met each depth and both by then.
-    """
+    """Every kind with one of the depths, greedily or sampled in turn; long: each depth with one of both."""
     depths = (1, 4, 7)
     for i, kind in enumerate(KINDS):
         for j, name in enumerate(("greedy", "sampled")):
             for k in depths:
                 short = (k, j) == (depths[i % 3], i % 2) and not kind.endswith("tree")
-                marks = [] if short else [pytest.mark.long]
-                if not short and (i + depths.index(k) + j) % 2:
-                    marks.append(pytest.mark.exhaustive)
-                yield pytest.param(kind, k, WARM if j else GREEDY, marks=marks, id=f"{kind}-{k}-{name}")
+                if short or not (i + depths.index(k) + j) % 2:
+                    marks = [] if short else [pytest.mark.long]
+                    yield pytest.param(kind, k, WARM if j else GREEDY, marks=marks, id=f"{kind}-{k}-{name}")
 
 
 @pytest.mark.parametrize(("kind", "k", "params"), grid())

@@ -18,7 +18,6 @@ from toysampler import TableSampler
 from transformers import LlamaConfig
 
 from specdec import engine
-from specdec.bench.measure import host_reads
 from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
 from specdec.engine import PromptError, Task
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished, Started
@@ -29,6 +28,7 @@ from specdec.grammar import Grammar, Guide
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
 from specdec.types import Costs, Tree
+from tools.bench.waits import host_reads
 
 TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "step_ends"}
 

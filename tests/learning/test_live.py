@@ -28,6 +28,7 @@ from specdec.models.transformer import Transformer
 from specdec.paths import ASSETS
 from specdec.proof.mistakes import MISTAKES
 from specdec.types import SamplingParams
+from tools import learn as tool
 
 DRAFT, PROMPT = "draft_model", "The captain and"
 PARAMS = SamplingParams(live.TEMPERATURE, max_tokens=20, seed=1, ignore_end=True)
@@ -119,6 +120,9 @@ def test_nothing_is_taught_by_what_it_is_examined_with() -> None:
     assert of_kind("facts", [asked["facts"][0]]).sources == [teaching["facts"]]
     with pytest.raises(ValueError, match="no examples of the kind 'poems'; choose from story, code, facts"):
         of_kind("poems")
+    for unreadable in (" ", "a\ud800b"):
+        with pytest.raises(ValueError, match="a prompt is empty, or holds half of a character"):
+            of_kind("code", [unreadable])
 
 
 # ---- a minute of it ----
@@ -258,14 +262,14 @@ def test_a_planted_mistake_is_red_with_a_draft_that_learned(family: Family, mist
 
 
 def test_the_report_tells_phases_runs_and_figures(states: list[dict[str, Any]]) -> None:
-    assert live.news({}, states[0]) == ["learning …"]
-    (line,) = live.news(states[0], states[1])
+    assert tool.news({}, states[0]) == ["learning …"]
+    (line,) = tool.news(states[0], states[1])
     seconds, accepted, judged, loss = states[1]["rounds"][0]
     assert (
         f"α of this run {accepted / judged:.2f}" in line and f"loss {loss:.3f}" in line and f"{seconds:.1f} s" in line
     )
-    text = "\n".join(live.conclusion(states[-1]))
+    text = "\n".join(tool.conclusion(states[-1]))
     for lane, told in states[-1]["figures"].items():
         assert f"{lane}" in text and f"α {told['alpha']:.3f}" in text and f"τ {told['tau']:.2f}" in text
     assert text.count("✓") == 3 and "✗" not in text
-    assert "no run was finished in time" in "\n".join(live.conclusion(states[-1] | {"rounds": []}))
+    assert "no run was finished in time" in "\n".join(tool.conclusion(states[-1] | {"rounds": []}))

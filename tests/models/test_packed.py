@@ -14,7 +14,7 @@ from specdec.models import packed
 from specdec.models.checkpoint import read_weights
 from specdec.models.transformer import Transformer
 from specdec.ui import menu
-from tools.train.pack import pack
+from tools.train.pack import pack, pack_difference
 
 ROOT = EMBEDDED.parents[1]
 needs_family = pytest.mark.skipif(not (EMBEDDED / "target").is_dir(), reason="the embedded family is not there")
@@ -36,7 +36,7 @@ def test_a_difference_in_four_bits_loses_a_tenth_of_itself_at_most() -> None:
     generator = torch.Generator().manual_seed(1)
     base = {"m": torch.randn(32, 192, generator=generator), "norm": torch.randn(192, generator=generator)}
     tuned = {name: tensor + 0.1 * torch.randn(tensor.shape, generator=generator) for name, tensor in base.items()}
-    small = packed.pack_difference(tuned, base)
+    small = pack_difference(tuned, base)
     assert small["m"].dtype == torch.uint8 and small["m"].shape == (32, 96)
     read = packed.unpack(small, base)
     assert torch.equal(read["norm"], tuned["norm"])

@@ -35,7 +35,7 @@ HAN = re.compile("[\u4e00-\u9fff]")
 
 
 def read(language: str, name: str) -> dict[str, str]:
-    """Every string of a file, by the path to it."""
+    """Every string of a file, by the path to it; numbers are in the guide alone."""
     found: dict[str, str] = {}
 
     def walk(node: typing.Any, path: str) -> None:
@@ -44,6 +44,8 @@ def read(language: str, name: str) -> dict[str, str]:
                 found[f"{path}.{key}"] = value
             elif isinstance(value, dict | list):
                 walk(value, f"{path}.{key}")
+            else:
+                assert isinstance(value, int) and name == "guide.json", f"{path}.{key}"
 
     walk(json.loads((text.TEXT / language / name).read_text(encoding="utf-8")), "")
     return found

@@ -348,18 +348,6 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
     assert "${" not in page and "{{" not in page and "\\" not in page and "`" not in page
 
 
-def test_every_string_is_a_string():
-    def leaves(node):
-        return [leaf for value in node.values() for leaf in (leaves(value) if isinstance(value, dict) else [value])]
-
-    assert all(isinstance(leaf, str) for leaf in leaves(text.strings("methods")))
-
-
-def test_nothing_is_fetched_from_outside():
-    for path in (text.PAGE / "methods/methods.css", *cards.PICTURES.glob("*.svg")):
-        assert not re.search(r"https?:|@import|url\(['\"]?//", path.read_text(encoding="utf-8")), path
-
-
 @pytest.mark.parametrize("place", [(None, None), (None, 0.8), ("story", None)])
 def test_a_choice_of_nothing_changes_nothing(place):
     """Gradio lets null pass where one of a list is chosen."""

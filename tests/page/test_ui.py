@@ -361,15 +361,6 @@ def test_every_example_prompt_is_good_input():
 # ---- words ----
 
 
-def leaves(node):
-    return [leaf for value in node.values() for leaf in (leaves(value) if isinstance(value, dict) else [value])]
-
-
-@pytest.mark.parametrize("name", ["page", "player", "step", "traces", "theory"])
-def test_every_string_is_a_string(name):
-    assert all(isinstance(leaf, str) for leaf in leaves(text.strings(name)))
-
-
 CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also called C
 
 
@@ -735,13 +726,8 @@ def test_the_page_is_built_and_only_the_documented_endpoints_are_public(traces):
     assert "innerHTML" not in player["props"]["js_on_load"]
 
 
-def test_the_page_needs_no_torch():
-    code = "import app, sys; assert not {'torch', 'transformers'} & set(sys.modules), 'torch was imported'"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
-
-
 def test_the_page_compiles_no_grammar():
-    """A minute of it in the page's process would hold everybody: no check and no audit loads what compiles."""
+    """A minute of it in the page's process would hold everybody: no check and no audit loads it, nor torch."""
     hostile = [
         "((" + "()" * 900 + "){999}){999}",
         '{"type": "integer", "multipleOf": 9999991}',
@@ -759,7 +745,7 @@ def test_the_page_compiles_no_grammar():
         "run = Trace.loads(sys.stdin.read())\n"
         "faults = [str(fault) for lane in audit(run.header.lanes, run.events) for fault in lane.faults]\n"
         "assert any('grammar of the settings cannot be read' in fault for fault in faults)\n"
-        "assert not {'torch', 'llguidance'} & set(sys.modules)\n"
+        "assert not {'torch', 'transformers', 'llguidance'} & set(sys.modules)\n"
     )
     limited = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (25, 25))\n" * (sys.platform != "win32")
     subprocess.run(
@@ -768,10 +754,10 @@ def test_the_page_compiles_no_grammar():
 
 
 def test_nothing_is_fetched_from_outside():
-    for room in ("race", "step", "traces", "shared"):
-        for path in (text.PAGE / room).iterdir():
-            source = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
-            assert not re.search(r"https?://|@import|url\(['\"]?//", source), path
+    for path in text.PAGE.rglob("*.*"):
+        source = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        links = {"guide": r"https?:", "class": r"https?:", "methods": r"link\(\"https?:"}.get(path.parent.name, "$")
+        assert not re.search(r"https?://|@import|url\(['\"]?//", re.sub(links, "", source)), path
 
 
 def test_the_runs_of_the_javascript_tests_are_the_toy_runs():

@@ -10,7 +10,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from specdec.cli.certify import RECORDED
 from specdec.proof.black_box import (
     cell_of,
     counted_row,
@@ -30,6 +29,7 @@ from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import toy
 from specdec.proof.power import assumed_draft, GRID, growing, is_shown, mistaken
 from specdec.proof.toys import TableModel
+from specdec.ui.session import CERTIFICATES
 
 ROW = model_row(toy().models[0], toy().text, toy().params)
 ALARM = 1e-7
@@ -158,7 +158,7 @@ def test_two_samples_of_one_distribution_are_alike_and_of_two_distributions_are_
 def test_the_distribution_of_a_mistake_is_that_of_the_enumerated_loop(key: str) -> None:
     """On the toy pair nothing is lumped together. The recorded loop drafts the first token, too: here the text's
     last one is drawn again, for certain."""
-    pair, kept = toy(), json.loads(RECORDED.read_text(encoding="utf-8"))["toy"][key]["exact"]
+    pair, kept = toy(), json.loads(CERTIFICATES.read_text(encoding="utf-8"))["toy"][key]["exact"]
     before, last = pair.text[:-1], pair.text[-1]
 
     def given(model: TableModel) -> Row:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import torch
 
-from specdec.cli import certify as terminal
 from specdec.models import native
 from specdec.proof import certify
 from specdec.proof import pair as pairs
@@ -28,10 +27,12 @@ from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
 from specdec.ui import request, session
+from specdec.ui.session import CERTIFICATES
 from specdec.ui.text import ASSETS, prompts, strings
+from tools import certificates as terminal
 
 real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
-RECORDED: dict[str, Any] = json.loads(terminal.RECORDED.read_text(encoding="utf-8"))
+RECORDED: dict[str, Any] = json.loads(CERTIFICATES.read_text(encoding="utf-8"))
 EVERY = ["", *MISTAKES]
 
 

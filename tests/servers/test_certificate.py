@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -190,8 +190,6 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(
         assert terminal.main(["certify", "--server", bad]) == 2
         assert "Name a plain server" in capsys.readouterr().err
     assert terminal.main(["certify", "--server", "http://127.0.0.1:9"]) == 2
-    assert terminal.main(["certify", "--plain", beside]) == 2
-    assert "belong to a --server" in capsys.readouterr().err
 
 
 @pytest.mark.long
@@ -218,15 +216,9 @@ def test_an_engine_in_this_process_is_certified_too() -> None:
         engine.distribution((0, 1), SamplingParams(), 1)
 
 
-# The grids, in full. What takes minutes is left out of CI, and two of three mistakes: by enumeration `python -m
-# tests.report` catches all of them in each run.
+# By enumeration `python -m tests.report` catches every mistake in each run; here are some that need no minutes.
 MANY_DRAWS = {"block_residual", "unjudged_fourth", "residual_floor", "lenient", "other_temperature", "one_coin"}
-THIRD = list(MISTAKES)[::3]
-QUICK = {"draft_model", "none"}
-
-
-def grid(names: Iterable[str], slow: Callable[[str], bool]) -> list[Any]:
-    return [pytest.param(name, marks=pytest.mark.exhaustive if slow(name) else ()) for name in names]
+SOME = [key for key in list(MISTAKES)[::3] if key not in MANY_DRAWS]
 
 
 @functools.cache
@@ -238,7 +230,7 @@ def predicted(k: int) -> dict[str, int | None]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("key", grid(MISTAKES, lambda key: key in MANY_DRAWS or key not in THIRD))
+@pytest.mark.parametrize("key", SOME)
 def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, record_property: Any) -> None:
     needed = predicted(max(2, MISTAKES[key].least_k))[key]
     assert needed is not None
@@ -251,15 +243,8 @@ def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, r
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "drafter",
-    grid(
-        (name for name, m in METHODS.items() if "embedded" in m.families and not m.wraps),
-        lambda name: name not in QUICK,
-    ),
-)
-def test_every_drafter_is_green_at_20_000_draws(drafter: str, record_property: Any) -> None:
-    """On the embedded models. `adaptive` and `auto` choose by measured costs; they are judged with their own tests."""
+@pytest.mark.parametrize("drafter", ["draft_model", "none"])
+def test_the_embedded_models_are_green_at_20_000_draws(drafter: str, record_property: Any) -> None:
     family, draws = load("embedded"), 20_000
     judged = Weights(family.target, family.pieces.piece, family.draft)
     places = {"peaked": "Q: What is the capital of France?\nA:"}

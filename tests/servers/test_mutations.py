@@ -17,6 +17,7 @@ from specdec.servers import connect as door
 from specdec.servers import lane
 from specdec.servers.base import ServerError
 from specdec.servers.stream import parsed
+from specdec.traces.file import line
 
 WRONG: tuple[Any, ...] = (None, -1, 2**70, 1e300, "x", "\ud800", "", True, [], {}, [[]], {"a": 1}, [None], 0.5)
 CHANCE = 0.02  # that a value is put wrong
@@ -67,6 +68,7 @@ def test_one_wrong_value_is_no_more_than_a_sentence(name: str, monkeypatch: pyte
             client_of_run = SETTINGS[chance.choice([*SETTINGS])]
             *_, last = lane.race(server, None, PROMPTS["facts"], client_of_run, TOP)
             assert isinstance(last, lane.FinalTrace) and isinstance(last.events[-1], Finished)
+            json.dumps([json.loads(line(event)) for event in last.events], allow_nan=False)
             ends["failed" if last.events[-1].reason == "failed" else "run"] += 1
             server.distribution(server.tokenize(PROMPTS["story"]), SHORT, 5)
             server.sample(server.tokenize(PROMPTS["story"]), SHORT, 5)

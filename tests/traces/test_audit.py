@@ -144,21 +144,20 @@ def test_every_drafter_has_a_sound_run_in_every_domain() -> None:
 
 @needs_family
 @pytest.mark.parametrize("rule", rules.RULES)
-@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)], ids=["few layers", "whole"])
-def test_every_drafter_of_the_family_passes(rule: str, whole: bool, shallow: str) -> None:
-    """On few layers greedily and sampled in turn."""
-    family = zoo.load("embedded" if whole else shallow, torch.float32)
+def test_every_drafter_of_the_family_passes(rule: str, shallow: str) -> None:
+    """On few layers, greedily and sampled in turn; recorded runs of the whole models are audited above."""
+    family = zoo.load(shallow, torch.float32)
     for name in ("draft_model", *(f"auto:{one}" for one in family.to_probe("auto"))):
         family.costs.setdefault(name, Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05))
     for i, name in enumerate([one for one in family.drafters if one != "none"] + ["adaptive", "auto"]):
-        for temperature in (0.0, 0.8) if whole else ((0.0, 0.8)[(i + [*rules.RULES].index(rule)) % 2],):
-            if rule == "block" and name.endswith("tree"):
-                continue
-            params = SamplingParams(temperature, max_tokens=20, seed=4, ignore_end=True)
-            events = list(race(family, "The old keeper of the", name, 4, params, rule=rule))
-            accounts = audit(("speculative", "plain"), events)
-            assert [fault for one in accounts for fault in one.faults] == [], name
-            assert accounts[0].tokens == accounts[1].tokens == 20
+        if rule == "block" and name.endswith("tree"):
+            continue
+        temperature = (0.0, 0.8)[(i + [*rules.RULES].index(rule)) % 2]
+        params = SamplingParams(temperature, max_tokens=20, seed=4, ignore_end=True)
+        events = list(race(family, "The old keeper of the", name, 4, params, rule=rule))
+        accounts = audit(("speculative", "plain"), events)
+        assert [fault for one in accounts for fault in one.faults] == [], name
+        assert accounts[0].tokens == accounts[1].tokens == 20
 
 
 @needs_family
@@ -518,14 +517,6 @@ def test_names_cannot_forge_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_random_edits_are_refused_or_audited_and_most_are_found(record_property: Callable[[str, object], None]) -> None:
     found, tried = mutations.edits(66, seed=1)
-    record_property("figure", mutations.told(found, tried))
-    assert sum(found[kind] for kind in mutations.NAMED) >= 0.8 * sum(tried[kind] for kind in mutations.NAMED)
-
-
-@pytest.mark.long
-@pytest.mark.exhaustive
-def test_many_random_edits(record_property: Callable[[str, object], None]) -> None:
-    found, tried = mutations.edits(3300, seed=2)
     record_property("figure", mutations.told(found, tried))
     assert sum(found[kind] for kind in mutations.NAMED) >= 0.8 * sum(tried[kind] for kind in mutations.NAMED)
 

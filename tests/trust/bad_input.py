@@ -1,4 +1,4 @@
-"""Input that nobody should send, to every door: endpoints over HTTP, the API, links, traces, models, the command line.
+"""Input that nobody should send, to every door: endpoints over HTTP, the API, links, traces, the command line.
 
 Whatever comes is answered, or refused with a sentence. Counted beside the inputs are answers of 5xx, what escaped as an
 exception, and what took more than LONG seconds of this process' own time, so that a busy machine makes no hang.
@@ -32,13 +32,9 @@ from specdec import cli
 from specdec.families import zoo
 from specdec.figures.stats import Comparison
 from specdec.lanes import race, worker
-from specdec.models.transformer import Transformer
-from specdec.servers import connect as door
-from specdec.servers import lane
-from specdec.servers.base import ServerError
 from specdec.settings import SETTINGS
 from specdec.traces.audit import audit
-from specdec.traces.file import line, Trace, TraceError
+from specdec.traces.file import Trace, TraceError
 from specdec.ui import api, classroom, refusals, session
 from specdec.ui.build import build
 from specdec.ui.components import engine, traces
@@ -198,42 +194,6 @@ def files(tally: Tally, count: int, rng: random.Random) -> None:
             json.dumps(given if isinstance(given, dict) else list(given), allow_nan=False).encode()
 
 
-def models(tally: Tally, count: int, rng: random.Random) -> None:
-    """A small checkpoint with damage: read, or refused with one sentence."""
-    from test_checkpoints import folder_of
-
-    with tempfile.TemporaryDirectory() as made:
-        folder = folder_of(Path(made) / "whole")
-        parts = {name: (folder / name).read_bytes() for name in ("config.json", "model.safetensors", "tokenizer.json")}
-        for number in range(count):
-            name = ("config.json", "config.json", "model.safetensors", "tokenizer.json")[number % 4]
-            if name == "config.json" and rng.random() < 0.7:
-                bad = written(spoiled(json.loads(parts[name]), rng, 0.06))
-            elif name == "model.safetensors":  # its header, mostly: the weights may hold any numbers
-                cut = parts[name][: rng.choice((8, 100, 3_000))]
-                bad = damaged(cut, rng) + parts[name][len(cut) :]
-            else:
-                bad = damaged(parts[name], rng)
-            (folder / name).write_bytes(bad)
-            with tally.one("models", (name, bad[:300]), ValueError):
-                if name == "tokenizer.json":
-                    zoo.load_pair(str(folder), dtype=torch.float32)
-                else:
-                    with enough():
-                        Transformer.load(folder)
-            (folder / name).write_bytes(parts[name])
-
-
-@contextlib.contextmanager
-def enough() -> Iterator[None]:
-    """A size that this machine cannot hold is refused by it, not by us."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if "memory" not in str(error).lower():
-            raise
-
-
 WORDS = (
     "--drafter", "-k", "--temperature", "--max-tokens", "--top-p", "--top-k", "--rule", "--seed", "--stop", "--json",
     "--save", "--grammar", "--json-schema",
@@ -274,23 +234,6 @@ def commands(tally: Tally, count: int, rng: random.Random) -> None:
             errors.seek(0)
             if "Traceback" in errors.read():
                 tally.bad("uncaught", f"{words} printed a traceback")
-
-
-def answers(tally: Tally, count: int, rng: random.Random) -> None:
-    """What servers of others say, with values put wrong: a run that ends, or one sentence."""
-    from record import PROMPTS, SETTINGS, SHORT, TOP
-    from stub import recording
-    from test_mutations import Wrong
-
-    for number in range(count):
-        name = ("vllm-draft_model-mended", "vllm-draft_model-untold", "llama-plain", "llama-draft_model")[number % 4]
-        client = Wrong(recording(name)["calls"], rng)
-        replayed = mock.patch.object(door, "Client", lambda *_, client=client: client)
-        with replayed, tally.one("servers", name, ServerError):
-            server = door.connect("http://127.0.0.1:1")
-            *_, last = lane.race(server, None, PROMPTS["facts"], SETTINGS[rng.choice([*SETTINGS])], TOP)
-            json.dumps([json.loads(line(event)) for event in last.events], allow_nan=False)  # type: ignore[union-attr]
-            server.distribution(server.tokenize(PROMPTS["story"]), SHORT, 5)
 
 
 # ---- over HTTP ----
@@ -485,8 +428,8 @@ def octet_lines(tally: Tally, url: str, count: int, rng: random.Random) -> None:
                 tally.bad("5xx", answer.decode("latin-1"))
 
 
-SHORT = {questions: 600, links: 500, files: 200, models: 60, commands: 150, answers: 60, requests: 600}
-WHOLE = {questions: 4_000, links: 3_000, files: 1_600, models: 800, commands: 1_500, answers: 600, requests: 6_000}
+SHORT = {questions: 600, links: 500, files: 200, commands: 150, requests: 600}
+WHOLE = {questions: 4_000, links: 3_000, files: 1_600, commands: 1_500, requests: 6_000}
 
 
 def count(long: bool) -> list[Figure]:

@@ -1,4 +1,4 @@
-"""What strangers send by HTTP: the largest bodies that are taken, those that must not be, and names that are not ours.
+"""The largest bodies that are taken, each made to cost memory.
 
 The app has a process of its own. Its memory is that process' own peak, set back before each body; meanwhile another
 visitor asks, and must be answered.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,21 +23,14 @@ PATIENCE = 300.0  # seconds; a busy machine takes its time
 LARGEST = 15_900_000  # characters of a trace
 LINE = 990_000  # of a line in it
 MORE = 300.0  # MB above the idle app
-ATTEMPTS = 64  # of a limit of 60 a minute
 
 
 def count(long: bool) -> list[Figure]:
     if not Path("/proc/self/clear_refs").exists():
         return [skipped("largest bodies taken", "9", "there is no /proc here")]
     with app(SPECDEC_PUBLIC="") as (url, process):
-        figures = [*taken(url, process.pid, 3 if long else 1), *hostile(url), *names(url)]
-        figures.append(none("deaths", int(process.poll() is not None)))
-    with app("--public") as (url, _):
-        figures.append(none("runs beyond an address' limit, by a made-up X-Forwarded-For", forged(url)))
-    return figures
-
-
-# ---- the largest ----
+        figures = [*taken(url, process.pid, 3 if long else 1)]
+    return [*figures, none("deaths", int(process.poll() is not None))]
 
 
 def traces() -> Iterator[tuple[str, str]]:
@@ -115,118 +107,3 @@ def another(url: str) -> Iterator[list[int]]:
     asking.start()
     yield answered
     asking.join()
-
-
-# ---- those that must not be ----
-
-PATHS = ("call/audit", "call/v2/explain", "call/theory", "queue/join", "component_server", "run/predict", "mcp/")
-
-
-def bad_bodies() -> Iterator[bytes | Iterator[bytes]]:
-    many = 600_000
-    for inner in (b"{}", b"[]", b"0", b'""', b'{"a":0}', b"null"):
-        yield b'{"data": [' + (inner + b",") * many + inner + b"]}"
-    for deep in (b"[", b'{"a":', b'[{"a":'):
-        yield deep * 100_000
-        yield deep * 60 + b"1" + b"]" * 60
-    yield json.dumps({"data": [[]] * 50_000, "x": "\u2200"}, ensure_ascii=False).encode("utf-16")
-    yield json.dumps({"data": [[]] * 50_000}).encode("utf-32")
-    yield b"\0" * 100_000
-    yield b'"' * 5_000_000
-    yield b"\\" * 21_000_000
-    yield b" " * 21_000_000
-    yield (b" " * 65_536 for _ in range(1_000))  # chunked, without an end in sight
-    yield (b"{},"[n % 3 : n % 3 + 1] for n in range(30_000))  # in pieces of one byte
-
-
-def hostile(url: str) -> Iterator[Figure]:
-    sent = failed = through = hangs = 0
-    with httpx.Client(base_url=url, timeout=PATIENCE) as client:
-        for path in PATHS:
-            for body in bad_bodies():
-                sent += 1
-                try:
-                    status = client.post(f"gradio_api/{path}", content=body).status_code
-                except httpx.TimeoutException:
-                    hangs += 1
-                    continue
-                except httpx.HTTPError:  # hung up on, before all was sent
-                    continue
-                failed += status >= 500
-                through += status < 400
-        for head in HALF:
-            sent += 1
-            first = wire(url, head)
-            failed += first.startswith(b"HTTP/1.1 5")
-            through += first.startswith(b"HTTP/1.1 2")
-        hangs += "2.7731" not in call(client, "theory", {"alpha": 0.7, "k": 4, "c": 0.1})
-    yield at_least("hostile bodies", sent, 130)
-    yield none("hostile bodies answered with a 5xx", failed)
-    yield none("hostile bodies taken", through)
-    yield none("hangs", hangs)
-
-
-POST = b"POST /gradio_api/call/audit HTTP/1.1\r\nHost: localhost\r\n"
-HALF = (
-    POST + b"Content-Length: 100\r\n\r\n{",
-    POST + b"Content-Length: 1\r\n\r\n{}}}}}",
-    POST + b"Content-Length: -1\r\n\r\n{}",
-    POST + b"Content-Length: 99999999999999999999\r\n\r\n{}",
-    POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-    POST + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
-    POST + b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n{",
-    POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{",
-    POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
-)
-
-
-def wire(url: str, sent: bytes) -> bytes:
-    """What is answered to these bytes, after which nothing comes."""
-    host, port = url.removeprefix("http://").strip("/").split(":")
-    with socket.create_connection((host, int(port)), PATIENCE) as connection:
-        connection.sendall(sent)
-        connection.shutdown(socket.SHUT_WR)
-        try:
-            return connection.recv(100)
-        except OSError:
-            return b""
-
-
-# ---- names ----
-
-EVIL = (
-    "evil.example", "EVIL.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "evil.localhost.example",
-    "xn--lcalhost-0jb", "192.0.2.7", "192.0.2.7:7860", "[2001:db8::7]:7860", "0.0.0.0", "2130706434", "", "[", "a:b",
-    "127.0.0.1@evil.example", "localhost#.evil.example.", "/", "evil.example\\@localhost",
-)  # fmt: skip
-
-
-def names(url: str) -> Iterator[Figure]:
-    tried = through = 0
-    with httpx.Client(base_url=url, timeout=PATIENCE) as client:
-        for evil in EVIL:
-            for path in ("", "zh", "config", "gradio_api/info", "gradio_api/app_id", "gradio_api/mcp/"):
-                tried += 1
-                through += client.get(path, headers={"Host": evil}).status_code < 400
-        for evil in ("null", *(f"{scheme}://{name}" for scheme in ("http", "https") for name in EVIL)):
-            call_of = {"Origin": evil, "Access-Control-Request-Method": "POST"}
-            for method in ("POST", "OPTIONS"):
-                tried += 1
-                answer = client.request(method, "gradio_api/call/theory", json={"data": []}, headers=call_of)
-                through += answer.status_code < 400 or "access-control-allow-origin" in answer.headers
-        for header in ("X-Forwarded-Host", "X-Gradio-Server", "X-Forwarded-Server", "Forwarded"):
-            for told in ("evil.example", "http://evil.example", "host=evil.example"):
-                tried += 1
-                through += "evil.example" in client.get("config", headers={header: told}).text
-    yield at_least("names of others tried", tried, 180)
-    yield none("of them let through", through)
-
-
-def forged(url: str) -> int:
-    """Another address in each request; how many runs were begun beyond what one address has."""
-    begun = 0
-    with httpx.Client(base_url=url, timeout=PATIENCE) as client:
-        for number in range(ATTEMPTS):
-            client.headers["X-Forwarded-For"] = f"203.0.113.{number}"
-            begun += "Too many" not in call(client, "compare", {"prompt": "Once", "max_tokens": 1})
-    return max(0, begun - 60)

@@ -22,6 +22,7 @@ from unittest import mock
 
 import torch
 import toyrun
+from baddrafts import bad_drafts, raises
 from toyheads import MAKERS, TARGET, TEXT, view_of
 
 from specdec import describe
@@ -38,7 +39,8 @@ from specdec.verify import RejectionSampling
 
 from .figures import at_least, Figure, none
 
-TOKENS, K, V = 20, 3, TARGET.vocabulary
+TOKENS, K = 20, 3
+BAD_DRAFTS = bad_drafts(TARGET.vocabulary)
 GREEDY = SamplingParams(max_tokens=TOKENS)
 
 
@@ -88,84 +90,6 @@ def judge(tally: Tally, name: str, events: Sequence[Event], whole: bool) -> None
 # ---- a drafter ----
 
 
-def distributions(k: int, change: Callable[[torch.Tensor], Any] = lambda distribution: distribution) -> Any:
-    return change(torch.full((k, V), 1.0 / V))
-
-
-def spoiled(value: float, at: int = 0) -> Callable[[torch.Tensor], Any]:
-    def spoil(distribution: torch.Tensor) -> torch.Tensor:
-        distribution[-1, at] = value
-        return distribution
-
-    return spoil
-
-
-def out_of_memory(k: int) -> Proposal:
-    raise MemoryError("no room for a draft")
-
-
-def raises(kind: type[Exception]) -> Callable[[int], Any]:
-    def draft(k: int) -> Any:
-        raise kind("out of order")
-
-    return draft
-
-
-def chained(tokens: Callable[[int], list[Any]], **more: Any) -> Callable[[int], Any]:
-    return lambda k: Proposal.chain(tokens(k), **more)
-
-
-def over(change: Callable[[torch.Tensor], Any]) -> Callable[[int], Any]:
-    return lambda k: Proposal.chain([1] * k, distributions(k, change))
-
-
-BAD_DRAFTS: dict[str, Callable[[int], Any]] = {
-    "raises": raises(RuntimeError),
-    "raises KeyError": raises(KeyError),
-    "raises StopIteration": raises(StopIteration),
-    "raises GeneratorExit's kin": raises(RecursionError),
-    "out of memory": out_of_memory,
-    "returns None": lambda k: None,
-    "returns a list": lambda k: [1] * k,
-    "returns a tensor": lambda k: torch.ones(k),
-    "too deep": chained(lambda k: [1] * (k + 1)),
-    "too many nodes": lambda k: Proposal((1,) * 65, (-1,) * 65),
-    "no tree": lambda k: Proposal((1,) * k, (k,) * k),
-    "its own parent": lambda k: Proposal((1,) * k, tuple(range(k))),
-    "parents before the text": lambda k: Proposal((1,) * k, (-2,) * k),
-    "too few parents": lambda k: Proposal((1,) * k, ()),
-    "parents that are no whole numbers": lambda k: Proposal((1,) * k, tuple(i - 1.0 for i in range(k))),
-    "id -1": chained(lambda k: [-1] * k),
-    "id V": chained(lambda k: [V] * k),
-    "id 2^40": chained(lambda k: [2**40] * k),
-    "id NaN": chained(lambda k: [float("nan")] * k),
-    "ids that are no whole numbers": chained(lambda k: [1.0] * k),
-    "ids that are fractions": chained(lambda k: [1.5] * k),
-    "ids that are truths": chained(lambda k: [True] * k),
-    "ids that are text": chained(lambda k: ["1"] * k),
-    "ids that are tensors": chained(lambda k: list(torch.ones(k, dtype=torch.long))),
-    "ids of NumPy": chained(lambda k: list(torch.ones(k, dtype=torch.long).numpy())),
-    "NaN in the distribution": over(spoiled(float("nan"))),
-    "infinite distribution": over(spoiled(float("inf"))),
-    "negative distribution": over(spoiled(-0.1)),
-    "distribution that does not sum to one": over(lambda distribution: distribution * 2),
-    "distribution of zeros": over(lambda distribution: distribution * 0),
-    "distribution that excludes the token": over(
-        lambda distribution: (distribution * V / (V - 1)).index_fill(1, torch.tensor([1]), 0.0)
-    ),
-    "distribution of another vocabulary": over(lambda distribution: distribution[:, :5]),
-    "distribution with a row too few": over(lambda distribution: distribution[1:]),
-    "distribution of three dimensions": over(lambda distribution: distribution[None]),
-    "distribution that is a list": over(lambda distribution: distribution.tolist()),
-    "distribution of whole numbers": over(lambda distribution: distribution.long()),
-    "times that are text": chained(lambda k: [1] * k, seconds=("soon",)),
-    "times that are none": chained(lambda k: [1] * k, seconds=None),
-    "times that are nan": chained(lambda k: [1] * k, seconds=(float("nan"),)),
-    "negative times": chained(lambda k: [1] * k, seconds=(-5.0,)),
-    "pieces of its own that are a number": chained(lambda k: [1] * k, own=7),
-}
-
-
 class Faulty:
     """The drafter as it is, but for its n-th draft, or all from there on."""
 
@@ -202,20 +126,13 @@ def in_the_logits(value: float, row: int) -> Callable[[torch.Tensor], torch.Tens
     return spoil
 
 
-def breaks(kind: type[Exception]) -> Callable[[Any], Any]:
-    def spoil(logits: Any) -> Any:
-        raise kind("the device is gone")
-
-    return spoil
-
-
 BAD_ROWS: dict[str, Callable[[Any], Any]] = {
     "NaN in the first row": in_the_logits(float("nan"), 0),
     "NaN in the last row": in_the_logits(float("nan"), -1),
     "infinity in a row": in_the_logits(float("inf"), -1),
     "a row without a token": lambda logits: logits.clone().fill_(-float("inf")),
-    "raises": breaks(RuntimeError),
-    "out of memory": breaks(MemoryError),
+    "raises": raises(RuntimeError),
+    "out of memory": raises(MemoryError),
     "no rows": lambda logits: logits[:0],
     "no logits": lambda logits: None,
     "a vocabulary of none": lambda logits: logits[:, :0],

@@ -1,8 +1,8 @@
-"""Inputs that coverage leads to, at the grammar field and at every route: `python -m tests.fuzz`, counted."""
+"""Inputs that coverage leads to, at the grammar field and at every route: `python -m tools.fuzz`, counted."""
 
 from __future__ import annotations
 
-from tests import fuzz
+from tools import fuzz
 
 from .figures import at_least, Figure, none
 

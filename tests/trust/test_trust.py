@@ -12,9 +12,10 @@ import pytest
 
 from specdec.proof.mistakes import MISTAKES
 from specdec.traces.file import Trace
+from tools import mutants
 from tools.bench import tables, trust
 
-from . import bad_input, exactness, faults, figures, folders, garbage, grammars, greedy, keys, mutants, numbers
+from . import bad_input, exactness, faults, figures, garbage, grammars, greedy, numbers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -97,12 +98,6 @@ def test_bad_input_is_answered(send: Callable[..., None]) -> None:
     assert sum(tally.sent.values()) >= 40
 
 
-def test_a_module_that_is_imported_from_where_one_stands_is_seen() -> None:
-    with folders.hostile(["random", "queue"]) as (_, here, left):
-        assert folders.run(here, "-c", "import random").returncode == 9
-        assert [file.name for file in left.iterdir()] == ["random"]
-
-
 def test_what_escapes_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(text: str) -> Trace:
         raise KeyError("no such field")
@@ -118,14 +113,6 @@ def test_garbage_is_the_same_for_a_seed_and_damages() -> None:
     one, two = (garbage.value(random.Random(5)) for _ in range(2))
     assert repr(one) == repr(two)
     assert len({garbage.damaged(b"x" * 50, random.Random(seed)) for seed in range(20)}) > 10
-
-
-def test_a_key_that_goes_elsewhere_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from specdec.servers import connect
-
-    assert all(one.holds for one in keys.count(False))
-    monkeypatch.setattr(connect, "takes_key", lambda *_: True)
-    assert [one.holds for one in keys.count(False)] == [True, True, True, False]
 
 
 def test_mutants_differ_from_the_file_and_are_python() -> None:

@@ -1,34 +1,62 @@
 """`python -m tools.bench --suite gpu`: measurements that developers make; a visitor's own are `specdec bench`.
 
-*shapes* runs models of known shapes with random weights and synthetic acceptance (`shapes.py`), on a GPU beside
-transformers. *gpu* is nine minutes on a card: what holds there, and where the time goes (`gpu.py`). With `--json` both
-keep each row as it is measured, and a second start goes on; `--minutes` bounds them. *batch* decodes up to 32 texts at
-once, with speculation and without (`batch.py`). *serving* is what a reader of the page's stream costs a run, and *page*
-what the page costs its reader: bytes, waiting, the browser's main thread. *visitors* is many people at once: a class,
-and twenty with live runs of their own.
+*embedded* and *methods* are the family's ways of drafting beside transformers (`methods.py`). *precision* asks whether
+to quantise or to draft, beside llama.cpp (`precision.py`). *shapes* runs models of known shapes with random weights and
+synthetic acceptance (`shapes.py`), on a GPU beside transformers. *gpu* is nine minutes on a card: what holds there, and
+where the time goes (`gpu.py`). With `--json` these keep each row as it is measured, and a second start goes on;
+`--minutes` bounds them. *batch* decodes up to 32 texts at once, with speculation and without (`batch.py`). *serving* is
+what a reader of the page's stream costs a run, and *page* what the page costs its reader: bytes, waiting, the browser's
+main thread. *visitors* is many people at once: a class, and twenty with live runs of their own.
 """
 
 from __future__ import annotations
 
+import inspect
+import json
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from specdec.bench.suites import measured
+from specdec.bench.suites import commit, write
+from specdec.figures import machine
 
 from ..options import run
-from . import batch, gpu, page, serving, shapes, visitors
+from . import batch, gpu, methods, page, precision, serving, shapes, visitors
+from .journal import Journal
 from .options import Options
 
 SUITES: dict[str, Any] = {
     "batch": batch.report, "serving": serving.report, "page": page.report, "visitors": visitors.report,
-    "shapes": shapes.report, "gpu": gpu.report,
+    "shapes": shapes.report, "gpu": gpu.report, "embedded": methods.report, "methods": methods.report,
+    "precision": precision.report,
 }  # fmt: skip
 
 
 def report(options: Options) -> int:
     if options.suite == "gpu":
         gpu.check()  # before a file of rows is begun
-    return measured(SUITES[options.suite], options)
+    suite = SUITES[options.suite]
+    if "journal" not in inspect.signature(suite).parameters:
+        return write(suite(options), options)
+    journal = Journal(rows_of(options.json), setting_of(options), options.minutes)
+    found = suite(options, journal)
+    if journal.left_out:
+        print(f"left out: {'; '.join(journal.left_out)}. The same command, with --json, goes on.", file=sys.stderr)
+    code = write(found | {"left_out": journal.left_out}, options)
+    journal.close()
+    return code
+
+
+def rows_of(report: Path | None) -> Path | None:
+    """Where the rows of a long suite are kept until its report is whole."""
+    return report and report.with_suffix(".rows.jsonl")
+
+
+def setting_of(options: Options) -> dict[str, Any]:
+    """What rows that are to stand in one report must have in common."""
+    told = {name: value for name, value in vars(options).items() if name not in ("json", "minutes")}
+    return json.loads(json.dumps(told | {"machine": machine.describe(), "commit": commit()}))  # type: ignore[no-any-return]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -27,8 +27,7 @@ import torch
 import torch.nn.functional as F
 
 from specdec import children
-from specdec.bench.journal import Journal, Row
-from specdec.bench.measure import host_syncs, pairs, params_for, row, run, Setting, tasks
+from specdec.bench.measure import pairs, params_for, row, run, Setting
 from specdec.bench.prompts import PROMPTS
 from specdec.drafters import DraftModelDrafter
 from specdec.engine import Task
@@ -39,11 +38,14 @@ from specdec.gpu import graphs, lane
 from specdec.gpu.accept import ratio, synthetic
 from specdec.gpu.cycle import Cycle
 from specdec.gpu.graphs import Graphs
+from specdec.lanes.race import tasks
 from specdec.models.device import settle
 from specdec.types import SamplingParams
 
 from . import library, shapes
+from .journal import Journal, Row
 from .options import Options
+from .waits import host_syncs
 
 ROOT = Path(__file__).resolve().parents[2]
 MATRICES = {"qkv": (4096, 6144), "gate_up": (4096, 24576), "down": (12288, 4096)}  # [in, out], of an 8B layer

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from specdec.bench.measure import seconds_per_step
+from .peers import seconds_per_step
 
 
 def measure(

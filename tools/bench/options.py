@@ -8,7 +8,7 @@ from pathlib import Path
 from ..options import option
 
 AT_ONCE = ("batch", "serving", "page", "visitors")
-ROW_BY_ROW = ("shapes", "gpu")  # these keep each row as it is measured
+ROW_BY_ROW = ("shapes", "gpu", "embedded", "methods", "precision")  # these keep each row as it is measured
 
 
 @dataclass(frozen=True)
@@ -16,18 +16,20 @@ class Options:
     """Figures of this machine, and of the page. A table, then one line of JSON."""
 
     suite: str = option("gpu", "what is measured", choices=(*AT_ONCE, *ROW_BY_ROW))
-    family: str = option("embedded", "of batch: 'embedded', 'tuned', or a folder")
+    family: str = option("embedded", "of models that are loaded: 'embedded', 'tuned', or a folder")
     tokens: int = option(96, "new tokens per run")
     repeats: int = option(5, "measured rounds, after one to warm up")
     k: tuple[int, ...] = option((2, 4, 6), "draft lengths to try")
-    peers: bool = option(True, "of shapes: transformers' own generation, too")
+    device: str = option("cpu", "of embedded and methods", choices=("auto", "cpu", "cuda"))
+    dtype: str | None = option(None, "of embedded and methods: the target's", choices=("bfloat16", "float32", "int8"))
+    peers: bool = option(True, "transformers' own generation or llama.cpp, too")
     pairs: tuple[str, ...] = option((), "of shapes: which models")
     json: Path | None = option(None, "also write the JSON to a file; with it, a broken-off suite goes on")
-    minutes: float | None = option(None, "of shapes and gpu: then begin nothing more")
+    minutes: float | None = option(None, "of long suites: then begin nothing more")
 
     def __post_init__(self) -> None:
         """ValueError for what cannot be measured."""
         if self.minutes is not None and self.suite not in ROW_BY_ROW:
-            raise ValueError(f"--minutes belongs to --suite {' and '.join(ROW_BY_ROW)}")
+            raise ValueError(f"--minutes belongs to --suite {', '.join(ROW_BY_ROW)}")
         if self.tokens < 2 or self.repeats < 1:
             raise ValueError("--tokens is at least 2, and --repeats at least 1")

@@ -23,8 +23,6 @@ import pandas
 import torch
 from tqdm import tqdm
 
-from specdec.bench.journal import Journal
-from specdec.bench.measure import host_reads
 from specdec.drafters import Eagle3Head
 from specdec.drafters.eagle3 import default_taps
 from specdec.engine import Task
@@ -44,7 +42,9 @@ from specdec.types import SamplingParams
 
 from .. import roofline
 from . import library
+from .journal import Journal
 from .options import Options
+from .waits import host_reads
 
 HARDWARE = ASSETS / "hardware.json"
 LLAMA3 = {

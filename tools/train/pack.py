@@ -5,15 +5,20 @@ The target and its draft model stay as the Hub has them, for `transformers` read
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from specdec.models import packed
 from specdec.models.checkpoint import read_weights
 
 ROWS = ("draft_model_*", "tuned/draft_model", "medusa", "eagle3", "block", "mtp")
 DIFFERENCES = ("tuned/target",)
+# Scales tried for 4 bits, of the one that reaches the largest entry: a few clipped ones cost less than coarse steps.
+CLIPS = (1.0, 0.92, 0.85, 0.78, 0.7)
 
 
 def pack(family: Path) -> list[Path]:
@@ -27,7 +32,7 @@ def pack(family: Path) -> list[Path]:
             if kind == packed.ROWS:
                 small = packed.pack_rows(tensors)
             else:
-                small = packed.pack_difference(tensors, read_weights(packed.base_of(folder)))
+                small = pack_difference(tensors, read_weights(packed.base_of(folder)))
             for path in [*folder.glob("*.safetensors"), *folder.glob("*.safetensors.index.json")]:
                 path.unlink()
             save_file(
@@ -35,3 +40,23 @@ def pack(family: Path) -> list[Path]:
             )
             done.append(folder)
     return done
+
+
+def pack_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Matrices as 4-bit differences from those of `base`; vectors whole. Entries of a matrix come in groups of 64."""
+    small: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if tensor.dim() != 2:
+            small[name] = tensor
+            continue
+        groups = (tensor.float() - base[name].float()).unflatten(1, (-1, packed.GROUP))
+        reach = groups.abs().amax(-1, keepdim=True) / 7
+        tried = [(reach * clip).half().clamp_min(1e-7) for clip in CLIPS]  # [out, in / 64, 1]
+        steps = [(groups / scale.float()).round().clamp(-8, 7) for scale in tried]
+        errors = [(step * scale.float() - groups).square().sum(-1) for step, scale in zip(steps, tried, strict=True)]
+        best = torch.stack(errors).argmin(0)[None, ..., None]  # [1, out, in / 64, 1]
+        scale = torch.stack(tried).gather(0, best)[0]
+        step = torch.stack(steps).gather(0, best.expand(1, -1, -1, packed.GROUP))[0]
+        low, high = (step + 8).to(torch.uint8).flatten(1).unflatten(1, (-1, 2)).unbind(-1)
+        small[name], small[f"{name}.scale"] = low | high << 4, scale[..., 0]
+    return small

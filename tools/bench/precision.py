@@ -18,18 +18,19 @@ import pandas
 import torch
 from tqdm import tqdm
 
-from ..export.llama_cpp import Numbers
-from ..families.zoo import dtype_of, Family, load
-from ..figures.stats import interval, LaneStats, middle
-from ..lanes.race import SPECULATIVE, tasks
-from ..methods import DEFAULT
-from ..sampling import probabilities
-from ..types import SamplingParams
+from specdec.bench.measure import params_for, run
+from specdec.bench.prompts import PROMPTS
+from specdec.export.llama_cpp import Numbers
+from specdec.families.zoo import dtype_of, Family, load
+from specdec.figures.stats import interval, LaneStats, middle
+from specdec.lanes.race import SPECULATIVE, tasks
+from specdec.methods import DEFAULT
+from specdec.sampling import probabilities
+from specdec.types import SamplingParams
+
 from .journal import Journal
 from .llama_cpp import command, Servers, VARIABLE
-from .measure import params_for, run
 from .options import Options
-from .prompts import PROMPTS
 
 OURS, THEIRS, PLAIN = "specdec", "llama.cpp", "plain"
 TEMPERATURES = (0.0, 0.8)

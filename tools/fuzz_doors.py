@@ -1,4 +1,4 @@
-"""The doors of `python -m tests.fuzz`: the grammar field, and every route and function behind one."""
+"""The doors of `python -m tools.fuzz`: the grammar field, and every route and function behind one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 import httpx
 
-from tests.fuzz import Door, literals, near, Wrong
 from tests.trust.garbage import TEXTS, written
+from tools.fuzz import Door, literals, near, Wrong
 
 # ---- the grammar field ----
 
@@ -62,7 +62,7 @@ def grammar() -> Iterator[Door]:
             events = [*race(family, asked.prompt, asked.drafter, asked.k, asked.params, details=False)]
         except (InputError, ValueError) as refusal:
             return f"refused {refusal}"
-        return str(events[-1].reason)  # type: ignore[attr-defined]
+        return str(events[-1].reason)  # type: ignore[union-attr]
 
     with tempfile.TemporaryDirectory() as folder:
         family = zoo.load(str(shallow.write(Path(folder) / "family")), torch.float32)

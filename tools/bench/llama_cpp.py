@@ -16,11 +16,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from ..export import llama_cpp as export
-from ..servers.base import ServerError
-from ..servers.connect import connect
-from ..servers.llama_cpp import LlamaCpp
-from ..servers.vllm_pair import signals_as_interrupts
+from specdec.export import llama_cpp as export
+from specdec.servers.base import ServerError
+from specdec.servers.connect import connect
+from specdec.servers.llama_cpp import LlamaCpp
+from specdec.servers.vllm_pair import signals_as_interrupts
 
 VARIABLE = "SPECDEC_LLAMA_SERVER"
 DRAFT: export.Numbers = "q8_0"  # of every lane: ours drafts in 8 bits, too, whatever the target holds

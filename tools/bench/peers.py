@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,9 +13,10 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from ..families.zoo import Family
-from ..lanes.transformers import checkpoint, read
-from .measure import seconds_per_step, Setting, write
+from specdec.bench.measure import run, Setting
+from specdec.families.zoo import Family
+from specdec.lanes.race import SPECULATIVE, tasks
+from specdec.lanes.transformers import checkpoint, read
 
 ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
 LOOKUP_K = 10  # of its prompt lookup, as its documentation has it
@@ -65,6 +67,27 @@ class Peer:
         if len(written) != tokens:
             raise RuntimeError(f"transformers wrote {len(written)} tokens instead of {tokens}")
         return written
+
+
+def seconds_per_step(run: Callable[[int], int], tokens: int, device: str = "cpu") -> float:
+    """Wall clock of a run of `tokens` less that of one of 2, over the steps that `run` counts between them.
+
+    So what setting up and prefilling cost is not counted.
+    """
+    times, steps = [], []
+    for count in (2, tokens):
+        start = time.perf_counter()
+        steps.append(run(count))
+        if device != "cpu":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return (times[1] - times[0]) / max(1, steps[1] - steps[0])
+
+
+def write(family: Family, setting: Setting, prompt: str, tokens: int) -> list[int]:
+    """One run with all its events, as a reader gets them; its ids."""
+    params = setting.params(tokens, 0)
+    return run(tasks(family, prompt, setting.drafter, setting.k, params, details=False)[SPECULATIVE]).ids
 
 
 def per_token(call: Callable[[str, int], list[int]], prompt: str, tokens: int, device: str) -> float:

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz [--minutes 20] [--only grammar|api] [--seed N] [--json]`: inputs that coverage leads to.
+"""`python -m tools.fuzz [--minutes 20] [--only grammar|api] [--seed N] [--json]`: inputs that coverage leads to.
 
 An input that reaches a new arc between two lines, is answered otherwise or takes longer than any before joins the
 corpus; most inputs are one of the corpus with a change. `grammar` is the grammar field, from what the page checks to
@@ -38,7 +38,7 @@ from typing import Any
 from tests.trust import garbage
 
 ROOT = Path(__file__).resolve().parents[1]
-DOORS = {"grammar": "tests.fuzz_doors:grammar", "api": "tests.fuzz_doors:api"}
+DOORS = {"grammar": "tools.fuzz_doors:grammar", "api": "tools.fuzz_doors:api"}
 LIMIT, TRACED = 2.0, 6.0  # seconds of the processor; how many times as many while it is traced
 MOST = 100_000  # characters of an input
 MEMORY = 300  # MB that one input may add to the peak
@@ -297,7 +297,7 @@ def fuzz(door: str, seconds: float, most: int, seed: str = "0", limit: float = L
         while ((left := began + seconds - time.monotonic()) > 0 and now["n"] < most) or (folder / "again").exists():
             starts += 1
             told = [door, made, str(left), str(most), f"{seed} {starts}", str(limit)]
-            done = subprocess.run([sys.executable, "-m", "tests.fuzz", "--inside", *told], cwd=ROOT, text=True,
+            done = subprocess.run([sys.executable, "-m", "tools.fuzz", "--inside", *told], cwd=ROOT, text=True,
                                   capture_output=True)  # fmt: skip
             now |= json.loads(read(folder / "now") or "{}")
             if done.returncode == 0:
@@ -332,7 +332,7 @@ def fuzz(door: str, seconds: float, most: int, seed: str = "0", limit: float = L
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=20.0, help="of all doors together")
     parser.add_argument("--inputs", type=int, default=10**9, help="at most so many a door: the same for every machine")
     parser.add_argument("--only", choices=DOORS, help="this door alone")
@@ -357,6 +357,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    from tests.fuzz import main  # the one that the doors import
+    from tools.fuzz import main  # the one that the doors import
 
     raise SystemExit(main())

@@ -1,0 +1,87 @@
+"""What a drafter may hand over that is no draft: each of it costs the drafter, and never the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from specdec.types import Proposal
+
+Draft = Callable[[int], Any]  # of so many tokens
+
+
+def raises(kind: type[BaseException], said: str = "out of order") -> Draft:
+    def draft(k: int) -> Any:
+        raise kind(said)
+
+    return draft
+
+
+def chained(token: Any, **more: Any) -> Draft:
+    return lambda k: Proposal.chain([token] * k, **more)
+
+
+def spoiled(value: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    def spoil(distribution: torch.Tensor) -> torch.Tensor:
+        distribution[-1, 0] = value
+        return distribution
+
+    return spoil
+
+
+def bad_drafts(vocabulary: int) -> dict[str, Draft]:
+    def over(change: Callable[[torch.Tensor], Any]) -> Draft:
+        return lambda k: Proposal.chain([1] * k, change(torch.full((k, vocabulary), 1.0 / vocabulary)))
+
+    one = torch.tensor(1)
+    return {
+        "raises": raises(RuntimeError),
+        "raises KeyError": raises(KeyError),
+        "raises StopIteration": raises(StopIteration),
+        "raises GeneratorExit's kin": raises(RecursionError),
+        "out of memory": raises(MemoryError),
+        "returns None": lambda k: None,
+        "returns a list": lambda k: [1] * k,
+        "returns a tensor": lambda k: torch.ones(k),
+        "too deep": lambda k: Proposal.chain([1] * (k + 1)),
+        "too many nodes": lambda k: Proposal((1,) * 65, (-1,) * 65),
+        "no tree": lambda k: Proposal((1,) * k, (k,) * k),
+        "its own parent": lambda k: Proposal((1,) * k, tuple(range(k))),
+        "parents before the text": lambda k: Proposal((1,) * k, (-2,) * k),
+        "too few parents": lambda k: Proposal((1,) * k, ()),
+        "parents that are no whole numbers": lambda k: Proposal((1,) * k, tuple(i - 1.0 for i in range(k))),
+        "id -1": chained(-1),
+        "id V": chained(vocabulary),
+        "id 2^40": chained(2**40),
+        "id NaN": chained(float("nan")),
+        "ids that are no whole numbers": chained(1.0),
+        "ids that are fractions": chained(1.5),
+        "ids that are truths": chained(True),
+        "ids that are text": chained("1"),
+        "ids that are tensors": chained(one),
+        "ids of NumPy": chained(one.numpy()[()]),
+        "NaN in the distribution": over(spoiled(float("nan"))),
+        "infinite distribution": over(spoiled(float("inf"))),
+        "negative distribution": over(spoiled(-0.1)),
+        "a sign that the sum hides": over(
+            lambda q: q + torch.eye(vocabulary)[2] * 0.2 - torch.eye(vocabulary)[3] * 0.2
+        ),
+        "distribution that does not sum to one": over(lambda q: q * 2),
+        "rows that make up for each other": over(lambda q: q * torch.linspace(0.5, 1.5, len(q))[:, None]),
+        "distribution of zeros": over(lambda q: q * 0),
+        "distribution that excludes the token": over(
+            lambda q: (q * vocabulary / (vocabulary - 1)).index_fill(1, one[None], 0.0)
+        ),
+        "distribution of another vocabulary": over(lambda q: q[:, :5]),
+        "distribution with a row too few": over(lambda q: q[1:]),
+        "distribution of three dimensions": over(lambda q: q[None]),
+        "distribution that is a list": over(lambda q: q.tolist()),
+        "distribution of whole numbers": over(lambda q: q.long()),
+        "times that are text": chained(1, seconds=("soon",)),
+        "times that are none": chained(1, seconds=None),
+        "times that are nan": chained(1, seconds=(float("nan"),)),
+        "negative times": chained(1, seconds=(-5.0,)),
+        "pieces of its own that are a number": chained(1, own=7),
+    }
