@@ -33,7 +33,7 @@ PROMPTS = (
     "Write a Python function that checks whether a word is a palindrome.",
     "Give me three tips for learning a language.",
 )
-TOKENS, ROUNDS = 96, 2  # of a text, and texts a prompt; the first round warms up
+TOKENS, WARM_UP = 64, 8  # of a text, and of one before the clock counts
 NEVER, FEW = 0.02, 0.1  # kept of the drafted tokens: none, or so few that something does not fit
 FAULTY = 0.25  # kept while sampling against kept at T = 0: a lossless rule loses less on ordinary text
 UNREAD = 0.5  # kept inside the chat template against kept without it
@@ -66,12 +66,13 @@ class Measured:
 def of_pair(family: Family, drafter: str, k: int, temperature: float) -> Iterator[Finding]:
     """Of a drafter of ours. ValueError where the pair has no such drafter."""
 
-    def lanes(params: SamplingParams, asked: int = k) -> tuple[list[LaneStats], list[LaneStats]]:
-        events = [list(race(family, prompt, drafter, asked, params, details=False)) for prompt in PROMPTS * ROUNDS]
-        found = [[LaneStats.of(one, name) for one in events[len(PROMPTS) :]] for name in (SPECULATIVE, PLAIN)]
-        return found[0], found[1]
+    def lanes(params: SamplingParams) -> tuple[list[LaneStats], list[LaneStats]]:
+        events = [list(race(family, prompt, drafter, k, params, details=False)) for prompt in PROMPTS]
+        speculative, plain = ([LaneStats.of(one, name) for one in events] for name in (SPECULATIVE, PLAIN))
+        return speculative, plain
 
     params = SamplingParams(max_tokens=TOKENS)
+    lanes(replace(params, max_tokens=WARM_UP))
     greedy, plain = lanes(params)
     sampled, _ = lanes(replace(params, temperature=temperature, seed=1)) if temperature else ([], [])
     bare: list[LaneStats] = []
@@ -89,7 +90,7 @@ def of_pair(family: Family, drafter: str, k: int, temperature: float) -> Iterato
     rows = ", ".join(f"{n + 1} rows {costs.passes[n]:.2f}" for n in (1, 3, 7) if n < len(costs.passes))
     yield Finding(
         "What does one more row cost?", "ok",
-        f"In plain steps, a pass over {rows}; a drafted token {costs.draft:.3f}; the rest of a cycle {costs.overhead:.3f}.",
+        f"In plain steps: a pass over {rows}; one draft {costs.draft:.3f}; the rest of a cycle {costs.overhead:.3f}.",
         figures=(("c", costs.draft), ("v", costs.passes[min(k, len(costs.passes) - 1)]), ("o", costs.overhead)),
     )  # fmt: skip
     yield from lengths(measured, costs.cycle, max(DEPTHS), "-k")
@@ -100,10 +101,12 @@ def of_server(server: Server, plain: Server | None, temperature: float) -> Itera
     """Of a server, from outside. ServerError where it cannot be asked; ValueError where it breaks off."""
 
     def lanes(asked: Server, params: SamplingParams, read: Callable[[str], Sequence[int]]) -> list[LaneStats]:
-        texts = [lane.watch(asked, read(prompt), params, SPECULATIVE, top=0) for prompt in PROMPTS * ROUNDS]
-        return [LaneStats.of(sound(list(text)), SPECULATIVE) for text in texts][len(PROMPTS) :]
+        texts = [lane.watch(asked, read(prompt), params, SPECULATIVE, top=0) for prompt in PROMPTS]
+        return [LaneStats.of(sound(list(text)), SPECULATIVE) for text in texts]
 
     params, facts = SamplingParams(max_tokens=TOKENS), server.facts
+    for one in filter(None, (server, plain)):
+        lanes(one, replace(params, max_tokens=WARM_UP), one.read)
     greedy = lanes(server, params, server.read)
     sampled = lanes(server, replace(params, temperature=temperature, seed=1), server.read) if temperature else []
     has_template = any(server.read(prompt) != server.tokenize(prompt) for prompt in PROMPTS[:1])
