@@ -86,10 +86,10 @@ class LaneStats:
                 stats.reason, stats.text, stats.eager = event.reason, event.text, event.eager
                 stats.counted = event.counted
                 if stats.server and event.counted not in ("exact", "merged"):
-                    stats._sums_only(event.drafted or 0, event.accepted or 0)
+                    stats.sums_only(event.drafted or 0, event.accepted or 0)
         return stats
 
-    def _sums_only(self, drafted: int, accepted: int) -> None:
+    def sums_only(self, drafted: int, accepted: int) -> None:
         """What became of the drafts of each cycle is not known: only that of all together."""
         self.drafted, self.sums = drafted, (drafted, accepted)
         self.accepted_at, self.judged_at, self.accepted_of, self.judged_of = [], [], {}, {}

@@ -21,6 +21,7 @@ from specdec.proof.mistakes import Mistake
 from specdec.proof.pair import CachedRows, drafter_of, ModelPair
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities, RandomSampler
+from specdec.servers.vllm import NO_TEMPLATE
 from specdec.types import SamplingParams
 
 MakeTask = Callable[[Sequence[int], SamplingParams], Task]
@@ -81,6 +82,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with self.server.turn:
+            if self.path == "/tokenize" and "messages" in body:  # as a server of a model without a chat template
+                return self.send(json.dumps({"error": {"message": NO_TEMPLATE[0]}}).encode(), 400)
             if self.path == "/tokenize":
                 return self.answer({"tokens": list(self.server.encode(body["prompt"]))})
             params = SamplingParams(
@@ -131,13 +134,13 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, data: Any) -> None:
         self.send(json.dumps(data).encode())
 
-    def head(self, kind: str) -> None:
-        self.send_response(200)
+    def head(self, kind: str, status: int = 200) -> None:
+        self.send_response(status)
         self.send_header("Content-Type", kind)
         self.end_headers()
 
-    def send(self, data: bytes) -> None:
-        self.head("application/json")
+    def send(self, data: bytes, status: int = 200) -> None:
+        self.head("application/json", status)
         self.wfile.write(data)
 
 
