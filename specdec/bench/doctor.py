@@ -163,7 +163,7 @@ OPTIONS = {  # of the engines that `servers` knows, in November 2026
     },
     "SGLang": {
         "active": "Start it with --speculative-algorithm.", "count": "Ask the /generate route.",
-        "k": "--speculative-num-steps",
+        "k": "--speculative-num-steps (beside --speculative-eagle-topk 1, and --speculative-num-draft-tokens one more)",
     },
     "llama.cpp": {
         "active": "Name --spec-type: without it a draft model is loaded and not used.", "count": "",
