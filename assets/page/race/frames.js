@@ -79,13 +79,9 @@ function linesOf(tokens, widthOf, room) {
     for (const part of piece.split(/(\n)/)) {
       if (part === "\n") end();
       else if (part) {
-        const goesOn = tokens.slice(i + 1).findIndex((one) => /^\s/.test(one.piece)),
-          word =
-            part +
-            tokens
-              .slice(i + 1, i + 1 + Math.max(0, goesOn))
-              .map((one) => one.piece)
-              .join("");
+        const next = tokens.findIndex((one, at) => at > i && /^\s/.test(one.piece)),
+          tail = tokens.slice(i + 1, next < 0 ? undefined : next),
+          word = part + tail.map((one) => one.piece).join("");
         if (/^ /.test(part) && x && x + widthOf(visible(word.trimEnd())) > room) end();
         const shown = visible(x || !part.trim() ? part : part.replace(/^ (?=\S)/, "")),
           width = widthOf(shown);

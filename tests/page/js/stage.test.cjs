@@ -117,6 +117,15 @@ test("a frame breaks its lines before words and at breaks, and no word in two", 
     line.map((part) => part.shown).join(""),
   );
   assert.deepEqual(told, ["One two", "three", "    four", "x".repeat(30)]);
+  const last = linesOf(
+    [" twelve", " le", "tt", "ers"].map((piece) => ({ piece, state: "acc" })),
+    (text) => text.length,
+    12,
+  );
+  assert.deepEqual(
+    last.map((line) => line.map((part) => part.shown).join("")),
+    ["twelve", "letters"],
+  );
   for (const line of linesOf(tokens, (text) => text.length, 12))
     line.slice(1).forEach((part, i) => assert.equal(part.x, line[i].x + line[i].width));
 });
