@@ -19,7 +19,8 @@ const LOADS = {
     window: ["llama8", 32768, 512],
     experts: ["moe30", 512, 512],
   },
-  DRAFT = "llama1";
+  DRAFT = "llama1",
+  MOST = 1 << 20; // texts at once
 const rate = (value) =>
   value && value < 10 ? fixed(value, 1) : Math.round(value).toLocaleString("en");
 
@@ -158,7 +159,7 @@ function batchView(W, part, S, { frame, speedAxis }, { machines, models }) {
     );
     part.trade.replaceChildren(g);
     let served = 0,
-      beyond = 64 * S.batch; // the texts that speculation serves as fast as plain decoding serves these
+      beyond = MOST; // the texts that speculation serves as fast as plain decoding serves these
     while (beyond - served > 1) {
       const middle = (served + beyond) >> 1;
       if (at(middle)[1] >= now[0] * (1 - 1e-9)) served = middle;
