@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from .. import exposure
+from .. import __version__, exposure
 from ..methods import EMBEDDED, ROUNDED, RULES, TUNED
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -258,4 +258,24 @@ def serve(
     return run(target, draft, method, k, port, flags)
 
 
-COMMANDS = (app, get, trace, certify, doctor, prove, train, bench, export, serve)
+def site(
+    out: Annotated[Path, Option(help="the folder: new, empty, or with an earlier site in it", show_default=False)],
+    base: Annotated[str, Option(help="the address that it will have, for previews of links to it")] = "",
+    language: Annotated[Literal["en", "zh", "all"], Option(help="which page; all: zh in a folder of its own")] = "all",
+) -> None:
+    """The page as files for any host, without an engine: recorded runs, certificates, figures and the guide."""
+    import shlex
+
+    try:
+        from ..ui.site import write
+        from ..ui.text import LANGUAGES
+    except ModuleNotFoundError as error:
+        raise without(error, "app") from error
+    made = write(out, __version__, base, tuple(LANGUAGES) if language == "all" else (language,))
+    print(
+        f"{out}: {made.files} files, {made.size / 1e6:.1f} MB, of which the first screen takes {made.at_once / 1e6:.2f}"
+    )
+    print(f"To look at it: python -m http.server --directory {shlex.quote(str(out))}, then http://localhost:8000")
+
+
+COMMANDS = (app, get, trace, certify, doctor, prove, train, bench, export, serve, site)

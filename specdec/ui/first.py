@@ -72,7 +72,11 @@ class Preload:
 
 def introduced(page: bytes, language: str) -> bytes:
     """The page with our title, description and preview in place of Gradio's."""
-    address = address_in(page)
+    return with_head(page, tags(language, address_in(page) + PREVIEW).encode())
+
+
+def tags(language: str, picture: str) -> str:
+    """Title, description and preview; `picture` is the address of its image."""
     with speaking(language):
         words = strings("page")
     said, about = html.escape(words["title"]), html.escape(f"{words['headline']} {words['lead']}")
@@ -81,19 +85,19 @@ def introduced(page: bytes, language: str) -> bytes:
         "og:site_name": html.escape(words["brand"]),
         "og:title": said,
         "og:description": about,
-        "og:image": html.escape(address + PREVIEW),
+        "og:image": html.escape(picture),
         "og:image:width": "1200",
         "og:image:height": "630",
         "og:image:alt": html.escape(words["preview"]),
         "og:locale": TAGS[language].replace("-", "_"),
     }
-    tags = [
+    lines = [
         f"<title>{said}</title>",
         f'<meta name="description" content="{about}">',
         *(f'<meta property="{name}" content="{content}">' for name, content in names.items()),
         '<meta name="twitter:card" content="summary_large_image">',
     ]
-    return with_head(page, "\n".join(tags).encode())
+    return "\n".join(lines)
 
 
 @cache

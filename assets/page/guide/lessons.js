@@ -4,6 +4,8 @@
 const { h, button, words, copied } = require("../race/player.js");
 const { lead, list } = require("./prose.js");
 
+const ENGINE = { "data-engine": "" }; // such a link needs one
+
 const linkOf = (base, settings, seed) =>
   base + "?" + new URLSearchParams({ tab: "race", ...settings, seed });
 
@@ -28,8 +30,8 @@ function lessons(W, part, props) {
   return [
     lead(T.lead),
     h("div", { class: "sd-gd-three" }, T.plans.map(plan)),
-    h("h3", {}, T.seed_title),
-    h("p", {}, T.seed_lead),
+    h("h3", ENGINE, T.seed_title),
+    h("p", ENGINE, T.seed_lead),
     classLink(T, part, props),
   ];
 }
@@ -62,7 +64,7 @@ function classLink(T, part, props) {
   part.seed = seed;
   return h(
     "div",
-    { class: "sd-gd-row" },
+    { ...ENGINE, class: "sd-gd-row" },
     h("label", {}, T.seed, " ", seed),
     text,
     button(T.copy, copy),

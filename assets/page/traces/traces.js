@@ -14,7 +14,7 @@ function mount(element, props, server, player) {
     root = element.querySelector(".sd-traces");
   const part = player.kit.parts(root),
     { h, table, tableRow, copied, saved, shown, visible, fill, sentences, isOver } = player.kit;
-  const base = location.origin + location.pathname;
+  const base = location.href.split(/[?#]/, 1)[0];
   player.share = share; // the end of a race offers it, too
   let asked = 0,
     deed = null,

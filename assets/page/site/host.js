@@ -1,0 +1,269 @@
+// @ts-check
+/* Stands in for Gradio where the page is files. A component gets from it what it gets from Gradio: `element`,
+/* Stands in for Gradio where the page is files: a component's script gets from it `element`, `props`, `watch`,
+ * `trigger` and `server`, as from Gradio. It opens tabs and folds, plays recorded runs, and draws charts. Every answer
+ * was worked out beforehand by `specdec/ui/site.py`; nothing is asked of a server. */
+
+const { sound } = require("./trace.js");
+
+/** @typedef {{ at: number, script: string, tab: string, props: any, server: Record<string, string> }} Part */
+
+const files = /** @type {any} */ (self).specdec,
+  { page, scripts } = files,
+  W = page.words;
+const ROOT = new URL("..", /** @type {HTMLScriptElement} */ (document.currentScript).src);
+const one = (/** @type {string} */ selector) =>
+    /** @type {any} */ (document.querySelector(selector)),
+  all = (/** @type {string} */ selector) =>
+    /** @type {any[]} */ ([...document.querySelectorAll(selector)]),
+  at = (/** @type {number} */ number) => one(`[data-at="${number}"]`);
+
+/* ---- files: scripts, which load from a disk, too ------------------------------------------------------------ */
+
+/** @type {Record<string, Promise<any>>} */
+const loading = {};
+
+/** @param {string} name @returns {Promise<any>} */
+function load(name) {
+  if (Object.hasOwn(files, name)) return Promise.resolve(files[name]);
+  loading[name] ||= new Promise((done, failed) => {
+    const script = document.createElement("script"),
+      missing = () => {
+        delete loading[name];
+        script.remove();
+        failed(new Error(name + " is not here"));
+      };
+    script.src = String(new URL(name + ".js", ROOT));
+    script.onload = () => (Object.hasOwn(files, name) ? done(files[name]) : missing());
+    script.onerror = missing;
+    document.head.append(script);
+  });
+  return loading[name];
+}
+
+/* ---- components --------------------------------------------------------------------------------------------- */
+
+/** @type {Map<number, { props: any, watched: [string[], () => void][] }>} */
+const mounted = new Map();
+
+/** @param {Part} part */
+function mount(part) {
+  const element = at(part.at),
+    props = { ...part.props },
+    /** @type {[string[], () => void][]} */ watched = [];
+  mounted.set(part.at, { props, watched });
+  const watch = (names, act) => watched.push([[names].flat(), act]);
+  const trigger = (event, told) => event === "opened" && show(told.head);
+  scripts[part.script](element, props, watch, trigger, server(part));
+  const left = [...element.querySelectorAll("[data-engine]")].pop();
+  if (left && !element.querySelector(".sd-engine")) left.parentElement.append(needsEngine());
+}
+
+/* What a script asks of Python is in a file, or cannot be had. */
+function server(part) {
+  const ask = (name, asked) =>
+    name in part.server
+      ? load(part.server[name].replace("*", encodeURIComponent(asked)))
+      : Promise.reject(new Error(W.live));
+  return new Proxy(
+    {},
+    { get: (_, name) => (name === "open_trace" ? open : (asked) => ask(name, asked)) },
+  );
+}
+
+/* Python's checks are not here: what has the form of a run is shown as it is. */
+async function open(text) {
+  const log = sound(text, page.limit);
+  return log ? { log, said: W.opened } : { said: W.unreadable, wrong: true };
+}
+
+/** @param {number} number @param {any} change */
+function update(number, change) {
+  const { props, watched } = mounted.get(number) || { props: {}, watched: [] };
+  Object.assign(props, change);
+  for (const [names, act] of watched) if (names.some((name) => name in change)) act();
+}
+
+function needsEngine() {
+  const line = document.createElement("p"),
+    code = document.createElement("code");
+  line.className = "sd-sub sd-engine";
+  code.textContent = page.command;
+  line.append(W.live + " ", code);
+  return line;
+}
+
+/** @param {string} script */
+const numberOf = (script) => page.parts.find((part) => part.script === script).at;
+
+/* ---- tabs and folds ----------------------------------------------------------------------------------------- */
+
+const tabs = all(".sd-tabs [role=tab]");
+
+/** @param {string} name */
+function openTab(name) {
+  for (const tab of tabs) {
+    const chosen = tab.id === name + "-button";
+    tab.classList.toggle("selected", chosen);
+    tab.setAttribute("aria-selected", String(chosen));
+    tab.tabIndex = chosen ? 0 : -1;
+    one("#" + tab.getAttribute("aria-controls")).hidden = !chosen;
+  }
+  for (const part of page.parts) if (part.tab === name && !mounted.has(part.at)) mount(part);
+  for (const chart of page.charts) if (chart.tab === name && !chart.drawn) draw(chart);
+}
+
+function fold(heading) {
+  const is = heading.classList.toggle("open");
+  heading.setAttribute("aria-expanded", String(is));
+  heading.nextElementSibling.hidden = !is;
+}
+
+/* ---- charts, and what is said of them ------------------------------------------------------------------------ */
+
+/** @param {{ asked: number[], shown: number[], file: string, drawn?: string }} chart */
+async function draw(chart) {
+  const chosen = (number) => at(number).querySelector("input:checked").value,
+    way = (chart.drawn = chart.asked.map(chosen).join("-"));
+  try {
+    const [answers] = await Promise.all([load(chart.file), load("assets/plotly")]);
+    if (way !== chart.drawn) return; // another was chosen meanwhile
+    chart.shown.forEach((number, i) => apply(number, answers[way][i]));
+  } catch (error) {
+    chart.drawn = undefined;
+    console.warn(error);
+    say(W.missing, true);
+  }
+}
+
+function apply(number, change) {
+  if (mounted.has(number)) return update(number, change);
+  const place = at(number),
+    { value, visible } = change;
+  if (visible !== undefined) place.parentElement.hidden = !visible;
+  if (!value) return;
+  const { Plotly } = /** @type {any} */ (window);
+  Plotly.react(place, value.data, value.layout, { responsive: true, displaylogo: false });
+}
+
+function choose({ target }) {
+  const group = target.closest("[role=radiogroup]");
+  for (const label of group.querySelectorAll("label"))
+    label.classList.toggle("selected", label.contains(target));
+  for (const chart of page.charts) if (chart.asked.includes(+group.dataset.at)) draw(chart);
+}
+
+/* ---- recorded runs -------------------------------------------------------------------------------------------- */
+
+const drafter = one("#drafter"),
+  PLAYER = numberOf("race/player");
+let wanted = 0;
+
+const say = (value, wrong = false) =>
+    update(+one("#notice [data-at]").dataset.at, { value, wrong }),
+  kindOf = (prompt) => Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
+
+/* The file of a kind by that drafter; the usual one's where it has none. */
+function fileOf(kind, name) {
+  const found = page.runs[kind].files;
+  return found[name] || Object.values(found)[0];
+}
+
+async function play(kind, name) {
+  const mine = ++wanted,
+    [usual] = Object.keys(page.runs[kind].files),
+    named = page.drafters,
+    another = !page.runs[kind].files[name] && name !== Object.keys(page.drafters)[0];
+  try {
+    const value = await load(fileOf(kind, name));
+    if (mine !== wanted) return;
+    one(".sd-player").load(value); // from its beginning, even if it is on show
+    say(
+      another
+        ? W.other_trace.replace("{drafter}", named[name]).replace("{shown}", named[usual])
+        : "",
+    );
+  } catch {
+    say(W.missing, true);
+  }
+}
+
+/* What the bar above the player says of the run on show. `log` is its first two lines, or all of it. */
+function show(log) {
+  const [header, started] = log.split("\n", 2).map((line) => JSON.parse(line)),
+    told = { ...started.params, ...started, prompt: header.prompt };
+  const kind = kindOf(told.prompt),
+    names = Object.keys(kind ? page.runs[kind].files : {}),
+    shown = names.includes(told.drafter) ? names : [...names, told.drafter];
+  one("#prompt p").textContent = told.prompt;
+  drafter.replaceChildren(...shown.map((name) => new Option(page.drafters[name] || name, name)));
+  drafter.value = told.drafter;
+  const detail = page.order.map((name) => told[name] ?? "");
+  window.dispatchEvent(new CustomEvent("sd-settings", { detail }));
+  name(kind, told.drafter);
+}
+
+/* The address names a recorded run, unless it is the first screen's; any other run it cannot. */
+function name(kind, drafter) {
+  const url = new URL(location.href),
+    named = kind && page.runs[kind].files[drafter] && fileOf(kind, drafter) !== page.begin,
+    told = named ? { prompt: page.runs[kind].prompt, drafter } : { prompt: "", drafter: "" };
+  for (const [key, value] of Object.entries(told))
+    value ? url.searchParams.set(key, value) : url.searchParams.delete(key);
+  if (url.href !== location.href) history.replaceState(history.state, "", url);
+}
+
+/* ---- links ---------------------------------------------------------------------------------------------------- */
+
+function warn(text) {
+  const line = one("#link-notice .sd-notice");
+  line.textContent = text;
+  line.classList.add("sd-wrong");
+}
+
+/* The recorded run that the address asks for, as its file. */
+function linked(asked) {
+  const prompt = asked.get("prompt"),
+    kind = kindOf(prompt ?? page.runs[page.begin.split("/")[1]].prompt),
+    name = asked.get("drafter");
+  if (!kind || (name && !page.runs[kind].files[name])) {
+    if (!location.hash.startsWith("#run=")) warn(W.not_here);
+    return page.begin;
+  }
+  return fileOf(kind, name);
+}
+
+/* ---- the beginning --------------------------------------------------------------------------------------------- */
+
+async function begin() {
+  const asked = new URLSearchParams(location.search),
+    theme = asked.get("__theme"),
+    night = matchMedia("(prefers-color-scheme: dark)").matches;
+  document.body.classList.toggle("dark", theme ? theme === "dark" : night);
+  if (location.protocol === "file:") history.pushState = history.replaceState = () => {}; // forbidden there
+  for (const part of page.parts) if (!part.tab && part.script !== "shared/keep") mount(part);
+  const value = await load(linked(asked)).catch(() => load(page.begin));
+  page.parts.find((part) => part.at === PLAYER).props.value = value;
+  openTab("race");
+  mount(page.parts.find((part) => part.script === "shared/keep"));
+  const [, kept] = scripts["handlers/kept"]()();
+  if (kept.value) update(PLAYER, kept);
+  if (!location.hash.startsWith("#run=")) show(kept.value || value);
+  const tab = asked.get("tab");
+  if (tab && one(`#${CSS.escape(tab)}-button`)) openTab(tab);
+  else if (tab) warn(W.no_tab);
+}
+
+document.addEventListener("click", (event) => {
+  const node = /** @type {any} */ (event.target),
+    tab = node.closest(".sd-tabs [role=tab]"),
+    heading = node.closest(".label-wrap"),
+    pill = node.closest("[data-kind]");
+  if (tab) openTab(tab.id.replace(/-button$/, ""));
+  if (heading) fold(heading);
+  if (pill) play(pill.dataset.kind, drafter.value);
+  if (node.closest("#run")) one(".sd-lid[aria-controls=settings]").click();
+});
+drafter.addEventListener("change", () => play(kindOf(one("#prompt p").textContent), drafter.value));
+for (const group of all("[role=radiogroup]")) group.addEventListener("change", choose);
+begin();

@@ -1,0 +1,182 @@
+"""The page as files, below a path of a plain file server: all tabs, recorded runs, links, no request elsewhere."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+
+import chrome
+import pytest
+from chrome import expect, pytestmark  # noqa: F401
+
+from specdec.ui import site
+from specdec.ui.tabs import labels
+from specdec.ui.text import speaking
+
+TABS = labels()
+AT_ONCE = 1_500_000  # bytes before the first press
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("host")
+    site.write(root / "some/path", "1.0")
+    return root
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/some/path/"
+        server.shutdown()
+
+
+@pytest.fixture
+def opened(browser, address):
+    """Opens the site; afterwards nothing may have gone wrong, nor have been fetched from elsewhere."""
+    complaints, contexts = [], []
+
+    def opener(where=address, width=1280, height=800, **options):
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(chrome.PATIENCE)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+        ours = ("file:",) if where.startswith("file:") else (address,)
+        page.on("request", lambda sent: sent.url.startswith((*ours, "data:", "blob:")) or complaints.append(sent.url))
+        page.goto(where)
+        page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")
+        return page
+
+    yield opener
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def press_tab(page, name):
+    page.locator(f"#{name}-button").click()
+    expect(page.locator(f"#{name}")).to_be_visible()
+
+
+@pytest.mark.long
+def test_every_tab_works_from_files(opened):
+    page = opened()
+    assert page.locator("[role=tab]").all_inner_texts() == list(TABS.values())
+    expect(page.locator(".sd-player[data-state=playing]")).to_be_visible()  # by itself
+    for lane in (0, 1):
+        expect(chrome.tokens(page, lane).nth(1)).to_be_visible()
+
+    sizes = "performance.getEntriesByType('resource').map((one) => one.decodedBodySize)"
+    assert 0 < sum(page.evaluate(sizes)) <= AT_ONCE
+
+    page.locator("[data-kind=story]").click()
+    expect(page.locator("#prompt")).to_contain_text("lighthouse")
+    page.locator("#run").click()
+    expect(page.locator("#settings code")).to_contain_text("python app.py")
+    page.select_option("#drafter", "eagle3")
+    expect(page.locator(".sd-lid").first).to_contain_text("EAGLE-3")
+    assert "drafter=eagle3" in page.url
+
+    press_tab(page, "step")
+    expect(page.locator(".sd-step[data-state=ready]")).to_be_visible()
+    before = page.locator(".sd-step [data-part=say]").inner_text()
+    page.locator(".sd-step [data-part=next]").click()
+    assert page.locator(".sd-step [data-part=say]").inner_text() != before
+    page.locator("#game button").first.click()
+    expect(page.locator("#game .sd-btn")).not_to_have_count(0)
+
+    press_tab(page, "lossless")
+    expect(page.locator(".sd-verdict h2")).to_have_text("Lossless")
+    page.locator(".sd-proof [data-part=pair] button").last.click()
+    expect(page.locator(".sd-proof [data-part=place]")).to_contain_text("built-in models")
+    page.locator(".sd-bug").first.click()
+    expect(page.locator(".sd-verdict h2")).to_have_text("Not lossless")
+    expect(page.locator(".sd-proof [data-part=run]")).to_be_hidden()
+
+    press_tab(page, "methods")
+    drawn = page.locator("#arena-chart .heatmaplayer image, #kind-chart .heatmaplayer image")
+    expect(drawn).to_have_count(2)
+    said = page.locator("#methods .sd-about").first
+    first = said.inner_text()
+    page.locator("#methods .sd-choice label").nth(1).click()
+    expect(said).not_to_have_text(first)
+    with page.expect_download() as file:
+        page.locator("#methods .sd-save button").first.click()
+    assert file.value.suggested_filename == "specdec-methods.csv"
+
+    press_tab(page, "theory")
+    headline = page.locator(".sd-theory [data-part=headline]")
+    first = headline.inner_text()
+    page.locator(".sd-theory [data-part=alpha]").fill("0.2")
+    expect(headline).not_to_have_text(first)
+    expect(page.locator("#batch-chart .scatterlayer .trace, #precision-chart .heatmaplayer image")).not_to_have_count(0)
+
+    press_tab(page, "guide")
+    for button in page.locator(".sd-gd-nav > *").all():
+        button.click()
+        expect(page.locator(".sd-gd-page:visible")).to_have_count(1)
+
+
+@pytest.mark.long
+def test_links_lead_to_a_recorded_run_a_tab_and_the_other_language(opened, address):
+    page = opened(address + "?tab=theory")
+    expect(page.locator("#theory-button")).to_have_attribute("aria-selected", "true")
+    page.locator(".sd-languages [lang=zh-CN]").click()
+    with speaking("zh"):
+        expect(page.locator("#theory-button")).to_have_text(labels()["theory"])
+    assert "/some/path/zh/" in page.url and page.locator("html").get_attribute("lang") == "zh-CN"
+    press_tab(page, "race")
+    page.locator("[data-kind=facts]").click()
+    expect(page.locator("#prompt")).not_to_contain_text("palindrome")
+    prompt = page.locator("#prompt").inner_text()
+    page.reload()
+    expect(page.locator("#prompt")).to_have_text(prompt)
+    page.locator(".sd-lid").last.click()
+    page.locator("#traces [data-part=link]").click()
+    link = page.locator("#traces [data-part=copy]")
+    expect(link).not_to_have_value("")
+    again = opened(link.input_value())
+    expect(again.locator("#prompt")).to_have_text(prompt)
+    for wrong in ("?prompt=none+of+ours", "#run=broken"):
+        expect(opened(address + wrong).locator("#link-notice .sd-wrong")).to_be_visible()
+
+
+@pytest.mark.long
+def test_it_opens_from_a_disk(opened, folder):
+    page = opened((folder / "some/path/index.html").as_uri())
+    page.locator("[data-kind=code]").click()
+    expect(page.locator(".sd-player .sd-sub").first).to_contain_text("Code")
+    press_tab(page, "methods")
+    expect(page.locator("#arena-chart .heatmaplayer image")).to_be_visible()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing(opened, address, theme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page = opened(f"{address}?__theme={theme}", reduced_motion="reduce")
+    found = {}
+    for name in TABS:
+        press_tab(page, name)
+        page.wait_for_timeout(1000)  # plotly draws
+        found |= {(name, one["id"]): one["nodes"][0]["html"] for one in axe.Axe().run(page).response["violations"]}
+    assert found == {}
+
+
+@pytest.mark.long
+def test_a_phone_needs_no_sideways_scrolling(opened):
+    page = opened(width=375, height=812, reduced_motion="reduce")
+    for name in TABS:
+        press_tab(page, name)
+        page.wait_for_timeout(1000)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375, name

@@ -1,0 +1,71 @@
+// The page as files reads runs itself: what has the form of one is played, anything else is not.
+const test = require("node:test");
+const assert = require("node:assert");
+const fs = require("node:fs");
+const path = require("node:path");
+const root = path.join(__dirname, "..", "..", "..");
+const { sound } = require(path.join(root, "assets", "page", "site", "trace.js"));
+
+const MOST = 1000000,
+  TRACES = path.join(root, "assets", "traces");
+const recorded = fs
+  .readdirSync(TRACES, { recursive: true })
+  .filter((name) => name.endsWith(".jsonl"));
+const story = fs.readFileSync(path.join(TRACES, "story.jsonl"), "utf8");
+const changed = (change) => {
+  const lines = story
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  change(lines);
+  return lines.map((line) => JSON.stringify(line)).join("\n");
+};
+const first = (lines, event) =>
+  lines.find((line) => line.event === event && (!line.positions || line.positions.length));
+
+test("every recorded run is one, and comes back as it was", () => {
+  assert.ok(recorded.length > 10);
+  for (const name of recorded) {
+    const log = fs.readFileSync(path.join(TRACES, name), "utf8"),
+      values = (text) =>
+        text
+          .trim()
+          .split("\n")
+          .map((line) => JSON.parse(line));
+    assert.deepEqual(values(sound(log, MOST)), values(log), name);
+  }
+});
+
+test("a run that went on is over here; marks and blank lines of editors do not matter", () => {
+  const live = changed((lines) => (lines[0].source = "live"));
+  assert.match(sound("\uFEFF" + live + "\n\n", MOST), /"source":"recorded"/);
+});
+
+test("what is no run is nothing", () => {
+  const wrong = [
+    "",
+    "{",
+    "[]",
+    "null",
+    '"text"',
+    story.split("\n")[0],
+    changed((lines) => lines.shift()),
+    changed((lines) => (lines[0].lanes = [])),
+    changed((lines) => (lines[0].lanes = ["a", "b", "c", "d"])),
+    changed((lines) => (lines[0].lanes = ["plain", "plain"])),
+    changed((lines) => (lines[0].prompt = 1)),
+    changed((lines) => (first(lines, "committed").at = -1)),
+    changed((lines) => (first(lines, "committed").at = 1e300)),
+    changed((lines) => (first(lines, "committed").pieces = ["one", 2])),
+    changed((lines) => first(lines, "committed").tokens.push(1)),
+    changed((lines) => (first(lines, "committed").lane = "__proto__")),
+    changed((lines) => (first(lines, "drafted").event = "constructor")),
+    changed((lines) => (first(lines, "drafted").step_ends = {})),
+    changed((lines) => (first(lines, "verified").positions = [null])),
+    changed((lines) => (first(lines, "verified").positions[0].target = { top: 3 })),
+    "[".repeat(100000),
+  ];
+  for (const text of wrong) assert.equal(sound(text, MOST), "", String(text).slice(0, 60));
+  for (const none of [null, undefined, 3, {}]) assert.equal(sound(none, MOST), "");
+  assert.equal(sound(story, story.length - 1), "");
+});

@@ -1,0 +1,126 @@
+"""The page as files: what is written, how large it is, and whose folder it takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from specdec.cli import main
+from specdec.ui import session, site
+from specdec.ui.tabs import TABS
+from specdec.ui.text import LANGUAGES, strings, TEXT
+
+AT_ONCE = 1_500_000  # bytes before the first press
+WHOLE = 25_000_000
+LINK = re.compile(r'(?:src|href)="([^"]*)"')
+KEYS = re.compile(r"\(self\.specdec \|\|= \{\}\)\[(\"[^\"]+\")\] = ")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, site.Written]:
+    folder = tmp_path_factory.mktemp("site") / "page"
+    return folder, site.write(folder, "1.0", "https://host.example/some/path/")
+
+
+def test_a_site_is_light_and_says_how_large_it_is(made: tuple[Path, site.Written]) -> None:
+    folder, told = made
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert (told.files, told.size) == (len(files), sum(path.stat().st_size for path in files))
+    assert 0 < told.at_once <= AT_ONCE and told.size <= WHOLE
+
+
+@pytest.mark.parametrize("index", ["index.html", "zh/index.html"])
+def test_links_are_relative_and_lead_to_files(made: tuple[Path, site.Written], index: str) -> None:
+    folder, _ = made
+    page = (folder / index).read_text(encoding="utf-8")
+    links = [link for link in LINK.findall(page) if not link.startswith(("https://", "data:", "#"))]
+    assert len(links) >= 8
+    assert [
+        link for link in links if link.startswith("/") or not (folder / index).parent.joinpath(link).is_file()
+    ] == []
+    sources = [link for link in re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', page)]
+    assert not any(link.startswith("http") for link in sources)
+    assert 'content="https://host.example/some/path/preview.png"' in page
+    assert all(f'id="{name}-button"' in page for name in TABS) and "@@" not in page
+
+
+def test_every_file_of_data_has_the_name_that_it_is_asked_by(made: tuple[Path, site.Written]) -> None:
+    folder, _ = made
+    for place in ("traces", "certificates", "data"):
+        for path in (folder / place).rglob("*.js"):
+            name = "page" if path.name == "page.js" else path.relative_to(folder).with_suffix("").as_posix()
+            assert [json.loads(key) for key in KEYS.findall(path.read_text(encoding="utf-8"))] == [name]
+
+
+def test_what_the_host_is_told_is_there(made: tuple[Path, site.Written]) -> None:
+    folder, _ = made
+    for language in LANGUAGES:
+        text = (folder / f"data/{language}/page.js").read_text(encoding="utf-8")
+        page = json.loads(text[text.index('= {"parts') + 2 :].strip().removesuffix(";"))
+        files = [page["begin"], *(chart["file"] for chart in page["charts"])]
+        files += [name for run in page["runs"].values() for name in run["files"].values()]
+        assert [name for name in files if not (folder / f"{name}.js").is_file()] == []
+        assert {chart["tab"] for chart in page["charts"]} == {"methods", "theory"}
+        assert {part["script"] for part in page["parts"]} >= {
+            "race/player",
+            "step/step",
+            "guide/guide",
+            "theory/theory",
+        }
+        asked = [name for part in page["parts"] for name in part["server"].values()]
+        assert [name for name in asked if not list(folder.glob(f"{name}.js"))] == []
+
+
+def test_every_recorded_run_is_among_them(made: tuple[Path, site.Written]) -> None:
+    folder, _ = made
+    recorded = [path.relative_to(session.TRACES).with_suffix(".js") for path in session.TRACES.rglob("*.jsonl")]
+    assert recorded and [path for path in recorded if not (folder / "traces" / path).is_file()] == []
+
+
+def test_a_static_space_finds_its_settings(made: tuple[Path, site.Written]) -> None:
+    head = (made[0] / "README.md").read_text(encoding="utf-8").split("---\n")[1]
+    settings = dict(line.split(": ", 1) for line in head.splitlines())
+    assert settings["sdk"] == "static" and settings["license"] == "apache-2.0" and settings["title"]
+    assert (made[0] / settings["app_file"]).is_file()
+
+
+def test_a_run_is_written_so_that_a_script_reads_it_back() -> None:
+    text = "a'b\\n\\\\\n\r\"</script>\u2028’"
+    assert site.quoted(text) == "'a\\'b\\\\n\\\\\\\\\\n\\r\"</script>\u2028’'"
+
+
+def test_another_folder_is_refused_in_one_sentence_and_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
+    for out in (tmp_path, tmp_path / "thesis.txt"):
+        assert main(["site", "--out", str(out)]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_an_earlier_site_goes_and_what_lies_beside_it_stays(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "page", tmp_path / "mine.txt"
+    (inside / "old").mkdir(parents=True)
+    for path in (outside, inside / "old/index.html", inside / "note.txt"):
+        path.write_text("", encoding="utf-8")
+    mark = json.dumps(["old/index.html", "../mine.txt", "gone.js"])
+    (inside / site.MADE).write_text(mark, encoding="utf-8")
+    site.clear(site.earlier(inside))
+    assert outside.exists() and (inside / "note.txt").exists() and not (inside / "old").exists()
+
+
+def test_words_of_the_site_stand_in_for_words_that_are_there() -> None:
+    for language in LANGUAGES:
+        told = json.loads((TEXT / language / "site.json").read_text(encoding="utf-8"))["instead"]
+        for name in ("guide/tour", "traces/traces"):
+            known = strings("guide")["tour"] if name == "guide/tour" else strings("traces")
+            assert missing(told[name], known) == []
+
+
+def missing(told: dict, known: dict) -> list[str]:  # type: ignore[type-arg]
+    gone = [name for name in told if name not in known]
+    return gone + [one for name, text in told.items() if isinstance(text, dict) for one in missing(text, known[name])]
