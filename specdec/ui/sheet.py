@@ -26,8 +26,9 @@ from .tabs import TABS
 from .text import language, LANGUAGES, of_drafters, PAGE, prompts, strings
 
 COMMAND = "pip install -r requirements.txt && python app.py"
-LIVE = "whose"  # from the title before it on, an engine measures
+LIVE = re.compile(r'data-fold="(live|learn)"')  # sections in which an engine measures
 HEAD = "shared/head"
+WITHOUT_FILE = (HEAD, "shared/fold")  # their templates hold words
 NAMED = ("prompt", "drafter")  # what a link names a recorded run by
 Runs = Mapping[str, Mapping[str, str]]
 
@@ -37,7 +38,7 @@ def scripts() -> dict[str, str]:
     """The name of every component that files draw, by its script."""
     drawn = [path.relative_to(PAGE).with_suffix("") for path in sorted(PAGE.glob("*/*.html"))]
     names = [one.as_posix() for one in drawn if (PAGE / one).with_suffix(".js").exists()]
-    return {script(name): name for name in (HEAD, *names) if not name.startswith("class/")}
+    return {script(name): name for name in (*WITHOUT_FILE, *names) if not name.startswith("class/")}
 
 
 def datum(name: str, value: str) -> str:
@@ -64,7 +65,7 @@ class Sheet:
         self.index, self.data = f"{folder}index.html", f"data/{self.language}"
         self.files: dict[str, str] = {}
         self.parts: list[dict[str, Any]] = []
-        self.tab, self.tabs = "", dict[int, str]()  # the one that is being written; those of what is on the page
+        self.tab = ""  # the one that is being written
         self.numbers: dict[int, int] = {}  # of what is on the page, by identity
         demo = Page(analytics_enabled=False)
         page(demo, teaching=False)
@@ -93,13 +94,12 @@ class Sheet:
     def inside(self, block: Any) -> str:
         """All that is in it, as far as it is shown."""
         shown = [one for one in block.children if getattr(one, "visible", True)]
-        names = [one.elem_id for one in shown]
-        live = shown[names.index(LIVE) - 1 :] if LIVE in names else []
+        live = [one for one in shown if LIVE.search(getattr(one, "html_template", ""))]
         rest = self.engine(self.words["measure"]) if live else ""
         return "".join(self.markup(one) for one in shown if one not in live) + rest
 
     def markup(self, block: Any) -> str:
-        self.tabs[self.number(block)] = self.tab
+        self.number(block)
         places: dict[str, Callable[[Any], str]] = {
             "prompt": self.prompt, "run": self.run, "stop": lambda _: "", "sd-pills": self.pills,
             "settings": self.settings,
@@ -131,9 +131,10 @@ class Sheet:
         name = scripts().get(block.js_on_load, "")
         if block.props and not name:
             return ""
-        inside = block.html_template.replace("${value}", str(block.value or ""))
         if name:
             self.parts.append(self.part(block, name))
+        inside = block.html_template.replace("${value}", str(block.value or ""))
+        inside = inside.replace("@children", self.inside(block))
         inside = self.languages_in(inside) if name == HEAD else inside
         return self.box(block, "block", f'<div class="html-container" data-at="{self.number(block)}">{inside}</div>')
 
@@ -155,7 +156,8 @@ class Sheet:
 
     def answers(self, block: Any) -> dict[str, str]:
         """Of what its script may ask, the files of the answers; `*` stands for what it asks with."""
-        known = {"sampled_run": f"traces/{session.FIRST[1]}", "recorded_certificates": "certificates/*"}
+        sampled = next((name for name in session.FIRST[1:] if name in self.runs), "")
+        known = {"sampled_run": f"traces/{sampled}", "recorded_certificates": "certificates/*"}
         asked = {function.__name__: function for function in block.server_fns}
         found = {name: file for name, file in known.items() if name in asked}
         if "file" in asked:
@@ -251,7 +253,7 @@ class Sheet:
                 told = {way: list(map(update, listed(answer))) for way, answer in answers.items()}
                 self.files[f"{name}.js"] = datum(name, as_text(told))
             found[tuple(shown)] = {
-                "tab": self.tabs[shown[0]], "asked": [self.number(one) for one in asked], "shown": shown, "file": name,
+                "asked": [self.number(one) for one in asked], "shown": shown, "file": name,
             }  # fmt: skip
         return list(found.values())
 

@@ -53,7 +53,10 @@ function mount(part) {
     /** @type {[string[], () => void][]} */ watched = [];
   mounted.set(part.at, { props, watched });
   const watch = (names, act) => watched.push([[names].flat(), act]);
-  const trigger = (event, told) => event === "opened" && show(told.head);
+  const trigger = (event, told) => {
+    if (event === "opened") show(told.head);
+    if (event === "expand") drawIn(element);
+  };
   scripts[part.script](element, props, watch, trigger, server(part));
   const left = [...element.querySelectorAll("[data-engine]")].pop();
   if (left && !element.querySelector(".sd-engine")) left.parentElement.append(needsEngine());
@@ -110,7 +113,7 @@ function openTab(name) {
     one("#" + tab.getAttribute("aria-controls")).hidden = !chosen;
   }
   for (const part of page.parts) if (part.tab === name && !mounted.has(part.at)) mount(part);
-  for (const chart of page.charts) if (chart.tab === name && !chart.drawn) draw(chart);
+  drawIn(one("#" + name));
 }
 
 function fold(heading) {
@@ -120,6 +123,19 @@ function fold(heading) {
 }
 
 /* ---- charts, and what is said of them ------------------------------------------------------------------------ */
+
+/* All that are new there, but in sections that are shut. */
+function drawIn(element) {
+  for (const chart of page.charts) {
+    const place = at(chart.shown[0]);
+    if (
+      chart.drawn === undefined &&
+      element.contains(place) &&
+      !place.closest("details:not([open])")
+    )
+      draw(chart);
+  }
+}
 
 /** @param {{ asked: number[], shown: number[], file: string, drawn?: string }} chart */
 async function draw(chart) {

@@ -104,12 +104,15 @@ def test_every_tab_works_from_files(opened):
     expect(page.locator(".sd-proof [data-part=run]")).to_be_hidden()
 
     press_tab(page, "methods")
-    drawn = page.locator("#arena-chart .heatmaplayer image, #kind-chart .heatmaplayer image")
-    expect(drawn).to_have_count(2)
+    expect(page.locator("#arena-chart .heatmaplayer image")).to_be_visible()
     said = page.locator("#methods .sd-about").first
     first = said.inner_text()
     page.locator("#methods .sd-choice label").nth(1).click()
     expect(said).not_to_have_text(first)
+    expect(page.locator("#kind-chart .heatmaplayer image")).to_have_count(0)  # drawn when it is looked at
+    page.locator("[data-fold=where] > summary").click()
+    expect(page.locator("#kind-chart .heatmaplayer image")).to_be_visible()
+    page.locator("[data-fold=figures] > summary").click()
     with page.expect_download() as file:
         page.locator("#methods .sd-save button").first.click()
     assert file.value.suggested_filename == "specdec-methods.csv"
@@ -119,7 +122,9 @@ def test_every_tab_works_from_files(opened):
     first = headline.inner_text()
     page.locator(".sd-theory [data-part=alpha]").fill("0.2")
     expect(headline).not_to_have_text(first)
-    expect(page.locator("#batch-chart .scatterlayer .trace, #precision-chart .heatmaplayer image")).not_to_have_count(0)
+    for fold, drawn in (("many", "#batch-chart .scatterlayer .trace"), ("precision", "#precision-chart .heatmaplayer")):
+        page.locator(f"[data-fold={fold}] > summary").click()
+        expect(page.locator(drawn).first).to_be_visible()
 
     press_tab(page, "guide")
     for button in page.locator(".sd-gd-nav > *").all():
