@@ -135,10 +135,9 @@ def shared() -> dict[str, str]:
     for pair in PAIRS:
         name = f"certificates/{pair}"
         files[f"{name}.js"] = datum(name, as_text(session.recorded_certificates(pair)))
-    for kind, found in recorded_runs().items():
-        for drafter, name in found.items():
-            log = session.recorded(kind, "" if name == f"traces/{kind}" else drafter)
-            files[f"{name}.js"] = datum(name, quoted(log))
+    for kind in session.recorded_names():
+        named = {f"traces/{kind}": "", **{name: drafter for drafter, name in others(kind).items()}}
+        files |= {f"{name}.js": datum(name, quoted(session.recorded(kind, drafter))) for name, drafter in named.items()}
     return files
 
 
