@@ -53,6 +53,12 @@ def bench(address: str, plain: str) -> None:
     report(Options("server", server=address, plain=plain, tokens=2, repeats=1))
 
 
+def doctor(address: str, plain: str) -> None:
+    from specdec.bench.doctor import examined
+
+    examined(address, plain, "", (), "", 5, 0.8, json=True)
+
+
 # By the module that connects: a test finds each of them, so that a new one cannot be left out.
 CALLERS: dict[str, Callable[[str, str], None]] = {
     "cli/run.py": terminal,
@@ -60,6 +66,7 @@ CALLERS: dict[str, Callable[[str, str], None]] = {
     "cli/certify.py": certificate,
     "servers/child.py": certificate_of_the_page,
     "bench/servers.py": bench,
+    "bench/doctor.py": doctor,
 }
 
 

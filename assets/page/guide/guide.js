@@ -112,8 +112,8 @@ function mount(element, props) {
   function go(hash) {
     const name = hash.slice(1),
       at = PAGES.findIndex((names) => names.includes(name));
+    show(Math.max(0, at));
     if (at < 0) return;
-    show(at);
     const title = root.querySelector(`[data-section="${name}"] h2`);
     if (name === PAGES[at][0]) part.nav.scrollIntoView({ block: "nearest" });
     else title.scrollIntoView();

@@ -7,8 +7,10 @@ const { result, picture, film, filmKind } = require("./frames.js");
 
 const textOf = (run) => {
   const lane = speculative(run);
+  const asked = (run.header.models || {}).chat ? "\n\n" : ""; // else the text goes on from the prompt
   return (
     run.header.prompt +
+    asked +
     [lane.first, ...lane.cycles]
       .filter(Boolean)
       .map((one) => one.pieces.join(""))

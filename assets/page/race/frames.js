@@ -101,11 +101,12 @@ function lookOf() {
   return {
     font: styles.fontFamily,
     colour: (name) => styles.getPropertyValue("--sd-" + name).trim(),
+    bar: document.querySelector(".dark") ? "acc" : "acc-l",
   };
 }
 
 /* `still`: all is said, as on a picture. */
-function paint(canvas, W, run, t, still, { font, colour } = lookOf()) {
+function paint(canvas, W, run, t, still, { font, colour, bar } = lookOf()) {
   const pen = canvas.getContext("2d"),
     { title, rows, speedup, longest } = result(W, run),
     over = still || t + EPS >= longest;
@@ -128,11 +129,12 @@ function paint(canvas, W, run, t, still, { font, colour } = lookOf()) {
     write(told, WIDTH - EDGE, y, 22, 400, "ink-2", true);
     pen.fillStyle = colour("surface-2");
     pen.fillRect(EDGE, y + 12, WIDTH - 2 * EDGE, 8);
-    pen.fillStyle = colour(kind === "plain" ? "ink-2" : "acc-l");
+    pen.fillStyle = colour(kind === "plain" ? "ink-2" : bar);
     pen.fillRect(EDGE, y + 12, ((WIDTH - 2 * EDGE) * Math.min(t, time)) / (longest || 1), 8);
     pen.font = `400 ${SIZE}px ${font}`;
     pen.textAlign = "left";
     const lines = linesOf(tokens, (text) => pen.measureText(text).width, WIDTH - 2 * EDGE);
+    if (lines.length > LINES) write("…", EDGE - 26, y + 48, SIZE, 400, "ink-2");
     lines.slice(-LINES).forEach((line, n) => {
       const base = y + 48 + n * LEADING;
       for (const { shown, state, x, width } of line) {

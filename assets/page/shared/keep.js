@@ -51,7 +51,11 @@ function mount(props, player) {
       /* full, or forbidden */
     }
   };
-  const address = (query) => location.pathname + searchOf(query) + location.hash;
+  /* A fragment is a run, or a section of the Guide. */
+  function address(query) {
+    const kept = location.hash.startsWith("#run=") || query.get("tab") === "guide";
+    return location.pathname + searchOf(query) + (kept ? location.hash : "");
+  }
 
   /* -- settings -- */
 

@@ -35,7 +35,9 @@ function mount(element, props) {
   };
 
   const show = (...nodes) => part.board.replaceChildren(...nodes.flat().filter(Boolean));
-  const press = (name, act) => button(W[name], act, "sd-btn sd-primary");
+  /* A second click of a double one would land on what stands there by then. */
+  const press = (name, act) =>
+    button(W[name], ({ detail }) => detail > 1 || act(), "sd-btn sd-primary");
 
   /* The run on the stage, if it holds ten such guesses; else the recorded one. */
   async function begin() {
@@ -161,7 +163,7 @@ function mount(element, props) {
   const marks = (same, other) =>
     S.said.map((keep, i) => (keep === S.judged[i].kept ? same : other)).join("");
   const squares = () =>
-    h("span", { class: "sd-game-marks", "aria-hidden": "true" }, marks("✓", "✗"));
+    h("span", { class: "sd-game-marks", "aria-hidden": "true" }, marks("■", "□"));
 
   /* Said aloud; what had the focus is gone, so the next button gets it. */
   function tell(told) {
@@ -179,6 +181,9 @@ function mount(element, props) {
     part.board.querySelector("button")?.focus({ preventScroll: true });
   }
 
+  root.addEventListener("keydown", (event) => {
+    if (event.repeat) event.preventDefault(); // nor does a key that is held
+  });
   part.title.textContent = W.title;
   part.lead.textContent = W.lead;
   part.board.setAttribute("aria-label", W.title);

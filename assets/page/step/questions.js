@@ -5,6 +5,8 @@ const { h, choice, clamp, words, sentences, shown } = require("../race/player.js
 const { MATCH, NOISE, RULES, lacks } = require("./judge.js"),
   { figure } = require("./marks.js");
 
+const SLIP = 6; // px of a finger that mean a drag
+
 function whatIf(page, focus) {
   const { W, part, S } = page;
 
@@ -160,11 +162,17 @@ function whatIf(page, focus) {
   /* The drawing of the coin can be dragged, too; each move draws it anew. */
   function drag(event) {
     const strip = event.target.closest("[data-coin]");
-    if (!strip || part.coin.disabled) return;
+    if (!strip || part.coin.disabled || event.button) return;
     const { left, width } = strip.getBoundingClientRect(),
       most = Number(part.coin.max),
-      toss = ({ clientX }) => askCoin(clamp((clientX - left) / width, 0, most)),
+      { cycle } = page.now(),
       moves = new AbortController();
+    let begun = event.pointerType !== "touch"; // a finger may be about to scroll
+    const toss = ({ clientX }) => {
+      begun ||= Math.abs(clientX - event.clientX) > SLIP;
+      if (page.now().cycle !== cycle) moves.abort();
+      else if (begun) askCoin(clamp((clientX - left) / width, 0, most));
+    };
     addEventListener("pointermove", toss, moves);
     for (const end of ["pointerup", "pointercancel"])
       addEventListener(end, () => moves.abort(), moves);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chrome import certificate, expect, pytestmark, SlowEngine, tokens, until_free  # noqa: F401
+from chrome import certificate, expect, open_fold, pytestmark, SlowEngine, tokens, until_free  # noqa: F401
 
 from specdec.ui import session
 from specdec.ui.text import strings
@@ -55,6 +55,7 @@ def test_a_certificate_and_a_measurement_wait_in_the_same_line(open_page, busy):
     said = page.locator(".sd-proof [data-part=said]")
     expect(said).to_contain_text("1 before you: about")
     other.get_by_role("tab", name="Methods").click()
+    open_fold(other, "Run it here")
     other.click("#measure")
     line = other.locator("#live-notice")
     expect(line).to_contain_text("2 before you: about")
