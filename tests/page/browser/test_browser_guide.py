@@ -213,8 +213,9 @@ def test_each_sub_page_is_short_and_reached_by_keyboard(open_page):
         shown = page.locator(".sd-gd-page:visible")
         assert shown.count() == 1 and shown.evaluate("(one) => [...one.parentElement.children].indexOf(one)") == number
         assert page.evaluate("document.documentElement.scrollHeight") <= HEIGHT, ways.nth(number).inner_text()
-    page.go_back()
-    expect(ways.nth(number - 1)).to_have_attribute("aria-current", "page")
+    for before in reversed(range(number)):  # to the first, whose address has no section
+        page.go_back()
+        expect(ways.nth(before)).to_have_attribute("aria-current", "page")
 
 
 def test_a_link_to_a_section_opens_its_sub_page(open_page):

@@ -20,8 +20,9 @@ ENGLISH = """() => {
     if (!box.closest(apart) && box.checkVisibility()) spoken.push(node.data.replace(/“[^”]*”/g, "").trim());
   }
   // Our own labels: those of Gradio's widgets are its business; a fold of ours may hold a column of them.
+  const isOurs = (box) => box.closest(".html-container, .column").matches(".html-container");
   for (const box of document.querySelectorAll(".html-container [aria-label]"))
-    if (!box.closest(apart) && box.closest(".html-container, .column").matches(".html-container")) spoken.push(box.getAttribute("aria-label"));
+    if (!box.closest(apart) && isOurs(box)) spoken.push(box.getAttribute("aria-label"));
   const isEnglish = (said) => /[A-Za-z]{3,} [a-z]{3,}/.test(said) || /^(?=.*[a-z]{4})[A-Za-z ,.’]+$/.test(said);
   return spoken.filter(isEnglish);
 }"""
