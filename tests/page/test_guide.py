@@ -242,3 +242,10 @@ def test_every_tab_is_built_in_its_order_in_every_language() -> None:
         with speaking(language):
             named += labels().values()
     assert tabs == named and {"Race", "Guide", "指南"} <= set(named)
+
+
+@pytest.mark.parametrize("language", GUIDES)
+def test_columns_of_the_models_are_named_in_the_order_in_which_they_are_drawn(language: str) -> None:
+    told = json.loads((TEXT / language / "theory.json").read_text(encoding="utf-8"))
+    heads = told["sources"]["model_heads"]
+    assert list(heads) == ["model", "parameters", "embedding", "layers", "heads", "kv", "experts"]
