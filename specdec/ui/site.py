@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..traces.file import recording
 from . import first, menu, session
-from .components.drawn import as_text, handler, script
+from .components.drawn import as_function, as_text, handler, script
 from .request import PAIRS
 from .sheet import datum, scripts, Sheet
 from .standalone import fonts
@@ -121,15 +121,15 @@ def shared() -> dict[str, str]:
     """The files that all languages need."""
     from plotly.offline import get_plotlyjs
 
-    bodies = [f"{as_text(name)}: function (element, props, watch, trigger, server) {{\n{body}\n}}"
-              for body, name in scripts().items()]  # fmt: skip
-    bodies.append(f'"handlers/kept": () => {handler("kept")}')
+    takes = "element, props, watch, trigger, server"
+    bodies = [f"{as_text(name)}: {as_function(takes, body)}" for body, name in scripts().items()]
+    bodies.append(f'"handlers/kept": {as_function("", "return " + handler("kept"))}')
     root = (PAGE / "shared/root.css").read_text(encoding="utf-8")
     files = {
         "assets/site.css": "".join(map(styles, ("site/site", *STYLES))) + root,
         "assets/fonts.css": fonts(),
         "assets/scripts.js": datum("scripts", "{" + ",\n".join(bodies) + "}"),
-        "assets/host.js": f"(() => {{\n{script('site/host')}\n}})();\n",
+        "assets/host.js": f"({as_function('', script('site/host'))})();\n",
         "assets/plotly.js": get_plotlyjs() + datum("assets/plotly", "true"),
     }
     for pair in PAIRS:

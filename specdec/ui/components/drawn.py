@@ -53,6 +53,11 @@ def handler(name: str, **properties: Any) -> str:
     return f"((module) => {{\n{source}\nreturn {made}; }})({{ exports: {{}} }})"
 
 
+def as_function(arguments: str, body: str) -> str:
+    """An expression of the browser's."""
+    return f"function ({arguments}) {{\n{body}\n}}"
+
+
 def lean(source: str) -> str:
     """A script, style or template without indentation, empty lines and comments: these are the repository's."""
     return INDENT.sub("", REMARK.sub("", COMMENT.sub("", source)))
