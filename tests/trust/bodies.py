@@ -29,8 +29,7 @@ def count(long: bool) -> list[Figure]:
     if not Path("/proc/self/clear_refs").exists():
         return [skipped("largest bodies taken", "9", "there is no /proc here")]
     with app(SPECDEC_PUBLIC="") as (url, process):
-        figures = [*taken(url, process.pid, 3 if long else 1)]
-    return [*figures, none("deaths", int(process.poll() is not None))]
+        return [*taken(url, process.pid, 3 if long else 1), none("deaths", int(process.poll() is not None))]
 
 
 def traces() -> Iterator[tuple[str, str]]:
