@@ -16,7 +16,7 @@ from typing import Any, cast, Literal
 from ..families import presets, zoo
 from ..families.zoo import Family
 from ..figures.stats import LaneStats, passing_rates
-from ..figures.theory import tokens_by_position
+from ..figures.theory import growing, tokens_by_position
 from ..lanes.interleave import PLAIN, SPECULATIVE
 from ..lanes.probe import DEPTHS, probe
 from ..lanes.race import race
@@ -94,7 +94,7 @@ def of_pair(family: Family, drafter: str, k: int, temperature: float) -> Iterato
         figures=(("c", costs.draft), ("v", costs.passes[min(k, len(costs.passes) - 1)]), ("o", costs.overhead)),
     )  # fmt: skip
     yield from lengths(measured, costs.cycle, max(DEPTHS), "-k")
-    yield measured_gain(greedy, plain)
+    yield measured_gain(measured)
 
 
 def of_server(server: Server, plain: Server | None, temperature: float) -> Iterator[Finding]:
@@ -108,12 +108,12 @@ def of_server(server: Server, plain: Server | None, temperature: float) -> Itera
         lanes(one, replace(params, max_tokens=WARM_UP), one.read)
     greedy = lanes(server, params, server.read)
     sampled = lanes(server, replace(params, temperature=temperature, seed=1), server.read) if temperature else []
-    has_template = any(server.read(prompt) != server.tokenize(prompt) for prompt in PROMPTS[:1])
+    has_template = server.read(PROMPTS[0]) != server.tokenize(PROMPTS[0])
     bare = lanes(server, params, server.tokenize) if has_template else []
     beside = lanes(plain, params, plain.read) if plain else []
     k = facts.k or max((len(one.judged_at) for one in greedy), default=0)
-    measured = Measured(greedy, sampled, bare, beside, k)
-    yield from kept(measured, temperature, OPTIONS.get(facts.kind, OPTIONS[""]))
+    measured, options = Measured(greedy, sampled, bare, beside, k), OPTIONS.get(facts.kind, OPTIONS[""])
+    yield from kept(measured, temperature, options)
     if not sum(one.drafted for one in greedy):
         return
     step, cycle = seconds_a_cycle(beside), seconds_a_cycle(greedy)
@@ -125,8 +125,8 @@ def of_server(server: Server, plain: Server | None, temperature: float) -> Itera
         return
     cost = cycle / step
     yield Finding("What does a cycle cost?", "ok", f"A cycle takes {cost:.2f} plain steps.", figures=(("cost", cost),))
-    yield from lengths(measured, lambda n: 1.0 + (cost - 1.0) * n / k, k, OPTIONS.get(facts.kind, OPTIONS[""])["k"])
-    yield measured_gain(greedy, beside)
+    yield from lengths(measured, growing(cost, k), k, options["k"])
+    yield measured_gain(measured)
 
 
 class Overheard:
@@ -149,8 +149,8 @@ def watched(server: Server, prompt: Sequence[int], params: SamplingParams) -> La
     heard = Overheard(server)
     events = list(lane.watch(cast(Server, heard), prompt, params, SPECULATIVE, top=0))
     stats, told = LaneStats.of(sound(events), SPECULATIVE), heard.ending
-    if told and told.step_drafted and told.step_accepted and sum(told.step_drafted) > stats.drafted:
-        stats.sums_only(sum(told.step_drafted), sum(told.step_accepted))
+    if told and told.step_drafted and told.counts and told.counts[0] > stats.drafted:
+        stats.sums_only(*told.counts)
         stats.drafting_cycles = len(told.step_drafted)
     return stats
 
@@ -243,11 +243,11 @@ def lengths(measured: Measured, cost: Callable[[int], float], most: int, option:
     yield Finding("What could any draft gain here?", "ok", told, figures=(("ceiling", (top + 1) / cost(top)),))
 
 
-def measured_gain(greedy: Sequence[LaneStats], plain: Sequence[LaneStats]) -> Finding:
+def measured_gain(measured: Measured) -> Finding:
     """By the clock, a text at a time; the median."""
     gains = [
         other.seconds_per_token / one.seconds_per_token
-        for one, other in zip(greedy, plain, strict=True)
+        for one, other in zip(measured.greedy, measured.plain, strict=True)
         if one.seconds_per_token and other.seconds_per_token
     ]
     if not gains:
@@ -293,6 +293,7 @@ def examined(
                 f"{MARKS[one.state]} {one.question} {one.told}",
                 *([f"  → {one.advice}"] if one.advice else []),
                 sep="\n",
+                flush=True,
             )
     if json:
         print(dumps(as_json(found), ensure_ascii=False))

@@ -34,7 +34,7 @@ from ..models.packed import is_packed
 from ..models.pretrained import as_library, quiet
 from ..models.transformer import Transformer
 from ..models.view import TargetView
-from ..sampling import MIN_TEMPERATURE, probabilities, residual, SharedNoiseSampler
+from ..sampling import MIN_TEMPERATURE, normalised, probabilities, residual, SharedNoiseSampler
 from ..types import Kind, Proposal, Trial, Verdict
 
 Tell = Callable[[Event], None]
@@ -220,8 +220,8 @@ class Run:
         (The residual excludes it; and where drafts are matched against the target's choice, that choice differs.)
         """
         greedy, drafted = self.task.params.temperature == 0, self.candidates[1]
-        rows = probabilities(logits, self.task.params) if greedy else logits.softmax(-1)
-        q = None if greedy or drafted is None else drafted[0].softmax(-1)
+        rows = probabilities(logits, self.task.params) if greedy else normalised(logits.softmax(-1))
+        q = None if greedy or drafted is None else normalised(drafted[0].softmax(-1))
         matches = 0
         while matches < min(len(tokens), len(emitted)) and emitted[matches] == tokens[matches]:
             matches += 1

@@ -72,6 +72,13 @@ class Ending:
     accepted: int | None = None
     histogram: tuple[int, ...] | None = None
 
+    @property
+    def counts(self) -> tuple[int, int] | None:
+        """Tokens drafted and accepted, of the steps or in all; None where the server tells neither."""
+        if self.step_drafted is not None and self.step_accepted is not None:
+            return sum(self.step_drafted), sum(self.step_accepted)
+        return None if self.drafted is None or self.accepted is None else (self.drafted, self.accepted)
+
 
 class Server(Protocol):
     """One server at one address. Every method raises ServerError, and nothing else, for whatever a server does."""

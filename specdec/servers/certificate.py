@@ -205,10 +205,8 @@ class Examination:
         for part in server.stream(place.prompt, params):
             if isinstance(part, Chunk):
                 tokens += part.tokens
-            elif part.step_drafted is not None and part.step_accepted is not None:
-                counts = [sum(part.step_drafted), sum(part.step_accepted)]
-            elif part.drafted is not None and part.accepted is not None:
-                counts = [part.drafted, part.accepted]
+            elif part.counts is not None:
+                counts = list(part.counts)
         self.pieces |= {token.id: token.piece for token in tokens if token.id is not None}
         return tokens, counts
 

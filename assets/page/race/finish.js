@@ -3,20 +3,13 @@
 
 const { speculative } = require("./run.js");
 const { h, copied, answer, saved } = require("./kit.js");
-const { result, picture, film, filmKind } = require("./frames.js");
+const { result, tokensAt, picture, film, filmKind } = require("./frames.js");
 
-const textOf = (run) => {
-  const lane = speculative(run);
+function textOf(run) {
   const asked = (run.header.models || {}).chat ? "\n\n" : ""; // else the text goes on from the prompt
-  return (
-    run.header.prompt +
-    asked +
-    [lane.first, ...lane.cycles]
-      .filter(Boolean)
-      .map((one) => one.pieces.join(""))
-      .join("")
-  );
-};
+  const written = tokensAt(speculative(run), Infinity).map(({ piece }) => piece);
+  return run.header.prompt + asked + written.join("");
+}
 
 /* `root`: the player, which learns from its tab how a run is shared. */
 function finish(box, W, root) {
