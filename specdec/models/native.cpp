@@ -1,7 +1,8 @@
 // The layers of a small Llama on a CPU, in one call: rows of states in, rows of states out.
 //
 // Every number of a product is one sum over the inputs, from the first to the last, and every look at keys goes from
-// the first to the last: a row that is checked among others has, to the bit, the logits of plain decoding.
+// the first to the last: a row that is checked among others has, to the bit, the logits of plain decoding. With codes as
+// weights every processor has the same bits, a browser's WebAssembly, too: nothing else depends on its registers.
 
 #include <algorithm>
 #include <cmath>
@@ -10,28 +11,37 @@
 #include <type_traits>
 #include <vector>
 
+#ifdef __wasm__  // in a browser: one thread
+#include <wasm_simd128.h>
+#define thread_local static
+static int omp_get_num_threads() { return 1; }
+static int omp_get_thread_num() { return 0; }
+#else
 #include <immintrin.h>
 #include <omp.h>
+#endif
 
 namespace {
 
-#ifdef __AVX512F__
+#if defined __AVX512F__
 constexpr int LANES = 16;  // numbers in a register, of 32
+#elif defined __wasm__
+constexpr int LANES = 4;  // of 16
 #else
 constexpr int LANES = 8;  // of 16
 #endif
-constexpr bool LARGE = LANES == 16;
+constexpr bool LARGE = LANES == 16, SMALL = LANES == 4;
 constexpr int BLOCK = 32, REGISTERS = BLOCK / LANES;  // outputs whose weights lie side by side
 constexpr int GROUP = 32;  // inputs whose codes share a scale
 constexpr int TOGETHER = 3;  // queries of a head that look at its keys at once
 #define INLINE inline __attribute__((always_inline))  // sums then stay in registers
+#define NOINLINE __attribute__((noinline))  // V8 keeps registers in small functions alone
 constexpr int AHEAD = 32;  // inputs whose weights are fetched in advance
 
 typedef float Vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
 typedef int16_t Shorts __attribute__((vector_size(4 * LANES)));
 typedef uint16_t Naturals __attribute__((vector_size(4 * LANES)));
-typedef int8_t Bytes __attribute__((vector_size(LANES)));
 
 // y = after * (weights (before * x)). Weights are numbers, [outputs / BLOCK, inputs, BLOCK], or codes in groups of 32
 // inputs: weight = scale * (code - zero) + minimum. Codes of 8 bits lie as [outputs / BLOCK, inputs / 4, BLOCK, 4], so
@@ -77,6 +87,20 @@ Vec load(const uint16_t* from) {
 }
 Vec load_half(const uint16_t* from) { return (Vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)from)); }
 Ints add_pairs(Shorts a, Shorts b) { return (Ints)_mm512_madd_epi16((__m512i)a, (__m512i)b); }
+#elif defined __wasm__
+typedef uint16_t Halves __attribute__((vector_size(2 * LANES)));
+Ints widened(const uint16_t* from) {
+    Halves v;
+    std::memcpy(&v, from, sizeof v);
+    return __builtin_convertvector(v, Ints);
+}
+Vec multiply_add(Vec a, Vec b, Vec c) { return a * b + c; }
+Vec load(const uint16_t* from) { return (Vec)(widened(from) << 16); }
+Vec load_half(const uint16_t* from) {  // the exponent counts from 15 there, from 127 here
+    Ints bits = widened(from);
+    return (Vec)((Ints)((Vec)((bits & 0x7fff) << 13) * 0x1p112f) | (bits & 0x8000) << 16);
+}
+Ints add_pairs(Shorts a, Shorts b) { return (Ints)wasm_i32x4_dot_i16x8((v128_t)a, (v128_t)b); }
 #else
 Vec multiply_add(Vec a, Vec b, Vec c) { return (Vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 Vec load(const uint16_t* from) {
@@ -86,25 +110,43 @@ Vec load_half(const uint16_t* from) { return (Vec)_mm256_cvtph_ps(_mm_loadu_si12
 Ints add_pairs(Shorts a, Shorts b) { return (Ints)_mm256_madd_epi16((__m256i)a, (__m256i)b); }
 #endif
 
-// Adds four products to every sum: codes of weights, 0 to 255, by codes of inputs, -127 to 127. Exact in every form.
-Ints add_products(Ints sums, Ints weights, Ints inputs) {
+// Codes of inputs, -127 to 127, as they are multiplied. Where bytes cannot be, four inputs lie as two pairs: the first
+// and the third, the second and the fourth.
+#if defined __AVX512VNNI__ || (defined __AVXVNNI__ && !defined __AVX512F__)
+typedef int8_t Code;
+constexpr int PLACE[4] = {0, 1, 2, 3};
+#else
+typedef int16_t Code;
+constexpr int PLACE[4] = {0, 2, 1, 3};
+#endif
+
+Ints pair_of(const Code* codes) {  // 32 bits of them, in all lanes
+    int32_t bits;
+    std::memcpy(&bits, codes, sizeof bits);
+    return all(bits);
+}
+
+// Adds four products to every sum: codes of weights, 0 to 255, by codes of inputs. Exact in every form.
+Ints add_products(Ints sums, Ints weights, const Code* inputs) {
 #if defined __AVX512VNNI__
-    return (Ints)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)weights, (__m512i)inputs);
+    return (Ints)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)weights, (__m512i)pair_of(inputs));
 #elif defined __AVXVNNI__ && !defined __AVX512F__
-    return (Ints)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)weights, (__m256i)inputs);
+    return (Ints)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)weights, (__m256i)pair_of(inputs));
 #else
     Shorts even = (Shorts)weights & 255, odd = (Shorts)((Naturals)weights >> 8);
-    return sums + add_pairs(even, (Shorts)inputs << 8 >> 8) + add_pairs(odd, (Shorts)inputs >> 8);
+    return sums + add_pairs(even, (Shorts)pair_of(inputs)) + add_pairs(odd, (Shorts)pair_of(inputs + 2));
 #endif
 }
 
-float sum(Vec v) {
+// Long sums are sixteen beside each other, however many registers those take.
+constexpr int SUMS = 16, PARTS = SUMS / LANES;
+
+float sum(const Vec (&parts)[PARTS]) {
     typedef float Quarter __attribute__((vector_size(16)));
-    Quarter parts[LANES / 4];
-    std::memcpy(parts, &v, sizeof v);
-    for (int half = LANES / 8; half; half /= 2)
-        for (int i = 0; i < half; i++) parts[i] += parts[i + half];
-    return (parts[0][0] + parts[0][2]) + (parts[0][1] + parts[0][3]);
+    Quarter q[4];
+    std::memcpy(q, parts, sizeof q);
+    Quarter all = (q[0] + q[2]) + (q[1] + q[3]);
+    return (all[0] + all[2]) + (all[1] + all[3]);
 }
 
 // e^x for x <= 88: 2^n by the exponent's bits, the rest by the polynomial of Cephes' expf. Below -87, zero.
@@ -112,10 +154,10 @@ Vec exponential(Vec x) {
     Vec scaled = x * 1.44269504f;
     Ints n = __builtin_convertvector(scaled + (scaled < 0 ? all(-.5f) : all(.5f)), Ints);
     Vec whole = __builtin_convertvector(n, Vec), p = all(1.9875691500e-4f);
-    Vec r = multiply_add(whole, all(2.12194440e-4f), multiply_add(whole, all(-.693359375f), x));
+    Vec r = whole * 2.12194440e-4f + (whole * -.693359375f + x);
     for (float next : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f})
-        p = multiply_add(p, r, all(next));
-    p = multiply_add(p * r, r, r) + 1.f;
+        p = p * r + next;
+    p = p * r * r + r + 1.f;
     Ints bits = (n + 127) << 23;
     Vec power;
     std::memcpy(&power, &bits, sizeof power);
@@ -137,13 +179,13 @@ T* scratch(int which, int64_t size) {  // kept from call to call
 // What a matrix multiplies: rows of numbers or, for codes, rows rounded to 8 bits in groups, each row by itself.
 struct Inputs {
     const float* x;  // `before` multiplied in
-    const int8_t* codes;  // [rows, inputs]
+    const Code* codes;  // [rows, inputs]
     const float *scales, *totals;  // [rows, groups]: of a step; of all numbers in the group
     const int32_t* starts;  // [rows, groups]: what sums of products begin with, so that codes count from the zero
 };
 
 // The largest of 32 numbers takes 127 steps. What is no number makes the scale none.
-void round_group(const float* x, const float* before, const Matrix& m, int8_t* codes, float* scale, float* total,
+void round_group(const float* x, const float* before, const Matrix& m, Code* codes, float* scale, float* total,
                  int32_t* start) {
     Vec numbers[GROUP / LANES], most = {}, none = {};
     for (int i = 0; i < GROUP / LANES; i++) {
@@ -161,12 +203,16 @@ void round_group(const float* x, const float* before, const Matrix& m, int8_t* c
     Ints sums = {};
     for (int i = 0; i < GROUP / LANES; i++) {
         Ints n = __builtin_convertvector(numbers[i] * steps + nearest - nearest, Ints);
-        store(codes + i * LANES, __builtin_convertvector(n, Bytes));
+        for (int j = 0; j < LANES; j++) codes[i * LANES + j / 4 * 4 + PLACE[j % 4]] = n[j];
         sums += n;
     }
     int32_t sum_of_codes = 0;
-    for (int i = 0; i < LANES; i++) sum_of_codes += sums[i];
-    *scale = highest / 127.f + sum(none);
+    float no_number = 0;
+    for (int i = 0; i < LANES; i++) {
+        sum_of_codes += sums[i];
+        no_number += none[i];
+    }
+    *scale = highest / 127.f + no_number;
     *total = *scale * sum_of_codes;
     *start = -m.zero * sum_of_codes;
 }
@@ -180,7 +226,7 @@ Inputs prepared(const float* x, int64_t rows, const Matrix& m) {
         return {y};
     }
     const int64_t groups = rows * m.inputs / GROUP;
-    int8_t* codes = scratch<int8_t>(0, rows * m.inputs);
+    Code* codes = scratch<Code>(0, rows * m.inputs);
     int32_t* starts = scratch<int32_t>(0, groups);
     float* scales = scratch<float>(5, 2 * groups);
     for (int64_t g = 0; g < groups; g++) {
@@ -196,7 +242,7 @@ struct Kind {
     static constexpr bool codes = BITS < 16;
     static constexpr int rows = codes ? (LARGE ? 8 : 4) : (LARGE ? 6 : 3);
     static constexpr int across(int rows) {
-        if (codes) return LARGE ? (rows <= 3 ? 4 : 2) : (rows == 1 ? 4 : rows == 2 ? 2 : 1);
+        if (codes) return LARGE ? (rows <= 3 ? 4 : 2) : rows == 1 ? 4 : rows == 2 || SMALL ? 2 : 1;
         return REGISTERS * (LARGE ? (rows == 1 ? 4 : 2) : (rows == 1 ? 2 : 1));
     }
 };
@@ -234,11 +280,9 @@ INLINE void multiply_codes(const Inputs& in, const Matrix& m, int64_t output, in
                 Ints some = load_codes(from);
                 for (int part = 0; part < 8 / BITS; part++) {
                     Ints four = BITS == 8 ? some : (part ? some >> 4 : some) & 0x0f0f0f0f;
-                    for (int r = 0; r < ROWS; r++) {
-                        int32_t inputs;
-                        std::memcpy(&inputs, in.codes + (first + r * groups + g) * GROUP + s * FOURS + 4 * part, 4);
-                        whole[r][o] = add_products(whole[r][o], four, all(inputs));
-                    }
+                    const Code* inputs = in.codes + (first + g) * GROUP + s * FOURS + 4 * part;
+                    for (int r = 0; r < ROWS; r++)
+                        whole[r][o] = add_products(whole[r][o], four, inputs + r * m.inputs);
                 }
             }
         for (int o = 0; o < ACROSS; o++) {
@@ -248,18 +292,16 @@ INLINE void multiply_codes(const Inputs& in, const Matrix& m, int64_t output, in
             };
             Vec scale = number(m.scales);
             for (int r = 0; r < ROWS; r++)
-                sums[r][o] = multiply_add(__builtin_convertvector(whole[r][o], Vec),
-                                          scale * in.scales[first + r * groups + g], sums[r][o]);
+                sums[r][o] += __builtin_convertvector(whole[r][o], Vec) * (scale * in.scales[first + r * groups + g]);
             if (!m.minima) continue;
             Vec minimum = number(m.minima);
-            for (int r = 0; r < ROWS; r++)
-                sums[r][o] = multiply_add(all(in.totals[first + r * groups + g]), minimum, sums[r][o]);
+            for (int r = 0; r < ROWS; r++) sums[r][o] += minimum * in.totals[first + r * groups + g];
         }
     }
 }
 
 template <int BITS, int ROWS, int ACROSS, class Put>
-void tile(const Inputs& in, const Matrix& m, int64_t output, int64_t row, Put put) {
+NOINLINE void tile(const Inputs& in, const Matrix& m, int64_t output, int64_t row, Put put) {
     Vec sums[ROWS][ACROSS] = {};
     if constexpr (Kind<BITS>::codes) multiply_codes<BITS>(in, m, output, row, sums);
     else multiply<BITS>(in, m, output, row, sums);
@@ -278,7 +320,8 @@ void across(const Inputs& in, const Matrix& m, int64_t from, int64_t to, int64_t
         int64_t output = from;
         for (; output + ACROSS * LANES <= to; output += ACROSS * LANES)
             tile<BITS, ROWS, ACROSS>(in, m, output, row, put);
-        for (; output < to; output += BLOCK) tile<BITS, ROWS, REGISTERS>(in, m, output, row, put);
+        if constexpr (BLOCK % (ACROSS * LANES))
+            for (; output < to; output += BLOCK) tile<BITS, ROWS, REGISTERS>(in, m, output, row, put);
         if (rows > ROWS) across<BITS, ROWS>(in, m, from, to, row + ROWS, rows - ROWS, put);
     } else if constexpr (ROWS > 1) {
         across<BITS, ROWS - 1>(in, m, from, to, row, rows, put);
@@ -295,16 +338,18 @@ void product_of(const Inputs& in, int64_t rows, const Matrix& m, int64_t from, i
 // Outputs [from, to) for all rows; `put(row, output, values)` takes a register of them.
 template <class Put>
 void product(const Inputs& in, int64_t rows, const Matrix& m, int64_t from, int64_t to, Put put) {
-    if (m.bits == 32) product_of<32>(in, rows, m, from, to, put);
-    if (m.bits == 16) product_of<16>(in, rows, m, from, to, put);
+    if constexpr (!SMALL) {  // a browser fetches codes alone
+        if (m.bits == 32) product_of<32>(in, rows, m, from, to, put);
+        if (m.bits == 16) product_of<16>(in, rows, m, from, to, put);
+    }
     if (m.bits == 8) product_of<8>(in, rows, m, from, to, put);
     if (m.bits == 4) product_of<4>(in, rows, m, from, to, put);
 }
 
 void normalise(const float* x, int64_t rows, int64_t width, float floor, float* y) {
     for (int64_t r = 0; r < rows; r++, x += width, y += width) {
-        Vec squares = {};
-        for (int64_t i = 0; i < width; i += LANES) squares = multiply_add(load(x + i), load(x + i), squares);
+        Vec squares[PARTS] = {};
+        for (int64_t i = 0; i < width; i += LANES) squares[i / LANES % PARTS] += load(x + i) * load(x + i);
         float scale = 1.f / std::sqrt(sum(squares) + floor * floor);
         for (int64_t i = 0; i < width; i += LANES) store(y + i, load(x + i) * scale);
     }
@@ -318,7 +363,7 @@ void mix(const float* values, int64_t end, int64_t size, const float* weights, i
     for (int64_t p = 0; p < end; p++)
         for (int i = 0; i < WIDE; i++) {
             Vec value = load(values + p * size + i * LANES);
-            for (int r = 0; r < ROWS; r++) means[r][i] = multiply_add(all(weights[r * stride + p]), value, means[r][i]);
+            for (int r = 0; r < ROWS; r++) means[r][i] += value * weights[r * stride + p];
         }
     for (int r = 0; r < ROWS; r++)
         for (int i = 0; i < WIDE; i++) store(y + r * y_stride + i * LANES, means[r][i] * shares[r]);
@@ -329,13 +374,14 @@ void mix(const float* values, int64_t end, int64_t size, const float* weights, i
 template <int ROWS>
 void attend(const float* q, int64_t stride, const float* keys, const float* values, int64_t end, int64_t more,
             int64_t size, const float* hidden, float* scores, float* y) {
-    const int64_t last = end + (ROWS - 1) * more, whole = (last + LANES - 1) / LANES * LANES;
+    const int64_t last = end + (ROWS - 1) * more, whole = (last + SUMS - 1) / SUMS * SUMS;
     for (int64_t p = 0; p < last; p++) {
-        Vec totals[ROWS] = {};
-        for (int64_t i = 0; i < size; i += LANES) {
-            Vec key = load(keys + p * size + i);
-            for (int r = 0; r < ROWS; r++) totals[r] = multiply_add(load(q + r * stride + i), key, totals[r]);
-        }
+        Vec totals[ROWS][PARTS] = {};
+        for (int64_t i = 0; i < size; i += SUMS)
+            for (int part = 0; part < PARTS; part++) {
+                Vec key = load(keys + p * size + i + part * LANES);
+                for (int r = 0; r < ROWS; r++) totals[r][part] += load(q + r * stride + i + part * LANES) * key;
+            }
         for (int r = 0; r < ROWS; r++) scores[r * whole + p] = sum(totals[r]);
     }
     float shares[ROWS];
@@ -343,14 +389,14 @@ void attend(const float* q, int64_t stride, const float* keys, const float* valu
         float* own = scores + r * whole;
         for (int64_t p = 0; hidden && p < last; p++) own[p] += hidden[r * last + p];
         std::fill(own + end + r * more, own + whole, -INFINITY);
-        Vec most = all(-INFINITY), total = {};
+        Vec most = all(-INFINITY), total[PARTS] = {};
         for (int64_t p = 0; p < whole; p += LANES) most = load(own + p) > most ? load(own + p) : most;
         float highest = most[0];
         for (int i = 1; i < LANES; i++) highest = std::max(highest, most[i]);
         for (int64_t p = 0; p < whole; p += LANES) {
             Vec e = exponential(load(own + p) - highest);
             store(own + p, e);
-            total += e;
+            total[p / LANES % PARTS] += e;
         }
         shares[r] = 1.f / sum(total);
     }
@@ -373,12 +419,18 @@ struct Share {  // this thread's of `count` things, in whole steps
 
 extern "C" {
 
-// x [rows, inputs] times the matrix: y [rows, outputs].
-void specdec_product(const Matrix* m, const float* x, int64_t rows, float* y, int threads) {
+// x [rows, inputs] times the matrix: y [rows, outputs]. Rows are normed before, where `floor` is above 0.
+void specdec_product(const Matrix* m, const float* x, int64_t rows, float floor, float* y, int threads) {
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         Share share(m->outputs, BLOCK);
-        product(prepared(x, rows, *m), rows, *m, share.from, share.to,
+        const float* from = x;
+        if (floor > 0) {
+            float* normed = scratch<float>(3, rows * m->inputs);
+            normalise(x, rows, m->inputs, floor, normed);
+            from = normed;
+        }
+        product(prepared(from, rows, *m), rows, *m, share.from, share.to,
                 [&](int64_t r, int64_t o, Vec values) { store(y + r * m->outputs + o, values); });
     }
 }
@@ -399,7 +451,7 @@ void specdec_layers(const Layer* layers, int64_t count, float* x, int64_t rows, 
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         float* normed = scratch<float>(3, rows * width);
-        float* scores = scratch<float>(4, TOGETHER * (start + rows + LANES));
+        float* scores = scratch<float>(4, TOGETHER * (start + rows + SUMS));
         for (int64_t l = 0; l < count; l++) {
             const Layer& layer = layers[l];
             float* entries = cache + l * layer_stride;

@@ -64,7 +64,7 @@ def library() -> C.CDLL | None:
     try:
         compiled = C.CDLL(f"/proc/self/fd/{built()}")
         number, pointer = C.c_int64, C.c_void_p
-        compiled.specdec_product.argtypes = [pointer, pointer, number, pointer, C.c_int]
+        compiled.specdec_product.argtypes = [pointer, pointer, number, C.c_float, pointer, C.c_int]
         compiled.specdec_layers.argtypes = [
             pointer, number, pointer, number, number, pointer, pointer, *[number] * 6, pointer, pointer, C.c_int,
             C.c_float, C.c_int,
@@ -201,13 +201,13 @@ class Blocked:
         """For this [out, in], where states are of that `dtype`."""
         return dtype == torch.float32 and len(matrix) % BLOCK == 0 and runs_on(device)
 
-    def times(self, x: Tensor) -> Tensor:
-        """float32 [n, in] -> [n, out]"""
+    def times(self, x: Tensor, floor: float = 0.0) -> Tensor:
+        """float32 [n, in] -> [n, out]. With a `floor`, rows are normed before (`transformer.rms_normalise`)."""
         compiled, x = library(), fitting(x, self.struct.inputs)
         assert compiled is not None
         product = x.new_empty(len(x), self.struct.outputs)
         compiled.specdec_product(
-            C.byref(self.struct), x.data_ptr(), len(x), product.data_ptr(), torch.get_num_threads()
+            C.byref(self.struct), x.data_ptr(), len(x), floor, product.data_ptr(), torch.get_num_threads()
         )
         return product
 

@@ -1,0 +1,104 @@
+// @ts-check
+/* A cycle in numbers for people, as in `specdec/describe.py`: what each model thought at every drafted position.
+ * It runs off the lane's clock. */
+
+const { argmax, blockChance, entropy, highest, overlap, residual } = require("./sampling.js");
+const { Random } = require("./random.js");
+
+const TOP = 8; // of each distribution
+
+/* Gumbel noise of a place in the text: what it would draw from any distribution there. Pages show it as an example. */
+class Noise {
+  /** @param {number} seed */
+  constructor(seed) {
+    this.seed = seed >>> 0;
+    /** @type {Map<number, Float64Array>} */
+    this.known = new Map();
+  }
+
+  /** @param {Float32Array} probs @param {number} place of the token, counted from the start of the prompt */
+  draw(probs, place) {
+    for (const one of this.known.keys()) if (one < place - 100) this.known.delete(one);
+    let noise = this.known.get(place);
+    if (!noise) {
+      const source = new Random([this.seed, place]);
+      noise = Float64Array.from(probs, () => -Math.log(-Math.log(source.random())));
+      this.known.set(place, noise);
+    }
+    return argmax(Float64Array.from(noise, (one, i) => Math.log(probs[i]) + one));
+  }
+}
+
+const round = (value, digits) => Math.round(value * 10 ** digits) / 10 ** digits;
+const likeliest = (probs) => highest(probs, TOP).filter((token) => probs[token] > 0);
+
+/* Block verification's h at each token. */
+function blockChances(tokens, rows, q) {
+  let weight = 1;
+  return tokens.map((token, i) => {
+    weight = Math.min(1, (weight * rows[i][token]) / q[i][token]);
+    return i === tokens.length - 1 ? weight : blockChance(weight, rows[i + 1], q[i + 1]);
+  });
+}
+
+/** @param {(token: number) => string} piece @param {Noise} noise @param {number} length of the text before the cycle */
+function describer(piece, noise, length) {
+  const candidate = (probs, token) => ({
+    token,
+    piece: piece(token),
+    prob: round(probs[token], 7),
+  });
+
+  /* The probability of each of `tokens`, the likeliest first, and of all others together. */
+  function distribution(probs, tokens) {
+    const top = [...new Set(tokens)]
+      .filter((token) => probs[token] > 0)
+      .sort((a, b) => probs[b] - probs[a] || a - b)
+      .map((token) => candidate(probs, token));
+    const listed = top.reduce((sum, one) => sum + one.prob, 0);
+    return { top, rest: round(Math.max(0, 1 - listed), 7), entropy: round(entropy(probs), 5) };
+  }
+
+  /* The same, with what the noise draws after `level` drafted tokens. */
+  const drawn = (probs, tokens, level) => ({
+    ...distribution(probs, tokens),
+    sample: candidate(probs, noise.draw(probs, length + level)),
+  });
+
+  /** The fields of a `verified` event but its times.
+   * @param {import("./verify.js").Proposal} proposal @param {Float32Array[]} rows
+   * @param {import("./verify.js").Verdict} verdict */
+  function verification({ tokens, probs }, rows, verdict) {
+    const point = (token) => Float32Array.from(rows[0], (_, i) => (i === token ? 1 : 0)),
+      q = probs || tokens.map(point),
+      chances = blockChances(tokens, rows, q);
+    const positions = tokens.map((token, i) => position(token, i, rows[i], q[i], chances, verdict));
+    const { law, accepted } = verdict,
+      told = { positions, law: distribution(law, [...likeliest(law), verdict.token]) },
+      last = rows[rows.length - 1],
+      bonus = tokens.length ? { bonus: drawn(last, likeliest(last), tokens.length) } : {};
+    return { ...told, p: rows[accepted][verdict.token], ...bonus };
+  }
+
+  function position(token, i, p, q, chances, { trials, token: own }) {
+    const trial = trials[i],
+      status = !trial ? "discarded" : trial.accepted ? "accepted" : "rejected",
+      rejected = status === "rejected" ? [own] : [],
+      shown = [...likeliest(p), ...likeliest(q), token, ...rejected],
+      told = { node: i, token, piece: piece(token), status, p: p[token], q: q[token] },
+      left = residual(p, q, token);
+    return {
+      ...told,
+      ...(trial && trial.u !== null ? { u: trial.u } : {}),
+      overlap: round(overlap(p, q), 7),
+      block: chances[i],
+      target: drawn(p, shown, i),
+      draft: distribution(q, shown),
+      ...(trials.length ? { residual: drawn(left, [...likeliest(left), ...rejected], i) } : {}),
+    };
+  }
+
+  return verification;
+}
+
+module.exports = { Noise, describer };

@@ -1,0 +1,130 @@
+// @ts-check
+/* Who drafts: `propose(text, k, params, sampler)` gives a chain of at most `k` tokens, as in `specdec/drafters`. One
+ * instance serves one run. */
+
+const { argmax, probabilities } = require("./sampling.js");
+const { Suffix } = require("./suffix.js");
+
+const NOTHING = () => ({ tokens: [], probs: null, seconds: [] });
+
+/* The loop is then plain decoding. */
+class NoDrafter {
+  name = "none";
+
+  propose() {
+    return NOTHING();
+  }
+}
+
+/* Tokens that stood earlier in the text: none is drawn, so each is a point mass. `around` is how many tokens of a chat
+ * template stand before and after the prompt: nobody repeats those. */
+class CopyingDrafter {
+  name = "";
+
+  constructor(around = [0, 0]) {
+    this.around = around;
+    /** @type {number[]} */
+    this.text = [];
+    this.read = 0;
+  }
+
+  /** @param {number[]} tokens @param {number} k @returns {import("./verify.js").Proposal} */
+  propose(tokens, k) {
+    const [before, after] = this.read ? [0, 0] : this.around;
+    this.text.push(...tokens.slice(this.read + before, tokens.length - after));
+    this.read = tokens.length;
+    return { ...NOTHING(), tokens: /** @type {any} */ (this).copied(this.text, k) };
+  }
+}
+
+/* The longest ending of 3, 2 or 1 tokens that occurred before; of its occurrences the latest (Saxena 2023). */
+class PromptLookup extends CopyingDrafter {
+  name = "prompt_lookup";
+  indexed = 0;
+  /** @type {Map<string, number>} where an ending's latest occurrence ended */
+  ends = new Map();
+
+  copied(text, k) {
+    for (let end = Math.max(1, this.indexed); end < text.length; end++)
+      for (let n = 1; n <= Math.min(3, end); n++)
+        this.ends.set(text.slice(end - n, end).join(), end);
+    this.indexed = text.length;
+    for (let n = Math.min(3, text.length); n > 0; n--) {
+      const match = this.ends.get(text.slice(-n).join());
+      if (match === undefined) continue;
+      const source = [...text];
+      for (let i = match; i < match + k; i++) source.push(source[i]); // a loop continues as a loop
+      return source.slice(text.length);
+    }
+    return [];
+  }
+}
+
+class SuffixDrafter extends CopyingDrafter {
+  name = "suffix";
+  suffix = new Suffix();
+
+  copied(text, k) {
+    return this.suffix.copied(text, k);
+  }
+}
+
+/* A smaller model drafts, token by token (Leviathan 2022, Chen 2023). */
+class DraftModel {
+  name = "draft_model";
+
+  /** @param {any} model @param {number} capacity */
+  constructor(model, capacity) {
+    this.model = model;
+    this.cache = model.newCache(capacity);
+    /** @type {number[]} the ids in the cache: text, then drafts that may have been rejected */
+    this.cached = [];
+  }
+
+  /** @param {number[]} tokens @param {number} k @param {any} params @param {any} sampler */
+  propose(tokens, k, params, sampler) {
+    let pending = tokens.slice(this.forget(tokens));
+    if (!k) {
+      if (pending.length > 1) this.step(pending.slice(0, -1));
+      return NOTHING();
+    }
+    /** @type {number[]} */
+    const drafted = [],
+      probs = params.temperature ? /** @type {Float32Array[]} */ ([]) : null,
+      seconds = [];
+    for (let began = performance.now(); drafted.length < k;) {
+      const logits = this.step(pending),
+        [token, q] = this.draw(logits, params, sampler, drafted.length),
+        now = performance.now();
+      drafted.push(token);
+      if (probs) probs.push(q);
+      seconds.push((now - began) / 1000);
+      [pending, began] = [[token], now];
+    }
+    return { tokens: drafted, probs, seconds };
+  }
+
+  /* A token, and the very distribution that it was drawn from. Greedy decoding draws nothing. */
+  draw(logits, params, sampler, level) {
+    if (!params.temperature) return /** @type {any[]} */ ([argmax(logits), null]);
+    const q = probabilities(logits, params);
+    return [sampler.categorical(q, ["draft", level]), q];
+  }
+
+  /* Logits after the last of these, which the cache has not seen. */
+  step(pending) {
+    this.cached.push(...pending);
+    return this.model.forward(pending, this.cache)[0];
+  }
+
+  /* Rejected drafts leave the cache; how many tokens of the text are in it then. At least the last one is read anew. */
+  forget(tokens) {
+    let same = 0;
+    while (same < tokens.length - 1 && this.cached[same] === tokens[same]) same++;
+    this.cached.length = same;
+    this.cache.keep(same);
+    return same;
+  }
+}
+
+module.exports = { NoDrafter, CopyingDrafter, PromptLookup, SuffixDrafter, DraftModel };

@@ -1,0 +1,173 @@
+// @ts-check
+/* The one loop, as in `specdec/engine.py`: draft, verify, commit. Knows no model, no method, no page; its events are
+ * those of a trace. The cache holds every token of the text but the last. Cycle 0 is the prefill. */
+
+const { describer, Noise } = require("./describe.js");
+const { probabilities } = require("./sampling.js");
+const { RandomSampler } = require("./random.js");
+const { RejectionSampling } = require("./verify.js");
+const { TextStream } = require("./text.js");
+
+const MOST = 64; // tokens of a draft
+
+/** @typedef {{ temperature: number, top_k: number, top_p: number, max_tokens: number, seed: number, stop: string[],
+ *   ignore_end: boolean }} Params */
+/** @typedef {{ lane: string, target: any, prompt: number[], params: Params, drafter: any, k: number, rule?: any,
+ *   ends: number[], bytes: (token: number) => Uint8Array, piece: (token: number) => string, sampler?: any }} Task */
+
+/* The lane's clock, in seconds: it runs only while the lane works. */
+class Stopwatch {
+  elapsed = 0;
+
+  /** @template T @param {() => T} work @returns {[T, number, number]} with its beginning and end */
+  time(work) {
+    const start = this.elapsed,
+      began = performance.now(),
+      done = work();
+    this.elapsed += (performance.now() - began) / 1000;
+    return [done, start, this.elapsed];
+  }
+}
+
+/* A lane's text as it grows, and why it ended. Tokens join one by one: whichever end comes first decides. */
+class Transcript {
+  /** @param {Task} task */
+  constructor({ prompt, params, target, ends, bytes }) {
+    this.tokens = [...prompt];
+    this.begin = prompt.length;
+    this.limit = Math.min(target.context, prompt.length + params.max_tokens);
+    this.atLimit = prompt.length + params.max_tokens <= target.context ? "length" : "context";
+    this.ends = params.ignore_end ? [] : ends;
+    this.stream = new TextStream(bytes, params.stop);
+    this.text = "";
+    this.reason = this.wanted > 0 ? "" : this.atLimit;
+  }
+
+  get wanted() {
+    return this.limit - this.tokens.length;
+  }
+
+  get count() {
+    return this.tokens.length - this.begin;
+  }
+
+  /** @param {number[]} emitted @returns {[number[], string]} what found a place, and what became readable */
+  commit(emitted) {
+    const before = this.tokens.length;
+    let readable = "";
+    for (const token of emitted) {
+      const isEnd = this.ends.includes(token);
+      this.tokens.push(token);
+      if (!isEnd) readable += this.stream.push(token);
+      if (!isEnd && !this.stream.stopped && this.wanted) continue;
+      this.reason = this.stream.stopped ? "stop" : isEnd ? "end" : this.atLimit;
+      readable += this.stream.flush();
+      break;
+    }
+    this.text += readable;
+    return [this.tokens.slice(before), readable];
+  }
+}
+
+/** Runs `task`; its events as they happen, `finished` last.
+ * @param {Task} task */
+function* generate(task) {
+  const { lane, params, drafter, target, piece, k: most } = task,
+    rule = task.rule || new RejectionSampling(),
+    sampler = task.sampler || new RandomSampler(params.seed),
+    noise = new Noise(params.seed),
+    transcript = new Transcript(task),
+    { tokens } = transcript,
+    watch = new Stopwatch(),
+    spent = { prefill: 0, draft: 0, verify: 0 };
+  const told = { drafter: drafter.name, k: most, params, prompt_tokens: tokens.length };
+  yield { event: "started", lane, ...told, rule: rule.name, lossless: true, server: "" };
+  const cache = target.newCache(transcript.limit + MOST);
+  try {
+    for (let cycle = 0; !transcript.reason; cycle++) {
+      const spend = (work, seconds) => (spent[cycle ? work : "prefill"] += seconds);
+      // Draft: at most what is still wanted, minus the token that the target adds.
+      const k = cycle ? Math.min(most, transcript.wanted - 1) : 0,
+        propose = () => drafter.propose(tokens, k, params, sampler),
+        [proposal, began, drafted] = watch.time(propose),
+        n = proposal.tokens.length;
+      spend("draft", drafted - began);
+      if (n)
+        yield {
+          event: "drafted",
+          lane,
+          cycle,
+          ...draftOf(proposal, piece, began),
+          start: began,
+          end: drafted,
+        };
+
+      // Verify: one pass over what the cache lacks and the whole draft; then judge and keep.
+      const [[rows, verdict], start, end] = watch.time(() => {
+        const block = [...tokens.slice(cache.length), ...proposal.tokens],
+          distributions = target
+            .forward(block, cache, n + 1)
+            .map((logits) => probabilities(logits, params)),
+          judged = rule.verify(proposal, distributions, sampler);
+        cache.keep(tokens.length + judged.accepted);
+        return /** @type {[Float32Array[], import("./verify.js").Verdict]} */ ([
+          distributions,
+          judged,
+        ]);
+      });
+      spend("verify", end - start);
+      const details = describer(piece, noise, tokens.length)(proposal, rows, verdict);
+      yield { event: "verified", lane, cycle, ...details, start, end };
+
+      const { accepted, token, kind, extra = [] } = verdict,
+        emitted = [...proposal.tokens.slice(0, accepted), token, ...extra],
+        [[joined, text], , at] = watch.time(() => transcript.commit(emitted));
+      yield {
+        ...{ event: "committed", lane, cycle, tokens: joined, pieces: joined.map(piece) },
+        ...{ accepted: Math.min(accepted, joined.length), kind, text, total: transcript.count, at },
+      };
+    }
+  } finally {
+    cache.release?.();
+    drafter.release?.();
+  }
+  const at = watch.elapsed,
+    other = Math.max(0, at - spent.prefill - spent.draft - spent.verify);
+  const { reason, count, text } = transcript;
+  yield { event: "finished", lane, reason, tokens: count, text, at, ...spent, other };
+}
+
+/* A chain: each token follows the one before it. */
+function draftOf({ tokens, seconds }, piece, began) {
+  let end = began;
+  return {
+    tokens,
+    pieces: tokens.map(piece),
+    parents: tokens.map((_, i) => i - 1),
+    step_ends: seconds.map((one) => (end += one)),
+  };
+}
+
+/** Lanes in turn: the one whose clock, from the first token on, shows the least runs next, a whole cycle.
+ * @param {Record<string, Generator<any>>} lanes */
+function* interleave(lanes) {
+  const clocks = Object.fromEntries(Object.keys(lanes).map((name) => [name, 0])),
+    first = { ...clocks };
+  while (Object.keys(clocks).length) {
+    const [name] = Object.entries(clocks).reduce((a, b) => (b[1] < a[1] ? b : a));
+    for (;;) {
+      const { value, done } = lanes[name].next();
+      if (done) {
+        delete clocks[name];
+        break;
+      }
+      yield value;
+      if (value.event !== "committed") continue;
+      if (!value.cycle) first[name] = value.at;
+      clocks[name] = value.at - first[name];
+      break;
+    }
+  }
+}
+
+module.exports = { generate, interleave, MOST };

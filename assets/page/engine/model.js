@@ -1,0 +1,151 @@
+// @ts-check
+/* A Llama in WebAssembly: the layers are those of `specdec/models/native.cpp`, its file is written by
+ * `specdec/models/browser.py`. One sequence; rows of logits out, with the bits that Python has at int8. A row that is
+ * checked among others equals plain decoding's. */
+
+const MAGIC = 0x31445053, // "SPD1"
+  ALIGNED = 64,
+  MATRIX = 56, // bytes of the struct
+  LAYER = 4 * MATRIX + 8,
+  PARTS = ["qkv", "out", "gate_up", "down"];
+
+/** The instance that all models of a page share. @param {BufferSource} binary */
+async function layersIn(binary) {
+  const nothing = () => 0,
+    system = new Proxy({}, { get: () => nothing });
+  const { instance } = await WebAssembly.instantiate(binary, { wasi_snapshot_preview1: system });
+  const { exports } = /** @type {any} */ (instance);
+  if (exports._initialize) exports._initialize();
+  return exports;
+}
+
+class Model {
+  /** @param {any} layers of `layersIn` @param {ArrayBuffer} file */
+  constructor(layers, file) {
+    const view = new DataView(file);
+    if (file.byteLength < 8 || view.getUint32(0, true) !== MAGIC)
+      throw new Error("these are no weights");
+    const length = view.getUint32(4, true),
+      head = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, length))),
+      begin = Math.ceil((8 + length) / ALIGNED) * ALIGNED;
+    this.layers = layers;
+    this.head = head;
+    this.vocabulary = head.vocabulary;
+    this.context = head.context;
+    this.place = this.room(file.byteLength - begin);
+    new Uint8Array(layers.memory.buffer, this.place).set(new Uint8Array(file, begin));
+    this.entries = 2 * head.kv_heads;
+    this.structs = this.room(head.layers.length * LAYER);
+    head.layers.forEach((layer, i) => {
+      PARTS.forEach((part, j) => this.struct(this.structs + i * LAYER + j * MATRIX, layer[part]));
+      const bias = layer.bias === undefined ? 0 : this.place + layer.bias;
+      this.view().setUint32(this.structs + i * LAYER + 4 * MATRIX, bias, true);
+    });
+    this.output = this.room(MATRIX);
+    this.struct(this.output, head.output);
+    /** @type {Record<string, [at: number, bytes: number]>} */
+    this.kept = {};
+    /** @type {{ at: number, bytes: number }[]} rooms of runs that are over */
+    this.free = [];
+  }
+
+  view() {
+    return new DataView(this.layers.memory.buffer);
+  }
+
+  /** @param {number} at @param {number} count */
+  floats(at, count) {
+    return new Float32Array(this.layers.memory.buffer, at, count);
+  }
+
+  /* Aligned bytes of the shared memory, for as long as the page. */
+  room(bytes) {
+    const at = this.layers.malloc(bytes + ALIGNED);
+    if (!at) throw new RangeError("there is no memory for it");
+    return Math.ceil(at / ALIGNED) * ALIGNED;
+  }
+
+  /* A matrix as `native.cpp` reads it: pointers, sizes, kinds. */
+  struct(at, told) {
+    const view = this.view();
+    ["weights", "before", "after", "scales", "minima"].forEach((name, i) =>
+      view.setUint32(at + 4 * i, told[name] === undefined ? 0 : this.place + told[name], true),
+    );
+    view.setBigInt64(at + 24, BigInt(told.outputs), true);
+    view.setBigInt64(at + 32, BigInt(told.inputs), true);
+    [told.bits, told.scale_bits, told.zero].forEach((one, i) =>
+      view.setInt32(at + 40 + 4 * i, one, true),
+    );
+  }
+
+  /* The same place from call to call, larger when more is asked for. */
+  scratch(name, bytes) {
+    const [at, size] = this.kept[name] || [0, 0];
+    if (size >= bytes) return at;
+    const fresh = this.room(2 * bytes);
+    this.kept[name] = [fresh, 2 * bytes];
+    return fresh;
+  }
+
+  newCache(capacity) {
+    const { layers, size } = this.head;
+    const bytes = 4 * layers.length * this.entries * capacity * size,
+      free = this.free.find((one) => one.bytes >= bytes);
+    if (free) this.free.splice(this.free.indexOf(free), 1);
+    return new Cache(free || { at: this.room(bytes), bytes }, capacity, this.free);
+  }
+
+  /** Append `tokens` to the cache; logits of the last `rows` of them.
+   * @param {number[]} tokens @param {Cache} cache @param {number} [rows] @returns {Float32Array[]} */
+  forward(tokens, cache, rows = 1) {
+    const { layers, width, size, floor, heads, kv_heads, output, angles } = this.head,
+      count = tokens.length,
+      start = cache.length;
+    if (start + count > cache.capacity) throw new RangeError("the text is longer than its cache");
+    const states = this.scratch("states", 4 * count * width),
+      logits = this.scratch("logits", 4 * rows * output.outputs),
+      long = BigInt;
+    this.embed(tokens, states);
+    this.layers.specdec_layers(
+      this.structs, long(layers.length), states, long(count), long(width), 0, cache.at,
+      long(this.entries * cache.capacity * size), long(cache.capacity), long(start), long(heads), long(kv_heads),
+      long(size), this.place + angles + 4 * start * size, 0, 1, floor, 1,
+    ); // prettier-ignore
+    cache.keep(start + count);
+    const last = states + 4 * (count - rows) * width;
+    this.layers.specdec_product(this.output, last, long(rows), floor, logits, 1);
+    return Array.from({ length: rows }, (_, i) =>
+      this.floats(logits + 4 * i * output.outputs, this.vocabulary).slice(),
+    );
+  }
+
+  /* Rows of the table, which holds the upper halves of float32. */
+  embed(tokens, states) {
+    const { width, embedding } = this.head,
+      bits = new Uint32Array(this.layers.memory.buffer, states, tokens.length * width);
+    tokens.forEach((token, r) => {
+      const row = new Uint16Array(
+        this.layers.memory.buffer,
+        this.place + embedding + 2 * token * width,
+        width,
+      );
+      for (let i = 0; i < width; i++) bits[r * width + i] = row[i] << 16;
+    });
+  }
+}
+
+/* Keys and values. Rolling back is setting the length. */
+class Cache {
+  constructor(room, capacity, free) {
+    this.at = room.at;
+    this.capacity = capacity;
+    this.length = 0;
+    this.release = () => free.push(room);
+  }
+
+  keep(length) {
+    this.length = length;
+  }
+}
+
+module.exports = { Model, layersIn };

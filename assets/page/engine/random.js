@@ -1,0 +1,90 @@
+// @ts-check
+/* Where randomness enters. The same seed gives the same numbers as Python's `random.Random(seed)`: Mersenne Twister
+ * (Matsumoto, Nishimura 1998), seeded with the 32-bit words of the seed. */
+
+const SIZE = 624,
+  MIDDLE = 397;
+
+class Random {
+  /** @param {number[]} key 32-bit words */
+  constructor(key) {
+    const state = (this.state = new Uint32Array(SIZE));
+    this.next = SIZE;
+    state[0] = 19650218;
+    for (let i = 1; i < SIZE; i++)
+      state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
+    const before = (i) => state[i - 1] ^ (state[i - 1] >>> 30);
+    let i = 1;
+    const step = () => {
+      if (++i < SIZE) return;
+      state[0] = state[SIZE - 1];
+      i = 1;
+    };
+    for (let k = 0; k < Math.max(SIZE, key.length); k++, step())
+      state[i] =
+        (state[i] ^ Math.imul(before(i), 1664525)) + key[k % key.length] + (k % key.length);
+    for (let k = 1; k < SIZE; k++, step())
+      state[i] = (state[i] ^ Math.imul(before(i), 1566083941)) - i;
+    state[0] = 0x80000000;
+  }
+
+  /** @param {number} seed a whole number below 2^53 */
+  static of(seed) {
+    const low = Math.abs(seed) >>> 0,
+      high = Math.floor(Math.abs(seed) / 2 ** 32);
+    return new Random(high ? [low, high] : [low]);
+  }
+
+  bits() {
+    if (this.next === SIZE) this.twist();
+    let y = this.state[this.next++];
+    y ^= y >>> 11;
+    y ^= (y << 7) & 0x9d2c5680;
+    y ^= (y << 15) & 0xefc60000;
+    return (y ^ (y >>> 18)) >>> 0;
+  }
+
+  twist() {
+    const state = this.state;
+    for (let i = 0; i < SIZE; i++) {
+      const y = (state[i] & 0x80000000) | (state[(i + 1) % SIZE] & 0x7fffffff);
+      state[i] = state[(i + MIDDLE) % SIZE] ^ (y >>> 1) ^ (y & 1 ? 0x9908b0df : 0);
+    }
+    this.next = 0;
+  }
+
+  /** In [0, 1), with 53 bits. */
+  random() {
+    return ((this.bits() >>> 5) * 2 ** 26 + (this.bits() >>> 6)) / 2 ** 53;
+  }
+}
+
+/* The sampler of a run: draws and trials, one after the other. Others are told what is decided, too. */
+class RandomSampler {
+  /** @param {number} seed */
+  constructor(seed) {
+    this.source = Random.of(seed);
+  }
+
+  /** An index drawn from `probs`. @param {ArrayLike<number>} probs */
+  categorical(probs) {
+    let total = 0,
+      last = 0;
+    for (let i = 0; i < probs.length; i++) total += probs[i];
+    const wanted = this.source.random() * total;
+    for (let i = 0, sum = 0; i < probs.length; i++) {
+      sum += probs[i];
+      if (sum > wanted) return i;
+      if (probs[i] > 0) last = i;
+    }
+    return last;
+  }
+
+  /** True with probability min(1, p/q), and the u that decided. @param {number} p @param {number} q */
+  accept(p, q) {
+    const u = this.source.random();
+    return /** @type {[boolean, number]} */ ([u * q < p, u]);
+  }
+}
+
+module.exports = { Random, RandomSampler };

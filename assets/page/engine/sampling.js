@@ -1,0 +1,102 @@
+// @ts-check
+/* Logits to distributions, as in `specdec/sampling.py`. Rows are Float32Array of the vocabulary's length. */
+
+const COLDEST = 1e-30; // a smaller temperature is greedy but for exact ties
+
+/** The first of the highest. @param {ArrayLike<number>} row */
+function argmax(row) {
+  let best = 0;
+  for (let i = 1; i < row.length; i++) if (row[i] > row[best]) best = i;
+  return best;
+}
+
+/** The indices of the `count` highest, the highest first; of equals the first.
+ * @param {ArrayLike<number>} row @param {number} count */
+function highest(row, count) {
+  /** @type {number[]} */
+  const found = [];
+  for (let i = 0; i < row.length; i++) {
+    if (found.length === count && !(row[i] > row[found[count - 1]])) continue;
+    let at = found.length;
+    while (at && row[i] > row[found[at - 1]]) at--;
+    found.splice(at, 0, i);
+    if (found.length > count) found.pop();
+  }
+  return found;
+}
+
+/** The distribution that tokens are drawn from: temperature, then top-k, then top-p.
+ * @param {ArrayLike<number>} logits
+ * @param {{ temperature: number, top_k: number, top_p: number }} params */
+function probabilities(logits, { temperature, top_k, top_p }) {
+  const probs = new Float32Array(logits.length),
+    best = argmax(logits);
+  if (temperature === 0) {
+    probs[best] = 1;
+    return probs;
+  }
+  const limited = top_k > 0 && top_k < logits.length,
+    kept = limited ? highest(logits, top_k) : null,
+    scale = 1 / Math.max(temperature, COLDEST);
+  let sum = 0;
+  const take = (i) => (sum += probs[i] = Math.exp((logits[i] - logits[best]) * scale));
+  if (kept) kept.forEach(take);
+  else for (let i = 0; i < logits.length; i++) take(i);
+  for (let i = 0; i < probs.length; i++) probs[i] /= sum;
+  return applyTopP(probs, top_p);
+}
+
+/** The smallest set of the likeliest whose sum reaches `top_p`, normalised.
+ * @param {Float32Array} probs @param {number} top_p */
+function applyTopP(probs, top_p) {
+  if (top_p >= 1) return probs;
+  const least = (1 - top_p) / 2 / probs.length, // all below it are not needed
+    likely = [...probs.keys()]
+      .filter((i) => probs[i] >= least)
+      .sort((a, b) => probs[b] - probs[a] || a - b),
+    kept = new Float32Array(probs.length);
+  let sum = 0;
+  for (const i of likely) {
+    if (sum >= top_p) break;
+    sum += kept[i] = probs[i];
+  }
+  return kept.map((p) => p / sum);
+}
+
+/** max(0, p - q), normalised; `q` null is a point mass on `token` (Leviathan et al. 2022, Algorithm 1).
+ * @param {Float32Array} p @param {Float32Array | null} q @param {number} token */
+function residual(p, q, token) {
+  const left = Float32Array.from(p, (x, i) => Math.max(0, x - (q ? q[i] : i === token ? 1 : 0)));
+  return normalised(left) || normalised(p) || p;
+}
+
+/** @param {Float32Array} weights @returns {Float32Array | null} null where nothing is left */
+function normalised(weights) {
+  let mass = 0;
+  for (const one of weights) mass += one;
+  return mass > 0 ? weights.map((one) => one / mass) : null;
+}
+
+/** β = Σ min(p, q). @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
+function overlap(p, q) {
+  let sum = 0;
+  for (let i = 0; i < p.length; i++) sum += Math.min(p[i], q[i]);
+  return sum;
+}
+
+/** In nats. @param {ArrayLike<number>} probs */
+function entropy(probs) {
+  let sum = 0;
+  for (let i = 0; i < probs.length; i++) if (probs[i] > 0) sum -= probs[i] * Math.log(probs[i]);
+  return sum;
+}
+
+/** h of block verification after a prefix of this weight.
+ * @param {number} weight @param {ArrayLike<number>} p @param {ArrayLike<number>} q */
+function blockChance(weight, p, q) {
+  let mass = 0;
+  for (let i = 0; i < p.length; i++) mass += Math.max(0, weight * p[i] - q[i]);
+  return weight < 1 ? mass / (mass + 1 - weight) : 1;
+}
+
+module.exports = { argmax, highest, probabilities, residual, overlap, entropy, blockChance };

@@ -1,0 +1,137 @@
+// @ts-check
+/* Tokens as text, from a byte-level BPE's `tokenizer.json`: pieces, bytes, ids; and streams that are always complete
+ * UTF-8, with stop strings across tokens. As in `specdec/text.py`. */
+
+const encoder = new TextEncoder();
+const WORDS = /'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu; // GPT-2's
+
+/* GPT-2's table: every byte as a printable character. */
+function characters() {
+  const printable = (byte) =>
+    (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte < 0xad) || byte > 0xad;
+  let others = 0;
+  return Array.from({ length: 256 }, (_, byte) =>
+    String.fromCharCode(printable(byte) ? byte : 256 + others++),
+  );
+}
+const CHARACTERS = characters(),
+  BYTES = new Map(CHARACTERS.map((character, byte) => [character, byte]));
+
+class Tokenizer {
+  /** @param {any} file a parsed tokenizer.json */
+  constructor({ model, added_tokens, pre_tokenizer }) {
+    this.digits = (pre_tokenizer.pretokenizers || []).some((one) => one.type === "Digits");
+    /** @type {Map<string, number>} */
+    this.ids = new Map(Object.entries(model.vocab));
+    /** @type {string[]} */
+    this.names = [];
+    for (const [name, id] of this.ids) this.names[id] = name;
+    this.special = new Map(added_tokens.map(({ id, content }) => [id, content]));
+    const merges = model.merges.map((pair) => (typeof pair === "string" ? pair : pair.join(" ")));
+    /** @type {Map<string, number>} */
+    this.ranks = new Map(merges.map((pair, rank) => [pair, rank]));
+    /** @type {Map<string, number[]>} */
+    this.known = new Map();
+  }
+
+  /** @param {number} token @returns {Uint8Array} nothing of a special token */
+  bytes(token) {
+    const name = this.special.has(token) ? "" : this.names[token] || "";
+    return Uint8Array.from(name, (one) => BYTES.get(one) ?? 63);
+  }
+
+  /* For people: the text, or bytes as <0xF0> where they are not text by themselves. */
+  piece(token) {
+    const special = this.special.get(token);
+    if (special) return special;
+    const bytes = this.bytes(token);
+    try {
+      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    } catch {
+      return [...bytes]
+        .map((byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`)
+        .join("");
+    }
+  }
+
+  /** @param {string} text @returns {number[]} special tokens are read, too */
+  encode(text) {
+    const marks = [...this.special.values()].map((one) =>
+      one.replace(/[$()*+.?[\\\]^{|}]/g, "\\$&"),
+    );
+    if (!marks.length) return this.plain(text);
+    const ids = new Map([...this.special].map(([id, content]) => [content, id]));
+    return text
+      .split(new RegExp(`(${marks.join("|")})`))
+      .flatMap((part) =>
+        ids.has(part) ? [/** @type {number} */ (ids.get(part))] : this.plain(part),
+      );
+  }
+
+  plain(text) {
+    const parts = this.digits ? text.split(/(\p{N})/u).filter(Boolean) : [text];
+    return parts.flatMap((part) => (part.match(WORDS) || []).flatMap((word) => this.word(word)));
+  }
+
+  /* The merges of a word, in the order in which they were learned. */
+  word(word) {
+    const known = this.known.get(word);
+    if (known) return known;
+    let parts = [...encoder.encode(word)].map((byte) => CHARACTERS[byte]);
+    for (;;) {
+      const ranks = parts
+          .slice(1)
+          .map((part, i) => this.ranks.get(`${parts[i]} ${part}`) ?? Infinity),
+        best = Math.min(...ranks);
+      if (best === Infinity) break;
+      const merged = [];
+      for (let i = 0; i < parts.length; i++)
+        merged.push(ranks[i] === best ? parts[i] + parts[++i] : parts[i]);
+      parts = merged;
+    }
+    const ids = parts.map((part) => /** @type {number} */ (this.ids.get(part)));
+    if (this.known.size < 10000) this.known.set(word, ids);
+    return ids;
+  }
+}
+
+/* Tokens in, text out that can be shown at once: never half a character, never a part of a stop string. */
+class TextStream {
+  /** @param {(token: number) => Uint8Array} bytes @param {string[]} stop */
+  constructor(bytes, stop) {
+    this.bytes = bytes;
+    this.stop = stop;
+    this.decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+    this.held = ""; // it may be the beginning of a stop string
+    this.stopped = false;
+  }
+
+  push(token) {
+    return this.release(this.decoder.decode(this.bytes(token), { stream: true }));
+  }
+
+  flush() {
+    const rest = this.release(this.decoder.decode()),
+      held = this.held;
+    this.held = "";
+    return this.stopped ? rest : rest + held;
+  }
+
+  release(fresh) {
+    if (this.stopped) return "";
+    const text = this.held + fresh,
+      found = this.stop.map((one) => text.indexOf(one)).filter((at) => at >= 0);
+    if (found.length) {
+      this.stopped = true;
+      this.held = "";
+      return text.slice(0, Math.min(...found));
+    }
+    let keep = 0;
+    for (const one of this.stop)
+      for (let n = 1; n < one.length; n++) if (n > keep && text.endsWith(one.slice(0, n))) keep = n;
+    this.held = text.slice(text.length - keep);
+    return text.slice(0, text.length - keep);
+  }
+}
+
+module.exports = { Tokenizer, TextStream };

@@ -1,0 +1,68 @@
+// @ts-check
+/* The walk, as in `specdec/verify.py`: a chain, the target's rows and randomness in; a verdict out. Each token is kept
+ * with probability min(1, p/q); after a rejection the target's own is drawn from the residual. Chains: Leviathan et al.
+ * 2022 (arXiv 2211.17192), Chen et al. 2023 (2302.01318). */
+
+const { residual } = require("./sampling.js");
+
+/** @typedef {{ tokens: number[], probs: Float32Array[] | null, seconds: number[] }} Proposal `probs[i]` is what token i
+ * was drawn from; null: each is a point mass */
+/** @typedef {{ token: number, p: number, q: number, u: number | null, accepted: boolean }} Trial */
+/** @typedef {{ accepted: number, token: number, kind: "resampled" | "bonus", trials: Trial[], law: Float32Array,
+ *   extra?: number[] }} Verdict `law` is what the target's own token was drawn from */
+
+/* The rule's four small methods are the places where mistakes happen. */
+class RejectionSampling {
+  name = "rejection sampling";
+
+  /** @param {Proposal} proposal @param {Float32Array[]} rows @param {any} sampler @returns {Verdict} */
+  verify({ tokens, probs }, rows, sampler) {
+    /** @type {Trial[]} */
+    const trials = [];
+    for (const [i, token] of tokens.entries()) {
+      const p = this.row(rows, i),
+        q = probs ? probs[i] : null,
+        qOf = q ? q[token] : 1,
+        [accepted, u] = this.accept(p[token], qOf, sampler, i);
+      trials.push({ token, p: p[token], q: qOf, u, accepted });
+      if (!accepted) {
+        const law = this.residual(p, q, token);
+        return {
+          accepted: i,
+          token: this.ownToken(law, sampler, i),
+          kind: "resampled",
+          trials,
+          law,
+        };
+      }
+    }
+    const n = tokens.length,
+      law = this.row(rows, n);
+    return {
+      accepted: n,
+      token: this.ownToken(law, sampler, n),
+      kind: "bonus",
+      trials,
+      law,
+    };
+  }
+
+  /* Row i is the target's distribution after i drafted tokens. */
+  row(rows, i) {
+    return rows[i];
+  }
+
+  accept(p, q, sampler, i) {
+    return sampler.accept(p, q, ["accept", i]);
+  }
+
+  residual(p, q, token) {
+    return residual(p, q, token);
+  }
+
+  ownToken(law, sampler, i) {
+    return sampler.categorical(law, ["own", i]);
+  }
+}
+
+module.exports = { RejectionSampling };

@@ -1,0 +1,73 @@
+"""A model's weights as one file for a browser, where `native.cpp` runs compiled to WebAssembly.
+
+`SPD1`, the length of the head, the head in JSON, then tensors at multiples of 64 bytes. The head says where each matrix
+lies, in the order in which the source reads it: `assets/page/engine/model.js` fills in pointers and copies nothing.
+Matrices are int8 in groups of 32 (`grouped.py`), the distribution of `--precision int8`; the table of tokens is
+bfloat16.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .grouped import Grouped
+from .native import Blocked, NativeLayers
+from .transformer import Transformer
+
+MAGIC, ALIGNED = b"SPD1", 64
+POINTERS = ("before", "after", "scales", "minima")
+
+
+class ForBrowser(Transformer):
+    """A model of which no product is asked: its matrices lie as the source reads them, compiled here or not."""
+
+    def matrix(self, matrix: Tensor, before: Tensor | None = None, after: Tensor | None = None) -> Blocked:
+        return Blocked.of(Grouped.of(matrix), before, after)
+
+
+class File:
+    """Tensors one behind the other."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.length = 0
+
+    def put(self, tensor: Tensor) -> int:
+        """Where it lies."""
+        data = tensor.contiguous().view(torch.uint8).numpy().tobytes()
+        at, self.length = self.length, self.length + len(data) + -len(data) % ALIGNED
+        self.parts.append(data + bytes(-len(data) % ALIGNED))
+        return at
+
+    def matrix(self, matrix: Blocked) -> dict[str, Any]:
+        sizes = {name: getattr(matrix.struct, name) for name in ("outputs", "inputs", "bits", "scale_bits", "zero")}
+        others = {name: self.put(one) for name, one in zip(POINTERS, matrix.others, strict=True) if one is not None}
+        return {"weights": self.put(matrix.weights), **others, **sizes}
+
+
+def weights(folder: Path) -> bytes:
+    """Of a checkpoint. ValueError where its layers are not all in the source."""
+    model = ForBrowser.load(folder, stored=torch.int8)
+    if not isinstance(model.native, NativeLayers):
+        raise ValueError(f"{folder} has parts that a browser does not compute")
+    file, layers = File(), []
+    for layer in model.layers:
+        parts = {name: getattr(layer, name) for name in ("qkv", "out", "gate_up", "down")}
+        bias = {} if layer.qkv_bias is None else {"bias": file.put(layer.qkv_bias)}
+        layers.append({name: file.matrix(matrix) for name, matrix in parts.items()} | bias)
+    head = {
+        "vocabulary": model.vocabulary, "context": model.context, "parameters": model.parameters,
+        "width": model.width, "heads": model.heads, "kv_heads": model.kv_heads, "size": model.head_dim,
+        "floor": model.native.floor, "layers": layers,
+        "output": file.matrix(model.head), "embedding": file.put(model.embedding.bfloat16()),
+        "angles": file.put(torch.view_as_real(model.angles)),
+    }  # fmt: skip
+    told = json.dumps(head, separators=(",", ":")).encode()
+    begin = MAGIC + struct.pack("<I", len(told)) + told
+    return b"".join([begin, bytes(-len(begin) % ALIGNED), *file.parts])
