@@ -17,7 +17,7 @@ COMPILE = (
     "clang++-14 --target=wasm32-wasi -msimd128 -std=c++17 -O3 -ffp-contract=off -fno-exceptions -fno-rtti -w "
     "-mexec-model=reactor -Wl,-z,stack-size=1048576,--strip-all"
 ).split()
-EXPORTED = ("specdec_layers", "specdec_product", "malloc")
+EXPORTED = ("specdec_layers", "specdec_normalise", "specdec_product", "malloc")
 
 
 def compiled() -> bytes:

@@ -419,18 +419,17 @@ struct Share {  // this thread's of `count` things, in whole steps
 
 extern "C" {
 
-// x [rows, inputs] times the matrix: y [rows, outputs]. Rows are normed before, where `floor` is above 0.
-void specdec_product(const Matrix* m, const float* x, int64_t rows, float floor, float* y, int threads) {
+// Every row of x [rows, width], divided by its length: y, which may be x.
+void specdec_normalise(const float* x, int64_t rows, int64_t width, float floor, float* y) {
+    normalise(x, rows, width, floor, y);
+}
+
+// x [rows, inputs] times the matrix: y [rows, outputs].
+void specdec_product(const Matrix* m, const float* x, int64_t rows, float* y, int threads) {
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         Share share(m->outputs, BLOCK);
-        const float* from = x;
-        if (floor > 0) {
-            float* normed = scratch<float>(3, rows * m->inputs);
-            normalise(x, rows, m->inputs, floor, normed);
-            from = normed;
-        }
-        product(prepared(from, rows, *m), rows, *m, share.from, share.to,
+        product(prepared(x, rows, *m), rows, *m, share.from, share.to,
                 [&](int64_t r, int64_t o, Vec values) { store(y + r * m->outputs + o, values); });
     }
 }

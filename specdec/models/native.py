@@ -64,7 +64,8 @@ def library() -> C.CDLL | None:
     try:
         compiled = C.CDLL(f"/proc/self/fd/{built()}")
         number, pointer = C.c_int64, C.c_void_p
-        compiled.specdec_product.argtypes = [pointer, pointer, number, C.c_float, pointer, C.c_int]
+        compiled.specdec_product.argtypes = [pointer, pointer, number, pointer, C.c_int]
+        compiled.specdec_normalise.argtypes = [pointer, number, number, C.c_float, pointer]
         compiled.specdec_layers.argtypes = [
             pointer, number, pointer, number, number, pointer, pointer, *[number] * 6, pointer, pointer, C.c_int,
             C.c_float, C.c_int,
@@ -201,13 +202,13 @@ class Blocked:
         """For this [out, in], where states are of that `dtype`."""
         return dtype == torch.float32 and len(matrix) % BLOCK == 0 and runs_on(device)
 
-    def times(self, x: Tensor, floor: float = 0.0) -> Tensor:
-        """float32 [n, in] -> [n, out]. With a `floor`, rows are normed before (`transformer.rms_normalise`)."""
+    def times(self, x: Tensor) -> Tensor:
+        """float32 [n, in] -> [n, out]"""
         compiled, x = library(), fitting(x, self.struct.inputs)
         assert compiled is not None
         product = x.new_empty(len(x), self.struct.outputs)
         compiled.specdec_product(
-            C.byref(self.struct), x.data_ptr(), len(x), floor, product.data_ptr(), torch.get_num_threads()
+            C.byref(self.struct), x.data_ptr(), len(x), product.data_ptr(), torch.get_num_threads()
         )
         return product
 
@@ -259,6 +260,16 @@ class NativeLayers:
             LayerStruct(*row, None if bias is None else bias.data_ptr()) for row, bias in zip(rows, biases, strict=True)
         ]
         return cls((LayerStruct * len(structs))(*structs), (*matrices, *biases), heads, kv_heads, floor)
+
+    def normalised(self, x: Tensor) -> Tensor:
+        """States divided by their length, as the layers do it.  # float32 [n, hidden] -> [n, hidden]"""
+        compiled, x = library(), fitting(x, x.shape[-1])
+        assert compiled is not None
+        if x.shape[1] % LANES:
+            raise ValueError(f"states of {x.shape[1]} numbers do not fill registers of {LANES}")
+        normed = torch.empty_like(x)
+        compiled.specdec_normalise(x.data_ptr(), *x.shape, self.floor, normed.data_ptr())
+        return normed
 
     def run(
         self, x: Tensor, cache: StaticCache, start: int, first: int, last: int, angles: Tensor, hidden: Tensor | None,

@@ -25,7 +25,7 @@ from .checkpoint import check_tensors, described, naming, open_weights
 from .config import Config
 from .device import settle
 from .matrix import kept, linear, Matrix
-from .native import BLOCK, Blocked, NativeLayers
+from .native import BLOCK, NativeLayers
 
 Floor = Tensor | float  # see `rms_normalise`
 
@@ -256,19 +256,15 @@ class Transformer:
 
     def logits(self, x: Tensor) -> Tensor:
         """Logits of states after the last layer.  # [n, hidden] -> [n, V]"""
-        if isinstance(self.head, Blocked):
-            return self._of_vocabulary(self.head.times(x, float(self.floor)))
-        return self.logits_of(self.rms_normalise(x))
+        return self.logits_of(self.rms_normalise(x) if self.native is None else self.native.normalised(x))
 
     def logits_of(self, x: Tensor) -> Tensor:
         """Logits of states that `rms_normalise` has divided.  # [n, hidden] -> [n, V]"""
         padded = len(x) == 1 and self.pad_single_rows  # the output matrix, too, wants two rows
         scores = linear(x.expand(2, -1) if padded else x, self.head)
-        return self._of_vocabulary(scores[:1] if padded else scores)
-
-    def _of_vocabulary(self, scores: Tensor) -> Tensor:
-        count = min(self.vocabulary, self._outputs)
-        return scores[:, :count] if scores.shape[1] > count else scores
+        if padded or scores.shape[1] > min(self.vocabulary, self._outputs):
+            scores = scores[: len(x), : min(self.vocabulary, self._outputs)]
+        return scores
 
     def run_layers(
         self, source: Sequence[int] | Tensor, cache: StaticCache, start: int, first: int = 0, last: int | None = None,

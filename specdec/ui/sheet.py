@@ -22,6 +22,7 @@ from .build import page
 from .components.drawn import as_text, script
 from .gradio_private import functions
 from .refusals import Page
+from .request import MAX_PROMPT
 from .tabs import TABS
 from .text import language, LANGUAGES, of_drafters, PAGE, prompts, strings
 
@@ -29,6 +30,8 @@ COMMAND = "pip install -r requirements.txt && python app.py"
 LIVE = re.compile(r'data-fold="(live|learn)"')  # sections in which an engine measures
 HEAD = "shared/head"
 WITHOUT_FILE = (HEAD, "shared/fold")  # their templates hold words
+IN_BROWSER = ("draft_model", "prompt_lookup", "suffix", "none")  # who drafts there
+NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there, and stop strings
 NAMED = ("prompt", "drafter")  # what a link names a recorded run by
 Runs = Mapping[str, Mapping[str, str]]
 
@@ -55,10 +58,12 @@ def merged(words: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
 class Sheet:
     """The page in the language of now, one of `languages`, the first of which is at the root.
 
-    `runs` are the files of recorded runs by kind and drafter, `begin` is the one on the first screen.
+    `runs` are the files of recorded runs by kind and drafter, `begin` is the one on the first screen; `engine` are the
+    files of the engine in a browser, each with its path and size.
     """
 
-    def __init__(self, languages: Sequence[str], runs: Runs, begin: str) -> None:
+    def __init__(self, languages: Sequence[str], runs: Runs, begin: str, engine: Mapping[str, Any]) -> None:
+        self.engine_files = engine
         self.words, self.runs, self.begin, self.languages = strings("site"), runs, begin, languages
         self.language, at_root = language(), language() == languages[0]
         self.up, folder = ("", "") if at_root else ("../", f"{self.language}/")
@@ -74,7 +79,7 @@ class Sheet:
 
     def told(self, demo: gr.Blocks) -> dict[str, Any]:
         """What the host is told of the page."""
-        lines = {name: text for name, text in self.words.items() if isinstance(text, str)}
+        lines = {name: text for name, text in self.words.items() if name != "instead"}
         lines["other_trace"] = strings("page")["notice"]["other_trace"]
         lines["no_tab"] = strings("traces")["link"]["tab"].format(names=", ".join(TABS))
         return {
@@ -85,6 +90,7 @@ class Sheet:
             "order": list(SETTINGS),
             "drafters": of_drafters("name"),
             "limit": MAX_BYTES,
+            "engine": {"files": self.engine_files, "drafters": IN_BROWSER, "numbers": NUMBERS},
             "command": COMMAND,
             "words": lines,
         }
@@ -212,8 +218,10 @@ class Sheet:
     # ---- in place of the fields of the race ----
 
     def prompt(self, _: Any) -> str:
-        kind = self.begin.removeprefix("traces/")
-        return f'<div id="prompt"><p class="sd-early">{html.escape(prompts()[kind][0])}</p></div>'
+        kind, label = self.begin.removeprefix("traces/"), html.escape(strings("page")["settings"]["prompt"], quote=True)
+        early = html.escape(prompts()[kind][0])
+        field = f'<textarea rows="1" maxlength="{MAX_PROMPT}" aria-label="{label}">{early}</textarea>'
+        return f'<div id="prompt">{field}</div>'
 
     def run(self, _: Any) -> str:
         return f'<button type="button" id="run" class="lg primary">{html.escape(self.words["run"])}</button>'
@@ -226,9 +234,18 @@ class Sheet:
         ))  # fmt: skip
 
     def settings(self, block: Any) -> str:
-        label = html.escape(strings("page")["settings"]["drafter"])
-        field = f'<label class="block"><span>{label}</span><select id="drafter"></select></label>'
-        return self.box(block, "column", f'<div class="form">{field}</div>{self.engine(self.words["live"])}')
+        words = strings("page")["settings"]
+        fields = [(words["drafter"], '<select id="drafter" name="drafter"></select>')]
+        for one in map(SETTINGS.__getitem__, NUMBERS):
+            low = one.step if one.above else one.low
+            bounds = f'min="{low:g}" max="{one.high:.10g}" step="{one.step or 1:g}" value="{one.default}"'
+            fields.append((words[one.label or one.name], f'<input type="number" name="{one.name}" {bounds}>'))
+        fields.append((words["stop_strings"], '<textarea name="stop" rows="1"></textarea>'))
+        form = "".join(
+            f'<label class="block"><span>{html.escape(name)}</span>{field}</label>' for name, field in fields
+        )
+        about = f'<p class="sd-sub">{html.escape(self.words["own"]["about"])}</p>'
+        return self.box(block, "column", f'<div class="form">{form}</div>{about}{self.engine(self.words["live"])}')
 
     def engine(self, sentence: str) -> str:
         return f'<p class="sd-sub sd-engine">{html.escape(sentence)} <code>{html.escape(COMMAND)}</code></p>'

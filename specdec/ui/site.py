@@ -57,10 +57,13 @@ def write(folder: Path, version: str, base: str = "", languages: Sequence[str] =
     anything else.
     """
     before = earlier(folder)
+    binaries = engine_files()
+    told = {name: {"path": f"engine/{name}", "size": len(content)} for name, content in binaries.items()}
     files, at_once = {name: text.encode() for name, text in shared().items()}, 0
+    files |= {one["path"]: binaries[name] for name, one in told.items()}
     for language in languages:
         with speaking(language):
-            sheet = Sheet(languages, recorded_runs(), begin())
+            sheet = Sheet(languages, recorded_runs(), begin(), told)
             index, text = sheet.index, document(sheet, version, base.rstrip("/"))
             files |= {name: text.encode() for name, text in {index: text, **sheet.files}.items()}
             named = [name.removeprefix(sheet.up) for name in AT_ONCE.findall(text)]
@@ -130,6 +133,7 @@ def shared() -> dict[str, str]:
         "assets/fonts.css": fonts(),
         "assets/scripts.js": datum("scripts", "{" + ",\n".join(bodies) + "}"),
         "assets/host.js": f"({as_function('', script('site/host'))})();\n",
+        "assets/engine.js": f"({as_function('', script('engine/worker'))})();\n",
         "assets/plotly.js": get_plotlyjs() + datum("assets/plotly", "true"),
     }
     for pair in PAIRS:
@@ -139,6 +143,18 @@ def shared() -> dict[str, str]:
         named = {f"traces/{kind}": "", **{name: drafter for drafter, name in others(kind).items()}}
         files |= {f"{name}.js": datum(name, quoted(session.recorded(kind, drafter))) for name, drafter in named.items()}
     return files
+
+
+def engine_files() -> dict[str, bytes]:
+    """What the engine in a browser fetches: the compiled layers, the built-in models in 8 bits, their tokenizer."""
+    from ..models.browser import weights
+
+    return {
+        "layers": (PAGE / "engine/layers.wasm").read_bytes(),
+        "target": weights(menu.FAMILY / "target"),
+        "draft": weights(menu.FAMILY / "draft_model"),
+        "tokenizer": (menu.FAMILY / "tokenizer/tokenizer.json").read_bytes(),
+    }
 
 
 def quoted(text: str) -> str:

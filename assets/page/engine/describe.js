@@ -2,7 +2,7 @@
 /* A cycle in numbers for people, as in `specdec/describe.py`: what each model thought at every drafted position.
  * It runs off the lane's clock. */
 
-const { argmax, blockChance, entropy, highest, overlap, residual } = require("./sampling.js");
+const { blockChance, entropy, highest, overlap, residual } = require("./sampling.js");
 const { Random } = require("./random.js");
 
 const TOP = 8; // of each distribution
@@ -22,15 +22,28 @@ class Noise {
     let noise = this.known.get(place);
     if (!noise) {
       const source = new Random([this.seed, place]);
-      noise = Float64Array.from(probs, () => -Math.log(-Math.log(source.random())));
+      noise = new Float64Array(probs.length);
+      for (let i = 0; i < noise.length; i++) noise[i] = -Math.log(-Math.log(source.random()));
       this.known.set(place, noise);
     }
-    return argmax(Float64Array.from(noise, (one, i) => Math.log(probs[i]) + one));
+    let best = 0,
+      most = -Infinity;
+    for (let i = 0; i < probs.length; i++) {
+      const score = probs[i] > 0 ? Math.log(probs[i]) + noise[i] : -Infinity;
+      if (score > most) [best, most] = [i, score];
+    }
+    return best;
   }
 }
 
 const round = (value, digits) => Math.round(value * 10 ** digits) / 10 ** digits;
 const likeliest = (probs) => highest(probs, TOP).filter((token) => probs[token] > 0);
+
+function point(size, token) {
+  const probs = new Float32Array(size);
+  probs[token] = 1;
+  return probs;
+}
 
 /* Block verification's h at each token. */
 function blockChances(tokens, rows, q) {
@@ -69,8 +82,7 @@ function describer(piece, noise, length) {
    * @param {import("./verify.js").Proposal} proposal @param {Float32Array[]} rows
    * @param {import("./verify.js").Verdict} verdict */
   function verification({ tokens, probs }, rows, verdict) {
-    const point = (token) => Float32Array.from(rows[0], (_, i) => (i === token ? 1 : 0)),
-      q = probs || tokens.map(point),
+    const q = probs || tokens.map((token) => point(rows[0].length, token)),
       chances = blockChances(tokens, rows, q);
     const positions = tokens.map((token, i) => position(token, i, rows[i], q[i], chances, verdict));
     const { law, accepted } = verdict,

@@ -117,6 +117,10 @@ class DraftModel {
     return this.model.forward(pending, this.cache)[0];
   }
 
+  release() {
+    this.cache.release();
+  }
+
   /* Rejected drafts leave the cache; how many tokens of the text are in it then. At least the last one is read anew. */
   forget(tokens) {
     let same = 0;

@@ -129,7 +129,6 @@ function* generate(task) {
     }
   } finally {
     cache.release?.();
-    drafter.release?.();
   }
   const at = watch.elapsed,
     other = Math.max(0, at - spent.prefill - spent.draft - spent.verify);

@@ -113,7 +113,8 @@ class Model {
     ); // prettier-ignore
     cache.keep(start + count);
     const last = states + 4 * (count - rows) * width;
-    this.layers.specdec_product(this.output, last, long(rows), floor, logits, 1);
+    this.layers.specdec_normalise(last, long(rows), long(width), floor, last);
+    this.layers.specdec_product(this.output, last, long(rows), logits, 1);
     return Array.from({ length: rows }, (_, i) =>
       this.floats(logits + 4 * i * output.outputs, this.vocabulary).slice(),
     );

@@ -66,15 +66,16 @@ function applyTopP(probs, top_p) {
 /** max(0, p - q), normalised; `q` null is a point mass on `token` (Leviathan et al. 2022, Algorithm 1).
  * @param {Float32Array} p @param {Float32Array | null} q @param {number} token */
 function residual(p, q, token) {
-  const left = Float32Array.from(p, (x, i) => Math.max(0, x - (q ? q[i] : i === token ? 1 : 0)));
-  return normalised(left) || normalised(p) || p;
-}
-
-/** @param {Float32Array} weights @returns {Float32Array | null} null where nothing is left */
-function normalised(weights) {
-  let mass = 0;
-  for (const one of weights) mass += one;
-  return mass > 0 ? weights.map((one) => one / mass) : null;
+  const left = new Float32Array(p.length);
+  let mass = 0,
+    all = 0;
+  for (let i = 0; i < p.length; i++) {
+    all += p[i];
+    mass += left[i] = Math.max(0, p[i] - (q ? q[i] : i === token ? 1 : 0));
+  }
+  // Nothing is left where both agree to the last digit: the rejection was a rounding, and p is the answer.
+  for (let i = 0; i < p.length; i++) left[i] = mass > 0 ? left[i] / mass : p[i] / all;
+  return left;
 }
 
 /** β = Σ min(p, q). @param {ArrayLike<number>} p @param {ArrayLike<number>} q */

@@ -141,6 +141,8 @@ function figures(W, root, part, S) {
   return { heading, term, paintClocks };
 }
 
+const KERNELS = { native: "native", wasm: "wasm" }; // what else there is, torch computes
+
 // Where it ran. Who shares a GPU shares its clock.
 function placeOf(W, models, machine) {
   if (/^cuda/.test(models.device) && machine.gpu)
@@ -152,9 +154,7 @@ function placeOf(W, models, machine) {
         ? words(W.meta.cores, { n: machine.cores })
         : "";
   return cores && Number.isInteger(models.threads)
-    ? cores +
-        W.meta.join +
-        words(models.kernels === "native" ? W.meta.native : W.meta.torch, { n: models.threads })
+    ? cores + W.meta.join + words(W.meta[KERNELS[models.kernels] || "torch"], { n: models.threads })
     : cores;
 }
 

@@ -4,6 +4,7 @@
  * `trigger` and `server`, as from Gradio. It opens tabs and folds, plays recorded runs, and draws charts. Every answer
  * was worked out beforehand by `specdec/ui/site.py`; nothing is asked of a server. */
 
+const { own } = require("./own.js");
 const { sound } = require("./trace.js");
 
 /** @typedef {{ at: number, script: string, tab: string, props: any, server: Record<string, string> }} Part */
@@ -175,8 +176,9 @@ const drafter = one("#drafter"),
   PLAYER = numberOf("race/player");
 let wanted = 0;
 
-const say = (value, wrong = false) =>
-    update(+one("#notice [data-at]").dataset.at, { value, wrong }),
+const say = (value, wrong = false, share = 1) =>
+    update(+one("#notice [data-at]").dataset.at, { value, wrong, share }),
+  prompt = one("#prompt textarea"),
   kindOf = (prompt) => Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
 
 /* The file of a kind by that drafter; the usual one's where it has none. */
@@ -211,9 +213,8 @@ function show(log) {
   const kind = kindOf(told.prompt),
     names = Object.keys(kind ? page.runs[kind].files : {}),
     shown = names.includes(told.drafter) ? names : [...names, told.drafter];
-  one("#prompt p").textContent = told.prompt;
-  drafter.replaceChildren(...shown.map((name) => new Option(page.drafters[name] || name, name)));
-  drafter.value = told.drafter;
+  prompt.value = told.prompt;
+  engine.offer(told, shown);
   const detail = page.order.map((name) => told[name] ?? "");
   window.dispatchEvent(new CustomEvent("sd-settings", { detail }));
   name(kind, told.drafter);
@@ -228,6 +229,14 @@ function name(kind, drafter) {
     value ? url.searchParams.set(key, value) : url.searchParams.delete(key);
   if (url.href !== location.href) history.replaceState(history.state, "", url);
 }
+
+const engine = own({
+  page,
+  root: ROOT,
+  say,
+  write: (value) => update(PLAYER, { value }),
+  over: () => update(PLAYER, { ended: Date.now() }),
+});
 
 /* ---- links ---------------------------------------------------------------------------------------------------- */
 
@@ -278,8 +287,14 @@ document.addEventListener("click", (event) => {
   if (tab) openTab(tab.id.replace(/-button$/, ""));
   if (heading) fold(heading);
   if (pill) play(pill.dataset.kind, drafter.value);
-  if (node.closest("#run")) one(".sd-lid[aria-controls=settings]").click();
+  if (node.closest("#run")) {
+    wanted++; // a recorded run that is still on its way comes too late
+    engine.press();
+  }
 });
-drafter.addEventListener("change", () => play(kindOf(one("#prompt p").textContent), drafter.value));
+drafter.addEventListener("change", () => {
+  const kind = kindOf(prompt.value);
+  if (kind && page.runs[kind].files[drafter.value]) play(kind, drafter.value);
+});
 for (const group of all("[role=radiogroup]")) group.addEventListener("change", choose);
 begin();

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 import http.server
+import json
+import re
 import threading
 
 import chrome
 import pytest
 from chrome import expect, pytestmark  # noqa: F401
 
+from specdec.traces import audit
+from specdec.traces.file import Trace
 from specdec.ui import site
 from specdec.ui.tabs import labels
 from specdec.ui.text import speaking
@@ -85,8 +89,8 @@ def test_every_tab_works_from_files(opened):
     assert 0 < sum(page.evaluate(sizes)) <= AT_ONCE
 
     page.locator("[data-kind=story]").click()
-    expect(page.locator("#prompt")).to_contain_text("lighthouse")
-    page.locator("#run").click()
+    expect(page.locator("#prompt textarea")).to_have_value(re.compile("lighthouse"))
+    page.locator(".sd-lid").first.click()
     expect(page.locator("#settings code")).to_contain_text("python app.py")
     page.select_option("#drafter", "eagle3")
     expect(page.locator(".sd-lid").first).to_contain_text("EAGLE-3")
@@ -147,18 +151,101 @@ def test_links_lead_to_a_recorded_run_a_tab_and_the_other_language(opened, addre
     assert "/some/path/zh/" in page.url and page.locator("html").get_attribute("lang") == "zh-CN"
     press_tab(page, "race")
     page.locator("[data-kind=facts]").click()
-    expect(page.locator("#prompt")).not_to_contain_text("palindrome")
-    prompt = page.locator("#prompt").inner_text()
+    field = page.locator("#prompt textarea")
+    expect(field).not_to_have_value(re.compile("palindrome"))
+    prompt = field.input_value()
     page.reload()
-    expect(page.locator("#prompt")).to_have_text(prompt)
+    expect(field).to_have_value(prompt)
     page.locator(".sd-lid").last.click()
     page.locator("#traces [data-part=link]").click()
     link = page.locator("#traces [data-part=copy]")
     expect(link).not_to_have_value("")
     again = opened(link.input_value())
-    expect(again.locator("#prompt")).to_have_text(prompt)
+    expect(again.locator("#prompt textarea")).to_have_value(prompt)
     for wrong in ("?prompt=none+of+ours", "#run=broken"):
         expect(opened(address + wrong).locator("#link-notice .sd-wrong")).to_be_visible()
+
+
+def log(page):
+    return [json.loads(line) for line in page.evaluate("document.querySelector('.sd-player').log()").splitlines()]
+
+
+def settle(page, prompt):
+    """Until both lanes of that prompt have finished."""
+    done = "(prompt) => { const { header, names, lanes } = document.querySelector('.sd-player').run();"
+    done += " return header.prompt === prompt && names.every((name) => lanes[name].finished); }"
+    page.wait_for_function(done, arg=prompt)
+    expect(page.locator("#run")).to_have_text("Run live")
+
+
+@pytest.mark.long
+def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
+    page = opened()
+    field, button, line = page.locator("#prompt textarea"), page.locator("#run"), page.locator("#notice p")
+    field.fill("Once upon a time there was")
+    button.click()
+    settle(page, "Once upon a time there was")
+    page.context.set_offline(True)
+    field.fill("The fox said to the moon")
+    page.locator(".sd-lid").first.click()
+    for name, value in (("temperature", "1"), ("max_tokens", "40"), ("k", "3"), ("seed", "7")):
+        page.locator(f"#settings [name={name}]").fill(value)
+    button.click()
+    settle(page, "The fox said to the moon")
+    header, *events = log(page)
+    assert header["prompt"] == "The fox said to the moon" and header["models"]["kernels"] == "wasm"
+    trace = Trace.loads("\n".join(json.dumps(one) for one in (header, *events)))
+    assert audit.holds(audit.audit(trace.header.lanes, trace.events))
+    press_tab(page, "step")
+    expect(page.locator(".sd-step[data-state=ready]")).to_be_visible()
+
+    press_tab(page, "race")
+    known = page.evaluate("document.querySelector('.sd-player').log()")
+    for name, value, told in (
+        ("k", "99", "Drafted per cycle, K: a number from 0 to"), ("seed", "", "Seed: a number from 0"),
+        ("max_tokens", "2.5", "Maximum tokens: a number from 1"), ("stop", "a\n" * 9, "At most 4 stop strings"),
+    ):  # fmt: skip
+        place = page.locator(f"#settings [name={name}]")
+        before = place.input_value()
+        place.fill(value)
+        button.click()
+        expect(line).to_contain_text(told)
+        place.fill(before)
+    field.fill(" ")
+    button.click()
+    expect(line).to_contain_text("Type a few words")
+    field.fill("word " * 600)
+    button.click()
+    expect(line).to_contain_text("Shorten it")
+    assert page.evaluate("document.querySelector('.sd-player').log()") == known  # a refusal leaves what is there
+
+    field.fill("A long story")
+    most = page.locator("#settings [name=max_tokens]")
+    most.fill(most.get_attribute("max"))
+    button.click()
+    expect(button).to_have_text("Stop")
+    page.wait_for_function("document.querySelector('.sd-player').run().header.prompt === 'A long story'")
+    if button.inner_text() == "Stop":  # else this machine was too fast
+        button.click()
+        expect(button).to_have_text("Run live")
+
+
+@pytest.mark.long
+def test_models_that_do_not_arrive_are_one_sentence(browser, address):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")
+    for refuse in (lambda route: route.abort(), lambda route: route.fulfill(body=b"something else")):
+        page.route("**/engine/target", refuse)
+        page.locator("#run").click()
+        expect(page.locator("#notice p")).to_contain_text("did not arrive whole")
+        page.unroute("**/engine/target")
+        page.locator("#prompt textarea").fill("And then")
+    page.evaluate("WebAssembly.validate = () => false")
+    page.locator("#run").click()
+    expect(page.locator("#notice p")).to_contain_text("lacks WebAssembly with SIMD")
+    context.close()
 
 
 @pytest.mark.long
@@ -166,6 +253,8 @@ def test_it_opens_from_a_disk(opened, folder):
     page = opened((folder / "some/path/index.html").as_uri())
     page.locator("[data-kind=code]").click()
     expect(page.locator(".sd-player .sd-sub").first).to_contain_text("Code")
+    page.locator("#run").click()
+    expect(page.locator("#notice p")).to_contain_text("python -m http.server")
     press_tab(page, "methods")
     expect(page.locator("#arena-chart .heatmaplayer image")).to_be_visible()
 

@@ -1,0 +1,90 @@
+"""The engine in the browser against ours: WebAssembly's logits to the bit, and runs of the same seeds."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import nodejs
+import pytest
+import torch
+
+from specdec.engine import generate, Task
+from specdec.events import to_dict
+from specdec.families.zoo import load
+from specdec.models import native
+from specdec.models.browser import weights
+from specdec.types import SamplingParams
+from specdec.ui import menu
+from specdec.ui.text import prompts, questions
+
+TOKENIZER = menu.FAMILY / "tokenizer/tokenizer.json"
+TOKENS = [0, 5, 10, 200, 300, 400, 17, 99, 1200, 4095, 7, 7, 7, 31, 64, 1000, 1001]
+DRAFTERS = ("draft_model", "draft_model", "prompt_lookup", "suffix", "none")
+
+
+def run(number: int) -> dict[str, object]:
+    """One of many: drafters, depths, temperatures and filters in turn; texts, seeds by chance."""
+    chance, family = random.Random(number), load("embedded:int8")
+    texts = [text for kind, some in prompts().items() if kind not in questions() for text in some]
+    drafter, text, k = DRAFTERS[number % 5], chance.choice(texts), chance.choice((1, 3, 5, 8))
+    params = SamplingParams(
+        temperature=chance.choice((0.0, 0.8, 1.0, 1.3)), top_k=chance.choice((0, 0, 20)),
+        top_p=chance.choice((1.0, 1.0, 0.9)), max_tokens=32, seed=chance.randrange(2**31), ignore_end=True,
+    )  # fmt: skip
+    ids = family.encode(text)
+    target, one = family.lane(drafter, min(family.target.context, len(ids) + params.max_tokens))
+    task = Task(
+        target, ids, params, one, k, end_tokens=family.end_tokens, token_bytes=family.pieces.bytes,
+        piece=family.pieces.piece,
+    )  # fmt: skip
+    events = [to_dict(event) for event in generate(task)]
+    asked = {"text": text, "prompt": ids, "drafter": drafter, "k": k, "params": events[0]["params"]}
+    return asked | {"events": events}
+
+
+def hold(folder: Path, numbers: range) -> None:
+    """Node runs the same, and compares."""
+    family = load("embedded:int8")
+    assert native.library() is not None, "the bits are those of native.cpp"
+    files = {name.upper(): folder / name for name in ("target", "draft", "runs", "logits")}
+    files["TARGET"].write_bytes(weights(menu.FAMILY / "target"))
+    files["DRAFT"].write_bytes(weights(menu.FAMILY / "draft_model"))
+    rows = family.target.forward(TOKENS, family.target.new_cache(64), (), len(TOKENS)).tolist()
+    files["LOGITS"].write_text(json.dumps({"tokens": TOKENS, "rows": rows}))
+    files["RUNS"].write_text(json.dumps([run(number) for number in numbers]))
+    nodejs.check("engine.test.cjs", **files, TOKENIZER=TOKENIZER)
+
+
+@pytest.mark.long
+def test_the_browser_has_our_bits_and_our_runs(tmp_path: Path) -> None:
+    hold(tmp_path, range(15))
+
+
+@pytest.mark.long
+@pytest.mark.exhaustive  # 200 runs take some minutes
+def test_two_hundred_runs_are_ours(tmp_path: Path) -> None:
+    hold(tmp_path, range(200))
+
+
+def test_the_table_of_tokens_is_exact() -> None:
+    family = load("embedded:int8")
+    assert torch.equal(family.target.embedding.bfloat16().float(), family.target.embedding)
+
+
+def test_other_models_are_refused(tmp_path: Path) -> None:
+    config = json.loads((menu.FAMILY / "draft_model/config.json").read_text())
+    shutil.copytree(menu.FAMILY / "draft_model", tmp_path / "one")
+    (tmp_path / "one/config.json").write_text(json.dumps(config | {"model_type": "qwen3"}))
+    with pytest.raises(ValueError, match=r"lacks|does not compute"):
+        weights(tmp_path / "one")
+
+
+@pytest.mark.long
+def test_the_binary_is_what_its_source_compiles_to() -> None:
+    wasm = pytest.importorskip("tools.wasm")
+    if shutil.which(wasm.COMPILE[0]) is None:
+        pytest.skip("clang and wasi-libc are not installed")
+    assert wasm.compiled() == wasm.BINARY.read_bytes()
