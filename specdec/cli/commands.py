@@ -263,15 +263,18 @@ def site(
     base: Annotated[str, Option(help="the address that it will have, for previews of links to it")] = "",
     language: Annotated[Literal["en", "zh", "all"], Option(help="which page; all: zh in a folder of its own")] = "all",
 ) -> None:
-    """The page as files for any host, without an engine: recorded runs, certificates, figures and the guide."""
+    """The page as files for any host: recorded runs, certificates, figures, the guide; runs in the browser itself."""
     import shlex
+    from functools import partial
 
     try:
+        from ..models.browser import files
+        from ..ui.menu import FAMILY
         from ..ui.site import write
         from ..ui.text import LANGUAGES
     except ModuleNotFoundError as error:
         raise without(error, "app") from error
-    made = write(out, __version__, base, tuple(LANGUAGES) if language == "all" else (language,))
+    made = write(out, __version__, partial(files, FAMILY), base, tuple(LANGUAGES) if language == "all" else (language,))
     print(
         f"{out}: {made.files} files, {made.size / 1e6:.1f} MB, of which the first screen takes {made.at_once / 1e6:.2f}"
     )

@@ -45,7 +45,8 @@ class File:
         self.parts.append(data + bytes(-len(data) % ALIGNED))
         return at
 
-    def matrix(self, matrix: Blocked) -> dict[str, Any]:
+    def matrix(self, matrix: Any) -> dict[str, Any]:
+        """Where the parts of a `Blocked` lie, and its sizes."""
         sizes = {name: getattr(matrix.struct, name) for name in ("outputs", "inputs", "bits", "scale_bits", "zero")}
         others = {name: self.put(one) for name, one in zip(POINTERS, matrix.others, strict=True) if one is not None}
         return {"weights": self.put(matrix.weights), **others, **sizes}
@@ -71,3 +72,12 @@ def weights(folder: Path) -> bytes:
     told = json.dumps(head, separators=(",", ":")).encode()
     begin = MAGIC + struct.pack("<I", len(told)) + told
     return b"".join([begin, bytes(-len(begin) % ALIGNED), *file.parts])
+
+
+def files(family: Path) -> dict[str, bytes]:
+    """What the engine in a browser fetches of a folder of models, by name."""
+    return {
+        "target": weights(family / "target"),
+        "draft": weights(family / "draft_model"),
+        "tokenizer": (family / "tokenizer/tokenizer.json").read_bytes(),
+    }

@@ -1,4 +1,4 @@
-"""The page as files that any host serves: the same tabs, templates, scripts, styles and texts, without an engine.
+"""The page as files that any host serves: the same tabs, templates, scripts, styles and texts; runs in the browser.
 
 The page of each language is built as the app builds it. Its components become markup, and `assets/page/site/host.js`
 is to their scripts what Gradio is; what Python would answer is worked out beforehand. All data are scripts that set
@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +36,7 @@ app_file: index.html
 license: apache-2.0
 ---
 
-{about} Recorded runs, no engine: written by `specdec site` of specdec {version}. To look at it here:
+{about} Recorded runs, and an engine in the browser: written by `specdec site` of specdec {version}. To look at it here:
 `python -m http.server`.
 """
 
@@ -50,17 +50,23 @@ class Written:
     at_once: int
 
 
-def write(folder: Path, version: str, base: str = "", languages: Sequence[str] = tuple(LANGUAGES)) -> Written:
+def write(
+    folder: Path,
+    version: str,
+    models: Callable[[], Mapping[str, bytes]],
+    base: str = "",
+    languages: Sequence[str] = tuple(LANGUAGES),
+) -> Written:
     """The first language is at the root, others in folders of their names. What an earlier call wrote goes first.
 
-    `base` is the address that the page will have: previews of links to it need one. ValueError where the folder holds
-    anything else.
+    `models` gives the files of `models.browser.files`, and is asked only where the folder may be written. `base` is the
+    address that the page will have: previews of links to it need one. ValueError where the folder holds anything else.
     """
     before = earlier(folder)
-    binaries = engine_files()
-    told = {name: {"path": f"engine/{name}", "size": len(content)} for name, content in binaries.items()}
+    engine = {**models(), "layers": (PAGE / "engine/layers.wasm").read_bytes()}
+    told = {name: {"path": f"engine/{name}", "size": len(content)} for name, content in engine.items()}
     files, at_once = {name: text.encode() for name, text in shared().items()}, 0
-    files |= {one["path"]: binaries[name] for name, one in told.items()}
+    files |= {f"engine/{name}": content for name, content in engine.items()}
     for language in languages:
         with speaking(language):
             sheet = Sheet(languages, recorded_runs(), begin(), told)
@@ -143,18 +149,6 @@ def shared() -> dict[str, str]:
         named = {f"traces/{kind}": "", **{name: drafter for drafter, name in others(kind).items()}}
         files |= {f"{name}.js": datum(name, quoted(session.recorded(kind, drafter))) for name, drafter in named.items()}
     return files
-
-
-def engine_files() -> dict[str, bytes]:
-    """What the engine in a browser fetches: the compiled layers, the built-in models in 8 bits, their tokenizer."""
-    from ..models.browser import weights
-
-    return {
-        "layers": (PAGE / "engine/layers.wasm").read_bytes(),
-        "target": weights(menu.FAMILY / "target"),
-        "draft": weights(menu.FAMILY / "draft_model"),
-        "tokenizer": (menu.FAMILY / "tokenizer/tokenizer.json").read_bytes(),
-    }
 
 
 def quoted(text: str) -> str:

@@ -526,12 +526,13 @@ def test_where_it_cannot_be_compiled_torch_runs_the_model(
 
 
 # Compiles in no time, and tells that it was loaded.
+FUNCTIONS = "".join(f"void specdec_{name}() {{}} " for name in ("layers", "normalise", "product"))
 STUB = """for last; do :; done
-echo 'void specdec_product() {{}} void specdec_layers() {{}}' | cc -x c - -shared -fPIC -o "$last"; echo >> "{count}"
+echo '{functions}' | cc -x c - -shared -fPIC -o "$last"; echo >> "{count}"
 """
 PLANT = """#include <stdio.h>
 __attribute__((constructor)) void run() {{ fclose(fopen("{ran}", "w")); }}
-void specdec_product() {{}} void specdec_layers() {{}}
+{functions}
 """
 
 
@@ -539,7 +540,7 @@ void specdec_product() {{}} void specdec_layers() {{}}
 def stub(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """With a compiler that is fast; the file in which it counts."""
     counted = fresh / "compiled"
-    found = compiler(fresh, STUB.format(count=counted))
+    found = compiler(fresh, STUB.format(functions=FUNCTIONS, count=counted))
     monkeypatch.setattr(native.shutil, "which", lambda name: found)
     monkeypatch.setenv("TMPDIR", str(fresh))
     monkeypatch.setattr(native.tempfile, "tempdir", None)
@@ -560,7 +561,7 @@ def planted(file: Path, fresh: Path) -> Path:
     """A sound library in that place, which leaves a file behind when it is loaded."""
     ran = fresh / "ran"
     source = fresh / "plant.c"
-    source.write_text(PLANT.format(ran=ran))
+    source.write_text(PLANT.format(functions=FUNCTIONS, ran=ran))
     subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(fresh / "plant.so")], check=True)
     library = (fresh / "plant.so").read_bytes()
     file.unlink(missing_ok=True)

@@ -12,9 +12,11 @@ import chrome
 import pytest
 from chrome import expect, pytestmark  # noqa: F401
 
+from specdec.models.browser import files
 from specdec.traces import audit
 from specdec.traces.file import Trace
 from specdec.ui import site
+from specdec.ui.menu import FAMILY
 from specdec.ui.tabs import labels
 from specdec.ui.text import speaking
 
@@ -30,7 +32,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("host")
-    site.write(root / "some/path", "1.0")
+    site.write(root / "some/path", "1.0", lambda: files(FAMILY))
     return root
 
 
