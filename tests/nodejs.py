@@ -21,12 +21,13 @@ def find_node() -> str | None:
     return shutil.which("node") or (str(bundled) if bundled and bundled.exists() else None)
 
 
-def check(name: str, **files: Path | str) -> None:
-    """`files` reach the tests as environment variables."""
+def check(name: str, **files: Path | str) -> str:
+    """`files` reach the tests as environment variables. What they printed, as TAP."""
     node = find_node()
     if node is None:
         pytest.skip("node is not installed")
     environment = {**os.environ, **{key: str(path) for key, path in files.items()}}
-    command = [node, "--test", str(TESTS / "python" / name)]
+    command = [node, "--test", "--test-reporter=tap", str(TESTS / name)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout[-4000:]
+    return done.stdout

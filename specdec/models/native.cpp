@@ -114,10 +114,15 @@ Ints add_pairs(Shorts a, Shorts b) { return (Ints)_mm256_madd_epi16((__m256i)a, 
 // and the third, the second and the fourth.
 #if defined __AVX512VNNI__ || (defined __AVXVNNI__ && !defined __AVX512F__)
 typedef int8_t Code;
-constexpr int PLACE[4] = {0, 1, 2, 3};
+void store_codes(Code* to, Ints codes) {
+    typedef Code Register __attribute__((vector_size(LANES)));
+    store(to, __builtin_convertvector(codes, Register));
+}
 #else
 typedef int16_t Code;
-constexpr int PLACE[4] = {0, 2, 1, 3};
+void store_codes(Code* to, Ints codes) {
+    for (int i = 0; i < LANES; i++) to[i / 4 * 4 + i % 2 * 2 + i / 2 % 2] = codes[i];
+}
 #endif
 
 Ints pair_of(const Code* codes) {  // 32 bits of them, in all lanes
@@ -203,7 +208,7 @@ void round_group(const float* x, const float* before, const Matrix& m, Code* cod
     Ints sums = {};
     for (int i = 0; i < GROUP / LANES; i++) {
         Ints n = __builtin_convertvector(numbers[i] * steps + nearest - nearest, Ints);
-        for (int j = 0; j < LANES; j++) codes[i * LANES + j / 4 * 4 + PLACE[j % 4]] = n[j];
+        store_codes(codes + i * LANES, n);
         sums += n;
     }
     int32_t sum_of_codes = 0;

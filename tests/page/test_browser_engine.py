@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -45,8 +46,8 @@ def run(number: int) -> dict[str, object]:
     return asked | {"events": events}
 
 
-def hold(folder: Path, numbers: range) -> None:
-    """Node runs the same, and compares."""
+def hold(folder: Path, numbers: range) -> dict[str, int]:
+    """Node runs the same, and compares; what it counted."""
     family = load("embedded:int8")
     assert native.library() is not None, "the bits are those of native.cpp"
     files = {name.upper(): folder / name for name in ("target", "draft", "runs", "logits")}
@@ -55,18 +56,20 @@ def hold(folder: Path, numbers: range) -> None:
     rows = family.target.forward(TOKENS, family.target.new_cache(64), (), len(TOKENS)).tolist()
     files["LOGITS"].write_text(json.dumps({"tokens": TOKENS, "rows": rows}))
     files["RUNS"].write_text(json.dumps([run(number) for number in numbers]))
-    nodejs.check("engine.test.cjs", **files, TOKENIZER=TOKENIZER)
+    told = nodejs.check("python/engine.test.cjs", **files, TOKENIZER=TOKENIZER)
+    counted: dict[str, int] = json.loads(re.findall(r"# (\{.*\})", told)[0])
+    return counted
 
 
 @pytest.mark.long
 def test_the_browser_has_our_bits_and_our_runs(tmp_path: Path) -> None:
-    hold(tmp_path, range(15))
+    assert hold(tmp_path, range(15))["runs"] == 15
 
 
 @pytest.mark.long
 @pytest.mark.exhaustive  # 200 runs take some minutes
 def test_two_hundred_runs_are_ours(tmp_path: Path) -> None:
-    hold(tmp_path, range(200))
+    assert hold(tmp_path, range(200))["runs"] == 200
 
 
 def test_the_table_of_tokens_is_exact() -> None:

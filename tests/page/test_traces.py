@@ -65,12 +65,12 @@ def test_a_tab_that_is_not_there_is_named():
 
 def test_links_and_frames_in_the_browsers_own_hands(tmp_path):
     toyrun.trace().save(tmp_path / "toy.jsonl")
-    nodejs.check("traces.test.cjs", TRACE=tmp_path / "toy.jsonl", SETTINGS=json.dumps(traces.for_links()))
+    nodejs.check("python/traces.test.cjs", TRACE=tmp_path / "toy.jsonl", SETTINGS=json.dumps(traces.for_links()))
 
 
 def test_a_run_in_a_link_is_taken_as_a_file_is(tmp_path):
     """Whatever of the recorded runs came out of a link is a trace that the audit finds no fault with."""
-    nodejs.check("share.test.cjs", RUNS=ASSETS / "traces", OUT=tmp_path)
+    nodejs.check("python/share.test.cjs", RUNS=ASSETS / "traces", OUT=tmp_path)
     runs = sorted(tmp_path.glob("*.jsonl"))
     assert len(runs) == len(list((ASSETS / "traces").rglob("*.jsonl")))
     for path in runs:

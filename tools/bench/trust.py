@@ -12,6 +12,7 @@ KINDS = {
     "exactness": "Exactness",
     "numbers": "Numbers in float32",
     "greedy": "Greedy identity, float32",
+    "browser": "The engine in a browser",
     "faults": "Faults",
     "bad_input": "Bad input",
     "grammars": "Hostile grammars",
