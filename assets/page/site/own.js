@@ -25,7 +25,8 @@ function own({ page, root, say, write, over }) {
   let worker = null;
   let number = 0,
     log = "",
-    running = false;
+    running = false,
+    stopped = false;
 
   /* The settings of the run on show, and who may draft: those that are recorded, and those that run here. */
   function offer(told, recorded) {
@@ -107,6 +108,7 @@ function own({ page, root, say, write, over }) {
       if (!log) say("");
       write((log += data.lines));
     }
+    if (data.done && !stopped) say(W.done);
     if (data.wrong) say(fill(W[data.wrong] || W.broken, data), true);
     if (data.wrong === "missing" && worker) forget();
     if (data.done || data.wrong) end();
@@ -114,6 +116,7 @@ function own({ page, root, say, write, over }) {
 
   function run(is) {
     running = is;
+    stopped = false;
     button.textContent = is ? page.words.stop : page.words.run;
   }
 
@@ -130,6 +133,7 @@ function own({ page, root, say, write, over }) {
 
   /* What was written stays. */
   function stop() {
+    stopped = true;
     if (worker) worker.postMessage({ stop: true });
     say(W.stopped);
   }

@@ -194,6 +194,7 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
         page.locator(f"#settings [name={name}]").fill(value)
     button.click()
     settle(page, "The fox said to the moon")
+    expect(line).to_contain_text("the method, not knowledge")
     header, *events = log(page)
     assert header["prompt"] == "The fox said to the moon" and header["models"]["kernels"] == "wasm"
     trace = Trace.loads("\n".join(json.dumps(one) for one in (header, *events)))
