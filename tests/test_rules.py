@@ -24,8 +24,8 @@ from specdec.lanes.race import race, tasks
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, TooManyPaths, total_variation
 from specdec.proof.goodness_of_fit import g_test, GTest
-from specdec.proof.mistakes import TokenResidualAfterBlock
 from specdec.proof.toys import Case, cases, deep_loops, run_loop, shipped_error
+from specdec.proof.wrong_rules import TokenResidualAfterBlock
 from specdec.rules import BlockVerification, named, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
 from specdec.types import Kind, Proposal, SamplingParams, Verdict

@@ -49,7 +49,7 @@ def mistake_of(key: str) -> Mistake | None:
 @pytest.mark.parametrize("key", EVERY)
 def test_closed_form_is_green_for_the_shipped_rule_and_red_where_the_next_token_shows(key: str) -> None:
     error = closed_form(toy(), mistake_of(key))["error"]
-    shows = key != "" and MISTAKES[key].first_token_shows
+    shows = key != "" and MISTAKES[key].first_token_shows and MISTAKES[key].least_k == 1  # drafts one token
     assert (error is None or error > LOSSLESS) == shows
     assert key or error < 1e-12
 
@@ -223,6 +223,7 @@ OVERLOOKED = {
         "one_coin",
         "unjudged_fourth",
         "block_residual",
+        "block_product",
         "grammar_not_rolled_back",
     },
     "sampled": {"residual_epsilon", "coarse_ratio", "ratio_epsilon", "unjudged_fourth", "block_residual"},

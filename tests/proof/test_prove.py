@@ -8,7 +8,7 @@ import pytest
 
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.cycles import Cycle, groups
-from specdec.proof.mistakes import ResidualIsNothing
+from specdec.proof.wrong_rules import ResidualIsNothing
 from specdec.rules import RULES
 
 RIGHT = """

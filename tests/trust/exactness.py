@@ -85,7 +85,7 @@ def with_all(planted: tuple[Mistake, ...], case: Case) -> Task:
 def one_cycle(case: Case, planted: tuple[Mistake, ...]) -> JointDistribution:
     task = with_all(planted, case)
     target = task.target
-    assert not any(mistake.unwarped_target for mistake in planted), target
+    assert not any(mistake.target for mistake in planted), target
     return cycle_distribution(case, task.rule, lambda: with_all(planted, case).drafter)[0]
 
 
@@ -99,7 +99,7 @@ SEAMS = {name for name in vars(RejectionSampling) if name in ("verify", "row", "
 
 def broken(mistake: Mistake) -> set[str]:
     """Which seams of the shipped code it replaces."""
-    if mistake.unwarped_target:
+    if mistake.target:
         return {"target"}
     if mistake.drafter:
         return {"drafter"}
