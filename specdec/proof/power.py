@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import heapq
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from ..engine import Task
 from ..sampling import probabilities, Sampler
-from ..types import SamplingParams
+from ..types import Proposal, SamplingParams
 from .black_box import limit_after_first, OTHER, Row
 from .enumeration import EnumeratingSampler, JointDistribution, paths
 from .goodness_of_fit import divergence, limit, SMALLEST
@@ -28,6 +29,7 @@ from .toys import ByPrefix
 
 KEPT = {1: 6, 2: 5, 3: 3}  # tokens told apart in drafts so long; two in longer ones
 LONGEST = 5  # tokens of a draft that is enumerated
+LIMIT = 100_000  # paths
 GRID = [math.ceil(10 * 1.05**i) for i in range(520)]  # numbers of draws that are tried, to 1e12
 LEAST = 1e-12  # what grows more slowly is rounding
 IMPOSSIBLE = 1e-12  # the chance of what the distribution excludes, so that its logarithm is finite
@@ -46,13 +48,14 @@ class Lumped(ByPrefix):
         self.vocabulary, self.kept, self.row, self.target, self.temperature = kept + 1, kept, row, target, temperature
         self._rows: dict[tuple[int, ...], Tensor] = {}
         self._names: dict[tuple[int, ...], list[int]] = {}
+        self._distributions: dict[tuple[int, ...], list[float]] = {}
 
     def names(self, prefix: tuple[int, ...]) -> list[int]:
         """The tokens that stand alone after `prefix`; none where that names no one text."""
         if prefix not in self._names:
             text = self.real(prefix)
             row = {} if text is None else self.target(text)
-            self._names[prefix] = sorted(row, key=lambda token: -row[token])[: self.kept]
+            self._names[prefix] = heapq.nlargest(self.kept, row, key=row.__getitem__)
         return self._names[prefix]
 
     def real(self, prefix: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -72,8 +75,9 @@ class Lumped(ByPrefix):
         return self._rows[prefix]
 
     def distribution(self, prefix: tuple[int, ...]) -> list[float]:
-        distribution: list[float] = (self.logits(prefix) / self.temperature).exp().tolist()
-        return distribution
+        if prefix not in self._distributions:
+            self._distributions[prefix] = (self.logits(prefix) / self.temperature).exp().tolist()
+        return self._distributions[prefix]
 
 
 class AsDrawn(EnumeratingSampler):
@@ -97,44 +101,52 @@ def assumed_draft(target: Row) -> Row:
     return row
 
 
-def mistaken(
-    mistake: Mistake, target: Row, draft: Row, k: int, temperature: float
-) -> tuple[list[JointDistribution], list[JointDistribution]]:
-    """The distributions of the next 1, 2, … tokens where the mistake was made and where it was not, over the likeliest
-    few.
-
-    The first token is the target's, as on every server; a cycle of k drafts begins after it, and the target completes
-    the text.
+class OneCycle:
+    """A cycle of `k` drafts over the likeliest few tokens, after a first token that is the target's, as on every
+    server; then the target completes the text. What does not depend on a mistake is computed once.
     """
-    k = min(max(k, mistake.least_k), LONGEST)
-    kept, params = min(KEPT.get(k, 2), len(target(())) - 1), SamplingParams(temperature=temperature)
-    models = Lumped(target, target, kept, temperature), Lumped(draft, target, kept, temperature)
-    firsts: JointDistribution = {(token,): p for token, p in enumerate(models[0].distribution(())) if p > 0.0}
-    wrong: JointDistribution = {(kept,): firsts.pop((kept,), 0.0)}
-    for first, chance in firsts.items():
-        for text, p in cycles(models, mistake, k, params, first):
-            wrong[first + text] = wrong.get(first + text, 0.0) + chance * p
-    right: JointDistribution = {**firsts, (kept,): wrong[kept,]}
-    wrongs, rights = (
-        [completed(models[0], distribution, n) for n in range(1, k + 3)] for distribution in (wrong, right)
-    )
-    return wrongs, rights
 
+    def __init__(self, target: Row, draft: Row, k: int, temperature: float) -> None:
+        self.k, self.kept = k, min(KEPT.get(k, 2), len(target(())) - 1)
+        self.params = SamplingParams(temperature=temperature)
+        self.target, self.draft = (Lumped(row, target, self.kept, temperature) for row in (target, draft))
+        self.others = (self.kept,)
+        chances = enumerate(self.target.distribution(()))
+        self.firsts: JointDistribution = {(token,): p for token, p in chances if p > 0.0 or token == self.kept}
 
-def cycles(
-    models: tuple[Lumped, Lumped], mistake: Mistake, k: int, params: SamplingParams, text: tuple[int, ...]
-) -> Iterator[tuple[tuple[int, ...], float]]:
-    """What one cycle after `text` can add, each random path with its chance."""
-    target, draft = models
+    @functools.cached_property
+    def right(self) -> list[JointDistribution]:
+        """The distributions of the next 1, 2, … tokens."""
+        return self.lengths(self.firsts)
 
-    def cycle(sampler: Sampler) -> tuple[int, ...]:
-        task = mistake.apply(Task(target, text, params, drafter_of(mistake, draft), k, details=False), draft)
-        proposal = task.drafter.propose(text, k, params, sampler)
-        block = (*text, *proposal.tokens)
-        logits = task.target.forward(block, task.target.new_cache(len(block)), proposal.parents, len(proposal) + 1)
-        return tuple(task.rule.verify(proposal, probabilities(logits, params), sampler).emitted(proposal))
+    def wrong(self, mistake: Mistake) -> list[JointDistribution]:
+        """The same where the mistake was made. After the last token, that of all others, both models agree."""
+        wrong: JointDistribution = {self.others: self.firsts[self.others]}
+        for first, chance in self.firsts.items():
+            for text, p in self.added(mistake, first) if first != self.others else ():
+                wrong[first + text] = wrong.get(first + text, 0.0) + chance * p
+        return self.lengths(wrong)
 
-    return paths(cycle, 100_000, AsDrawn)
+    def added(self, mistake: Mistake, text: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], float]]:
+        """What the cycle can add after `text`, each random path with its chance."""
+
+        def task() -> Task:
+            made = Task(self.target, text, self.params, drafter_of(mistake, self.draft), self.k, details=False)
+            return mistake.apply(made, self.draft)
+
+        for proposal, chance in paths(lambda sampler: self.drafted(task(), sampler), LIMIT, AsDrawn):
+            verifier, block = task(), (*text, *proposal.tokens)
+            cache = verifier.target.new_cache(len(block))
+            logits = verifier.target.forward(block, cache, proposal.parents, len(proposal) + 1)
+            judged = functools.partial(verifier.rule.verify, proposal, probabilities(logits, self.params))
+            for verdict, p in paths(judged, LIMIT, AsDrawn):
+                yield tuple(verdict.emitted(proposal)), chance * p
+
+    def drafted(self, task: Task, sampler: Sampler) -> Proposal:
+        return task.drafter.propose(task.prompt, self.k, self.params, sampler)
+
+    def lengths(self, distribution: JointDistribution) -> list[JointDistribution]:
+        return [completed(self.target, distribution, n) for n in range(1, self.k + 3)]
 
 
 def completed(target: Lumped, distribution: JointDistribution, length: int) -> JointDistribution:
@@ -167,8 +179,10 @@ def power(
     """
     chances = [sorted(distribution.values()) for distribution in distributions]
     needed: dict[str, int | None] = {}
+    cycle_of = functools.cache(lambda k: OneCycle(target, draft, k, temperature))
     for mistake in CATALOGUE:
-        tests = list(zip(*mistaken(mistake, target, draft, k, temperature), chances, strict=False))[1:]
+        cycle = cycle_of(min(max(k, mistake.least_k), LONGEST))
+        tests = list(zip(cycle.wrong(mistake), cycle.right, chances, strict=False))[1:]
         found = []
         for wrong, right, cells in tests:
             growth, variance = growing(wrong, right, paired)

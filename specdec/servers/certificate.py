@@ -86,6 +86,7 @@ class Place:
     plain: Counter[tuple[int, ...]] = field(default_factory=Counter)
     drawn: Counter[tuple[int, ...]] = field(default_factory=Counter)
     distributions: list[JointDistribution] = field(default_factory=list)
+    row: Row | None = None  # of the target: its power asks for what was looked up
     result: dict[str, Any] = field(default_factory=dict)
 
 
@@ -261,8 +262,8 @@ class Examination:
         smallest = SMALLEST / self.draws
         if self.reference != "samples":
             try:
-                row = self.row_of(place)
-                place.distributions = distributions_of_cells(row, self.params.max_tokens, smallest)
+                place.row = self.row_of(place)
+                place.distributions = distributions_of_cells(place.row, self.params.max_tokens, smallest)
             except ServerError as error:
                 if self.weights:
                     raise
@@ -384,7 +385,7 @@ class Examination:
 
     def measure(self, place: Place) -> None:
         """Which known mistakes so many draws would have shown here."""
-        target = counted_row(place.plain) if self.reference == "samples" else self.row_of(place)
+        target = counted_row(place.plain) if self.reference == "samples" or place.row is None else place.row
         drafted = self.weights.draft if self.weights else None
         draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(target)
         place.result["needed"] = power(

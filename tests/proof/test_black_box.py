@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,8 +28,9 @@ from specdec.proof.enumeration import JointDistribution, total_variation
 from specdec.proof.goodness_of_fit import deviance, log_binomial, two_samples
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import toy
-from specdec.proof.power import assumed_draft, GRID, growing, is_shown, mistaken
+from specdec.proof.power import assumed_draft, GRID, growing, is_shown, OneCycle, power
 from specdec.proof.toys import TableModel
+from specdec.types import SamplingParams
 from specdec.ui.session import CERTIFICATES
 
 ROW = model_row(toy().models[0], toy().text, toy().params)
@@ -165,7 +167,8 @@ def test_the_distribution_of_a_mistake_is_that_of_the_enumerated_loop(key: str) 
         row = model_row(model, before, pair.params)
         return lambda text: row(text) if text else {token: float(token == last) for token in range(5)}
 
-    wrongs, rights = mistaken(MISTAKES[key], *map(given, pair.models), 2, 0.8)
+    cycle = OneCycle(*map(given, pair.models), 2, 0.8)
+    wrongs, rights = cycle.wrong(MISTAKES[key]), cycle.right
     found = [total_variation(*distributions) for distributions in zip(wrongs[1:], rights[1:], strict=True)]
     assert found[0] == pytest.approx(kept["tv"][0], rel=2e-3, abs=1e-9)  # in later cycles the loop errs again
     assert (
@@ -174,8 +177,20 @@ def test_the_distribution_of_a_mistake_is_that_of_the_enumerated_loop(key: str) 
     )
 
 
+# Of an algorithm that computed both models and every path of the whole cycle anew for each mistake.
+@pytest.mark.parametrize(("k", "assumed", "name"), [(2, False, "2 drafts"), (4, True, "4 drafts")])
+def test_what_is_computed_once_for_all_mistakes_changes_no_number(k: int, assumed: bool, name: str) -> None:
+    kept = json.loads((Path(__file__).parent / "power.json").read_text())
+    models, params = toy().models, SamplingParams(temperature=0.8, max_tokens=k + 2)
+    target, draft = (model_row(model, (0, 1), params) for model in models)
+    cells = distributions_of_cells(target, k + 2, 5 / 3_000)
+    found = power(target, assumed_draft(target) if assumed else draft, cells, k, 0.8, 1e-8, assumed)
+    assert [found] == [told for key, told in kept.items() if key.startswith(name)]
+
+
 def test_a_rarer_mistake_takes_more_draws_and_two_samples_take_more_than_one() -> None:
-    wrongs, rights = mistaken(MISTAKES["from_target"], ROW, assumed_draft(ROW), 2, 0.8)
+    cycle = OneCycle(ROW, assumed_draft(ROW), 2, 0.8)
+    wrongs, rights = cycle.wrong(MISTAKES["from_target"]), cycle.right
     halved = {text: (wrongs[-1][text] + p) / 2 for text, p in rights[-1].items()}
     chances = [sorted(distribution.values()) for distribution in distributions_of_cells(ROW, 4, 5 / 20_000)]
 
