@@ -7,7 +7,7 @@ terminal: `specdec doctor`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from json import dumps
 from statistics import median
@@ -18,6 +18,7 @@ from ..families.zoo import Family
 from ..figures.stats import LaneStats, passing_rates
 from ..figures.theory import growing, tokens_by_position
 from ..lanes.interleave import PLAIN, SPECULATIVE
+from ..lanes.oracle import perfect
 from ..lanes.probe import DEPTHS, probe
 from ..lanes.race import race
 from ..methods import EMBEDDED
@@ -94,6 +95,7 @@ def of_pair(family: Family, drafter: str, k: int, temperature: float) -> Iterato
         figures=(("c", costs.draft), ("v", costs.passes[min(k, len(costs.passes) - 1)]), ("o", costs.overhead)),
     )  # fmt: skip
     yield from lengths(measured, costs.cycle, max(DEPTHS), "-k")
+    yield perfect_gain(family, k)
     yield measured_gain(measured)
 
 
@@ -243,16 +245,28 @@ def lengths(measured: Measured, cost: Callable[[int], float], most: int, option:
     yield Finding("What could any draft gain here?", "ok", told, figures=(("ceiling", (top + 1) / cost(top)),))
 
 
+def perfect_gain(family: Family, k: int) -> Finding:
+    """With plain decoding's own text as the draft, which costs nothing and is kept whole."""
+    runs = [perfect(family, prompt, k, SamplingParams(max_tokens=TOKENS)) for prompt in PROMPTS]
+    lanes = [(LaneStats.of(one, SPECULATIVE), LaneStats.of(other, PLAIN)) for one, other in runs]
+    gain = by_the_clock(lanes)
+    if gain is None:
+        return Finding("What would a perfect draft give?", "unknown", "The texts were too short.")
+    told = f"Measured, with the text of plain decoding as its draft: {gain:.2f} times plain decoding at K = {k}."
+    return Finding("What would a perfect draft give?", "ok", told, figures=(("oracle", gain),))
+
+
+def by_the_clock(lanes: Iterable[tuple[LaneStats, LaneStats]]) -> float | None:
+    """A text at a time; the median."""
+    times = [(one.seconds_per_token, other.seconds_per_token) for one, other in lanes]
+    gains = [other / one for one, other in times if one and other]
+    return median(gains) if gains else None
+
+
 def measured_gain(measured: Measured) -> Finding:
-    """By the clock, a text at a time; the median."""
-    gains = [
-        other.seconds_per_token / one.seconds_per_token
-        for one, other in zip(measured.greedy, measured.plain, strict=True)
-        if one.seconds_per_token and other.seconds_per_token
-    ]
-    if not gains:
+    gain = by_the_clock(zip(measured.greedy, measured.plain, strict=True))
+    if gain is None:
         return Finding("Is it faster?", "unknown", "The texts were too short.")
-    gain = median(gains)
     return Finding(
         "Is it faster?", "ok" if gain > 1.0 else "wrong", f"Measured at T = 0: {gain:.2f} times plain decoding.",
         "" if gain > 1.0 else "The lines above say why.", (("speedup", gain),),

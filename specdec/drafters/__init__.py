@@ -9,6 +9,7 @@ from .eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter
 from .early_exit import EarlyExitDrafter
 from .medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
 from .mtp import MTPDrafter, MTPHead
+from .oracle import OracleDrafter
 from .prompt_lookup import PromptLookupDrafter
 from .suffix import SuffixDrafter
 from .universal import ForeignModel, UniversalDrafter
@@ -33,6 +34,7 @@ __all__ = [
     "MedusaHeads",
     "MedusaTreeDrafter",
     "NoDrafter",
+    "OracleDrafter",
     "PromptLookupDrafter",
     "SuffixDrafter",
     "UniversalDrafter",
