@@ -31,6 +31,7 @@ ENGINE = "engine.json"  # keys are the engine's own English sentences
 OTHERS = [language for language in LANGUAGES if language != ENGLISH]
 NAMES = set("specdec transformers Medusa EAGLE- Top-k Top-p Leviathan Chen dflash vLLM DeepSpec openvino.genai".split())
 NAMES |= set("min max norm token TTFT TPOT arXiv issue Qwen Llama LayerSkip Mistral SmolLM Hub".split())
+NAMES |= set("rMLX llama.cpp mistral.rs mlxcel TensorRT-LLM vllm-ascend".split())
 HAN = re.compile("[\u4e00-\u9fff]")
 
 

@@ -45,7 +45,7 @@ function convert(name, value, k) {
 const GROUPS = {
   works: ["serial", "behind", "meaning", "optimal", "siblings"],
   method: ["which", "best", "train", "adapters", "template", "local"],
-  text: ["tools", "bursts", "batch", "beam"],
+  text: ["match", "tools", "bursts", "batch", "beam"],
   speed: ["nothing", "convert", "constant", "load", "long", "quantised", "hybrid"],
   price: ["bill", "energy"],
 };
@@ -55,6 +55,7 @@ const SEE = {
   behind: { tabs: ["step"] },
   siblings: { tabs: ["methods"] },
   constant: { tabs: ["theory"], part: "clock" },
+  match: { tabs: ["lossless"], sections: ["practice"] },
   which: { tabs: ["methods"], sections: ["practice"] },
   best: { tabs: ["methods"] },
   nothing: { tabs: ["lossless", "theory"], sections: ["mistakes"] },

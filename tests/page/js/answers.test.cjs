@@ -5,6 +5,7 @@ const fs = require("node:fs");
 const path = require("node:path");
 const ASSETS = path.join(__dirname, "..", "..", "..", "assets");
 const { convert, GROUPS, SEE } = require(path.join(ASSETS, "page", "guide", "answers.js"));
+const { overlap } = require(path.join(ASSETS, "page", "theory", "formulas.js"));
 const { expectedTokens } = require(path.join(ASSETS, "page", "theory", "formulas.js"));
 const words = JSON.parse(fs.readFileSync(path.join(ASSETS, "text", "en", "guide.json"), "utf8"));
 const near = (a, b, by = 1e-9) => assert.ok(Math.abs(a - b) < by, `${a} ${b}`);
@@ -56,4 +57,14 @@ test("an answer that leads on is one that there is, and leads to a section of th
     assert.ok(id in words.answers.list, id);
     for (const name of sections) assert.ok(name in words.sections, name);
   }
+});
+
+test("what sample and match keeps of a drawn token is what the answer says", () => {
+  const p = [0.55, 0.4, 0.05],
+    q = [0.4, 0.55, 0.05],
+    same = (a, b) => a.reduce((sum, one, i) => sum + one * b[i], 0),
+    short = (x) => (x + 1e-9).toFixed(2).replace("0.", "."),
+    [said] = words.answers.list.match.say;
+  for (const kept of [same(p, q), overlap(p, q), same(p, p)])
+    assert.ok(said.includes(short(kept)), short(kept));
 });
