@@ -27,6 +27,11 @@ def certify_server(
         Path(out).touch()  # what cannot be written is said before an hour is spent
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
     server, other = connect_pair(address, plain, key)
+    if not plain and not target:
+        raise ValueError(
+            "Name a plain server of the same model (--plain ADDRESS), or its weights "
+            f"(--target {server.facts.model}), to judge it by."
+        )
     weights = certificate.Weights.load(target, draft) if target else None
     result = last(certificate.certify(server, other, weights, temperature, draws))
     written = json.dumps(result, ensure_ascii=False)

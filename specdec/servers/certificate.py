@@ -38,7 +38,7 @@ from ..proof.pair import brief, CachedRows
 from ..proof.power import assumed_draft, power
 from ..types import SamplingParams, TranslatableText
 from .base import Chunk, Server, ServerError, Token
-from .verdict import against, judge
+from .verdict import against, judge, shown_by
 
 ALARM = 1e-6  # the chance that a lossless server is called anything else, over all tests of one certificate
 DRAWS, BATCH = 3_000, 50  # texts at each context, and how many a request asks for
@@ -162,13 +162,12 @@ class Examination:
         for place in self.places:
             yield self.state(TranslatableText("the target's distribution: {name}", name=place.name))
             self.look_up(place)
+        if self.reference != "samples":  # else it is known once the texts are
+            yield from self.measure()
         for place in self.places:
             yield from self.test(place)
-        if any(any(place.result["red"]) for place in self.places):
-            return
-        for place in self.places:
-            yield self.state(TranslatableText("power: {name}", name=place.name))
-            self.measure(place)
+        if self.reference == "samples" and not any(any(place.result["red"]) for place in self.places):
+            yield from self.measure()
 
     def read(self, text: str | Sequence[int]) -> tuple[int, ...]:
         if not isinstance(text, str):
@@ -241,7 +240,7 @@ class Examination:
         alone, crowd = Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()
         for _ in self.draw(self.plain, place, max(1, many // SINGLY), 1, alone):
             yield self.state(TranslatableText("the plain server, one text at a time: {name}", name=place.name))
-        for eta in self.draw(self.plain, place, many, self.batch, crowd):
+        for eta in self.draw(self.plain, place, many, self.batch, crowd, self.draws * len(self.places)):
             yield self.state(TranslatableText("the plain server: {name}", name=place.name), eta)
         tests = [self.pair(alone, crowd, length)[0] for length in self.lengths]
         place.plain = crowd
@@ -332,10 +331,12 @@ class Examination:
         yield self.state(TranslatableText("the server: {name}", name=place.name))
 
     def draw(
-        self, server: Server, place: Place, draws: int, batch: int, into: Counter[tuple[int, ...]]
+        self, server: Server, place: Place, draws: int, batch: int, into: Counter[tuple[int, ...]], later: int = 0
     ) -> Iterator[float]:
-        """Draw `draws` texts; from time to time the seconds that are left."""
-        began = time.monotonic()
+        """Draw `draws` texts; from time to time the seconds that are left, for as many at each place to come and for
+        `later` ones, if those take as long.
+        """
+        began, later = time.monotonic(), later + draws * (len(self.places) - self.places.index(place) - 1)
         while (done := into.total()) < draws:
             params = replace(self.params, seed=self.fresh_seed())
             texts = server.sample(place.prompt, params, min(batch, draws - done))
@@ -347,7 +348,7 @@ class Examination:
                 )
             into.update(texts)
             if time.monotonic() - self.spoken > NEWS:
-                yield (time.monotonic() - began) / into.total() * (draws - into.total())
+                yield (time.monotonic() - began) / into.total() * (draws - into.total() + later)
 
     def fresh_seed(self) -> int:
         self.requests += 1
@@ -383,13 +384,26 @@ class Examination:
             return str(self.weights.piece(token))
         return self.pieces.get(token, f"#{token}")
 
-    def measure(self, place: Place) -> None:
-        """Which known mistakes so many draws would have shown here."""
-        target = counted_row(place.plain) if self.reference == "samples" or place.row is None else place.row
-        drafted = self.weights.draft if self.weights else None
-        draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(target)
-        place.result["needed"] = power(
-            target, draft, place.distributions, self.k, self.params.temperature, self.alarm, self.reference == "samples"
+    def measure(self) -> Iterator[dict[str, Any]]:
+        """Which known mistakes so many draws show."""
+        for place in self.places:
+            yield self.state(TranslatableText("power: {name}", name=place.name))
+            target = counted_row(place.plain) if self.reference == "samples" or place.row is None else place.row
+            drafted = self.weights.draft if self.weights else None
+            draft = model_row(drafted, place.prompt, self.params) if drafted else assumed_draft(target)
+            place.result["needed"] = power(
+                target, draft, place.distributions, self.k, self.params.temperature, self.alarm,
+                self.reference == "samples",
+            )  # fmt: skip
+        contexts = [place.result for place in self.places]
+        shown, known = len(shown_by(contexts, self.draws)), len(contexts[0]["needed"])
+        yield self.state(
+            TranslatableText(
+                "{n} draws at each context show {shown} of {known} known mistakes",
+                n=self.draws,
+                shown=shown,
+                known=known,
+            )
         )
 
     def state(self, doing: str, eta: float | None = None) -> dict[str, Any]:

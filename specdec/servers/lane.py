@@ -110,6 +110,11 @@ def watch(
                 chunks.append(told)
                 for step in newest(chunks, facts.speculates):
                     yield from cycles.events(step)
+        if ending is not None and ending.reason == "end" and not any(chunk.text for chunk in chunks):
+            raise ServerError(
+                "The server wrote nothing but an end token. A chat model needs its chat template, another one a text "
+                "to go on with."
+            )
         if ending is None or not any(chunk.tokens for chunk in chunks):
             raise ServerError("The server wrote nothing.")
     except ServerError as error:

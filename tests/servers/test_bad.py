@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from stub import Asked, CLOSE, Reply, sse, Stub
 
 from specdec.events import Committed, Failed, Finished
 from specdec.servers import lane
-from specdec.servers.base import Server, ServerError
+from specdec.servers.base import Chunk, Ending, Facts, Server, ServerError, Token
 from specdec.servers.connect import connect
 from specdec.servers.stream import Limits, origin
 from specdec.types import SamplingParams
@@ -56,6 +56,17 @@ def test_a_server_is_asked_nothing_under_a_grammar() -> None:
         with pytest.raises(ServerError, match="without grammar"):
             lane.race(server, None, [1, 2], replace(PARAMS, grammar="a*"))
         assert len(stub.asked) == asked
+
+
+def test_a_text_that_ends_at_once_is_a_sentence_not_an_empty_figure() -> None:
+    class Ends:
+        facts = Facts("ours", "1", "chat")
+
+        def stream(self, *_: Any) -> Iterator[Chunk | Ending]:
+            yield Chunk("", (Token("", 2),), 0.1)
+            yield Ending("end", 0.1)
+
+    assert "chat template" in run(cast(Server, Ends()))[0]
 
 
 def run(server: Server) -> tuple[str, list[Any]]:

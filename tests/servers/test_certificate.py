@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -188,7 +189,7 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(
         assert "✗ not lossless" in out and "should be" in out and "greedy text: flat" in progress
         assert json.loads((tmp_path / "it.json").read_text())["verdict"] == "not lossless"
         assert terminal.main(["certify", "--server", bad]) == 2
-        assert "Name a plain server" in capsys.readouterr().err
+        assert "Name a plain server" in (told := capsys.readouterr().err) and "--target ours" in told
     assert terminal.main(["certify", "--server", "http://127.0.0.1:9"]) == 2
 
 
@@ -199,7 +200,17 @@ def test_the_terminal_leaves_a_lossless_server_with_zero(
     monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
     with serving(of_pair(toy())) as good, serving(plain()) as beside:
         assert terminal.main(["certify", "--server", good, "--plain", beside, *ASKED, "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["verdict"] == "lossless"
+    out, progress = capsys.readouterr()
+    assert json.loads(out)["verdict"] == "lossless"
+    assert re.search(r"100 draws at each context show \d+ of \d+ known mistakes", progress)
+
+
+def test_against_a_known_distribution_the_power_is_told_before_anything_is_drawn() -> None:
+    with serving(of_pair(toy())) as address:
+        told = [*certify(connect(address), None, weights(toy()), 0.8, 400, contexts=PLACE, batch=MANY)]
+    (at,) = [i for i, one in enumerate(told) if "known mistakes" in one["doing"]]
+    assert told[at]["contexts"][0]["done"] == 0 < told[-1]["contexts"][0]["done"] == 400
+    assert told[at]["contexts"][0]["needed"] == told[-1]["contexts"][0]["needed"]
 
 
 def test_an_engine_in_this_process_is_certified_too() -> None:
