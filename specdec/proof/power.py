@@ -96,7 +96,8 @@ def assumed_draft(target: Row) -> Row:
         distribution[OTHER] = max(0.0, 1.0 - math.fsum(distribution.values()))
         dice = random.Random(str(text))
         drafted = {token: p**0.6 * math.exp(dice.gauss(0.0, 0.9)) for token, p in distribution.items()}
-        return {token: p / math.fsum(drafted.values()) for token, p in drafted.items() if token != OTHER}
+        total = math.fsum(drafted.values())  # once: of a large vocabulary that is the longest sum of all
+        return {token: p / total for token, p in drafted.items() if token != OTHER}
 
     return row
 

@@ -188,6 +188,13 @@ def test_what_is_computed_once_for_all_mistakes_changes_no_number(k: int, assume
     assert [found] == [told for key, told in kept.items() if key.startswith(name)]
 
 
+def test_a_large_vocabulary_is_summed_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    summed, fsum = list[int](), math.fsum
+    monkeypatch.setattr(math, "fsum", lambda values: fsum(summed.append(1) or values))  # type: ignore[func-returns-value]
+    drafted = assumed_draft(lambda _: dict.fromkeys(range(49_152), 1 / 49_152))(())
+    assert len(summed) < 5 and sum(drafted.values()) == pytest.approx(1.0)
+
+
 def test_a_rarer_mistake_takes_more_draws_and_two_samples_take_more_than_one() -> None:
     cycle = OneCycle(ROW, assumed_draft(ROW), 2, 0.8)
     wrongs, rights = cycle.wrong(MISTAKES["from_target"]), cycle.right
