@@ -46,6 +46,12 @@ function prediction({ W, part, room, here: ofRun, reports }) {
         "sd-f-target",
       ],
       [M.measured, here.measured, M.measured_note, "sd-th-you"],
+      [
+        M.perfect,
+        speedup(1, here.k, 0, here.v, here.o),
+        words(M.perfect_note, { k: here.k, v: costs.v, o: costs.o }),
+        "sd-th-pale",
+      ],
     ];
     part.measured.replaceChildren(measuredBars(bars));
     part.measuredsay.textContent = explain(here, formula, low, high, other);
