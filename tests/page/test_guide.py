@@ -221,7 +221,7 @@ def test_the_pages_own_assets_are_small(language: str) -> None:
 
     A class has pages of its own. The engine's sentences stay with the engine: a visitor is sent one of them.
     """
-    files = [path for path in PAGE.rglob("*.*") if path.is_file() and path.parent.name != "class"]
+    files = [path for path in PAGE.rglob("*.*") if path.is_file() and path.parent.name not in ("class", "engine")]
     files += [ASSETS / "hardware.json", ASSETS / "sources.json", *(TEXT / language).glob("*.md")]
     files += [path for path in (TEXT / language).glob("*.json") if path.stem not in ("class", "engine")]
 
