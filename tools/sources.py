@@ -18,7 +18,8 @@ DAYS = 30
 
 def sources() -> dict[str, list[dict[str, Any]]]:
     """By kind: `systems`, how each is switched on; `defaults`, what each does while sampling if nothing is set;
-    `beside`, what was measured elsewhere; `answers`, what the Guide's answers say of others."""
+    `beside`, what was measured elsewhere; `answers`, what the Guide's answers say of others; `certified`, what
+    docs/certify-a-server.md and docs/reports say of engines."""
     return read_json(ASSETS / "sources.json")  # type: ignore[no-any-return]
 
 

@@ -99,6 +99,8 @@ def certify(
     seed: int = 1,
     contexts: Mapping[str, str | Sequence[int]] = CONTEXTS,
     batch: int = BATCH,
+    top_k: int = 0,
+    top_p: float = 1.0,
 ) -> Iterator[dict[str, Any]]:
     """The certificate as it grows: JSON-ready, the verdict and its sentence in the last one.
 
@@ -109,6 +111,7 @@ def certify(
             TranslatableText("Name a plain server of the same model, or the target's weights, to judge it by.")
         )
     examination = Examination(server, plain, weights, temperature, draws, seed, batch)
+    examination.params = replace(examination.params, top_k=top_k, top_p=top_p)
     try:
         yield from examination.run(contexts)
     except ServerError as error:

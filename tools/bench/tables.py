@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from . import trust
+from . import certified, trust
+from .certified import line
 from .trust import folded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,7 @@ PAGES = {
         "tuned",
     ],
     "docs/methods.md": ["models"],
-    "docs/certify-a-server.md": ["servers"],
+    "docs/certify-a-server.md": ["servers", "certified"],
     "docs/trust.md": ["trust_short", "trust_long"],
 }
 
@@ -65,7 +66,8 @@ def blocks(root: Path) -> dict[str, str]:
         "batch": batch(read(results / "batch.json")),
         "precision": precision(read(results / "precision.json")),
         "serving": serving(read(results / "serving.json")),
-        "servers": servers(read(results / "servers.json")),
+        "servers": certified.table(read(results / "servers.json")),
+        "certified": certified.matrix(read(results / "servers.json")),
         "trust": trust.headline(tried),
         "trust_short": trust.table(tried["short"]),
         "trust_long": trust.table(tried["long"]),
@@ -256,29 +258,6 @@ def serving(report: Any) -> str:
     return f"- Tokens/s of a watched run divided by those of an unwatched one: {', '.join(told)}."
 
 
-def servers(report: Any) -> str:
-    """A line a certificate: what was asked, the verdict, and of the known mistakes how many would have shown."""
-    head = [
-        "engine",
-        "version",
-        "method",
-        "T",
-        "draws × prompts",
-        "verdict",
-        "known mistakes that would have shown",
-        "seconds",
-        "date",
-    ]
-    table = [line(head), line("---" for _ in head)]
-    for row in report["rows"]:
-        power = f"{row['shown']} of {row['known']}" if row["shown"] is not None else "–"
-        draws = f"{row['draws']:,} × {len(row['contexts'])}" if row["draws"] else f"greedy × {len(row['contexts'])}"
-        verdict = f"**{row['verdict']}**" if row["status"] else row["verdict"]
-        named = [row["engine"], row["version"], f"`{row['method']}`{row['note'] and ', ' + row['note']}"]
-        table.append(line([*named, f"{row['temperature']:g}", draws, verdict, power, str(row["seconds"]), row["date"]]))
-    return "\n".join(table)
-
-
 def brief(row: Any) -> tuple[str, str, str]:
     return cell("measured_speedup", row["measured_speedup"]), cell("alpha", row["alpha"]), cell("tau", row["tau"])
 
@@ -329,10 +308,6 @@ def cell(name: str, value: Any) -> str:
         return f"{value:.1f}"
     text = f"{value:.2f}" if isinstance(value, float) else str(value)
     return text + "×" if name.endswith("speedup") else text
-
-
-def line(cells: Any) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 if __name__ == "__main__":
