@@ -227,6 +227,22 @@ def test_an_engine_in_this_process_is_certified_too() -> None:
         engine.distribution((0, 1), SamplingParams(), 1)
 
 
+def test_filters_hold_for_the_reference_too() -> None:
+    made = of_pair(toy())
+
+    def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
+        events = generate(made(prompt, params), RandomSampler(params.seed))
+        return [token for event in events if isinstance(event, Committed) for token in event.tokens]
+
+    def unfiltered(prompt: Sequence[int], params: SamplingParams) -> list[int]:
+        return write(prompt, replace(params, top_k=0))
+
+    for one, verdict in (write, "lossless"), (unfiltered, "cannot be tested"):  # even the first token is wrong there
+        engine = InProcess(Facts("ours", "1", "toy"), lambda _: (0, 1), one, lambda: (8, 5))
+        *_, told = certify(engine, None, weights(toy()), 0.8, 400, contexts=PLACE, top_k=3)
+        assert told["verdict"] == verdict and told["contexts"][0]["drafted"]["sampled"] == [8, 5]
+
+
 # By enumeration `python -m tests.report` catches every mistake in each run; here are some that need no minutes.
 MANY_DRAWS = {"block_residual", "unjudged_fourth", "residual_floor", "lenient", "other_temperature", "one_coin"}
 SOME = [key for key in list(MISTAKES)[::3] if key not in MANY_DRAWS]
