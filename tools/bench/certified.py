@@ -20,8 +20,7 @@ def table(report: Any) -> str:
         draws = f"{row['draws']:,} × {len(row['contexts'])}" if row["draws"] else f"greedy × {len(row['contexts'])}"
         verdict = f"**{row['verdict']}**" if row["status"] else row["verdict"]
         verdict += ": greedy text alone" if row["status"] and not wrong(row) else ""
-        filters = [f"{name} {row[key]:g}" for key, name in (("top_k", "top-k"), ("top_p", "top-p")) if key in row]
-        method = ", ".join(part for part in (f"`{row['method']}`", row["note"], *filters) if part)
+        method = ", ".join(part for part in (f"`{row['method']}`", row["note"], *filters(row)) if part)
         named = [row["engine"], row["version"], method, f"{row['temperature']:g}"]
         made.append(line([*named, draws, verdict, power, str(row["seconds"]), row["date"]]))
     return "\n".join(made)
@@ -29,20 +28,25 @@ def table(report: Any) -> str:
 
 def matrix(report: Any) -> str:
     """A line an engine, a column a way to draft: the temperatures of its certificates; bold where wrong there."""
-    found: dict[tuple[str, str], dict[float, bool]] = {}
+    found: dict[tuple[str, str], dict[tuple[float, str], bool]] = {}
     for row in report["rows"]:
         name = ", ".join(part for part in (row["engine"], row["note"]) if part)
         here = found.setdefault((name, way(row)), {})
-        here[row["temperature"]] = here.get(row["temperature"], False) or wrong(row)
+        asked = row["temperature"], " ".join((f"{row['temperature']:g}", *filters(row)))
+        here[asked] = here.get(asked, False) or wrong(row)
     ways, names = (list(dict.fromkeys(key[i] for key in found)) for i in (1, 0))
     made = [line(["engine", *(f"`{one}`" for one in ways)]), line("---" for _ in range(len(ways) + 1))]
     for name in names:
         cells = (sorted(found.get((name, one), {}).items()) for one in ways)
-        told = (", ".join(f"**{t:g}**" if red else f"{t:g}" for t, red in cell) for cell in cells)
+        told = (", ".join(f"**{asked}**" if red else asked for (_, asked), red in cell) for cell in cells)
         made.append(line([name, *(cell or "–" for cell in told)]))
     engines, pairs = {row["engine"] for row in report["rows"]}, {(row["engine"], way(row)) for row in report["rows"]}
     whole = len(engines) * len(ways)
     return "\n".join([*made, "", f"Without any certificate: {whole - len(pairs)} of {whole} pairs of these."])
+
+
+def filters(row: Any) -> list[str]:
+    return [f"{name.replace('_', '-')} {row[name]:g}" for name in ("top_k", "top_p") if name in row]
 
 
 def wrong(row: Any) -> bool:

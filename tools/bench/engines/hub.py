@@ -1,4 +1,4 @@
-"""transformers' assisted generation at its own defaults, and its prompt lookup."""
+"""transformers' assisted generation, always K tokens a draft, and its prompt lookup."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from .adapter import Asked, Engine, PLAIN
 
 def writer(asked: Asked) -> Write:
     target, draft = loaded(asked.target), loaded(asked.draft)
+    draft.generation_config.num_assistant_tokens = asked.k
+    draft.generation_config.num_assistant_tokens_schedule = "constant"
+    draft.generation_config.assistant_confidence_threshold = 0.0  # by default a draft ends where it is unsure
     speculation: dict[str, dict[str, Any]] = {
         PLAIN: {}, "draft_model": {"assistant_model": draft}, "prompt_lookup": {"prompt_lookup_num_tokens": asked.k},
     }  # fmt: skip
