@@ -25,7 +25,6 @@ class SampleAndMatch(Rule):
 
     name = "sample and match"
     lossless = True
-    description = "Draw from the target at every place; keep a token while it is the target's own sample. Needs no q."
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         node, path = -1, list[int]()
@@ -47,7 +46,6 @@ class SharedNoise(SampleAndMatch):
     """
 
     name = "shared noise"
-    description = "Draw from both models with the same noise; keep a token while it is the target's own sample."
 
     def sampler(self, seed: int) -> Sampler:
         return SharedNoiseSampler(seed)
@@ -64,7 +62,6 @@ class BlockVerification(Rule):
     name = "block verification"
     lossless = True
     trees = False
-    description = "Judge the draft as one block: a likely token makes up for an unlikely one. Chains only."
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         n, tokens = len(proposal), proposal.tokens
@@ -110,7 +107,6 @@ class TypicalAcceptance(Rule):
 
     name = "typical acceptance"
     lossless = False
-    description = "Keep a token that the target finds plausible enough. Lossy: the text no longer follows the target."
     epsilon, delta = TYPICAL_EPSILON, TYPICAL_DELTA
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:

@@ -26,7 +26,6 @@ class Rule(Protocol):
     name: str
     lossless: bool
     trees: bool = True  # whether it judges siblings, too
-    description: str = ""
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict: ...
 
@@ -40,7 +39,6 @@ class RejectionSampling(Rule):
 
     name = "rejection sampling"
     lossless = True
-    description = "Keep each token with probability min(1, p/q); after a rejection draw from max(0, p − q)."
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         node, path, trials = -1, [], []

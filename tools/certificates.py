@@ -12,9 +12,11 @@ from typing import Any
 
 from specdec.families.zoo import dtype_of
 from specdec.proof.certify import certify, DRAWS, mistakes_of, passed
-from specdec.proof.checks import enumerated, NEAR_TIE
-from specdec.proof.goodness_of_fit import is_red
-from specdec.proof.pair import embedded, guided_toy, ModelPair, toy
+from specdec.proof.checks import brief, LOSSLESS, NEAR_TIE
+from specdec.proof.enumeration import JointDistribution, output_distribution, total_variation
+from specdec.proof.goodness_of_fit import draws_needed, is_red
+from specdec.proof.mistakes import Mistake
+from specdec.proof.pair import embedded, guided_toy, ModelPair, next_tokens, toy
 from specdec.ui.session import CERTIFICATES
 from specdec.ui.text import prompts
 
@@ -35,6 +37,19 @@ class Options:
     def __post_init__(self) -> None:
         if self.dtype and (self.record or not self.text):
             raise ValueError("--dtype belongs to a --text; what the page shows is recorded in float32")
+
+
+def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
+    """The exact total variation of the next 1, 2, … tokens over every random path, and the draws that would show it."""
+    distribution, count = output_distribution(next_tokens(pair, mistake))
+    found: list[float] = []
+    for length, exact in enumerate(pair.exact, start=1):
+        marginal: JointDistribution = {}
+        for tokens, chance in distribution.items():
+            marginal[tokens[:length]] = marginal.get(tokens[:length], 0.0) + chance
+        found.append(total_variation(marginal, exact))
+    needed = None if found[-1] <= LOSSLESS else draws_needed(distribution, pair.exact[-1])
+    return {"tv": [brief(tv) for tv in found], "paths": count, "needed": needed}
 
 
 def report(options: Options) -> int:

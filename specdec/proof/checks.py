@@ -19,7 +19,7 @@ from ..events import Committed
 from ..models.base import LanguageModel
 from ..sampling import overlap, probabilities, Sampler
 from ..types import SamplingParams
-from .enumeration import JointDistribution, output_distribution, paths, total_variation
+from .enumeration import JointDistribution, paths
 from .goodness_of_fit import draws_needed
 from .mistakes import Mistake
 from .pair import brief, drafter_of, Given, GREEDY_K, ModelPair, next_tokens
@@ -77,19 +77,6 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     wrong: JointDistribution = {(token,): chance for token, chance in enumerate(distribution.tolist()) if chance != 0.0}
     needed = None if error <= LOSSLESS else draws_needed(wrong, pair.exact[0])
     return {"error": brief(error), "overlap": brief(overlap(p, q)), "rows": rows, "rest": rest, "needed": needed}
-
-
-def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
-    """The exact total variation of the next 1, 2, … tokens over every random path, and the draws that would show it."""
-    distribution, count = output_distribution(next_tokens(pair, mistake))
-    found: list[float] = []
-    for length, exact in enumerate(pair.exact, start=1):
-        marginal: JointDistribution = {}
-        for tokens, chance in distribution.items():
-            marginal[tokens[:length]] = marginal.get(tokens[:length], 0.0) + chance
-        found.append(total_variation(marginal, exact))
-    needed = None if found[-1] <= LOSSLESS else draws_needed(distribution, pair.exact[-1])
-    return {"tv": [brief(tv) for tv in found], "paths": count, "needed": needed}
 
 
 class Crowd(Sampler):

@@ -20,7 +20,7 @@ from ..exposure import limits
 
 # Only these take a trace. `queue/join` is where Gradio's own clients send every call, `component_server` the page.
 TRACES = re.compile(r"/gradio_api/(call/(v2/)?(summarise|audit|explain)|queue/join|component_server)/?$")
-# One long part each: of a class's run (`classroom.LARGE`), and of a model's question, which may hold a short trace.
+# One long part each: of a class's run, and of a model's question, which may hold a short trace.
 PARTS = re.compile(r"/class/teach$|/gradio_api/mcp(/|$)")
 PART = 4_000_000  # bytes
 MOST_MARKS, MOST_DEPTH = 20_000, 50  # brackets, commas and quotes of JSON, outside of its strings

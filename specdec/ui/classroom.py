@@ -32,6 +32,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..exposure import limits
 from ..traces.file import MAX_BYTES
+from .bodies import PART
 from .components.drawn import as_text, script
 from .components.player import pack, player_words
 from .language import known, preferred
@@ -45,7 +46,7 @@ MOST, STREAMS = 200, 3  # phones; streams of one, which may open another before 
 BEAT, PACE = 5.0, 0.05  # seconds at most, and at least, between two messages to a phone
 LIFE, GRACE = 60.0, 5.0  # seconds: a stream, which a living phone then opens anew; and how long it may take for that
 VOTES = 0.1  # seconds at least between two votes of a phone
-LARGE, SMALL = 4_000_000, 1_000  # bytes of what a teacher and a phone may send at once
+SMALL = 1_000  # bytes of what a phone may send at once; a teacher may send a `PART`
 MOST_PARTS = 20_000
 NAME = re.compile(r"[0-9a-f]{16,64}")
 KINDS = ("keep", "count", "quiz")
@@ -296,7 +297,7 @@ class Classroom:
         """A part of the run, the moment, a question or its answer, or more phones, whichever are there."""
         if not self.is_teacher(request.headers.get("x-teach", "")):
             return PlainTextResponse("only the teacher's page may do that", 403)
-        sent = await body(request, LARGE)
+        sent = await body(request, PART)
         if "log" in sent and not self.room.write(sent.get("run"), sent.get("part"), sent["log"]):
             return PlainTextResponse("send the run from its beginning", 409)
         if "cursor" in sent:

@@ -162,8 +162,7 @@ class Sheet:
 
     def answers(self, block: Any) -> dict[str, str]:
         """Of what its script may ask, the files of the answers; `*` stands for what it asks with."""
-        sampled = next((name for name in session.FIRST[1:] if name in session.recorded_names()), "")
-        known = {"sampled_run": f"traces/{sampled}", "recorded_certificates": "certificates/*"}
+        known = {"sampled_run": f"traces/{session.sampled_name()}", "recorded_certificates": "certificates/*"}
         asked = {function.__name__: function for function in block.server_fns}
         found = {name: file for name, file in known.items() if name in asked}
         if "file" in asked:

@@ -104,7 +104,7 @@ def oid(file: Path) -> str:
 def hub(monkeypatch, cache: Path) -> Iterator[Hub]:
     """The server, the address of the Hub for processes that begin now; `cache` is theirs and this process's."""
     with Hub() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         monkeypatch.setenv("HF_ENDPOINT", server.address)
         monkeypatch.setenv("HF_HUB_OFFLINE", "0")
         use_cache(monkeypatch, cache)

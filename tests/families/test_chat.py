@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import toypairs
 import transformers
 from tokenizers import Tokenizer
 
-from specdec.families import chat, published
+from specdec.families import chat, published, template
 
 PLAIN = "{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}"
 PROMPTS = ["Tell me a story.", "  spaces round me \n", "Zeile\nfür Zeile 🐟", "a", "[INST]"]
@@ -22,12 +23,24 @@ def folder_with(path: Path, template: str | None) -> Path:
     return path
 
 
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Templates are rendered in this process: what one of its own costs is no matter of these tests."""
+
+    def ask(module: str, question: object, seconds: float) -> object:
+        monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(question)))
+        return template.main()
+
+    monkeypatch.setattr(template, "limit", lambda: None)
+    monkeypatch.setattr(template.children, "ask", ask)
+
+
 @pytest.mark.parametrize("prompt", PROMPTS)
-@pytest.mark.parametrize("template", [toypairs.TEMPLATE, PLAIN], ids=["trims", "keeps"])
-def test_tokens_are_those_of_transformers(template: str, prompt: str, tmp_path: Path) -> None:
-    folder = folder_with(tmp_path / "model", template)
+@pytest.mark.parametrize("shown", [toypairs.TEMPLATE, PLAIN], ids=["trims", "keeps"])
+def test_tokens_are_those_of_transformers(shown: str, prompt: str, tmp_path: Path, here: None) -> None:
+    folder = folder_with(tmp_path / "model", shown)
     found = chat.read(folder)
-    assert found is not None and found.trims == (template == toypairs.TEMPLATE)
+    assert found is not None and found.trims == (shown == toypairs.TEMPLATE)
     theirs = transformers.AutoTokenizer.from_pretrained(folder).apply_chat_template(
         [{"role": "user", "content": prompt}], add_generation_prompt=True, return_dict=False
     )
@@ -60,18 +73,17 @@ def test_a_template_lies_in_its_own_file_or_in_a_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "template",
+    "wrong",
     ["{% for %}", "{{ messages[7].content }}", "{{ ''.__class__.__mro__ }}", "nothing", PLAIN * 2, "x" * 9_000],
 )
-def test_a_template_without_the_prompt_is_refused(template: str, tmp_path: Path) -> None:
+def test_a_template_without_the_prompt_is_refused(wrong: str, tmp_path: Path, here: None) -> None:
     with pytest.raises(ValueError, match="the chat template"):
-        chat.read(folder_with(tmp_path / "model", template))
+        chat.read(folder_with(tmp_path / "model", wrong))
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
         "{{ 10 ** (10 ** 9) }}",
         "{% set x = 'x' * 10 ** 9 %}",
         "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from toypairs import model_into
 
 from specdec.drafters import DraftModelDrafter
 from specdec.engine import Task
-from specdec.families import zoo
+from specdec.families import published, zoo
 from specdec.models.config import Config
 from specdec.models.packed import FILE, pack_rows
 from specdec.models.reduced import MAP, READS, ReducedDraft, tensors_of, WRITES
@@ -112,6 +113,7 @@ def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target: 
 def test_what_fits_no_target_is_refused(target: Path, tmp_path: Path) -> None:
     model = Transformer.load(target)
     good = weights(model, [1, 4, 6])
+    load = partial(published.load_drafter, target=model, tokenizer=published.read_tokenizer(target))
     wrong = {
         "lacks writes.weight, d2t": {name: good[name] for name in good if name not in (WRITES, MAP)},
         "no list of whole numbers": good | {MAP: good[MAP].float()},
@@ -122,6 +124,6 @@ def test_what_fits_no_target_is_refused(target: Path, tmp_path: Path) -> None:
     }
     for i, (said, tensors) in enumerate(wrong.items()):
         with pytest.raises(ValueError, match=said):
-            zoo.load_pair(target, written(tmp_path / str(i), tensors, model.vocabulary, packed=False))
+            load(written(tmp_path / str(i), tensors, model.vocabulary, packed=False))
     with pytest.raises(ValueError, match="its 5 tokens are not"):
-        zoo.load_pair(target, written(tmp_path / "few", good, 5))
+        load(written(tmp_path / "few", good, 5))

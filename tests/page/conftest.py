@@ -1,4 +1,4 @@
-"""The page, served for the tests of a file."""
+"""The page, served once for all files that run in this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from specdec.ui.build import build
 from specdec.ui.theme import launch_settings
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def address():
     demo = build()
     _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())

@@ -315,7 +315,7 @@ def test_nonsense_is_refused_in_a_sentence(client, text):
 
 
 def test_a_teachers_post_is_bounded(client, monkeypatch):
-    monkeypatch.setattr(classroom, "LARGE", 100)
+    monkeypatch.setattr(classroom, "PART", 100)
     assert "at most 100 bytes" in teach(client, {"run": OTHER, "part": 0, "log": "x" * 100}).text
 
 

@@ -9,21 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from specdec.ui.build import build
-from specdec.ui.theme import launch_settings
-
 THEORY = [0.7, 4, 0.1, 1.0, 0.0]
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[tuple[httpx.Client, int]]:
+def page(address: str) -> Iterator[tuple[httpx.Client, int]]:
     """And the number of the event `theory`."""
-    demo = build()
-    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
-    number = next(number for number, event in demo.fns.items() if event.api_name == "theory")
-    with httpx.Client(base_url=url, timeout=60.0) as client:
-        yield client, number
-    demo.close()
+    with httpx.Client(base_url=address, timeout=60.0) as client:
+        events = client.get("config").json()["dependencies"]
+        yield client, next(event["id"] for event in events if event["api_name"] == "theory")
 
 
 def answered(client: httpx.Client) -> bool:

@@ -17,7 +17,7 @@ import torch
 from specdec.models import native
 from specdec.proof import certify
 from specdec.proof import pair as pairs
-from specdec.proof.checks import closed_form, enumerated, greedy, LOSSLESS, next_token_distribution, sample
+from specdec.proof.checks import closed_form, greedy, LOSSLESS, next_token_distribution, sample
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.goodness_of_fit import distances, draws_beyond, g_test, is_red
 from specdec.proof.grammar_mistakes import GRAMMAR_MISTAKES, PLANTED, TARGET_ALONE
@@ -60,7 +60,7 @@ def test_closed_form_is_green_for_the_shipped_rule_and_red_where_the_next_token_
 def test_closed_form_is_the_distribution_of_the_enumerated_loop(key: str) -> None:
     pair, mistake = tiny(), mistake_of(key)
     distribution = next_token_distribution(pair, mistake)
-    exact = enumerated(pair, mistake)["tv"]
+    exact = terminal.enumerated(pair, mistake)["tv"]
     distance = total_variation({(i,): float(p) for i, p in enumerate(distribution)}, pair.exact[0])
     assert exact[0] == pytest.approx(distance, rel=1e-3, abs=1e-12)
     assert (exact[2] > 1e-9) == bool(key)
@@ -105,7 +105,7 @@ def test_the_shipped_rule_stays_green_and_inside_the_band() -> None:
 
 @pytest.mark.parametrize("key", ["from_target", "extra_bonus", "argmax_draft", "row_shift"])
 def test_as_many_draws_as_it_says_turn_it_red(key: str) -> None:
-    needed = enumerated(tiny(), MISTAKES[key])["needed"]
+    needed = terminal.enumerated(tiny(), MISTAKES[key])["needed"]
     assert needed < 6000
     assert is_red(sampled(tiny(), MISTAKES[key], needed)[-1])
     assert not is_red(sampled(tiny(), MISTAKES[key], max(1, needed // 20))[-1])

@@ -1,8 +1,9 @@
-"""One app for the tests of a file, and one browser for all files that run in this process."""
+"""One app and one browser for all files that run in this process."""
 
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 
 import chrome
 import pytest
@@ -12,25 +13,55 @@ import toyrun
 from specdec.ui import results, session
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """The app, with the toy run as its recorded one."""
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory):
+    """What stands for the app's own runs and reports: the folders, and where they are looked for."""
+    traces, reports = (tmp_path_factory.mktemp(name) for name in ("traces", "results"))
+    toyrun.trace().save(traces / "story.jsonl")
+    toyrun.tree_trace().save(traces / "facts.jsonl")
+    toyrun.tree_trace("typical acceptance", lossless=False).save(traces / "code.jsonl")
+    toyrun.peer_trace().save(traces / "repetitive.jsonl")
+    toyreport.save(reports)
+    (reports / "batch.json").write_text(json.dumps(toyreport.batches()), encoding="utf-8")
+
+    @contextmanager
+    def found():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(session, "TRACES", traces)
+            patch.setattr(results, "RESULTS", reports)
+            yield
+
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def toys(recorded):
+    with recorded():
+        yield
+
+
+@pytest.fixture(scope="session")
+def served():
+    """Builds the app and serves it to the end."""
     from specdec.ui.build import build
     from specdec.ui.theme import launch_settings
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "TRACES", tmp_path_factory.mktemp("traces"))
-        toyrun.trace().save(session.TRACES / "story.jsonl")
-        toyrun.tree_trace().save(session.TRACES / "facts.jsonl")
-        toyrun.tree_trace("typical acceptance", lossless=False).save(session.TRACES / "code.jsonl")
-        toyrun.peer_trace().save(session.TRACES / "repetitive.jsonl")
-        patch.setattr(results, "RESULTS", tmp_path_factory.mktemp("results"))
-        toyreport.save(results.RESULTS)
-        (results.RESULTS / "batch.json").write_text(json.dumps(toyreport.batches()), encoding="utf-8")
-        demo = build()
-        _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
-        yield url
+    running = []
+
+    def serve(room=None):
+        running.append(build(teaching=room is not None))
+        _, url, _ = running[-1].launch(prevent_thread_lock=True, quiet=True, **launch_settings(room))
+        return url
+
+    yield serve
+    for demo in running:
         demo.close()
+
+
+@pytest.fixture(scope="session")
+def address(recorded, served):
+    with recorded():
+        return served()
 
 
 @pytest.fixture(scope="session")

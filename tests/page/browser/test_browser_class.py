@@ -19,19 +19,9 @@ def room():
 
 
 @pytest.fixture(scope="module")
-def address(room, tmp_path_factory):
-    """The app in class mode, with toy runs as its recorded ones."""
-    from specdec.ui.build import build
-    from specdec.ui.theme import launch_settings
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "TRACES", tmp_path_factory.mktemp("traces"))
-        toyrun.trace().save(session.TRACES / "story.jsonl")
-        toyrun.tree_trace().save(session.TRACES / "facts.jsonl")
-        demo = build(teaching=True)
-        _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings(room))
-        yield url
-        demo.close()
+def address(room, served):
+    """The app in class mode."""
+    return served(room)
 
 
 @pytest.fixture

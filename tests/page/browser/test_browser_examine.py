@@ -19,12 +19,13 @@ pytestmark = chrome.pytestmark
 DRAWS = 200
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_draws():
+@pytest.fixture(scope="module")
+def address(served):
+    """An app that asks for few draws."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("specdec.ui.tabs.lossless.SERVER_DRAWS", (DRAWS,) * 5)
         patch.setattr(request, "SERVER_DRAWS", (DRAWS,))
-        yield
+        yield served()
 
 
 @pytest.fixture(scope="module")

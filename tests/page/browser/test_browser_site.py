@@ -29,6 +29,11 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+@pytest.fixture(scope="module", autouse=True)
+def toys():
+    """A site has the app's own runs."""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("host")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-CLOSENESS = 1.0
+from specdec.training.loss import CLOSENESS
 
 
 def divergence(p: Tensor, q: Tensor) -> Tensor:
