@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from specdec.events import (
     Candidate,
@@ -197,3 +198,15 @@ def events(cycles: int = 6, tokens: int = 15) -> list[Event]:
 
 def trace(source: str = "recorded") -> Trace:
     return Trace(header(source), tuple(events()))
+
+
+class Family:
+    """In place of models: nothing is told of them."""
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+
+def engine(*_: Any) -> tuple[Family, Callable[..., Iterator[Event]]]:
+    """In place of `session._engine`: the toy run, whatever is asked for."""
+    return Family(), lambda *_, **__: (event for event in events())

@@ -167,11 +167,7 @@ def test_a_race_that_is_cut_says_so_and_keeps_what_it_has(monkeypatch: pytest.Mo
         monkeypatch.setattr(session, "DEADLINE", -1.0)
         yield from toyrun.events()[9:]
 
-    class Family:
-        def describe(self) -> dict[str, Any]:
-            return {}
-
-    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), slow))
+    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), slow))
     *_, last = api.answering(api.compare)("Hi")
     assert "seconds" in last["notice"] and last["texts"]["speculative"]
 

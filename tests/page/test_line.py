@@ -17,11 +17,6 @@ from specdec.ui.text import strings
 from specdec.ui.theme import launch_settings
 
 
-class Family:
-    def describe(self):
-        return {"target": {"parameters": 5}}
-
-
 class Engine:
     """Toy runs; each is held back until `gate` is open."""
 
@@ -45,7 +40,7 @@ class Engine:
 @pytest.fixture
 def engine(monkeypatch):
     engine = Engine()
-    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), engine.race))
+    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), engine.race))
     return engine
 
 

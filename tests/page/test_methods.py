@@ -200,11 +200,6 @@ def test_cells_are_readable():
 # ---- measured here ----
 
 
-class Family:
-    def describe(self):
-        return {}
-
-
 @pytest.fixture
 def asked(monkeypatch):
     """The toy run in place of models; what was asked for, in order."""
@@ -214,7 +209,7 @@ def asked(monkeypatch):
         calls.append((prompt, drafter, k, params, details))
         return (event for event in toyrun.events())
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), race))
+    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), race))
     return calls
 
 

@@ -42,17 +42,10 @@ def traces(tmp_path, monkeypatch):
     return tmp_path
 
 
-class Family:
-    def describe(self):
-        return {"target": {"parameters": 5}}
-
-
 @pytest.fixture
 def engine(monkeypatch):
     """The toy run in place of models."""
-    monkeypatch.setattr(
-        session, "_engine", lambda *_: (Family(), lambda *_, **__: (event for event in toyrun.events()))
-    )
+    monkeypatch.setattr(session, "_engine", toyrun.engine)
 
 
 # ---- input ----
@@ -271,7 +264,7 @@ def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(fami
 
 def test_a_run_has_the_family_that_was_asked_for(family, monkeypatch):
     asked = []
-    engine = Family(), lambda *_, **__: (event for event in toyrun.events())
+    engine = toyrun.engine()
     monkeypatch.setattr(session, "_engine", lambda name: (asked.append(name), engine)[1])
     list(race.run("Hi"))
     list(race.start("Hi", "draft_model:tuned", 3, 0.8, 1, 0, 24, 7, "", "rejection", "tuned"))
@@ -328,7 +321,7 @@ def test_a_run_is_told_its_rule(monkeypatch):
         asked.update(options)
         yield from toyrun.events()
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), engine))
+    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), engine))
     list(race.run("Hi", rule="block"))
     assert (asked["rule"], asked["peer"]) == ("block", False)
 
@@ -345,7 +338,7 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
     def engine(*_, peer, **__):
         yield from toyrun.peer_trace().events if peer else toyrun.events()
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), engine))
+    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), engine))
     live = trace.Trace.loads("".join(race.run("Hi", peer=True)))
     assert live.header.lanes == ("speculative", "transformers", "plain") and live.events == toyrun.peer_trace().events
 
@@ -644,7 +637,7 @@ def test_a_prompt_that_the_engine_refuses_never_claims_to_be_live(monkeypatch):
         raise ValueError("The prompt has 3,001 tokens. Shorten it.")
         yield
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), refusing))
+    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), refusing))
     assert not [news for news in session.run(request.check("a")) if news.kind == "lines" and news.text]
     updates = list(race.start("a", "draft_model", 3, 0.8, 1, 0, 24, 7, ""))
     assert not any(isinstance(update[0], str) and update[0] for update in updates)
@@ -658,7 +651,7 @@ def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatc
         yield None
         raise WorkerDied("the engine's process ended with -9")
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), silent))
+    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), silent))
     *told, last = session.run(request.check("Hi"))
     assert last == session.News("error", text.strings("page")["notice"]["died"])
     assert sum(bool(news.text) for news in told if news.kind == "lines") == 4
@@ -671,7 +664,7 @@ def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
     def slow(*_):
         asked.set()
         assert loaded.wait(60)
-        return Family(), lambda *_, **__: iter(())
+        return toyrun.Family(), lambda *_, **__: iter(())
 
     monkeypatch.setattr(session, "LOOK", 0.01)
     monkeypatch.setattr(session, "_engine", slow)
@@ -696,7 +689,7 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
         raise error
         yield
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), broken))
+    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), broken))
     last = list(session.run(request.check("Hi")))[-1]
     told = str(error) if isinstance(error, ValueError) else text.strings("page")["notice"]["broken"]
     assert (last.kind, last.text) == ("error", told)

@@ -168,17 +168,13 @@ class Browser:
 def served(first: Trace) -> Iterator[tuple[str, str]]:
     """The app with that run as its first one, and a class."""
 
-    class Family:
-        def describe(self) -> dict[str, Any]:
-            return {}
-
     def race(family: Any, prompt: str, *_: Any, **__: Any) -> Iterator[Any]:
         yield from first.events[:60]
         raise ValueError(prompt)
 
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(session, "TRACES", Path(folder)))
-        stack.enter_context(mock.patch.object(session, "_engine", lambda *_: (Family(), race)))
+        stack.enter_context(mock.patch.object(session, "_engine", lambda *_: (toyrun.Family(), race)))
         first.save(Path(folder) / "story.jsonl")
         room = classroom.Room("127.0.0.1")
         demo = build(teaching=True)

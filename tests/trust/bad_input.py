@@ -84,11 +84,6 @@ def toy_engine(*_: Any, **__: Any) -> Iterator[Any]:
     yield from toyrun.events()
 
 
-class Family:
-    def describe(self) -> dict[str, Any]:
-        return {}
-
-
 # ---- in this process ----
 
 WANTED: dict[Callable[..., Any], dict[str, Any]] = {
@@ -113,7 +108,7 @@ def questions(tally: Tally, count: int, rng: random.Random) -> None:
     """The API's functions. Its runs are a toy's."""
     certificate = lambda *_: (state for state in [{"closed": {}}])  # noqa: E731
     with (
-        mock.patch.object(session, "_engine", lambda *_: (Family(), toy_engine)),
+        mock.patch.object(session, "_engine", lambda *_: (toyrun.Family(), toy_engine)),
         mock.patch.object(session, "_certificate", certificate),
     ):
         for _ in range(count):

@@ -233,10 +233,6 @@ def cancels(tally: Tally, long: bool) -> None:
 def pages(tally: Tally) -> None:
     """Runs of the page, over an engine that tells a toy run; closed, broken off or dead after each of its events."""
 
-    class Family:
-        def describe(self) -> dict[str, Any]:
-            return {}
-
     events = toyrun.events()
     for how, after in itertools.product(("left", "dies", "raises", "refuses", "silent"), range(len(events) + 2)):
         open_runs = 0
@@ -260,7 +256,7 @@ def pages(tally: Tally) -> None:
                 open_runs -= 1
 
         name = f"a run of the page that {how} after {after}"
-        with tally.one(name), mock.patch.object(session, "_engine", lambda *_, race=race: (Family(), race)):
+        with tally.one(name), mock.patch.object(session, "_engine", lambda *_, race=race: (toyrun.Family(), race)):
             run = session.run(check("Once upon a time"))
             told = list(itertools.islice(run, after + 1)) if how == "left" else list(run)
             run.close()  # type: ignore[attr-defined]

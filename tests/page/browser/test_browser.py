@@ -224,7 +224,7 @@ def test_reduced_motion_opens_at_the_first_rejection_and_stands_still(open_page)
     page = open_page(reduced_motion="reduce")
     expect(says(page)).to_contain_text("first rejection")
     before = page.input_value("[data-part=scrub]")
-    time.sleep(1.5)
+    time.sleep(0.6)
     assert page.input_value("[data-part=scrub]") == before
 
 

@@ -72,17 +72,13 @@ def test_a_phone_follows_run_and_time(teacher, open_phone, monkeypatch):
 
 @pytest.mark.long
 def test_a_live_run_goes_to_the_class(teacher, open_phone, monkeypatch):
-    class Family:
-        def describe(self):
-            return {}
-
     runs = []
 
     def race(*_, **__):
         runs.append(1)
         yield from toyrun.events()
 
-    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), race))
+    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), race))
     phones = [open_phone(), open_phone()]
     teacher.locator("#run").click()
     for phone in phones:

@@ -15,11 +15,7 @@ from specdec.ui import session
 def live(page, monkeypatch):
     """A live run of the toy's events on a prompt of the visitor's own."""
 
-    class Family:
-        def describe(self):
-            return {}
-
-    monkeypatch.setattr(session, "_engine", lambda *_: (Family(), lambda *_, **__: (one for one in toyrun.events())))
+    monkeypatch.setattr(session, "_engine", toyrun.engine)
     page.locator("#prompt textarea").fill("My own words")
     page.locator("#run").click()
     expect(page.locator(".sd-badge").first).to_have_text("Live")

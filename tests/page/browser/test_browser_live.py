@@ -101,12 +101,8 @@ def test_a_grammar_is_checked_kept_and_shown(open_page, monkeypatch):
             return replace(event, positions=judged)
         return replace(event, reason="end") if isinstance(event, Finished) else event
 
-    class Family:
-        def describe(self):
-            return {}
-
     monkeypatch.setattr(
-        session, "_engine", lambda *_: (Family(), lambda *_, **__: (barred(event) for event in toyrun.events()))
+        session, "_engine", lambda *_: (toyrun.Family(), lambda *_, **__: (barred(event) for event in toyrun.events()))
     )
     page = open_page(reduced_motion="reduce", query="?grammar={a")
     expect(page.locator(".sd-wrong").first).to_contain_text("The schema is not a JSON object")
