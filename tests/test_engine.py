@@ -75,14 +75,6 @@ def test_greedy_text_is_the_targets_own(make: type, k: int) -> None:
     assert ids(run(task(make(), k=k))) == PLAIN
 
 
-def test_the_best_and_the_worst_drafter_take_as_many_cycles_as_arithmetic_says() -> None:
-    def cycles(drafter: object) -> int:
-        return sum(isinstance(e, Committed) for e in run(task(drafter, k=4))) - 1  # less the prefill
-
-    assert cycles(Oracle()) == -(-39 // 5)
-    assert cycles(Adversary()) == 39
-
-
 @pytest.mark.parametrize("wanted", [0, 1, 2, 3, 7])
 def test_exactly_as_many_tokens_as_wanted(wanted: int) -> None:
     events = run(task(Oracle(), replace(GREEDY, max_tokens=wanted), k=8))
@@ -124,14 +116,6 @@ def test_the_context_ends_the_text() -> None:
 def test_a_prompt_that_cannot_run_is_refused_with_advice(prompt: tuple[int, ...]) -> None:
     with pytest.raises(PromptError, match=r"Type|Shorten"):
         generate(task(prompt=prompt))
-
-
-def test_same_seed_same_text_and_other_seed_another() -> None:
-    def text(seed: int) -> list[int]:
-        return ids(run(task(params=replace(WARM, seed=seed))))
-
-    assert text(3) == text(3)
-    assert text(3) != text(4)
 
 
 def test_a_run_says_how_deep_its_drafter_can_draft() -> None:
@@ -248,14 +232,6 @@ def test_the_clock_stands_still_while_the_reader_is_slow() -> None:
         events.append(event)
         time.sleep(0.05)
     assert end(events).at < 0.05
-
-
-def test_discarded_tokens_are_drafted_but_never_judged() -> None:
-    events = run(task(Adversary(), k=4))
-    for event in events:
-        if isinstance(event, Verified) and len(event.positions) == 4:
-            assert [p.status for p in event.positions] == ["rejected", "discarded", "discarded", "discarded"]
-    assert sum(len(e.tokens) for e in events if isinstance(e, Drafted)) > 100
 
 
 class Bushy:
@@ -398,15 +374,6 @@ def test_limits_of_a_draft() -> None:
     distribution = torch.zeros(1, 12).index_fill(1, torch.tensor([3]), 1.0)
     with pytest.raises(engine.DraftError, match="its own distribution excludes"):
         engine.check_proposal(Proposal.chain([1], distribution), 4, 12)
-
-
-def test_a_drafter_that_breaks_at_once_is_asked_three_times() -> None:
-    class Never(Broken):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-            return self.draft(k) if k else Proposal()
-
-    failures = [event.reason for event in run(task(Never(BAD["raises"]))) if isinstance(event, Failed)]
-    assert [reason.endswith("switched off)") for reason in failures] == [False, False, True]
 
 
 def test_what_a_broken_run_held_back_is_shown() -> None:

@@ -688,16 +688,22 @@ def test_two_processes_may_compile_at_once(tmp_path: Path) -> None:
     assert [path.suffix for path in (tmp_path / "specdec").iterdir()] == [".so"]
 
 
+@pytest.fixture
+def as_compiled() -> list[Tensor]:
+    return products_of_codes()
+
+
 @needed
 @pytest.mark.long
-def test_without_avx512_it_says_the_same(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_avx512_it_says_the_same(
+    as_compiled: list[Tensor], fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a processor that has it, as it is compiled for one that has not."""
     plain = [flag for flag in native.COMPILE if flag != "-march=native"]
     assert len(plain) < len(native.COMPILE)
-    said = products_of_codes()
     monkeypatch.setattr(native, "COMPILE", [*plain, "-mavx2", "-mfma", "-mf16c"])
     native.library.cache_clear()
-    assert equal(products_of_codes(), said)
+    assert equal(products_of_codes(), as_compiled)
     for bits in (8, 4):
         test_sums_of_codes_are_exact_at_their_extremes(bits, -1)
     for name, config in SHAPES.items():

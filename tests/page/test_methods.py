@@ -246,12 +246,6 @@ def test_the_pair_of_the_page_is_measured_and_named(asked, monkeypatch):
     assert "text must be one of" in next(methods.measured([], ["suffix"], "story", 0.0, 3, 1, "smollm2"))[0]["value"]
 
 
-def test_what_was_never_recorded_is_still_measured(asked):
-    updates = list(methods.measured([], ["draft_model"], "repetitive", 0.0, 3, 1))
-    ((_, here, recorded, *_),) = next(update[3] for update in updates if isinstance(update[3], list))
-    assert recorded is None and here is not None
-
-
 def test_edits_are_measured_with_their_own_target_by_the_drafters_that_it_has():
     plan = methods.plan(["suffix", "eagle3", "draft_model"], "edits", 0.0, 3, 1)
     assert {(one.drafter, one.family) for one in plan} == {("suffix", "tuned"), ("draft_model", "tuned")}
@@ -287,16 +281,6 @@ def test_bad_input_is_one_sentence_and_starts_nothing(asked, change, word):
         methods.plan(*given.values())
     (update,) = methods.measured([], *given.values())
     assert update[0]["wrong"] is True and asked == []
-
-
-def test_leaving_a_measurement_frees_the_machine(asked, monkeypatch):
-    monkeypatch.setattr(methods, "UPDATES_PER_SECOND", 1e9)
-    updates = methods.measured([], ["draft_model"], "story", 0.0, 3, 3)
-    for _ in range(6):
-        next(updates)
-    assert session._machine.locked()
-    updates.close()
-    assert not session._machine.locked() and len(asked) < 4
 
 
 def test_a_measurement_past_its_deadline_keeps_what_it_has(asked, monkeypatch):

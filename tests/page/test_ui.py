@@ -314,18 +314,6 @@ def test_the_menus_know_the_engines_names():
         assert {one for one in menu.drafters(name) if not METHODS[one].wraps} <= zoo.load(name).drafters.keys()
 
 
-def test_a_run_is_told_its_rule(monkeypatch):
-    asked = {}
-
-    def engine(*_, **options):
-        asked.update(options)
-        yield from toyrun.events()
-
-    monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), engine))
-    list(race.run("Hi", rule="block"))
-    assert (asked["rule"], asked["peer"]) == ("block", False)
-
-
 def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
     lines, words = menu.peer_lines(), text.of_drafters("peer_line")
     for drafter in menu.drafters():
@@ -574,14 +562,6 @@ def test_a_refused_prompt_touches_nothing_but_the_notice(engine):
     assert all("value" not in other for other in (update[0], update[2], update[3]))
 
 
-def test_closing_a_run_gives_the_machine_back(engine):
-    running = session.run(request.check("Hi"))
-    next(news for news in running if news.kind == "lines")
-    assert session._machine.locked()
-    running.close()
-    assert not session._machine.locked()
-
-
 def test_who_waits_is_told_how_many_come_first_and_is_served_in_turn(engine, monkeypatch):
     monkeypatch.setattr(session, "LOOK", 0.01)
     first, second, third = (session.run(request.check("Hi")) for _ in range(3))
@@ -594,26 +574,6 @@ def test_who_waits_is_told_how_many_come_first_and_is_served_in_turn(engine, mon
     done = text.strings("page")["notice"]["done"]
     assert [news.text for news in second][-1] == [news.text for news in third][-1] == done
     assert not session._machine.locked()
-
-
-def test_who_stops_waiting_gives_up_the_place(engine, monkeypatch):
-    monkeypatch.setattr(session, "LOOK", 0.01)
-    first, second, third = (session.run(request.check("Hi")) for _ in range(3))
-    next(first), next(second), next(third)
-    second.close()
-    assert next(third).text.startswith("1 before you")
-    first.close()
-    assert list(third)[-1].kind == "done" and not session._machine.locked()
-
-
-def test_a_line_that_is_full_says_so_at_once(engine, monkeypatch):
-    monkeypatch.setattr(session._machine, "most", 1)
-    first, second = session.run(request.check("Hi")), session.run(request.check("Hi"))
-    next(first), next(second)
-    (refused,) = session.run(request.check("Hi"))
-    assert refused == session.News("error", text.strings("page")["notice"]["full"])
-    second.close(), first.close()
-    assert list(session.run(request.check("Hi")))[-1].kind == "done"
 
 
 def test_a_wait_is_estimated_from_the_turns_before(monkeypatch):
