@@ -8,7 +8,7 @@ import pytest
 from toyheads import WARM
 
 from specdec.drafters import SuffixDrafter
-from specdec.drafters.replaced import MOST, replacement, Replacements
+from specdec.drafters.suffix import MOST, replacement, Replacements
 from specdec.models.base import common_prefix
 from specdec.sampling import RandomSampler
 
