@@ -84,6 +84,7 @@ def test_a_template_without_the_prompt_is_refused(wrong: str, tmp_path: Path, he
 @pytest.mark.parametrize(
     "body",
     [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
         "{{ 10 ** (10 ** 9) }}",
         "{% set x = 'x' * 10 ** 9 %}",
         "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
