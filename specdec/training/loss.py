@@ -1,6 +1,6 @@
 """How far a draft is from what a target said of its likeliest tokens, without the target's other chances.
 
-The value is KL(p ‖ q) plus the total variation between them, for a p that is zero elsewhere. Written as
+The value is that of `learning/loss.py`, KL(p ‖ q) plus the total variation, for a p that is zero elsewhere. Written as
 one operation: over a vocabulary of thousands, what autograd would keep costs more than the products.
 """
 
@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-CLOSENESS = 1.0  # what the variation counts for
+from ..learning.loss import CLOSENESS
+
 AT_ONCE = 256  # places whose logits are in memory
 
 

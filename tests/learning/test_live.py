@@ -22,13 +22,13 @@ from specdec.families.zoo import Family
 from specdec.learning import live
 from specdec.learning.experience import Example, run, Student
 from specdec.learning.live import certificate, figures, learn, of_kind, run_until, TrainingSet, verdict
+from specdec.learning.loss import divergence
 from specdec.models.base import LanguageModel
 from specdec.models.transformer import Transformer
 from specdec.paths import ASSETS
 from specdec.proof.mistakes import MISTAKES
 from specdec.types import SamplingParams
 from tools import learn as tool
-from tools.train.loss import divergence
 
 DRAFT, PROMPT = "draft_model", "The captain and"
 PARAMS = SamplingParams(live.TEMPERATURE, max_tokens=20, seed=1, ignore_end=True)

@@ -20,6 +20,7 @@ from specdec.engine import generate, Task
 from specdec.events import Committed
 from specdec.families import zoo
 from specdec.families.published import load_drafter
+from specdec.learning.loss import divergence
 from specdec.models.checkpoint import read_weights
 from specdec.models.reduced import MAP, ReducedDraft
 from specdec.training.draft_model import DraftModel, likely
@@ -28,7 +29,6 @@ from specdec.training.loop import batches, joined, rate
 from specdec.training.loss import Divergence
 from specdec.training.train import train
 from specdec.types import SamplingParams
-from tools.train.loss import divergence
 
 PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 
