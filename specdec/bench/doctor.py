@@ -6,13 +6,16 @@ terminal: `specdec doctor`.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from json import dumps
 from statistics import median
 from typing import Any, cast, Literal
 
+from ..events import Event
 from ..families import presets, zoo
 from ..families.zoo import Family
 from ..figures.stats import LaneStats, passing_rates
@@ -36,6 +39,7 @@ PROMPTS = (
 )
 TOKENS, WARM_UP = 64, 8  # of a text, and of one before the clock counts
 FEW = 0.1  # kept of the drafted tokens: so few that something does not fit
+MANY = 20  # drafts judged at a place, before it is spoken of
 FAULTY = 0.25  # kept while sampling against kept at T = 0: a lossless rule loses less on ordinary text
 UNREAD = 0.5  # kept inside the chat template against kept without it
 RARELY = 0.5  # of the passes that had a draft
@@ -113,8 +117,11 @@ def of_server(server: Server, plain: Server | None, temperature: float) -> Itera
     has_template = server.read(PROMPTS[0]) != server.tokenize(PROMPTS[0])
     bare = lanes(server, params, server.tokenize) if has_template else []
     beside = lanes(plain, params, plain.read) if plain else []
-    k = facts.k or max((len(one.judged_at) for one in greedy), default=0)
+    k = facts.k or asked_for(greedy)
     measured, options = Measured(greedy, sampled, bare, beside, k), OPTIONS.get(facts.kind, OPTIONS[""])
+    if facts.speculates is False and counts(greedy) is None:
+        yield inactive(options)
+        return
     yield from kept(measured, temperature, options)
     if not sum(one.drafted for one in greedy):
         return
@@ -127,7 +134,8 @@ def of_server(server: Server, plain: Server | None, temperature: float) -> Itera
         return
     cost = cycle / step
     yield Finding("What does a cycle cost?", "ok", f"A cycle takes {cost:.2f} plain steps.", figures=(("cost", cost),))
-    yield from lengths(measured, growing(cost, k), k, options["k"])
+    if not rarely(greedy):  # else a cycle with a draft costs something else than the mean
+        yield from lengths(measured, growing(cost, k), k, options["k"])
     yield measured_gain(measured)
 
 
@@ -149,14 +157,23 @@ class Overheard:
 
 def watched(server: Server, prompt: Sequence[int], params: SamplingParams) -> LaneStats:
     heard = Overheard(server)
-    events = list(lane.watch(cast(Server, heard), prompt, params, SPECULATIVE, top=0))
+    watching = lane.watch(cast(Server, heard), prompt, params, SPECULATIVE, top=0)
+    events: list[Event] = []
+    while not events:  # those on the way know only what was kept; those returned are recounted
+        try:
+            next(watching)
+        except StopIteration as ended:
+            events = ended.value
     stats, told = LaneStats.of(sound(events), SPECULATIVE), heard.ending
-    if told and told.step_drafted and told.counts and told.counts[0] > stats.drafted:
-        stats.sums_only(*told.counts)
-        stats.drafting_cycles = len(told.step_drafted)
+    if stats.sums is not None and told:  # its steps cannot be told apart; all of them together are known
+        stats.drafting_cycles = len(told.step_drafted or ()) or sum(told.histogram or ()) or stats.cycles
     return stats
 
 
+SAMPLED = (
+    "Sampling alone fails, so look at q: it must be what the draft was really drawn from, after temperature, "
+    "top-k and top-p. `specdec certify --server` tells whether the text is still right."
+)
 OURS = {"active": "Name a --draft, or another --drafter.", "count": "", "k": "-k"}
 OPTIONS = {  # of the engines that `servers` knows, in November 2026
     "vLLM": {
@@ -168,11 +185,18 @@ OPTIONS = {  # of the engines that `servers` knows, in November 2026
         "k": "--speculative-num-steps (beside --speculative-eagle-topk 1, and --speculative-num-draft-tokens one more)",
     },
     "llama.cpp": {
-        "active": "Name --spec-type: without it a draft model is loaded and not used.", "count": "",
+        "active": "Name --spec-type: without it a draft model is loaded and not used. If it is named, read its log: "
+        "it goes on without a draft of another vocabulary.", "count": "",
         "k": "--spec-draft-n-max",
+        "sampled": "It keeps a draft only where the target's own draw is the same token, which a high temperature "
+        "makes rare: ask at a lower one, or a server without speculation.",
     },
     "": {"active": "Look up the engine's option for speculation.", "count": "", "k": "K"},
 }  # fmt: skip
+
+
+def inactive(options: dict[str, str]) -> Finding:
+    return Finding("Is it active?", "wrong", "No token was drafted.", options["active"])
 
 
 def kept(measured: Measured, temperature: float, options: dict[str, str]) -> Iterator[Finding]:
@@ -183,50 +207,54 @@ def kept(measured: Measured, temperature: float, options: dict[str, str]) -> Ite
         return
     drafted, accepted = greedy
     if not drafted:
-        yield Finding("Is it active?", "wrong", "No token was drafted.", options["active"])
+        yield inactive(options)
         return
     passes = sum(one.cycles for one in measured.greedy)
     drafting = sum(one.drafting_cycles for one in measured.greedy)
     yield Finding("Is it active?", "ok", f"{drafted} tokens were drafted in {passes} passes.")
-    if drafting and drafting < RARELY * passes:
-        yield Finding(
-            "Does it draft in every cycle?", "wrong", f"Only {drafting} of {passes} passes had a draft.",
-            "A lookup finds nothing in text that does not repeat itself: take a draft model or a head for such text.",
-            (("share", drafting / passes),),
-        )  # fmt: skip
     rate = accepted / drafted
-    if rate < FEW:
-        fits = "Draft and target do not belong together: compare tokenizer, exact weights, precision and chat template."
+    if rarely(measured.greedy):  # what so few passes kept says nothing of draft and target
         yield Finding(
-            "Is anything kept at T = 0?", "wrong", f"{rate:.0%} of the drafted tokens.", fits, (("rate", rate),)
-        )
+            "Does it draft in every cycle?", "wrong",
+            f"Only {drafting} of {passes} passes had a draft, of which {rate:.0%} was kept.",
+            "A lookup finds nothing in text that does not repeat itself: take a draft model or a head for such text.",
+            (("share", drafting / passes), ("rate", rate)),
+        )  # fmt: skip
         return
-    yield Finding("Is anything kept at T = 0?", "ok", f"{rate:.0%} of the drafted tokens.", "", (("rate", rate),))
+    bare = counts(measured.bare)
+    without = bare[1] / bare[0] if bare and bare[0] else None
+    unread = without is not None and without >= FEW and rate < UNREAD * without
+    read = "Has the draft read the chat template?"
+    inside = f"{rate:.0%} inside the template, {without or 0.0:.0%} of the same prompts without it."
+    train = "Train the draft on such dialogues, or take one that was; check that the template is the target's own."
+    pair = (("inside", rate), ("without", without))
+    few = rate < FEW
+    fits = "Draft and target do not belong together: compare tokenizer, exact weights, precision and chat template."
+    yield Finding(
+        "Is anything kept at T = 0?", "wrong" if few else "ok", f"{rate:.0%} of the drafted tokens.",
+        "" if not few else "Without the chat template more is: see below." if unread else fits, (("rate", rate),),
+    )  # fmt: skip
+    if few:
+        if unread:
+            yield Finding(read, "wrong", inside, train, pair)
+        return
     if sampled and sampled[0]:
         share = sampled[1] / sampled[0]
-        wrong = share < FAULTY * rate
+        place = worst_place(measured.sampled, measured.greedy)
+        wrong = place.fails if place else share < FAULTY * rate
+        at = f"; at place {place.number}, {place.sampled:.0%} against {place.greedy:.0%} at T = 0" if place else ""
         yield Finding(
-            f"And at T = {temperature:g}?", "wrong" if wrong else "ok", f"{share:.0%} of the drafted tokens.",
-            "Sampling alone fails, so look at q: it must be what the draft was really drawn from, after temperature, "
-            "top-k and top-p. `specdec certify --server` tells whether the text is still right." if wrong else "",
-            (("rate", share),),
+            f"And at T = {temperature:g}?", "wrong" if wrong else "ok", f"{share:.0%} of the drafted tokens{at}.",
+            options.get("sampled", SAMPLED) if wrong else "", (("rate", share),),
         )  # fmt: skip
-    bare = counts(measured.bare)
-    if bare and bare[0]:
-        without = bare[1] / bare[0]
-        wrong = rate < UNREAD * without
-        yield Finding(
-            "Has the draft read the chat template?", "wrong" if wrong else "ok",
-            f"{rate:.0%} inside the template, {without:.0%} of the same prompts without it.",
-            "Train the draft on such dialogues, or take one that was; check that the template is the target's own."
-            if wrong else "", (("inside", rate), ("without", without)),
-        )  # fmt: skip
+    if without is not None:
+        yield Finding(read, "wrong" if unread else "ok", inside, train if unread else "", pair)
 
 
 def lengths(measured: Measured, cost: Callable[[int], float], most: int, option: str) -> Iterator[Finding]:
     """Which K is best by what was kept at each place and what a cycle costs, and the most that any draft could gain."""
     rates, k = passing_rates(measured.greedy), measured.k
-    if rates:
+    if rates and not rarely(measured.greedy):  # of few passes with a draft, those rates are not the text's
         reach = min(max(most, k), len(rates))  # what no draft reached is not known
         gains = {n: tokens_by_position(rates[:n], n) / cost(n) for n in range(1, reach + 1)}
         best, now = max(gains, key=gains.__getitem__), gains[min(k, reach)]
@@ -278,6 +306,55 @@ def counts(lanes: Sequence[LaneStats]) -> tuple[int, int] | None:
     if not lanes or all(one.server and one.counted is None and not one.drafted for one in lanes):
         return None
     return sum(one.drafted for one in lanes), sum(one.accepted for one in lanes)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the draft, from 1, and the shares kept there of the drafts judged."""
+
+    number: int
+    sampled: float
+    greedy: float
+    judged: int
+
+    @property
+    def fails(self) -> bool:
+        """Two standard deviations below what a lossless rule would lose at most."""
+        found = self.sampled * self.judged
+        return found + 2.0 * math.sqrt(found) < FAULTY * self.greedy * self.judged
+
+
+def worst_place(sampled: Sequence[LaneStats], greedy: Sequence[LaneStats]) -> Place | None:
+    """Where sampling loses most; None where too few drafts were judged one by one.
+
+    All K in a row are seldom kept, even where each has a fair chance: so the share of all drafts would blame a long K.
+    """
+    found = []
+    for number, (ours, theirs) in enumerate(zip(judgements(sampled), judgements(greedy), strict=False), 1):
+        if min(ours[1], theirs[1]) >= MANY and theirs[0]:
+            found.append(Place(number, ours[0] / ours[1], theirs[0] / theirs[1], ours[1]))
+    return min(found, key=lambda place: place.sampled / place.greedy, default=None)
+
+
+def judgements(lanes: Sequence[LaneStats]) -> list[tuple[int, int]]:
+    """How many drafts were kept and judged, by place."""
+    both = [zip(one.accepted_at, one.judged_at, strict=True) for one in lanes]
+    return [
+        (sum(kept for kept, _ in place), sum(judged for _, judged in place))
+        for place in zip_longest(*both, fillvalue=(0, 0))
+    ]
+
+
+def rarely(lanes: Sequence[LaneStats]) -> bool:
+    """Whether most passes had no draft."""
+    return 0 < sum(one.drafting_cycles for one in lanes) < RARELY * sum(one.cycles for one in lanes)
+
+
+def asked_for(lanes: Sequence[LaneStats]) -> int:
+    """K of a server that does not tell it: no draft is longer, and the drafts in mean are shorter at texts' ends alone.
+    Where little is kept, few of a draft's places are ever judged."""
+    means = (math.ceil(one.drafted / one.drafting_cycles) for one in lanes if one.drafting_cycles)
+    return max((*means, *(len(one.judged_at) for one in lanes)), default=0)
 
 
 def seconds_a_cycle(lanes: Sequence[LaneStats]) -> float | None:

@@ -10,9 +10,22 @@ from typing import Any
 import pytest
 import torch
 from ours import serving
+from record import PROMPTS, TOKENS, TOP
+from stub import replay
 
 from specdec.bench import doctor
-from specdec.bench.doctor import Finding, kept, lengths, Measured, of_pair, of_server, OPTIONS, OURS
+from specdec.bench.doctor import (
+    asked_for,
+    Finding,
+    kept,
+    lengths,
+    Measured,
+    of_pair,
+    of_server,
+    OPTIONS,
+    OURS,
+    watched,
+)
 from specdec.cli import main
 from specdec.drafters import NoDrafter
 from specdec.engine import Task
@@ -42,9 +55,13 @@ def test_a_sound_pair_has_no_fault() -> None:
 
 
 FAULTS = {
-    "off": (replace(SOUND, greedy=[lane(0, 0, drafting=0)]), "Is it active?", "--spec-type"),
-    "foreign draft": (replace(SOUND, greedy=[lane(accepted=0)]), "Is anything kept at T = 0?", "tokenizer"),
-    "draft of other weights": (replace(SOUND, greedy=[lane(drafted=400)]), "Is anything kept at T = 0?", "weights"),
+    "off": (replace(SOUND, greedy=[lane(0, 0, drafting=0)]), "Is it active?", "--speculative-config"),
+    "foreign draft": (
+        replace(SOUND, greedy=[lane(accepted=0)], bare=[lane(accepted=0)]), "Is anything kept at T = 0?", "tokenizer",
+    ),
+    "draft of other weights": (
+        replace(SOUND, greedy=[lane(drafted=400)], bare=[lane(drafted=400)]), "Is anything kept at T = 0?", "weights",
+    ),
     "0 % at T > 0": (replace(SOUND, sampled=[lane(accepted=0)]), "And at T = 0.8?", "look at q"),
     "top-k left out of q": (replace(SOUND, sampled=[lane(accepted=5)]), "And at T = 0.8?", "top-k"),
     "wrong template": (replace(SOUND, greedy=[lane(accepted=10)]), "Has the draft read the chat template?", "template"),
@@ -55,7 +72,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_named_with_what_to_change(fault: str) -> None:
     measured, question, advice = FAULTS[fault]
-    found = wrong(list(kept(measured, 0.8, OPTIONS["llama.cpp"])))
+    found = wrong(list(kept(measured, 0.8, OPTIONS["vLLM"])))
     assert advice in found.pop(question)
     assert not found  # and nothing else is blamed
 
@@ -82,6 +99,80 @@ def test_too_long_a_draft_is_told_the_best_length() -> None:
 def test_no_length_pays_where_a_cycle_is_too_dear() -> None:
     told = next(lengths(SOUND, lambda n: 3.0 + n, 5, "-k"))
     assert told.state == "wrong" and "Turn it off" in told.advice
+
+
+def many(kept: Sequence[int], judged: Sequence[int]) -> list[LaneStats]:
+    places = {"accepted_at": list(kept), "judged_at": list(judged)}
+    return [LaneStats(cycles=judged[0], drafted=4 * judged[0], drafting_cycles=judged[0], **places)]
+
+
+GREEDY = many([75, 56, 45, 36], [100, 75, 56, 45])
+
+
+@pytest.mark.parametrize(
+    ("sampled", "fails"),
+    [
+        (many([28, 9, 3, 1], [100, 28, 9, 3]), False),  # of draws that must match: a tenth of all, as in llama-server
+        (many([43, 0], [100, 43]), True),  # a sixth of all, but never two in a row: as in vLLM's build for CPUs
+        (many([5, 2], [100, 5]), True),
+    ],
+)
+def test_the_places_of_a_draft_tell_whether_sampling_fails(sampled: list[LaneStats], fails: bool) -> None:
+    found = wrong(list(kept(replace(SOUND, greedy=GREEDY, sampled=sampled), 0.8, OPTIONS["llama.cpp"])))
+    assert list(found) == ["And at T = 0.8?"] * fails
+    assert all("own draw" in advice for advice in found.values())  # llama-server has no q to look at
+
+
+def test_next_to_nothing_kept_in_the_template_alone_is_the_templates_fault() -> None:
+    found = wrong(list(kept(replace(SOUND, greedy=[lane(accepted=0)], bare=[lane(accepted=10)]), 0.8, OURS)))
+    assert "below" in found["Is anything kept at T = 0?"]
+    assert "template" in found["Has the draft read the chat template?"]
+
+
+def test_a_foreign_draft_is_not_the_templates_fault() -> None:
+    found = wrong(list(kept(replace(SOUND, greedy=[lane(accepted=0)], bare=[lane(200, 5)]), 0.8, OURS)))
+    assert list(found) == ["Is anything kept at T = 0?"] and "tokenizer" in found["Is anything kept at T = 0?"]
+
+
+def test_few_passes_with_a_draft_tell_nothing_of_the_pair() -> None:
+    seldom = replace(SOUND, greedy=[lane(10, 0, cycles=50, drafting=2)])
+    assert list(wrong(list(kept(seldom, 0.8, OURS)))) == ["Does it draft in every cycle?"]
+    asked = [one.question for one in lengths(seldom, lambda n: 1.0 + n, 5, "-k")]
+    assert "Which K?" not in asked
+
+
+def test_k_is_no_less_than_what_was_drafted() -> None:
+    foreign = LaneStats(cycles=180, drafted=702, drafting_cycles=180, accepted_at=[4, 0], judged_at=[180, 4])
+    assert asked_for([foreign]) == 4
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The doctor asks what `record.py` asked."""
+    monkeypatch.setattr(doctor, "PROMPTS", tuple(PROMPTS.values()))
+    for name in ("TOKENS", "WARM_UP"):
+        monkeypatch.setattr(doctor, name, TOKENS)
+    watch = doctor.lane.watch
+    monkeypatch.setattr(doctor.lane, "watch", lambda *given, top: watch(*given, top=TOP))
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_real_servers_rejected_drafts_are_counted() -> None:
+    """vLLM tells them at the end alone: what came before holds only those that were kept."""
+    for name in ("vllm-draft_model", "vllm-draft_model-untold"):
+        with replay(name) as stub:
+            server = connect(stub.address)
+            stats = [watched(server, server.read(one), SamplingParams(max_tokens=TOKENS)) for one in doctor.PROMPTS]
+        assert sum(one.drafted for one in stats) == 4 * sum(one.drafting_cycles for one in stats)
+        assert 0 < sum(one.accepted for one in stats) < sum(one.drafted for one in stats)
+        assert any(one.judged_at for one in stats)
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_real_llama_server_without_speculation_is_told_so() -> None:
+    with replay("llama-plain") as stub:
+        (only,) = of_server(connect(stub.address), None, 0.0)
+    assert only.state == "wrong" and "--spec-type" in only.advice
 
 
 def test_a_pair_of_ours_is_examined(shallow: str, monkeypatch: pytest.MonkeyPatch) -> None:
