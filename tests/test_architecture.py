@@ -43,7 +43,7 @@ ALLOWED = {
         "proof",
         "learning",
     },
-    "training": {"paths", "models", "families", "figures", "training"},
+    "training": {"paths", "models", "families", "figures", "learning", "training"},
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "learning", "lanes"}
     - {"text"},
     "traces": {"types", "grammar", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
