@@ -1,6 +1,6 @@
 // @ts-check
-/* The engine of a page without a server, in a worker of its own. It is told `{ files, base, limits }` once and then
- * `{ run }` or `{ stop }`; it answers with `{ fetched, of }`, `{ lines }`, `{ done }`, or `{ wrong, ... }`. */
+/* The engine of a page without a server, in a worker of its own. It is told `{ files, base }` once and then
+ * `{ run, number }` or `{ stop }`; it answers with `{ fetched, of }`, `{ lines }`, `{ done }`, or `{ wrong, ... }`. */
 
 const { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } = require("./drafters.js");
 const { generate, interleave } = require("./engine.js");
@@ -18,7 +18,7 @@ let loading = null;
 let wanted = 0; // the last run that was asked for; 0 after Stop
 const post = (message) => self.postMessage(message);
 
-/* All that a run needs, with the bytes that have arrived. ValueError-like: `{ wrong: "missing" }`. */
+/* All that a run needs; on the way it tells how many bytes have arrived. What is not whole is refused. */
 async function load() {
   const sizes = Object.values(told.files).map((one) => one.size),
     of = sizes.reduce((a, b) => a + b, 0);
