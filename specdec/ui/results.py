@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas
 
-from ..methods import METHODS
+from ..methods import DEFAULT, METHODS
 from .menu import read_json
 from .text import ASSETS, of_drafters, strings
 
@@ -115,9 +115,24 @@ def findings(rows: list[dict[str, Any]]) -> list[str]:
         told.append(words["slower"].format(count=len(slow), total=len(rows), **named(worst)))
     else:
         told.append(words["none_slower"].format(total=len(rows)))
+    if most := perfect(rows):
+        told.append(words["perfect"].format(**most))
     beaten = sum(fastest(rows, place) is not fastest(rows, place, "alpha") for place in places(rows))
     told.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(places(rows))))
     return told
+
+
+def perfect(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The most that any draft could have gained: all kept, drafted for nothing. {} without costs.
+
+    Of the draft model's passes, since it always drafts K tokens: others' are of mixed lengths.
+    """
+    costs = [(row["k"], figure(row, "verify_cost")) for row in rows if figure(row, "k") and row["drafter"] == DEFAULT]
+    gains = [((k + 1) / v, k, v) for k, v in costs if v]
+    if not gains:
+        return {}
+    value, k, v = max(gains)
+    return {"value": f"{value:.1f}", "k": k, "tokens": k + 1, "v": f"{v:.2f}"}
 
 
 def trees(rows: list[dict[str, Any]]) -> str:

@@ -109,16 +109,17 @@ def test_the_report_of_all_methods_is_preferred_and_junk_is_none(folder):
 
 
 def test_findings_name_the_fastest_and_the_slow():
-    first, second, slow, alpha = results.findings(toyreport.report()["rows"])
+    first, second, slow, perfect, alpha = results.findings(toyreport.report()["rows"])
     assert first == "Fastest at T = 0: Draft model on Story (1.80×), Medusa tree on Code (1.50×)."
     assert second == "Fastest at T = 0.8: Draft model on Story (1.20×), Draft model on Code (1.25×)."
     assert slow.startswith("2 of 12") and "Prompt lookup on Story at T = 0.8, with 0.80×" in slow
+    assert "gives 3.3× at K = 4, 5 tokens for a pass that costs 1.50 steps" in perfect
     assert "each column" in alpha
     rows = [row for row in toyreport.report()["rows"] if row["drafter"] == "draft_model"]
     assert "None of the 4" in results.findings(rows)[2]
     rows = toyreport.report()["rows"]
     rows[0]["alpha"] = 1.0
-    assert results.findings(rows)[3].count("in 1 of 4 columns") == 1
+    assert results.findings(rows)[4].count("in 1 of 4 columns") == 1
 
 
 def test_trees_are_held_against_the_chains_of_the_same_heads():
