@@ -22,7 +22,7 @@ def lessons(monkeypatch):
         for i in range(10_000 if endless else 8):
             rounds = [[6.0 * j, 4 * j + 2, 60, 4.0] for j in range(1, 2 + min(i, 9))]
             yield LEARNING | {"rounds": rounds, "left": max(1.0, 60.0 - 6 * i)}
-            time.sleep(0.15)
+            time.sleep(0.3)
         yield DONE
 
     monkeypatch.setattr(session, "_lessons", told)
