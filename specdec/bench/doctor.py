@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from json import dumps
 from statistics import median
 from typing import Any, cast, Literal
@@ -18,7 +17,7 @@ from typing import Any, cast, Literal
 from ..events import Event
 from ..families import presets, zoo
 from ..families.zoo import Family
-from ..figures.stats import LaneStats, passing_rates
+from ..figures.stats import judged_by_position, LaneStats, passing_rates
 from ..figures.theory import growing, tokens_by_position
 from ..lanes.interleave import PLAIN, SPECULATIVE
 from ..lanes.oracle import perfect
@@ -330,19 +329,10 @@ def worst_place(sampled: Sequence[LaneStats], greedy: Sequence[LaneStats]) -> Pl
     All K in a row are seldom kept, even where each has a fair chance: so the share of all drafts would blame a long K.
     """
     found = []
-    for number, (ours, theirs) in enumerate(zip(judgements(sampled), judgements(greedy), strict=False), 1):
+    for number, (ours, theirs) in enumerate(zip(*map(judged_by_position, (sampled, greedy)), strict=False), 1):
         if min(ours[1], theirs[1]) >= MANY and theirs[0]:
             found.append(Place(number, ours[0] / ours[1], theirs[0] / theirs[1], ours[1]))
     return min(found, key=lambda place: place.sampled / place.greedy, default=None)
-
-
-def judgements(lanes: Sequence[LaneStats]) -> list[tuple[int, int]]:
-    """How many drafts were kept and judged, by place."""
-    both = [zip(one.accepted_at, one.judged_at, strict=True) for one in lanes]
-    return [
-        (sum(kept for kept, _ in place), sum(judged for _, judged in place))
-        for place in zip_longest(*both, fillvalue=(0, 0))
-    ]
 
 
 def rarely(lanes: Sequence[LaneStats]) -> bool:

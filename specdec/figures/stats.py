@@ -281,11 +281,16 @@ def passing_rates(lanes: Sequence[LaneStats]) -> list[float]:
 
 def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
     """Acceptance by position over all runs: of those judged there, the share that was kept."""
-    rates = []
+    return [kept / judged for kept, judged in judged_by_position(lanes)]
+
+
+def judged_by_position(lanes: Sequence[LaneStats]) -> list[tuple[int, int]]:
+    """How many drafts were kept and judged over all runs, by position."""
+    found = []
     for place in range(max((len(lane.judged_at) for lane in lanes), default=0)):
-        judged = sum(lane.judged_at[place] for lane in lanes if place < len(lane.judged_at))
-        rates.append(sum(lane.accepted_at[place] for lane in lanes if place < len(lane.judged_at)) / judged)
-    return rates
+        there = [lane for lane in lanes if place < len(lane.judged_at)]
+        found.append((sum(lane.accepted_at[place] for lane in there), sum(lane.judged_at[place] for lane in there)))
+    return found
 
 
 def pooled_alpha_by_kind(lanes: Sequence[LaneStats]) -> dict[str, float]:
