@@ -23,6 +23,7 @@ BUSY = " (the machine was busy: measure again)"
 ABOUT = {
     "float32": "float32",
     "bfloat16": "bfloat16: greedy texts may part at near-ties",
+    "gguf": "gguf: the file's own codes, inputs in 8 bits: another target than float32's; greedy texts may part",
     "int8": "int8: another target than float32's; greedy texts may part at near-ties",
 }
 EXIT, UNTRAINED = "early_exit", 0.3  # below that acceptance rate nobody trained the layer for it

@@ -38,6 +38,7 @@ from ..models.checkpoint import (
     Weights,
 )
 from ..models.config import Config
+from ..models.grouped import CODES, FILE
 from ..models.hugging_face import HuggingFaceModel
 from ..models.matrix import of_drafts
 from ..models.pretrained import config_of, is_ours
@@ -66,8 +67,8 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
     with naming(folder):
         if is_ours(read_config(folder)):
             return Transformer.load(folder, dtype, device, stored)
-        if stored == torch.int8:
-            raise ValueError("transformers runs this model, in float32 or bfloat16; 8 bits are for our own decoder")
+        if stored in CODES:
+            raise ValueError("transformers runs this model, in float32 or bfloat16; codes are for our own decoder")
     return HuggingFaceModel.load(folder, stored or dtype, device)
 
 
@@ -230,9 +231,11 @@ def draft_model(
     if is_ours(config):
         shape = Config.read(config)
         check_tensors(weights, tensors_of(shape, weights))
-        draft = Transformer(shape, weights, target.dtype, target.device, target.stored)
+        own_codes = target.stored == FILE and isinstance(weights, gguf.Stored)
+        stored = torch.int8 if target.stored == FILE and not own_codes else target.stored
+        draft = Transformer(shape, weights, target.dtype, target.device, stored)
     else:
-        dtype = target.dtype if target.stored == torch.int8 else target.stored
+        dtype = target.dtype if target.stored in CODES else target.stored
         draft = HuggingFaceModel(config_of(config), dict(weights), dtype, target.device)
     draft.source = folder
     cut_vocabulary(draft, shared_vocabulary(draft, own) if universal else target.vocabulary)

@@ -22,6 +22,7 @@ from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, read_config, weight_files
 from ..models.config import FAMILIES
 from ..models.device import multiplies_bfloat16
+from ..models.grouped import CODES, FILE
 from ..models.matrix import of_drafts
 from ..models.pretrained import is_ours
 from ..models.transformer import Transformer
@@ -33,7 +34,8 @@ from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
 FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}  # and EMBEDDED of all in ROUNDED
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}  # that a target is offered in
+# That a target is offered in. `gguf`: the codes of such a file, multiplied as they are.
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "gguf": FILE}
 SMALL = 100_000_000  # bytes of weights as stored
 # Cores left to others. Threads of one product wait for each other, and one that loses its core to a browser holds up
 # all: on two cores a run with two threads, beside the page that drew it, was five times slower than with one.
@@ -187,7 +189,7 @@ class Family:
 
 
 def called_in(dtype: torch.dtype | None) -> str:
-    return str(dtype).removeprefix("torch.")
+    return next((name for name, known in PRECISIONS.items() if known == dtype), str(dtype).removeprefix("torch."))
 
 
 def dtype_of(precision: str | None) -> torch.dtype | None:
@@ -200,7 +202,7 @@ def dtype_of(precision: str | None) -> torch.dtype | None:
 
 
 def facts_of(model: Target) -> dict[str, Any]:
-    bits = {"weights": "int8"} if model.stored == torch.int8 else {}
+    bits = {"weights": called_in(model.stored)} if model.stored in CODES else {}
     return {"parameters": model.parameters, "layers": model.depth, "hidden_size": model.width} | bits
 
 
@@ -241,9 +243,9 @@ def computed_in(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dty
 
     The layers in C++ read bfloat16 and 8 bits, and compute in float32.
     """
-    if dtype == torch.int8 and torch.device(device).type != "cpu":
-        raise ValueError("8 bits are offered on a CPU alone; leave out --dtype int8, or --device")
-    coarse = dtype == torch.int8 or (dtype == torch.bfloat16 and native.runs_on(device))
+    if dtype in CODES and torch.device(device).type != "cpu":
+        raise ValueError(f"{called_in(dtype)} is offered on a CPU alone; leave out --dtype, or --device")
+    coarse = dtype in CODES or (dtype == torch.bfloat16 and native.runs_on(device))
     return torch.float32 if coarse else dtype, dtype
 
 

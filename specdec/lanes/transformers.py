@@ -29,6 +29,7 @@ from ..engine import Stopwatch, Task, Transcript
 from ..events import Drafted, Event, Started, Verified
 from ..models.checkpoint import open_weights, read_config
 from ..models.gguf_header import is_file
+from ..models.grouped import CODES
 from ..models.hugging_face import HuggingFaceModel
 from ..models.packed import is_packed
 from ..models.pretrained import as_library, quiet
@@ -47,8 +48,8 @@ def assisted(task: Task) -> Generator[Event, None, None]:
     ValueError for a drafter that assisted generation has no counterpart of.
     """
     draft = counterpart(task)
-    if checkpoint(task.target)[0].stored == torch.int8:
-        raise ValueError("transformers has no target in these 8 bits: leave out the peer, or choose another precision.")
+    if checkpoint(task.target)[0].stored in CODES:
+        raise ValueError("transformers has no target in these codes: leave out the peer, or choose another precision.")
     return in_turns(lambda tell: Run(task, tell).generate(draft))
 
 
@@ -100,7 +101,7 @@ def shared(model: object) -> Any:
     if isinstance(model, HuggingFaceModel):
         return model.model
     if model not in _read:
-        dtype = model.dtype if model.stored == torch.int8 else model.stored  # transformers has no such 8 bits
+        dtype = model.dtype if model.stored in CODES else model.stored  # transformers has no such codes
         _read[model] = read(folder, dtype, model.device)
     return _read[model]
 

@@ -27,8 +27,10 @@ POINTERS = ("before", "after", "scales", "minima")
 class ForBrowser(Transformer):
     """A model of which no product is asked: its matrices lie as the source reads them, compiled here or not."""
 
-    def matrix(self, matrix: Tensor, before: Tensor | None = None, after: Tensor | None = None) -> Blocked:
-        return Blocked.of(Grouped.of(matrix), before, after)
+    def matrix(
+        self, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None
+    ) -> Blocked:  # fmt: skip
+        return Blocked.of(matrix if isinstance(matrix, Grouped) else Grouped.of(matrix), before, after)
 
 
 class File:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from .gguf_header import ARCHITECTURES, Header, is_file, read
+from .grouped import GROUP, Grouped
 
 __all__ = ["Header", "Stored", "config", "is_file", "read"]
 
@@ -35,6 +36,7 @@ AROUND = {
     "output.weight": "lm_head.weight",
 }
 FACTORS = "rope_freqs.weight"  # what Llama 3 divides its rotary frequencies by
+BLOCKS = {"Q4_0": (4, 8, 1), "Q4_1": (4, 0, 2), "Q8_0": (8, 128, 1)}  # bits, zero, halves before the codes
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8_192}
 
 
@@ -138,21 +140,28 @@ class Stored(Mapping[str, Tensor]):
         numbers = dequantised(self.header, self.names[name])
         if self.kind == "gemma3" and name.endswith("norm.weight"):
             return numbers - 1  # the Hub's are added to 1
+        return self._halved(name, numbers)
+
+    def _halved(self, name: str, rows: Tensor) -> Tensor:
+        """Rotary positions turn neighbours in GGUF's Llama, halves in the Hub's."""
         part = re.search(r"self_attn\.([qk])_proj\.", name)
         if part is None or self.kind != "llama":
-            return numbers
-        # Rotary positions turn neighbours in GGUF's Llama, halves in the Hub's.
+            return rows
         count = self.header.of_model("attention.head_count", int)
         if part[1] == "k":
             count = self.header.of_model("attention.head_count_kv", int, count)
-        turned: Tensor = numbers.unflatten(0, (count, -1, 2)).transpose(1, 2)
-        return turned.reshape(numbers.shape)
+        turned: Tensor = rows.unflatten(0, (count, -1, 2)).transpose(1, 2)
+        return turned.reshape(rows.shape)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def codes(self, name: str) -> Grouped:
+        """A matrix in the file's own codes. ValueError for kinds that are not multiplied here."""
+        return grouped(self.header, self.names[name]).moved(lambda part: self._halved(name, part))
 
 
 def hub_name(name: str, parts: Mapping[str, str]) -> str:
@@ -187,3 +196,29 @@ def dequantised(header: Header, name: str) -> Tensor:
     if not bool(least.isfinite() & most.isfinite()):
         raise ValueError(f"{name} holds NaN or infinity; download it again, or use another file")
     return whole.view(entry.shape)
+
+
+def grouped(header: Header, name: str) -> Grouped:
+    """A matrix in codes, as ggml's blocks of 32 have them (`ggml-common.h`): a scale, perhaps a minimum, then the
+    codes; of 4 bits, the first 16 in the lower halves of the bytes. ValueError for a kind of other blocks."""
+    import numpy as np
+    from gguf import GGMLQuantizationType
+
+    entry = header.entries[name]
+    kind = GGMLQuantizationType(entry.kind).name
+    if kind not in BLOCKS:
+        raise ValueError(f"{name} is of the kind {kind}; {', '.join(BLOCKS)} are multiplied as they are, so take int8")
+    bits, zero, vectors = BLOCKS[kind]
+    with header.path.open("rb") as file:
+        file.seek(entry.start)
+        data = torch.from_numpy(np.fromfile(file, np.uint8, entry.size))
+    if len(data) < entry.size:
+        raise ValueError(f"{name} ends too early; download it again")
+    blocks = data.view(math.prod(entry.shape[:-1]), entry.shape[-1] // GROUP, -1)
+    around, codes = blocks.tensor_split([2 * vectors], -1)
+    halves = around.contiguous().view(torch.float16)  # [out, in / 32, vectors]
+    if not bool(halves.isfinite().all()):
+        raise ValueError(f"{name} holds NaN or infinity; download it again, or use another file")
+    codes = torch.cat([codes & 15, codes >> 4], -1) if bits == 4 else codes ^ 128  # signed as unsigned
+    scales, *minima = (part.contiguous() for part in halves.unbind(-1))
+    return Grouped(codes.flatten(1), scales, minima[0] if minima else None, zero, bits)

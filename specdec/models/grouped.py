@@ -8,7 +8,8 @@ torch.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,10 +17,13 @@ from torch import Tensor
 GROUP = 32  # inputs that share a scale
 STEPS = 127  # the largest of a group takes so many
 NONE = 1e-30  # a group of smaller inputs counts as zeros
+FILE = torch.quint4x2  # names the codes of a GGUF file, whatever their bits, as torch.int8 does `Grouped.of`
+CODES = (torch.int8, FILE)
 
 
-class Grouped(NamedTuple):
-    """weight = scale * (code - zero) + minimum."""
+@dataclass(frozen=True)
+class Grouped:
+    """weight = scale * (code - zero) + minimum. Its length is the number of outputs."""
 
     codes: Tensor  # uint8 [out, in]
     scales: Tensor  # float16, or float32 where those are finer, [out, in / 32]
@@ -36,6 +40,18 @@ class Grouped(NamedTuple):
         codes = (groups * steps).round().clamp(-STEPS, STEPS) + 128
         return cls(codes.flatten(1).to(torch.uint8), scales, None, 128, 8)
 
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def moved(self, change: Callable[..., Tensor], *others: Tensor | Grouped) -> Grouped:
+        """`change` of this and others, which moves whole groups at most. ValueError for codes of other kinds."""
+        alike = [self, *(one for one in others if isinstance(one, Grouped))]
+        if len(alike) <= len(others) or len({(one.zero, one.bits, one.minima is None) for one in alike}) > 1:
+            raise ValueError("matrices that are multiplied at once have codes of several kinds; take int8")
+        minima = [one.minima for one in alike if one.minima is not None]
+        codes, scales = (change(*parts) for parts in zip(*((one.codes, one.scales) for one in alike), strict=True))
+        return Grouped(codes, scales, change(*minima) if minima else None, self.zero, self.bits)
+
     def wide(self) -> Tensor:
         """The same numbers in float32.  # [out, in]"""
         groups: Tensor = self.codes.unflatten(1, (-1, GROUP)).float() - self.zero
@@ -48,3 +64,9 @@ def rounded(x: Tensor) -> tuple[Tensor, Tensor]:
     groups = x.float().unflatten(1, (-1, GROUP))
     most = groups.abs().amax(-1, keepdim=True)
     return (groups * torch.where(most > NONE, STEPS / most, 0)).round(), most / STEPS
+
+
+def in_parts(change: Callable[..., Tensor], *matrices: Tensor | Grouped) -> Tensor | Grouped:
+    """`change` of matrices, which moves whole groups at most; of those in codes, part by part."""
+    first, *others = matrices
+    return first.moved(change, *others) if isinstance(first, Grouped) else change(*matrices)

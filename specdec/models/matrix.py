@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import addmm, mm, Tensor
 
 from .device import multiplies_bfloat16, outputs_first
-from .grouped import GROUP, Grouped, rounded
+from .grouped import CODES, GROUP, Grouped, rounded
 from .native import Blocked, runs_on
 
 WIDE = 2**17  # entries, in float32: below, calling oneDNN costs more than MKL's product
@@ -24,10 +24,17 @@ ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # torch's do
 class Wide(NamedTuple):
     """A `Grouped` matrix where nothing multiplies its codes: the same numbers, and inputs rounded in the same way."""
 
-    weights: Tensor  # [in, out]
+    weights: Tensor  # [in, out], times what outputs are multiplied by
+    before: Tensor | None = None
+
+    @classmethod
+    def of(cls, matrix: Grouped, before: Tensor | None, after: Tensor | None, device: str, dtype: torch.dtype) -> Wide:
+        weights = matrix.wide() if after is None else matrix.wide() * after.cpu()[:, None]
+        place = None if before is None else before.to(device, torch.float32)
+        return cls(weights.to(device, dtype).t().contiguous(), place)
 
     def times(self, x: Tensor) -> Tensor:
-        codes, scales = rounded(x)
+        codes, scales = rounded(x if self.before is None else x.float() * self.before)
         return mm((codes * scales).flatten(1).to(x.dtype), self.weights)
 
 
@@ -59,27 +66,27 @@ Matrix = Tensor | Wide | Prepacked | Blocked
 
 
 def kept(
-    matrix: Tensor, dtype: torch.dtype, device: str, stored: torch.dtype | None = None, before: Tensor | None = None,
-    after: Tensor | None = None,
+    matrix: Tensor | Grouped, dtype: torch.dtype, device: str, stored: torch.dtype | None = None,
+    before: Tensor | None = None, after: Tensor | None = None,
 ) -> Matrix:  # fmt: skip
     """[out, in] as it is multiplied fastest: as `native.cpp` reads it, else packed, else [in, out].
 
     `dtype` is that of the states, `stored` what the weights are rounded to, where that is coarser: torch.int8, which is
-    8 bits in groups, or 16 bits. Inputs are multiplied by `before`, outputs by `after`; only where `native.cpp`
-    computes are the weights rounded without them.
+    8 bits in groups, or 16 bits. Inputs are multiplied by `before`, outputs by `after`: 16 bits are rounded without
+    them only where `native.cpp` computes, codes everywhere.
     """
-    native = Blocked.pays(matrix, dtype, device)
-    eight_bit = stored == torch.int8 and matrix.shape[1] % GROUP == 0
-    if native:
-        number = dtype if stored in (None, torch.int8) else stored
-        return Blocked.of(Grouped.of(matrix) if eight_bit else matrix.to(number), before, after)
+    number = dtype if stored is None or stored in CODES else stored
+    if isinstance(matrix, Tensor) and stored in CODES and matrix.shape[1] % GROUP == 0:
+        matrix = Grouped.of(matrix)
+    if Blocked.pays(matrix, dtype, device):
+        return Blocked.of(matrix.to(number) if isinstance(matrix, Tensor) else matrix, before, after)
+    if isinstance(matrix, Grouped):
+        return Wide.of(matrix, before, after, device, dtype)
     if before is not None:
         matrix = matrix * before
     if after is not None:
         matrix = matrix * after[:, None]
-    if eight_bit:
-        return Wide(Grouped.of(matrix).wide().to(device, dtype).t().contiguous())
-    matrix = matrix.to(dtype if stored in (None, torch.int8) else stored).to(device, dtype)
+    matrix = matrix.to(number).to(device, dtype)
     if Prepacked.pays(matrix):
         return Prepacked.of(matrix)
     return matrix.contiguous().t() if outputs_first(matrix) else matrix.t().contiguous()

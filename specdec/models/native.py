@@ -198,7 +198,7 @@ class Blocked:
         return cls(weights, others, MatrixStruct(*pointers, outputs, inputs, bits, scale_bits, zero))
 
     @staticmethod
-    def pays(matrix: Tensor, dtype: torch.dtype, device: str) -> bool:
+    def pays(matrix: Tensor | Grouped, dtype: torch.dtype, device: str) -> bool:
         """For this [out, in], where states are of that `dtype`."""
         return dtype == torch.float32 and len(matrix) % BLOCK == 0 and runs_on(device)
 

@@ -24,6 +24,8 @@ from .cache import StaticCache
 from .checkpoint import check_tensors, described, naming, open_weights
 from .config import Config
 from .device import settle
+from .gguf import Stored
+from .grouped import FILE, Grouped, in_parts
 from .matrix import kept, linear, Matrix
 from .native import BLOCK, NativeLayers
 
@@ -59,7 +61,8 @@ class Transformer:
         stored: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         """`stored` is what matrices are rounded to, where states are of a finer `dtype`. torch.int8, 8 bits, is for
-        drafts, whose every distribution is as good as another, and for targets that are then others."""
+        drafts, whose every distribution is as good as another, and for targets that are then others; FILE takes the
+        codes of a GGUF file as they are."""
         settle(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
         self.on_cpu = torch.device(device).type == "cpu"
@@ -81,6 +84,13 @@ class Transformer:
                 raise ValueError(f"the checkpoint lacks {name}")
             return weights[name].to(device=device, dtype=torch.float32)
 
+        def take_matrix(name: str) -> Tensor | Grouped:
+            if self.stored is not FILE:
+                return take(name)
+            if not isinstance(weights, Stored):
+                raise ValueError("only a GGUF file has codes of its own; take int8, or name such a file")
+            return weights.codes(name)
+
         self.parameters = sum(w.numel() for name, w in described(weights).items() if not name.endswith("inv_freq"))
         embedding, width = take("model.embed_tokens.weight"), config.hidden_size
         # A file may hold the tied matrix twice. Where it holds another one, its config.json is wrong to tie them.
@@ -89,15 +99,16 @@ class Transformer:
         if tied and other is not None:
             tied = torch.equal(other, weights["model.embed_tokens.weight"])
             self.parameters -= tied * other.numel()
-        head = embedding if tied else take("lm_head.weight")
+        head = take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
         # Words that nobody asks for make their number fit the native product, as `_layer` does with its units.
         self._outputs = len(head)
-        self.head = self._after_norm(F.pad(head, (0, 0, 0, self._lacking(len(head)))), norm, width)
+        lacking = self._lacking(len(head))
+        self.head = self._after_norm(in_parts(lambda part: F.pad(part, (0, 0, 0, lacking)), head), norm, width)
         del embedding, head  # in float32: with them there, an 8B would not load onto a card of 24 GB
         self.norm = (norm * self.unit(width)).to(dtype)
-        self.layers = [self._layer(i, weights, take) for i in range(config.num_hidden_layers)]
+        self.layers = [self._layer(i, weights, take, take_matrix) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
         self.floor, self.head_floor = self._floor_of(width), self._floor_of(self.head_dim)
         self.angles = rotary_table(config, device)
@@ -116,11 +127,13 @@ class Transformer:
         """What the weights of a norm are multiplied by, since `rms_normalise` may divide by another length."""
         return width**0.5 if self.on_cpu else 1.0
 
-    def _after_norm(self, matrix: Tensor, norm: Tensor, width: int, after: Tensor | None = None) -> Matrix:
+    def _after_norm(self, matrix: Tensor | Grouped, norm: Tensor, width: int, after: Tensor | None = None) -> Matrix:
         """`matrix` [out, in] for inputs that `rms_normalise` has divided, norm included."""
         return self.matrix(matrix, norm * self.unit(width), after)
 
-    def matrix(self, matrix: Tensor, before: Tensor | None = None, after: Tensor | None = None) -> Matrix:
+    def matrix(
+        self, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None
+    ) -> Matrix:  # fmt: skip
         """[out, in] as this model keeps its matrices, for inputs times `before` and outputs times `after`."""
         return kept(matrix, self.dtype, self.device, self.stored, before, after)
 
@@ -131,17 +144,20 @@ class Transformer:
         pairs: Tensor = x.unflatten(0, (-1, 2, self.head_dim // 2))
         return pairs.transpose(1, 2).reshape(x.shape)
 
-    def _layer(self, i: int, weights: Mapping[str, Tensor], take: Callable[[str], Tensor]) -> Layer:
+    def _layer(
+        self, i: int, weights: Mapping[str, Tensor], take: Callable[[str], Tensor],
+        take_matrix: Callable[[str], Tensor | Grouped],
+    ) -> Layer:  # fmt: skip
         name, width, scale = f"model.layers.{i}.", self.config.hidden_size, self.head_dim**-0.5
 
         def bias(part: str) -> Tensor | None:
             key = f"{name}self_attn.{part}.bias"
             return take(key) if key in weights else None
 
-        parts = {part: take(f"{name}self_attn.{part}.weight") for part in ("q_proj", "k_proj", "v_proj")}
+        parts = {part: take_matrix(f"{name}self_attn.{part}.weight") for part in ("q_proj", "k_proj", "v_proj")}
         biases = {part: bias(part) for part in parts}
         for part in ("q_proj", "k_proj"):
-            parts[part] = self._paired(parts[part])
+            parts[part] = in_parts(self._paired, parts[part])
             if (present_bias := biases[part]) is not None:
                 biases[part] = self._paired(present_bias)
         head_norm = scales = None
@@ -158,15 +174,24 @@ class Transformer:
         present = [b for b in biases.values() if b is not None]
         out_bias = bias("o_proj")
         more = self._lacking(self.config.intermediate_size)  # units that are always zero
-        gate, up = (F.pad(take(f"{name}mlp.{part}_proj.weight"), (0, 0, 0, more)) for part in ("gate", "up"))
+        gate_up = in_parts(
+            lambda *halves: torch.cat([F.pad(half, (0, 0, 0, more)) for half in halves]),
+            *(take_matrix(f"{name}mlp.{part}_proj.weight") for part in ("gate", "up")),
+        )
+        down = take_matrix(name + "mlp.down_proj.weight")
         return Layer(
-            qkv=self._after_norm(torch.cat(list(parts.values())), take(name + "input_layernorm.weight"), width, scales),
+            qkv=self._after_norm(
+                in_parts(lambda *three: torch.cat(three), *parts.values()),
+                take(name + "input_layernorm.weight"),
+                width,
+                scales,
+            ),
             qkv_bias=torch.cat(present).to(self.dtype) if present else None,
-            out=self.matrix(take(name + "self_attn.o_proj.weight")),
+            out=self.matrix(take_matrix(name + "self_attn.o_proj.weight")),
             out_bias=None if out_bias is None else out_bias.to(self.dtype),
             head_norm=head_norm,
-            gate_up=self._after_norm(torch.cat([gate, up]), take(name + "post_attention_layernorm.weight"), width),
-            down=self.matrix(F.pad(take(name + "mlp.down_proj.weight"), (0, more))),
+            gate_up=self._after_norm(gate_up, take(name + "post_attention_layernorm.weight"), width),
+            down=self.matrix(F.pad(down, (0, more)) if isinstance(down, Tensor) else down),  # groups lack nothing
             rotary=i not in self.config.layers_without_rotary,
             window=self.config.windows.get(i),
         )

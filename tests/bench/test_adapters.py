@@ -26,7 +26,7 @@ def test_an_adapter_writes_the_targets_greedy_text_and_keeps_its_seed(name: str,
     if not find_spec(module := MODULES.get(name, name)):
         pytest.skip(f"{module} is not installed")
     wrong = name == "litgpt" and method != PLAIN  # docs/reports/litgpt-greedy.md: it is greedy by the filter alone
-    engine = engines.made(engines.ENGINES[name], method, 4, tmp_path, mended=wrong)
+    engine, _ = engines.made(engines.ENGINES[name], method, 4, tmp_path, mended=wrong)
     prompt, params = engine.tokenize("import os\nimport sys\n"), SamplingParams(max_tokens=12)
     asked = replace(params, temperature=1.0, top_k=1) if wrong else params
     family = load()

@@ -28,6 +28,7 @@ from specdec.export import llama_cpp, vllm
 from specdec.families import chat, hub, presets, published, zoo
 from specdec.models import gguf as reading
 from specdec.models import gguf_header
+from specdec.models.grouped import FILE
 from specdec.models.transformer import Transformer
 
 pytest.importorskip("gguf")
@@ -145,6 +146,7 @@ def test_loading_takes_little_more_memory_than_the_model(tmp_path: Path) -> None
     code = f"""
 import resource, torch
 from pathlib import Path
+from specdec.models.grouped import FILE
 from specdec.models.transformer import Transformer
 from specdec.families import published
 torch.ones(64, 64) @ torch.ones(64, 64)
@@ -430,10 +432,13 @@ def test_a_header_of_a_million_strings_is_refused_in_time(name: bytes, whole: by
     fields = b"".join(u64(len(key)) + key + struct.pack("<IIQ", 9, 8, count) + data for key, count, data in lists)
     path.write_bytes(whole[:16] + u64(3) + fields + whole[24:])
     gguf_header.block_sizes()
-    began = time.thread_time()
-    with pytest.raises(ValueError, match="entries of lists"):
-        gguf_header.read(path)
-    assert time.thread_time() - began < 1
+    seconds = []
+    for _ in range(3):  # what else runs on the machine slows a processor's second down
+        began = time.thread_time()
+        with pytest.raises(ValueError, match="entries of lists"):
+            gguf_header.read(path)
+        seconds.append(time.thread_time() - began)
+    assert min(seconds) < 1
 
 
 def test_a_part_of_a_split_file_is_refused(whole: bytes, tmp_path: Path) -> None:
@@ -502,6 +507,60 @@ def test_transformers_races_on_the_numbers_of_a_file(whole: bytes, tmp_path: Pat
 
 
 # ---- a real one ----
+
+
+# ---- the file's own codes ----
+
+
+@pytest.mark.parametrize("kind", reading.BLOCKS)
+@pytest.mark.parametrize("name", ["llama", "qwen2"])
+def test_the_codes_of_a_file_are_its_numbers(name: str, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    togguf.write(path, name, kind)
+    stored = reading.Stored(reading.read(path))
+    matrices = [key for key, tensor in stored.described.items() if tensor.dim() == 2]
+    assert len(matrices) > 7 and all(torch.equal(stored.codes(key).wide(), stored[key]) for key in matrices)
+
+
+@pytest.mark.parametrize("kind", reading.BLOCKS)
+def test_a_target_in_the_files_codes_is_the_same_in_torch(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its inputs are rounded to 8 bits: near the numbers' own distribution, and not that; drafts change no token."""
+    path = tmp_path / "model.gguf"
+    togguf.write(path, "llama", kind)
+    exact, family = load_pair(path, dtype=torch.float32), load_pair(path, dtype=FILE)
+    assert family.precision == "gguf" and family.describe()["target"]["weights"] == "gguf"
+    ours = forward(family, TOKENS)
+    assert 0.0 < (moved := distance(forward(exact, TOKENS), ours)) < 0.02
+    rows = [int(row.argmax()) for row in ours]
+    cache = family.target.new_cache(len(TOKENS))
+    assert rows == [int(family.target.forward([token], cache).argmax()) for token in TOKENS]
+    monkeypatch.setattr("specdec.models.native.library", lambda: None)
+    in_torch = load_pair(path, dtype=FILE)
+    assert isinstance(in_torch.target, Transformer) and in_torch.target.native is None
+    assert distance(forward(in_torch, TOKENS), ours) < 0.7 * moved  # an input between two steps may fall to either
+
+
+def distance(one: torch.Tensor, other: torch.Tensor) -> float:
+    """The mean total variation of their rows' distributions."""
+    return float(0.5 * (one.softmax(-1) - other.softmax(-1)).abs().sum(-1).mean())
+
+
+@pytest.mark.parametrize("kind", ["Q5_0", "Q6_K", "F16"])
+def test_other_kinds_of_codes_are_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    togguf.write(path, "llama", kind)
+    with pytest.raises(ValueError, match=f"is of the kind {kind}; Q4_0, Q4_1, Q8_0 are multiplied .* take int8"):
+        load_pair(path, dtype=FILE)
+
+
+def test_a_folder_has_no_codes_of_its_own(shallow: str) -> None:
+    with pytest.raises(ValueError, match="only a GGUF file has codes of its own"):
+        zoo.load(shallow, FILE)
+
+
+# ---- the star's own file ----
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ HEAD = (
     "engine", "version", "method", "T", "draws × prompts", "verdict", "known mistakes that would have shown",
     "seconds", "date",
 )  # fmt: skip
+MODELS = {"smollm2": "SmolLM2-135M"}  # beside the embedded pair, which is not named
 SAME = {"ngram": "prompt_lookup"}  # n-grams of the text, by two names
 
 
@@ -20,7 +21,8 @@ def table(report: Any) -> str:
         draws = f"{row['draws']:,} × {len(row['contexts'])}" if row["draws"] else f"greedy × {len(row['contexts'])}"
         verdict = f"**{row['verdict']}**" if row["status"] else row["verdict"]
         verdict += ": greedy text alone" if row["status"] and not wrong(row) else ""
-        method = ", ".join(part for part in (f"`{row['method']}`", row["note"], *filters(row)) if part)
+        parts = f"`{row['method']}`", row["note"], *filters(row), model(row)
+        method = ", ".join(part for part in parts if part)
         named = [row["engine"], row["version"], method, f"{row['temperature']:g}"]
         made.append(line([*named, draws, verdict, power, str(row["seconds"]), row["date"]]))
     return "\n".join(made)
@@ -30,7 +32,7 @@ def matrix(report: Any) -> str:
     """A line an engine, a column a way to draft: the temperatures of its certificates; bold where wrong there."""
     found: dict[tuple[str, str], dict[tuple[float, str], bool]] = {}
     for row in report["rows"]:
-        name = ", ".join(part for part in (row["engine"], row["note"]) if part)
+        name = ", ".join(part for part in (row["engine"], row["note"], model(row)) if part)
         here = found.setdefault((name, way(row)), {})
         asked = row["temperature"], " ".join((f"{row['temperature']:g}", *filters(row)))
         here[asked] = here.get(asked, False) or wrong(row)
@@ -47,6 +49,10 @@ def matrix(report: Any) -> str:
 
 def filters(row: Any) -> list[str]:
     return [f"{name.replace('_', '-')} {row[name]:g}" for name in ("top_k", "top_p") if name in row]
+
+
+def model(row: Any) -> str:
+    return MODELS.get(row.get("family", ""), "")
 
 
 def wrong(row: Any) -> bool:

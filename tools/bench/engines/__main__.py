@@ -1,7 +1,8 @@
 """`python -m tools.bench.engines litgpt --method draft_model`: an engine of others under the certificate.
 
 In a virtual environment of its own, beside this project's requirements: `pip install litgpt` and so on. The embedded
-pair in float32 is asked, K = 4, and its exact distribution is the reference. `--json` adds the row to a report.
+pair, or SmolLM2-135M, is asked in float32, K = 4, and its exact distribution is the reference. `--json` adds the row
+to a report.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tqdm import tqdm
 
 from specdec.export.vllm import export
 from specdec.families import zoo
+from specdec.families.presets import STAR
 from specdec.methods import EMBEDDED
 from specdec.servers.base import Facts
 from specdec.servers.certificate import certify, CONTEXTS, Weights
@@ -27,13 +29,14 @@ from specdec.servers.in_process import InProcess
 from specdec.servers.verdict import shown_by
 
 from ...options import option, run
-from . import hub, litgpt, llama, mlx, onnx
+from . import hub, litgpt, llama, mlx, onnx, openvino, smollm2
 from .adapter import Asked, Engine
 
 ENGINES: dict[str, Engine] = {
     "litgpt": litgpt.ENGINE, "onnx": onnx.ENGINE, "mlx": mlx.ENGINE, "transformers": hub.ENGINE,
-    "llama": llama.ENGINE,
+    "llama": llama.ENGINE, "openvino": openvino.ENGINE,
 }  # fmt: skip
+UNUSED = {EMBEDDED: "ÿ", STAR: "<jupyter_script>"}  # tokens that no text here has, the byte 0xFF among them
 KEPT = ("name", "text", "greedy", "drafted", "tests", "red", "witness", "seconds")
 
 
@@ -43,6 +46,7 @@ class Options:
 
     engine: str = option("litgpt", "whose", positional=True, choices=tuple(ENGINES))
     method: str = option("draft_model", "how it drafts; 'plain' is the control")
+    family: str = option(EMBEDDED, "whose weights", choices=(EMBEDDED, STAR))
     temperature: float = option(0.8, "0 compares greedy texts")
     top_k: int = option(0, "the likeliest tokens alone; 0 is off")
     top_p: float = option(1.0, "the likeliest tokens of so much probability; 1 is off")
@@ -59,19 +63,29 @@ class Options:
             raise ValueError(f"nothing of {self.engine} is mended here")
 
 
-def made(engine: Engine, method: str, k: int, work: Path, mended: bool = False) -> InProcess:
-    """The engine over the embedded pair, which `work` gets in the Hub's layout."""
-    pair = work / EMBEDDED
+def made(
+    engine: Engine, method: str, k: int, work: Path, mended: bool = False, family: str = EMBEDDED
+) -> tuple[InProcess, Weights]:
+    """The engine over a pair, which `work` gets in the Hub's layout, and its reference."""
+    source, pair = family, work / "pair"
+    if family == STAR:
+        smollm2.write(work / STAR)
+        source = str(work / STAR)
     if not pair.exists():
-        export(EMBEDDED, pair)
-    words = json.loads((pair / "target" / "tokenizer.json").read_text(encoding="utf-8"))
-    asked = Asked(pair / "target", pair / "draft_model", method, k, work, words["model"]["vocab"]["ÿ"], mended)
-    facts = Facts(engine.name, metadata.version(engine.package), EMBEDDED, k=k)
+        export(source, pair)
+    target, draft = pair / "target", pair / "draft_model"
+    words = json.loads((target / "tokenizer.json").read_text(encoding="utf-8"))
+    asked = Asked(source, target, draft, method, k, work, words["model"]["vocab"][UNUSED[family]], mended)
+    facts = Facts(engine.name, metadata.version(engine.package), family, k=k)
 
     def counts() -> tuple[int, int] | None:
         return (asked.counts[0], asked.counts[1]) if asked.counts else None
 
-    return InProcess(facts, zoo.load(EMBEDDED).encode, engine.writer(asked), counts)
+    models = (
+        zoo.load(EMBEDDED, torch.float32) if family == EMBEDDED else zoo.load_pair(target, draft, dtype=torch.float32)
+    )
+    weights = Weights(models.target, models.pieces.piece, models.drafts["draft_model"])
+    return InProcess(facts, models.encode, engine.writer(asked), counts), weights
 
 
 def row(result: dict[str, Any], options: Options) -> dict[str, Any]:
@@ -80,7 +94,7 @@ def row(result: dict[str, Any], options: Options) -> dict[str, Any]:
     filters = {name: getattr(options, name) for name in ("top_k", "top_p") if getattr(options, name) not in (0, 1.0)}
     told, places = result["server"], result["contexts"]
     return {
-        "engine": told["kind"], "version": told["version"], "method": options.method,
+        "engine": told["kind"], "version": told["version"], "family": options.family, "method": options.method,
         "note": ENGINES[options.engine].mended if options.mended else "", "temperature": result["temperature"],
         **filters, "draws": result["draws"], "length": result["length"], "k": options.k,
         **{name: result[name] for name in ("reference", "verdict", "status", "sentences", "notes")},
@@ -95,7 +109,8 @@ def add(path: Path, found: dict[str, Any]) -> None:
     """Behind the rows of the same engine; instead of one of the same setting."""
 
     def setting(one: dict[str, Any]) -> list[Any]:
-        return [one.get(name) for name in ("engine", "version", "method", "note", "temperature", "top_k", "top_p")]
+        names = "engine", "version", "method", "note", "temperature", "top_k", "top_p"
+        return [one.get("family", EMBEDDED), *map(one.get, names)]
 
     report = json.loads(path.read_text(encoding="utf-8"))
     rows = report["rows"]
@@ -111,11 +126,12 @@ def add(path: Path, found: dict[str, Any]) -> None:
 def report(options: Options) -> int:
     torch.set_num_threads(1)  # two threads on two busy cores wait for each other
     with tempfile.TemporaryDirectory() as work:
-        engine = made(ENGINES[options.engine], options.method, options.k, Path(work), options.mended)
+        named = ENGINES[options.engine], options.method, options.k, Path(work), options.mended, options.family
+        engine, weights = made(*named)
         told: dict[str, Any] = {}
         with tqdm(unit="text") as bar:
             for told in certify(
-                engine, None, Weights.load(EMBEDDED), options.temperature, options.draws,
+                engine, None, weights, options.temperature, options.draws,
                 contexts={name: CONTEXTS[name] for name in options.contexts},
                 top_k=options.top_k, top_p=options.top_p,
             ):  # fmt: skip

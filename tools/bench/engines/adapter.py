@@ -13,14 +13,15 @@ PLAIN = "plain"  # the same adapter without speculation: what must be green befo
 
 @dataclass
 class Asked:
-    """A pair in the Hub's layout, how to draft, and a folder for what an engine needs besides."""
+    """A family and its pair in the Hub's layout, how to draft, and a folder for what an engine needs besides."""
 
+    family: str
     target: Path
     draft: Path
     method: str
     k: int
     work: Path
-    unused: int  # a token that no text has, for engines that insist on an end token: the byte 0xFF
+    unused: int  # a token that no text has, for engines that insist on an end token
     mended: bool = False  # one known defect beside the sampling taken away, so that the sampling can be judged
     counts: list[int] = field(default_factory=list)  # drafted and accepted in the last text, where an engine tells
 

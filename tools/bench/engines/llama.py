@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from specdec.export.llama_cpp import export
-from specdec.methods import EMBEDDED
 from specdec.servers.in_process import Write
 from specdec.types import SamplingParams
 
@@ -21,7 +20,7 @@ def writer(asked: Asked) -> Write:
 
     files = asked.work / "gguf"
     if not files.exists():
-        export(EMBEDDED, files)
+        export(asked.family, files)
 
     class Second(own.LlamaDraftModel):  # type: ignore[misc]
         """The draft model's likeliest tokens."""
