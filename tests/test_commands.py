@@ -256,19 +256,25 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
     assert len(table) > 12
 
 
+@pytest.mark.parametrize(("suite", "domain"), [("hub", "story"), ("pair", "qa")])
 def test_the_bench_measures_a_pair_from_folders(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shallow: str
-) -> None:
-    """In the Hub's layout, each model with its tokenizer."""
+    suite: str, domain: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    shallow: str,
+) -> None:  # fmt: skip
+    """In the Hub's layout, each model with its tokenizer; a target with a chat template is asked questions."""
     monkeypatch.setattr(bench, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
+    monkeypatch.setattr(bench, "QUESTIONS", {"qa": prompts.QUESTIONS["qa"][:1]})
     for name in ("target", "draft_model"):
         shutil.copytree(Path(shallow, name), tmp_path / name)
         shutil.copytree(EMBEDDED / "tokenizer", tmp_path / name, dirs_exist_ok=True)
+    if domain == "qa":
+        template = "{% for one in messages %}Q: {{ one.content }}\n{% endfor %}A:"
+        (tmp_path / "target" / "chat_template.jinja").write_text(template, encoding="utf-8")
     pair = ["--target", str(tmp_path / "target"), "--draft", str(tmp_path / "draft_model")]
-    assert terminal.main(["bench", "--suite", "hub", *pair, "--tokens", "4", "--repeats", "1", "-k", "2"]) == 0
+    assert terminal.main(["bench", "--suite", suite, *pair, "--tokens", "4", "--repeats", "1", "-k", "2"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     every = {"draft_model", "early_exit", "prompt_lookup", "suffix", "adaptive"}
-    assert {row["drafter"] for row in report["rows"]} == every
+    assert {row["drafter"] for row in report["rows"]} == every and {row["domain"] for row in report["rows"]} == {domain}
 
 
 @pytest.mark.long
@@ -295,9 +301,9 @@ def test_every_peer_writes_the_same_text() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--suite", "hub"], "belong to --suite hub, which needs a target"),
-        (["--target", "x"], "belong to --suite hub, which needs a target"),
-        (["--draft", "x"], "belong to --suite hub, which needs a target"),
+        (["--suite", "hub"], "belong to --suite pair, which needs a target"),
+        (["--target", "x"], "belong to --suite pair, which needs a target"),
+        (["--draft", "x"], "belong to --suite pair, which needs a target"),
         (["--suite", "server", "--server", "x", "--device", "cuda"], "--device and --dtype belong to"),
         (["--suite", "server", "--server", "x", "--dtype", "int8"], "--device and --dtype belong to"),
     ],

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-SUITES = ("embedded", "methods", "hub", "server")
+PAIR = ("pair", "hub")  # one suite; the second is its older name
+SUITES = ("embedded", "methods", *PAIR, "server")
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,10 @@ class Options:
         """ValueError for what belongs to another suite."""
         if self.suite not in SUITES:
             raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
-        hub, server = self.suite == "hub", self.suite == "server"
-        if hub is not bool(self.target) or (not hub and self.draft):
-            raise ValueError("--target and --draft belong to --suite hub, which needs a target")
+        pair, server = self.suite in PAIR, self.suite == "server"
+        if pair is not bool(self.target) or (not pair and self.draft):
+            raise ValueError("--target and --draft belong to --suite pair, which needs a target")
         if server and (self.device != "cpu" or self.dtype):
-            raise ValueError("--device and --dtype belong to --suite embedded, methods or hub")
+            raise ValueError("--device and --dtype belong to --suite embedded, methods or pair")
         if server is not bool(self.server) or (self.plain and not self.server):
             raise ValueError("--server and --plain belong to --suite server, which needs a server's address")

@@ -5,7 +5,16 @@ alone: the first six of each kind whose greedy text does not loop. Text that loo
 loop. The kinds of questions occur in training: in a closed world they can hardly be new.
 """
 
-TASKS = ("edits", "loops")  # domains whose texts end where the task is done
+import json
+
+from ..paths import ASSETS
+
+# For targets that answer, by SPEED-Bench's names of categories; the page has the other half of that file.
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    kind: tuple(asked["bench"])
+    for kind, asked in json.loads((ASSETS / "questions.json").read_text(encoding="utf-8")).items()
+}
+TASKS = ("edits", "loops", *QUESTIONS)  # domains whose texts end where the task is done
 
 PROMPTS = {
     "story": (

@@ -1,8 +1,8 @@
 """`specdec bench --suite embedded`: a table of measured figures and, last, one line of JSON.
 
-*embedded* has the drafters that need nothing but a second model, *methods* every way of drafting, *hub* a pair from the
-Hub or from folders (`--target`, `--draft`) in the same way. *server* watches a server of others (`--server`,
-`--plain`).
+*embedded* has the drafters that need nothing but a second model, *methods* every way of drafting, *pair* a pair of your
+own (`--target`, `--draft`) in the same way; a target that answers is asked questions. *server* watches a server of
+others (`--server`, `--plain`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..methods import ADAPTIVE, DEFAULT, is_wrapper, METHODS
 from . import servers
 from .measure import pairs, Row, row, Setting
 from .options import Options
-from .prompts import PROMPTS
+from .prompts import PROMPTS, QUESTIONS
 
 TEMPERATURES = (0.0, 0.8)
 ADAPTIVE_MOST = 16  # who chooses the depth does so up to this
@@ -121,7 +121,8 @@ def loaded(options: Options) -> tuple[Family, float]:
 
 def of_family(options: Options) -> dict[str, Any]:
     family, seconds = loaded(options)
-    rows = [entry for _, _, found in measure(family, options) for entry in found]
+    prompts = PROMPTS if family.chat is None else QUESTIONS
+    rows = [entry for _, _, found in measure(family, options, prompts) for entry in found]
     print(table(rows))
     return {"rows": rows, "models": family.describe(), "setup_seconds": seconds}
 

@@ -168,11 +168,13 @@ def train(
 
 
 def bench(
-    suite: Annotated[str, Option(help="embedded, methods, hub, server")] = "embedded",
+    suite: Annotated[str, Option(help="embedded, methods, pair, server")] = "embedded",
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder")] = EMBEDDED,
-    target: Annotated[str | None, Option(help="of --suite hub: a model's name on the Hub, or a folder")] = None,
-    draft: Annotated[list[str], Option(help="of --suite hub: draft models or heads for it")] = [],  # noqa: B006
-    device: Annotated[Device, Option(help="of embedded, methods, hub: cuda for an NVIDIA GPU, or auto")] = "cpu",
+    target: Annotated[
+        str | None, Option(help="of --suite pair: smollm2, a name on the Hub, a folder, a GGUF file")
+    ] = None,
+    draft: Annotated[list[str], Option(help="of --suite pair: draft models or heads for it")] = [],  # noqa: B006
+    device: Annotated[Device, Option(help="of embedded, methods, pair: cuda for an NVIDIA GPU, or auto")] = "cpu",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
     k: Annotated[list[int], Option("-k", min=1, max=64, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
@@ -180,7 +182,7 @@ def bench(
     server: Annotated[str | None, Option(help="of --suite server: its address")] = None,
     plain: Annotated[str | None, Option(help="of --suite server: the same model without speculation")] = None,
     dtype: Annotated[
-        Precision | None, Option(help="of embedded, methods, hub: the target's, another distribution in each")
+        Precision | None, Option(help="of embedded, methods, pair: the target's, another distribution in each")
     ] = None,
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..options import option
 
-AT_ONCE = ("batch", "serving", "page", "visitors")
+AT_ONCE = ("batch", "serving", "page", "visitors", "passes")
 ROW_BY_ROW = ("shapes", "gpu", "embedded", "methods", "precision")  # these keep each row as it is measured
 
 
