@@ -1,7 +1,8 @@
 """What one pass of SmolLM2-135M costs by precision, threads and rows, beside llama.cpp and transformers.
 
 All take turns in every round, and the figures are medians. *Reading* is what a product of a vector with itself takes,
-of as many bytes as the matrices have. Caches are warm, as they are in decoding. llama.cpp reads the same file, through llama-cpp-python where that is installed.
+of as many bytes as the matrices have. Caches are warm, as they are in decoding. llama.cpp reads the same file, through
+llama-cpp-python where that is installed.
 """
 
 from __future__ import annotations
