@@ -23,7 +23,7 @@ import torch
 from .checks import closed_form, greedy, LOSSLESS, sample, WINDOW
 from .goodness_of_fit import distances, draws_beyond, is_red
 from .grammar_mistakes import PLANTED
-from .mistakes import Mistake, MISTAKES
+from .mistakes import Mistake, PLANTABLE
 from .pair import brief, ModelPair
 
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # where a sample is looked at
@@ -32,7 +32,7 @@ NEWS = 0.25  # seconds between two reports of a growing sample
 
 def mistakes_of(pair: ModelPair) -> Mapping[str, Mistake]:
     """Those that can be planted in it."""
-    return PLANTED if pair.grammar else MISTAKES
+    return PLANTED if pair.grammar else PLANTABLE
 
 
 def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -53,7 +53,9 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
         "done": 0,
     }
     if pair.grammar:
-        result |= {"grammar": pair.expression, "harmless": bool(mistake and mistake.harmless)}
+        result["grammar"] = pair.expression
+    if mistake and mistake.harmless:
+        result["harmless"] = True
     yield result
     dice, counts, last = torch.Generator().manual_seed(seed), Counter[tuple[int, ...]](), time.monotonic()
     for before, until in pairwise((0, *(n for n in DRAWS if n <= draws))):

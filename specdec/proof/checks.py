@@ -21,7 +21,7 @@ from ..sampling import overlap, probabilities, Sampler
 from ..types import SamplingParams
 from .enumeration import JointDistribution, paths
 from .goodness_of_fit import draws_needed
-from .mistakes import Mistake
+from .mistakes import Mistake, OWN_DRAW
 from .pair import brief, drafter_of, Given, GREEDY_K, ModelPair, next_tokens
 
 LOSSLESS = 1e-9  # rounding of float64 logits stays below it
@@ -55,7 +55,8 @@ def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
         watching = Watching(sampler, pair.text[-1])
         with contextlib.closing(generate(pair.task(mistake, 1, 2), watching)) as events:
             cycle = next((event for event in events if isinstance(event, Committed) and event.cycle == 1), None)
-        if cycle is not None and cycle.accepted:
+        judged = mistake is not OWN_DRAW  # there the target draws first, and the text is that draw, kept or not
+        if judged and cycle is not None and cycle.accepted:
             return torch.nn.functional.one_hot(torch.tensor(cycle.tokens[0]), pair.target.vocabulary).double()
         return (
             torch.full((pair.target.vocabulary,), math.nan) if watching.distribution is None else watching.distribution
@@ -76,7 +77,8 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     rest = [brief((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, distribution)]
     wrong: JointDistribution = {(token,): chance for token, chance in enumerate(distribution.tolist()) if chance != 0.0}
     needed = None if error <= LOSSLESS else draws_needed(wrong, pair.exact[0])
-    return {"error": brief(error), "overlap": brief(overlap(p, q)), "rows": rows, "rest": rest, "needed": needed}
+    kept = (p * q).sum() if mistake is OWN_DRAW else overlap(p, q)  # of a draft that is drawn from q
+    return {"error": brief(error), "overlap": brief(kept), "rows": rows, "rest": rest, "needed": needed}
 
 
 class Crowd(Sampler):

@@ -19,7 +19,7 @@ from ..drafters.base import Drafter
 from ..drafters.draft_model import DraftModelDrafter
 from ..engine import Task
 from ..models.base import Cache, LanguageModel
-from ..rules import TypicalAcceptance
+from ..rules import SampleAndMatch, TypicalAcceptance
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from ..verify import Rule
@@ -260,3 +260,8 @@ CATALOGUE = (
     ),
 )
 MISTAKES = {mistake.key: mistake for mistake in CATALOGUE}
+OWN_DRAW = Mistake(
+    "own_draw", "Keep only the target's own draw", "called biased in mlx-swift-lm pull request 459, dflash issue 74",
+    SampleAndMatch, harmless=True,
+)  # fmt: skip
+PLANTABLE = MISTAKES | {OWN_DRAW.key: OWN_DRAW}

@@ -72,7 +72,8 @@ class CertificateRequest:
 def check_certificate(
     pair: Any = "toy", mistake: Any = "", draws: Any = 20_000, seed: Any = 0, text: Any = ""
 ) -> CertificateRequest:
-    known = strings("lossless")["grammar_mistakes" if pair == "grammar" else "mistakes"]
+    words = strings("lossless")
+    known = words["grammar_mistakes"] if pair == "grammar" else words["mistakes"] | words["harmless"]
     if not isinstance(pair, str) or pair not in PAIRS:
         raise InputError(say("pair", names=", ".join(PAIRS)))
     if not isinstance(mistake, str) or mistake not in ("", *known):

@@ -13,18 +13,21 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
+from specdec.engine import generate
+from specdec.events import Committed
 from specdec.models import native
 from specdec.proof import certify
 from specdec.proof import pair as pairs
 from specdec.proof.checks import closed_form, greedy, LOSSLESS, next_token_distribution, sample
-from specdec.proof.enumeration import output_distribution, total_variation
+from specdec.proof.enumeration import output_distribution, paths, total_variation
 from specdec.proof.goodness_of_fit import distances, draws_beyond, g_test, is_red
 from specdec.proof.grammar_mistakes import GRAMMAR_MISTAKES, PLANTED, TARGET_ALONE
-from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
-from specdec.proof.pair import CachedRows, guided_toy, ModelPair, next_tokens, toy
+from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES, OWN_DRAW, PLANTABLE
+from specdec.proof.pair import CachedRows, Given, guided_toy, ModelPair, next_tokens, toy
 from specdec.proof.toys import TableModel
-from specdec.sampling import RandomSampler
+from specdec.sampling import RandomSampler, Sampler
 from specdec.types import SamplingParams
 from specdec.ui import request, session
 from specdec.ui.session import CERTIFICATES
@@ -33,7 +36,7 @@ from tools import certificates as terminal
 
 real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
 RECORDED: dict[str, Any] = json.loads(CERTIFICATES.read_text(encoding="utf-8"))
-EVERY = ["", *MISTAKES]
+EVERY = ["", *PLANTABLE]
 
 
 def tiny() -> ModelPair:
@@ -43,19 +46,20 @@ def tiny() -> ModelPair:
 
 
 def mistake_of(key: str) -> Mistake | None:
-    return MISTAKES.get(key)
+    return PLANTABLE.get(key)
 
 
 @pytest.mark.parametrize("key", EVERY)
 def test_closed_form_is_green_for_the_shipped_rule_and_red_where_the_next_token_shows(key: str) -> None:
     error = closed_form(toy(), mistake_of(key))["error"]
-    shows = key != "" and MISTAKES[key].first_token_shows and MISTAKES[key].least_k == 1  # drafts one token
+    mistake = MISTAKES.get(key)
+    shows = mistake is not None and mistake.first_token_shows and mistake.least_k == 1  # drafts one token
     assert (error is None or error > LOSSLESS) == shows
-    assert key or error < 1e-12
+    assert key in MISTAKES or error < 1e-12
 
 
 @pytest.mark.parametrize(
-    "key", ["", "from_target", "one_coin", "drop_doubtful", "argmax_draft", "point_kept", "row_shift"]
+    "key", ["", "own_draw", "from_target", "one_coin", "drop_doubtful", "argmax_draft", "point_kept", "row_shift"]
 )
 def test_closed_form_is_the_distribution_of_the_enumerated_loop(key: str) -> None:
     pair, mistake = tiny(), mistake_of(key)
@@ -63,7 +67,7 @@ def test_closed_form_is_the_distribution_of_the_enumerated_loop(key: str) -> Non
     exact = terminal.enumerated(pair, mistake)["tv"]
     distance = total_variation({(i,): float(p) for i, p in enumerate(distribution)}, pair.exact[0])
     assert exact[0] == pytest.approx(distance, rel=1e-3, abs=1e-12)
-    assert (exact[2] > 1e-9) == bool(key)
+    assert (exact[2] > 1e-9) == (key in MISTAKES)
     assert all(a <= b + 1e-12 for a, b in pairwise(exact))  # a longer text hides nothing of a shorter one
 
 
@@ -192,8 +196,10 @@ def test_every_mistake_is_red_at_twenty_thousand_draws_or_says_how_many(key: str
             assert told["exact"]["tv"][2] > 1e-9
 
 
-def test_the_shipped_rule_is_recorded_green() -> None:
-    for told in (pair[""] for pair in RECORDED.values()):
+def test_the_shipped_rule_and_what_only_looks_like_a_mistake_are_recorded_green() -> None:
+    looks = [RECORDED[pair][OWN_DRAW.key] for pair in ("toy", "embedded")]
+    assert all(told["harmless"] for told in looks) and looks[0]["exact"]["tv"][2] <= 1e-12
+    for told in [*looks, *(pair[""] for pair in RECORDED.values())]:
         assert told["closed"]["error"] <= LOSSLESS and not any(map(is_red, told["sampled"][-1][1]))
         assert told["greedy"]["equal"] == told["greedy"]["of"]
     assert RECORDED["toy"][""]["exact"]["tv"][2] <= 1e-12
@@ -205,7 +211,7 @@ def test_under_a_grammar_the_checks_tell_a_mistake_from_what_only_looks_like_one
     told, same = closed_form(pair, mistake), greedy(pair, mistake)
     assert rounded(told).items() == rounded(kept["closed"]).items() and same == kept["greedy"]
     harmful = key not in ("", TARGET_ALONE.key)
-    assert kept["harmless"] == (key == TARGET_ALONE.key) and (kept["exact"]["tv"][2] > 1e-3) == harmful
+    assert kept.get("harmless", False) == (key == TARGET_ALONE.key) and (kept["exact"]["tv"][2] > 1e-3) == harmful
     assert any(map(is_red, kept["sampled"][-1][1])) == harmful
     if not harmful:
         assert told["error"] < 1e-12 and same["equal"] == same["of"] and kept["exact"]["tv"][2] < 1e-12
@@ -250,7 +256,21 @@ def test_a_draft_that_knows_no_grammar_is_kept_less_often() -> None:
     assert bool((bound[free > 0] == 0).any()) and float(bound.sum()) == pytest.approx(1.0)
 
 
+def test_what_is_told_of_the_targets_own_draws_is_what_the_loop_keeps() -> None:
+    pair = toy()
+
+    def kept(sampler: Sampler) -> Tensor:
+        given = Given(sampler, pair.text[-1])
+        events = generate(pair.task(OWN_DRAW, 1, 2), given)
+        return torch.tensor(next(e.accepted for e in events if isinstance(e, Committed) and e.cycle == 1))
+
+    enumerated = float(sum(chance * accepted for accepted, chance in paths(kept, 1_000)))
+    told = closed_form(pair, OWN_DRAW)["overlap"]
+    assert told == pytest.approx(enumerated, rel=1e-3) and told < closed_form(pair, None)["overlap"]
+
+
 def test_the_page_names_every_mistake() -> None:
+    assert strings("lossless")["harmless"].keys() == {OWN_DRAW.key} == PLANTABLE.keys() - MISTAKES.keys()
     assert strings("lossless")["mistakes"].keys() == MISTAKES.keys()
     assert strings("lossless")["grammar_mistakes"].keys() == PLANTED.keys()
     assert all(RECORDED[pair].keys() == set(EVERY) for pair in ("toy", "embedded"))

@@ -23,7 +23,7 @@ function closedForm(W, level) {
       box,
       note(
         sentences(
-          words(C.overlap, { beta: chance(overlap) }),
+          !told.harmless && words(C.overlap, { beta: chance(overlap) }),
           needed && words(C.needed, { needed: roughly(needed) }),
         ),
       ),

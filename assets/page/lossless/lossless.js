@@ -25,7 +25,7 @@ function mount(element, props, watch, trigger, server) {
     part = KIT.parts(root);
   const DRAWS = JSON.parse(props.draws),
     SERVERS = JSON.parse(props.servers),
-    NAMED = { ...W.mistakes, ...W.grammar_mistakes },
+    NAMED = { ...W.mistakes, ...W.harmless, ...W.grammar_mistakes },
     RECORDED = {};
   const S = {
     pair: "toy",
@@ -39,7 +39,7 @@ function mount(element, props, watch, trigger, server) {
 
   const isServer = () => S.pair === "server",
     isGuided = () => S.pair === "grammar",
-    plantable = () => (isGuided() ? W.grammar_mistakes : W.mistakes);
+    plantable = () => (isGuided() ? W.grammar_mistakes : { ...W.mistakes, ...W.harmless });
   const recorded = (pair, mistake) => (RECORDED[pair] || {})[mistake] || null;
   const signed = signs(W, part),
     inWords = verdictWords(W, NAMED),
@@ -112,7 +112,8 @@ function mount(element, props, watch, trigger, server) {
     paintMistakes();
     pressPair(S.pair);
     part.text.closest("label").hidden = S.pair !== "embedded";
-    for (const node of [part.bugs, part.more.parentNode]) node.hidden = isServer() || isGuided();
+    for (const node of [part.bugs, part.more.parentNode, part.harmless.parentNode])
+      node.hidden = isServer() || isGuided();
     part.guided.hidden = !isGuided();
     part.railtitle.textContent = isServer() ? W.server.rail.title : W.rail.title;
     part.raillead.textContent = isServer()

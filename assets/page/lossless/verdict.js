@@ -13,9 +13,9 @@ function verdictWords(W, named) {
       draws = sample ? count(sample[0]) : "0";
     if (kind === "good")
       return told.harmless && healthy
-        ? words(V.harmless, {
-            beta: chance(told.closed.overlap),
-            masked: chance(healthy.closed.overlap),
+        ? words(V.harmless[told.mistake], {
+            kept: chance(told.closed.overlap),
+            usual: chance(healthy.closed.overlap),
           })
         : V.right;
     if (kind === "missed" && told.least_k > told.k)

@@ -33,7 +33,10 @@ function isToldOf(told) {
 test("the shipped rule passes all checks, and every mistake is caught or told of", () => {
   for (const pair of [RECORDED, REAL])
     for (const [name, told] of Object.entries(pair))
-      assert.ok(name ? isToldOf(told) : lossless.verdictOf(told, 20000).kind === "good", name);
+      assert.ok(
+        name && !told.harmless ? isToldOf(told) : lossless.verdictOf(told, 20000).kind === "good",
+        name,
+      );
 });
 
 test("under a grammar each mistake is caught, and what is harmless is told as lossless", () => {
