@@ -19,6 +19,7 @@ COLUMNS = {
 NAMES = ("drafter", "domain", "temperature")
 
 
+STAR = ("bfloat16", "int8", "gguf")  # precisions of SmolLM2
 PAGES = {
     "README.md": ["headline", "trust"],
     "docs/results.md": [
@@ -34,6 +35,10 @@ PAGES = {
         "edits",
         "edits_regret",
         "tuned",
+        "star_passes",
+        "star_bfloat16",
+        "star_int8",
+        "star_gguf",
     ],
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers", "certified"],
@@ -71,6 +76,8 @@ def blocks(root: Path) -> dict[str, str]:
         "trust": trust.headline(tried),
         "trust_short": trust.table(tried["short"]),
         "trust_long": trust.table(tried["long"]),
+        "star_passes": passes(read(results / "star" / "passes.json")),
+        **{f"star_{name}": methods(read(results / "star" / f"{name}.json")) for name in STAR},
         "models": models(read(root / "assets" / "family" / "provenance.json")),
     }
 
@@ -247,6 +254,20 @@ def precision(report: Any) -> str:
     where = [made["cpu"], f"{made['cores']} cores", told["measured"][:10], f"commit {told['commit']}"]
     where += [f"llama.cpp {report['llama_cpp']}"] if report["llama_cpp"] else []
     return "\n".join([*table, "", f"{', '.join(where)}."])
+
+
+def passes(report: Any) -> str:
+    """A line an engine, precision and number of threads: a step, what reading its bytes takes, v by rows."""
+    widths = [rows for rows in report["rows"][0]["v"] if rows != "1"]
+    head = ["engine", "weights", "threads", "step, ms", "step / reading", *(f"v({rows})" for rows in widths)]
+    table = [line(head), line("---" for _ in head)]
+    for one in report["rows"]:
+        told = [one["engine"], one["precision"], str(one["threads"]), f"{one['step_ms']:.1f}"]
+        read_once = one["step_ms"] / one["reading_ms"]
+        table.append(line([*told, f"{read_once:.2f}", *(f"{one['v'][rows]:.2f}" for rows in widths)]))
+    made, told = report["machine"], report["provenance"]
+    where = f"{made['cpu']}, {made['cores']} cores, {told['measured'][:10]}, commit {told['commit']}"
+    return "\n".join([*table, "", f"{where}; llama-cpp-python {report['llama_cpp_python']}."])
 
 
 def serving(report: Any) -> str:
