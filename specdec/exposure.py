@@ -38,6 +38,7 @@ class Exposure:
     body: int = 20_000_000  # bytes of a request that brings a trace
     words: int = 256_000  # bytes of any other request
     phones_of_address: int = 60  # in a class, until its teacher lets all in
+    in_browser: bool = False  # runs are computed in the visitor's browser, unless he chooses otherwise
     only_own_names: bool = True  # in Host and Origin: this machine's, and those in SPECDEC_HOSTS
     only_loopback: bool = True  # in Host: of addresses, this machine's to itself; no foreign name stands for another
 
@@ -52,7 +53,7 @@ NETWORK = replace(
     learning=20.0,
     after_learning=20.0,
 )
-CLASS = NETWORK
+CLASS = replace(NETWORK, in_browser=True)
 PUBLIC = replace(
     NETWORK,
     prompt=2_000,

@@ -18,6 +18,7 @@ from .request import from_link, tab_of_link
 from .tabs import labels, race, TABS
 from .tabs.guide import tour
 from .text import bound, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
+from .visitors import leads
 
 
 def build(teaching: bool = False) -> gr.Blocks:
@@ -66,7 +67,7 @@ def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
     usual, every = {name: field.value for name, field in fields.items()}, list(fields.values())
     drawn("shared/keep", words={}, names=list(fields), usual=usual, tabs=list(TABS))
     changes = [field.change for field in every]
-    gr.on(changes, None, every, None, js=handler("changed"), queue=False, **race.PRIVATE)
+    gr.on(changes, None, every, None, js=handler("changed", event="sd-settings"), queue=False, **race.PRIVATE)
     demo.load(None, None, [fields["prompt"], screen], js=handler("kept"), queue=False, **race.PRIVATE)
 
 
@@ -81,9 +82,10 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], who: En
         served, unlisted = servers.from_link(request.query_params)
         wrong = tell(sentences(no_tab, trouble, unlisted), wrong=True) if no_tab or trouble or unlisted else gr.skip()
         tab = gr.update(selected=opened) if opened else gr.skip()
-        return [tab, wrong, *servers.filled_in(served), *race.filled_in(list(fields), settings)]
+        return [tab, wrong, *servers.filled_in(served, leads()), *race.filled_in(list(fields), settings)]
 
-    demo.load(follow, None, [tabs, told, *who.fields[:3], *fields.values()], queue=False, **race.PRIVATE)
+    done = demo.load(follow, None, [tabs, told, *who.fields[:3], *fields.values()], queue=False, **race.PRIVATE)
+    done.then(None, who.chosen, None, js=servers.ENGINE_CHOSEN, queue=False, **race.PRIVATE)
 
 
 def head(words: dict[str, Any]) -> None:

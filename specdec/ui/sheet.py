@@ -17,7 +17,7 @@ import gradio as gr
 
 from ..settings import SETTINGS
 from ..traces.file import MAX_BYTES
-from . import session
+from . import browser, session
 from .build import page
 from .components.drawn import as_text, script
 from .gradio_private import functions
@@ -30,8 +30,6 @@ COMMAND = "pip install -r requirements.txt && python app.py"
 LIVE = re.compile(r'data-fold="(live|learn)"')  # sections in which an engine measures
 HEAD = "shared/head"
 WITHOUT_FILE = (HEAD, "shared/fold")  # their templates hold words
-IN_BROWSER = ("draft_model", "prompt_lookup", "suffix", "none")  # who drafts there
-NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there, and stop strings
 NAMED = ("prompt", "drafter")  # what a link names a recorded run by
 Runs = Mapping[str, Mapping[str, str]]
 
@@ -90,7 +88,7 @@ class Sheet:
             "order": list(SETTINGS),
             "drafters": of_drafters("name"),
             "limit": MAX_BYTES,
-            "engine": {"files": self.engine_files, "drafters": IN_BROWSER, "numbers": NUMBERS},
+            "engine": {"files": self.engine_files, **browser.asked()},
             "command": COMMAND,
             "words": lines,
         }
@@ -235,10 +233,10 @@ class Sheet:
     def settings(self, block: Any) -> str:
         words = strings("page")["settings"]
         fields = [(words["drafter"], '<select id="drafter" name="drafter"></select>')]
-        for one in map(SETTINGS.__getitem__, NUMBERS):
-            low = one.step if one.above else one.low
-            bounds = f'min="{low:g}" max="{one.high:.10g}" step="{one.step or 1:g}" value="{one.default}"'
-            fields.append((words[one.label or one.name], f'<input type="number" name="{one.name}" {bounds}>'))
+        for name, one in browser.asked()["numbers"].items():
+            bounds = f'min="{one["low"]:g}" max="{one["high"]:.10g}" step="{one["step"]:g}"'
+            value = f'value="{SETTINGS[name].default}"'
+            fields.append((one["label"], f'<input type="number" name="{name}" {bounds} {value}>'))
         fields.append((words["stop_strings"], '<textarea name="stop" rows="1"></textarea>'))
         form = "".join(
             f'<label class="block"><span>{html.escape(name)}</span>{field}</label>' for name, field in fields

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..traces.file import recording
 from . import first, menu, session
+from .browser import engine_script, layers
 from .components.drawn import as_function, as_text, handler, script
 from .request import PAIRS
 from .sheet import datum, scripts, Sheet
@@ -63,7 +64,7 @@ def write(
     address that the page will have: previews of links to it need one. ValueError where the folder holds anything else.
     """
     before = earlier(folder)
-    engine = {**models(), "layers": (PAGE / "engine/layers.wasm").read_bytes()}
+    engine = {**models(), "layers": layers()}
     told = {name: {"path": f"engine/{name}", "size": len(content)} for name, content in engine.items()}
     files, at_once = {name: text.encode() for name, text in shared().items()}, 0
     files |= {f"engine/{name}": content for name, content in engine.items()}
@@ -139,7 +140,7 @@ def shared() -> dict[str, str]:
         "assets/fonts.css": fonts(),
         "assets/scripts.js": datum("scripts", "{" + ",\n".join(bodies) + "}"),
         "assets/host.js": f"({as_function('', script('site/host'))})();\n",
-        "assets/engine.js": f"({as_function('', script('engine/worker'))})();\n",
+        "assets/engine.js": engine_script(),
         "assets/plotly.js": get_plotlyjs() + datum("assets/plotly", "true"),
     }
     for pair in PAIRS:

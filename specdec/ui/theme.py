@@ -10,6 +10,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from .api import has_mcp
+from .browser import InBrowser
 from .classroom import Classroom, Room
 from .components.drawn import lean
 from .doors import opened
@@ -135,6 +136,7 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
             "middleware": [
                 Middleware(Refusals),
                 Middleware(Listeners),
+                Middleware(InBrowser),
                 Middleware(LanguageRedirect),
                 Middleware(Kept),
                 Middleware(Preload),

@@ -1,11 +1,11 @@
 // @ts-check
-/* A handler for Gradio: what watches the settings hears of each change, with all their values in order. */
+/* A handler for Gradio: what listens for this event of the window hears of each change, with all values in order. */
 
-/** @type {() => (...values: any[]) => void} */
+/** @type {(props: { event: string }) => (...values: any[]) => void} */
 const handler =
-  () =>
+  ({ event }) =>
   (...values) => {
-    window.dispatchEvent(new CustomEvent("sd-settings", { detail: values }));
+    window.dispatchEvent(new CustomEvent(event, { detail: values }));
   };
 
 module.exports = { handler };

@@ -254,6 +254,11 @@ function mount(element, props, watch, trigger) {
     run: () => S.run,
     log,
     load,
+    grow(log) {
+      props.value = log;
+      pull();
+    },
+    ended,
     moment: time.moment,
     show: time.show,
   }); // for the other views of the same run

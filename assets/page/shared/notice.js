@@ -11,6 +11,14 @@ function show() {
   bar.value = props.share;
 }
 
+/* What is computed in this browser is told without the server. */
+Object.assign(line, {
+  /** @param {string} value @param {boolean} [wrong] @param {number} [share] */
+  say(value, wrong = false, share = 1) {
+    Object.assign(props, { value, wrong, share });
+    show();
+  },
+});
 show();
 watch(["value", "wrong", "share"], show);
 // Not an update of its own: the last word of the work that was stopped could overtake it.

@@ -1,14 +1,7 @@
 // @ts-check
-/* A prompt of the visitor's own on a page of files: the engine runs in a worker of this browser. */
+/* A prompt of the visitor's own on a page of files: its fields, and the button that runs and stops. */
 
-// The smallest module with a register of 128 bits: (func (result v128) (v128.const 0)).
-const SIMD = "AGFzbQEAAAABBQFgAAF7AwIBAAoWARQA/QwAAAAAAAAAAAAAAAAAAAAACw==";
-const computes = () =>
-  typeof Worker === "function" &&
-  typeof WebAssembly === "object" &&
-  WebAssembly.validate(Uint8Array.from(atob(SIMD), (one) => one.charCodeAt(0)));
-
-const fill = (text, told) => text.replace(/\{(\w+)\}/g, (_, name) => told[name]);
+const { checked, computed } = require("../shared/computed.js");
 
 /** @param {{ page: any, root: URL, say: (text: string, wrong?: boolean, share?: number) => void,
  *   write: (log: string) => void, over: () => void }} host
@@ -16,126 +9,49 @@ const fill = (text, told) => text.replace(/\{(\w+)\}/g, (_, name) => told[name])
  * Of what this gives, `press` is what the button does, and `offer` fills in the settings. */
 function own({ page, root, say, write, over }) {
   const W = page.words.own,
+    { drafters, numbers } = page.engine,
     button = /** @type {HTMLElement} */ (document.getElementById("run")),
     /** @type {any} */ field = (name) => document.querySelector(`#settings [name=${name}]`),
     /** @type {HTMLTextAreaElement} */ prompt = /** @type {any} */ (
       document.querySelector("#prompt textarea")
     );
-  /** @type {Worker | null} */
-  let worker = null;
-  let number = 0,
-    log = "",
-    running = false,
-    stopped = false;
+  const engine = computed({
+    W,
+    script: new URL("assets/engine.js", root),
+    base: root,
+    files: async () => page.engine.files,
+    say,
+    write,
+    running(is) {
+      button.textContent = is ? page.words.stop : page.words.run;
+      if (!is) over();
+    },
+  });
 
   /* The settings of the run on show, and who may draft: those that are recorded, and those that run here. */
   function offer(told, recorded) {
-    const drafters = field("drafter"),
+    const menu = field("drafter"),
       group = (label, names) => {
         const made = document.createElement("optgroup");
         made.label = label;
         made.append(...names.map((name) => new Option(page.drafters[name] || name, name)));
         return made;
       },
-      others = page.engine.drafters.filter((name) => !recorded.includes(name));
-    drafters.replaceChildren(group(page.words.recorded, recorded), group(page.words.here, others));
-    drafters.value = told.drafter;
-    for (const name of page.engine.numbers) {
-      const { min, max } = field(name);
-      if (name in told) field(name).value = Math.min(max, Math.max(min, told[name]));
+      others = Object.keys(drafters).filter((name) => !recorded.includes(name));
+    menu.replaceChildren(group(page.words.recorded, recorded), group(page.words.here, others));
+    menu.value = told.drafter;
+    for (const name of Object.keys(numbers)) {
+      const { low, high } = numbers[name];
+      if (name in told) field(name).value = Math.min(high, Math.max(low, told[name]));
     }
-  }
-
-  /* What is asked for, or one sentence that says what to change. */
-  function asked() {
-    const drafter = field("drafter").value,
-      told = /** @type {any} */ ({});
-    if (!prompt.value.trim()) return W.empty;
-    if (!page.engine.drafters.includes(drafter))
-      return fill(W.drafter, {
-        names: page.engine.drafters.map((one) => page.drafters[one]).join(", "),
-      });
-    for (const name of page.engine.numbers) {
-      const { value, min, max, step } = field(name),
-        number = Number(value);
-      if (
-        value.trim() === "" ||
-        !(number >= min && number <= max) ||
-        (step === "1" && !Number.isInteger(number))
-      )
-        return fill(W.range, {
-          name: field(name).labels[0].textContent.trim(),
-          low: min,
-          high: max,
-        });
-      told[name] = number;
-    }
-    const { k, ...params } = told,
-      stop = field("stop").value.split("\n").filter(Boolean);
-    if (stop.length > 4 || stop.some((one) => one.length > 64)) return W.stop;
-    const usual = { top_k: 0, top_p: 1, ignore_end: false };
-    return { prompt: prompt.value, drafter, k, params: { ...usual, ...params, stop } };
   }
 
   function press() {
-    if (running) return stop();
-    const wanted = asked();
-    if (typeof wanted === "string") return say(wanted, true);
-    if (location.protocol === "file:") return say(W.disk, true);
-    if (!computes()) return say(W.simd, true);
-    if (!worker) {
-      worker = new Worker(new URL("assets/engine.js", root));
-      worker.onmessage = heard;
-      worker.onerror = () => heard({ data: { wrong: "missing" } });
-      worker.postMessage({ files: page.engine.files, base: String(root) });
-    }
-    log = "";
-    run(true);
-    say(W.begin);
-    worker.postMessage({ run: wanted, number: ++number });
-  }
-
-  function heard({ data }) {
-    if (data.of) {
-      const [done, total] = [data.fetched, data.of].map((one) => (one / 1e6).toFixed(0));
-      say(
-        data.fetched < data.of ? fill(W.fetching, { done, total }) : W.begin,
-        false,
-        data.fetched / data.of,
-      );
-    }
-    if (data.lines) {
-      if (!log) say("");
-      write((log += data.lines));
-    }
-    if (data.done && !stopped) say(W.done);
-    if (data.wrong) say(fill(W[data.wrong] || W.broken, data), true);
-    if (data.wrong === "missing" && worker) forget();
-    if (data.done || data.wrong) end();
-  }
-
-  function run(is) {
-    running = is;
-    stopped = false;
-    button.textContent = is ? page.words.stop : page.words.run;
-  }
-
-  function end() {
-    if (!running) return;
-    run(false);
-    over();
-  }
-
-  function forget() {
-    if (worker) worker.terminate();
-    worker = null;
-  }
-
-  /* What was written stays. */
-  function stop() {
-    stopped = true;
-    if (worker) worker.postMessage({ stop: true });
-    say(W.stopped);
+    if (engine.runs()) return engine.stop();
+    const values = { prompt: prompt.value };
+    for (const name of ["drafter", "stop", ...Object.keys(numbers)])
+      values[name] = field(name).value;
+    engine.start(checked(W, values, numbers, drafters));
   }
 
   return { offer, press };

@@ -1,4 +1,5 @@
-"""Who computes a run: this page's own engine, or a server of others; on a public host one that its owner lists."""
+"""Who computes a run: this page's engine, the visitor's own browser, or a server of others; on a public host one that
+its owner lists."""
 
 from __future__ import annotations
 
@@ -8,15 +9,20 @@ from typing import Any
 
 import gradio as gr
 
+from ...exposure import limits
 from ...servers.base import ServerError
 from ...servers.connect import allowed_addresses, listed_addresses
 from ...servers.stream import origin
 from ...settings import sampling, SETTINGS
+from .. import browser
 from ..request import checked, InputError, readable, say, server_texts
 from ..text import strings, translated
 from ..watch import WatchRequest
+from .drawn import handler
 
-OWN, SERVER = "own", "server"
+OWN, BROWSER, SERVER = "own", "browser", "server"
+ENGINE_CHOSEN = handler("changed", event="sd-engine")  # tells the script of the engine in the browser
+THERE = ("drafter", "k")  # of our own settings, those that the browser's engine has as well
 
 
 @dataclass(frozen=True)
@@ -33,13 +39,15 @@ class Engine:
         return [self.chosen, self.address, self.plain, self.key]
 
 
-def engine(of_our_own: Sequence[Any], private: Mapping[str, Any]) -> Engine:
-    """`of_our_own` are the settings that a server decides by itself: they go while one is chosen."""
+def engine(of_our_own: Mapping[str, Any], private: Mapping[str, Any]) -> Engine:
+    """`of_our_own` are the settings, by name, that a server decides by itself: they go while one is chosen."""
     words = strings("page")["settings"]["engine"]
     listed, free = known()
+    offered = [OWN, *([BROWSER] if browser.folder() else []), *([SERVER] if free or listed else [])]
+    first = BROWSER if BROWSER in offered and limits().in_browser else OWN
     chosen = gr.Radio(
-        [(words[name], name) for name in (OWN, SERVER)], value=OWN, label=words["label"], info=words["about_own"],
-        visible=free or bool(listed), elem_id="engine",
+        [(words[name], name) for name in offered], value=first, label=words["label"], info=words[f"about_{first}"],
+        visible=len(offered) > 1, elem_id="engine",
     )  # fmt: skip
     with gr.Column(visible=False) as servers:
         address, plain = place("address", listed, free), place("plain", ("", *listed), free)
@@ -47,14 +55,20 @@ def engine(of_our_own: Sequence[Any], private: Mapping[str, Any]) -> Engine:
             "", label=words["key"], info=words["key_info"], type="password", elem_id="key", max_lines=1,
             html_attributes=gr.InputHTMLAttributes(autocomplete="off", spellcheck=False),
         )  # fmt: skip
-    shown = [one.visible for one in of_our_own]
+    shown = {setting: field.visible for setting, field in of_our_own.items()}
+
+    has = {OWN: tuple(shown), BROWSER: THERE}
 
     def choose(name: str) -> list[Any]:
-        own = name != SERVER
-        line = gr.update(info=words["about_own" if own else "about_server"])
-        return [line, gr.update(visible=not own), *(gr.update(visible=own and seen) for seen in shown)]
+        line = gr.update(info=words[f"about_{name if name in offered else OWN}"])
+        fields = (gr.update(visible=seen and setting in has.get(name, ())) for setting, seen in shown.items())
+        return [line, gr.update(visible=name == SERVER), *fields]
 
-    chosen.change(choose, chosen, [chosen, servers, *of_our_own], queue=False, **private)
+    for setting, field in of_our_own.items():
+        field.visible = shown[setting] and setting in has[first]
+
+    chosen.change(choose, chosen, [chosen, servers, *of_our_own.values()], queue=False, **private)
+    chosen.change(None, chosen, None, js=ENGINE_CHOSEN, queue=False, **private)
     return Engine(chosen, address, plain, key)
 
 
@@ -88,10 +102,10 @@ def check_server(settings: Mapping[str, Any], address: Any, plain: Any, key: Any
     return WatchRequest(readable(settings["prompt"]), sampling(asked), address, plain, key)
 
 
-def filled_in(served: Mapping[str, str]) -> list[Any]:
-    """Updates of the engine, the address and the plain one."""
+def filled_in(served: Mapping[str, str], leads: bool = False) -> list[Any]:
+    """Updates of the engine, the address and the plain one. Whoever `leads` a class has this page's engine."""
     if not served:
-        return [gr.skip()] * 3
+        return [gr.update(value=OWN) if leads and limits().in_browser else gr.skip(), gr.skip(), gr.skip()]
     return [gr.update(value=SERVER), *(gr.update(value=served.get(name, "")) for name in ("server", "plain"))]
 
 

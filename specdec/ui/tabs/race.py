@@ -14,9 +14,9 @@ from ...families import presets
 from ...methods import EMBEDDED, ROUNDED, RULES
 from ...settings import Setting, SETTINGS, taking
 from ...types import EVERYWHERE
-from .. import menu, session, watch
+from .. import browser, menu, session, watch
 from ..components.drawn import drawn, handler
-from ..components.engine import check_server, Engine, engine, SERVER
+from ..components.engine import BROWSER, check_server, Engine, engine, SERVER
 from ..components.player import pack, player
 from ..components.section import ended, notice, tell
 from ..components.traces import traces
@@ -94,7 +94,7 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
             fields["grammar"] = grammar_field(words["grammar"])
         with place:
             own = [one.name for one in SETTINGS.values() if not one.served and one.name != "grammar"]
-            who = engine([fields[name] for name in own], PRIVATE)
+            who = engine({name: fields[name] for name in own}, PRIVATE)
     with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
         traces()
     explain(drafter, rule, family, peer)
@@ -112,7 +112,19 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
             values=[f.value for f in ordered],
         )
     recordings(screen, line, pills, list(SETTINGS), ordered)
+    in_browser([one.value for one in ordered], who.chosen.value)
     return ordered, who, run_button, stop_button, line
+
+
+def in_browser(values: list[Any], chosen: str) -> None:
+    """The script of the engine in the visitor's browser: it takes the presses that are meant for it."""
+    if not browser.folder():
+        return
+    place = f"{browser.PLACE.lstrip('/')}/{browser.folder()}/{browser.FILES}"
+    drawn(
+        "race/browser", words=strings("site")["own"], template="<span hidden></span>", place=place, here=BROWSER,
+        chosen=chosen, order=list(SETTINGS), values=values, **browser.asked(),
+    )  # fmt: skip
 
 
 def field(setting: Setting, shown: dict[str, Any]) -> Any:
@@ -336,6 +348,9 @@ def connect(screen: gr.HTML, line: gr.HTML, fields: list[Any], run_button: gr.Bu
 
 def begin(engine: Any, address: Any, plain: Any, key: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
     """Updates of the page for one live run, of our engine or of a server."""
+    if engine == BROWSER:  # its script did not take the press
+        yield gr.skip(), tell(strings("page")["errors"]["browser"], wrong=True), gr.skip(), gr.skip()
+        return
     if engine != SERVER:
         yield from start(*fields)
         return

@@ -1,0 +1,115 @@
+// @ts-check
+/* A prompt of the visitor's own, computed in this browser by a worker: what is asked is checked, models are fetched at
+ * the first run, and the log grows. The Gradio page and the page of files share it. */
+
+// The smallest module with a register of 128 bits: (func (result v128) (v128.const 0)).
+const SIMD = "AGFzbQEAAAABBQFgAAF7AwIBAAoWARQA/QwAAAAAAAAAAAAAAAAAAAAACw==";
+const computes = () =>
+  typeof Worker === "function" &&
+  typeof WebAssembly === "object" &&
+  WebAssembly.validate(Uint8Array.from(atob(SIMD), (one) => one.charCodeAt(0)));
+
+const fill = (text, told) => text.replace(/\{(\w+)\}/g, (_, name) => told[name]);
+
+/** What is asked for, or one sentence that says what to change.
+ * @param {any} W @param {Record<string, any>} values by the names of settings
+ * @param {Record<string, { low: number, high: number, step: number, label: string }>} numbers
+ * @param {Record<string, string>} drafters by name @returns {any} */
+function checked(W, values, numbers, drafters) {
+  const told = /** @type {any} */ ({}),
+    { prompt, drafter } = values;
+  if (!String(prompt).trim()) return W.empty;
+  if (!(drafter in drafters)) return fill(W.drafter, { names: Object.values(drafters).join(", ") });
+  for (const [name, { low, high, step, label }] of Object.entries(numbers)) {
+    const text = String(values[name] ?? "").trim(),
+      number = Number(text);
+    const inside = number >= low && number <= high && (step !== 1 || Number.isInteger(number));
+    if (text === "" || !inside) return fill(W.range, { name: label, low, high });
+    told[name] = number;
+  }
+  const { k, ...params } = told,
+    stop = String(values.stop || "")
+      .split("\n")
+      .filter(Boolean);
+  if (stop.length > 4 || stop.some((one) => one.length > 64)) return W.stop;
+  if (values.grammar) return W.grammar;
+  return { prompt, drafter, k, params: { ignore_end: false, ...params, stop } };
+}
+
+/** @param {{ W: any, script: URL, base: URL, files: () => Promise<any>,
+ *   say: (text: string, wrong?: boolean, share?: number) => void, write: (log: string) => void,
+ *   running: (is: boolean) => void }} host
+ * `files` tells where the models are, seen from `base`; `write` is given the log as it grows; `running` is called at
+ * the beginning and once at the end of a run, however it ends. */
+function computed({ W, script, base, files, say, write, running }) {
+  /** @type {Worker | null} */
+  let worker = null;
+  let number = 0,
+    log = "",
+    runs = false,
+    stopped = false;
+
+  /** @param {any} wanted of `checked` */
+  async function start(wanted) {
+    if (typeof wanted === "string") return say(wanted, true);
+    if (location.protocol === "file:") return say(W.disk, true);
+    if (!computes()) return say(W.simd, true);
+    log = "";
+    stopped = false;
+    run(true);
+    say(W.begin);
+    const mine = ++number;
+    try {
+      if (!worker) {
+        const told = { files: await files(), base: String(base) };
+        worker = new Worker(script);
+        worker.onmessage = heard;
+        worker.onerror = () => heard({ data: { wrong: "missing" } });
+        worker.postMessage(told);
+      }
+    } catch {
+      return heard({ data: { wrong: "missing" } });
+    }
+    if (runs && mine === number) worker.postMessage({ run: wanted, number });
+  }
+
+  function heard({ data }) {
+    if (data.of) {
+      const [done, total] = [data.fetched, data.of].map((one) => (one / 1e6).toFixed(0));
+      const whole = data.fetched >= data.of;
+      say(whole ? W.begin : fill(W.fetching, { done, total }), false, data.fetched / data.of);
+    }
+    if (data.lines) {
+      if (!log) say("");
+      write((log += data.lines));
+    }
+    if (data.done && !stopped) say(W.done);
+    if (data.wrong) say(fill(W[data.wrong] || W.broken, data), true);
+    if (data.wrong === "missing" && worker) forget();
+    if (data.done || data.wrong) run(false);
+  }
+
+  /** @param {boolean} is */
+  function run(is) {
+    if (is === runs) return;
+    runs = is;
+    running(is);
+  }
+
+  function forget() {
+    if (worker) worker.terminate();
+    worker = null;
+  }
+
+  /* What was written stays. */
+  function stop() {
+    stopped = true;
+    if (worker) worker.postMessage({ stop: true });
+    else run(false);
+    say(W.stopped);
+  }
+
+  return { start, stop, runs: () => runs };
+}
+
+module.exports = { checked, computed };

@@ -1,0 +1,117 @@
+"""The engine in the visitor's browser: what may be asked of it, and the files that it fetches from the app.
+
+Its script and the built-in models lie below PLACE, under a name that changes with them, and nothing else does. The
+models are rounded in a child process when the first visitor asks for them, and stay in memory: 17 MB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from .. import children
+from ..methods import IN_BROWSER
+from ..settings import SETTINGS
+from .components.drawn import as_function, script
+from .menu import FAMILY
+from .text import of_drafters, PAGE, strings
+
+PLACE, SCRIPT, FILES = "/browser", "engine.js", "files.json"
+NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there, and stop strings
+PATIENCE = 120.0  # seconds for the models; a busy machine takes ten
+KEPT = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+
+
+def asked() -> dict[str, Any]:
+    """What scripts are told of who drafts there, and of the numbers of a run."""
+    names, words = of_drafters("name"), strings("page")["settings"]
+    numbers = {
+        one.name: {
+            "low": one.step if one.above else one.low, "high": one.high, "step": 1 if one.type_ is int else one.step,
+            "label": words[one.label or one.name],
+        }
+        for one in map(SETTINGS.__getitem__, NUMBERS)
+    }  # fmt: skip
+    return {"drafters": {name: names[name] for name in IN_BROWSER}, "numbers": numbers}
+
+
+@functools.cache
+def engine_script() -> str:
+    return f"({as_function('', script('engine/worker'))})();\n"
+
+
+def layers() -> bytes:
+    """Those of `native.cpp` in WebAssembly."""
+    return (PAGE / "engine/layers.wasm").read_bytes()
+
+
+@functools.cache
+def folder() -> str:
+    """Where the files are, below PLACE: another name for another engine or other models. "" without models."""
+    models = sorted(FAMILY.glob("target/*.safetensors")) + sorted(FAMILY.glob("draft_model/*.safetensors"))
+    if not models:
+        return ""
+    digest = hashlib.sha256(engine_script().encode() + layers())
+    for path in models:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def made() -> dict[str, bytes]:
+    """The models' files by name. OSError where they cannot be had."""
+    with tempfile.TemporaryDirectory() as place:
+        with children.start("specdec.models.browser", str(FAMILY), place, stdout=subprocess.DEVNULL) as child:
+            try:
+                if child.wait(PATIENCE):
+                    raise OSError("the models of the engine in the browser could not be written")
+            except subprocess.TimeoutExpired:
+                child.kill()
+                raise OSError("the models of the engine in the browser took too long") from None
+        return {path.name: path.read_bytes() for path in Path(place).iterdir()}
+
+
+class InBrowser:
+    """Middleware that answers what is below PLACE, and nothing else."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app, self.making = app, asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith(f"{PLACE}/"):
+            await self.app(scope, receive, send)
+            return
+        await (await self.answer(scope))(scope, receive, send)
+
+    async def answer(self, scope: Scope) -> Response:
+        below, _, name = scope["path"].removeprefix(f"{PLACE}/").partition("/")
+        if scope["method"] not in ("GET", "HEAD") or not folder() or below != folder():
+            return JSONResponse({"detail": "There is no such file."}, 404)
+        try:
+            found = await self.content(name)
+        except OSError:
+            return JSONResponse({"detail": "The models could not be made. Try again."}, 503)
+        if found is None:
+            return JSONResponse({"detail": "There is no such file."}, 404)
+        kind = "text/javascript" if name == SCRIPT else "application/octet-stream"
+        return Response(found, media_type=kind, headers=KEPT)
+
+    async def content(self, name: str) -> bytes | None:
+        """Of a file below `folder`; None for any other name."""
+        if name == SCRIPT:
+            return engine_script().encode()
+        async with self.making:  # the first of many visitors at once has them made, the others wait
+            files = {**await run_in_threadpool(made), "layers": layers()}
+        if name == FILES:
+            return json.dumps({one: {"path": one, "size": len(whole)} for one, whole in files.items()}).encode()
+        return files.get(name)

@@ -1,0 +1,90 @@
+"""What the app serves for the engine in a browser: those files, made once, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+
+import pytest
+from starlette.testclient import TestClient
+
+from specdec.ui import browser
+
+FILES = {"target": b"t" * 9, "draft": b"d", "tokenizer": b"{}"}
+
+
+async def elsewhere(scope, receive, send):
+    await send({"type": "http.response.start", "status": 418, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+@pytest.fixture
+def made(monkeypatch):
+    calls = []
+    monkeypatch.setattr(browser, "folder", lambda: "0123456789abcdef")
+    monkeypatch.setattr(browser, "made", lambda: calls.append(1) or FILES)
+    return calls
+
+
+def test_its_files_are_served_for_good(made):
+    client = TestClient(browser.InBrowser(elsewhere))
+    told = client.get("/browser/0123456789abcdef/files.json").json()
+    assert told.keys() == {*FILES, "layers"} and told["target"] == {"path": "target", "size": 9}
+    found = client.get("/browser/0123456789abcdef/target")
+    assert found.content == FILES["target"] and "immutable" in found.headers["cache-control"]
+    script = client.get("/browser/0123456789abcdef/engine.js")
+    assert script.headers["content-type"].startswith("text/javascript") and "postMessage" in script.text
+    assert hashlib.sha256(client.get("/browser/0123456789abcdef/layers").content).digest()
+    assert client.head("/browser/0123456789abcdef/draft").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "0123456789abcdef/", "0123456789abcdef/../target", "0123456789abcdef/%2e%2e/README.md", "other/target", "",
+        "0123456789abcdef/target/x", "0123456789abcdef//target", "0123456789abcdef/README.md",
+    ],
+)  # fmt: skip
+def test_nothing_else_is(made, path):
+    client = TestClient(browser.InBrowser(elsewhere))
+    assert client.get(f"/browser/{path}").status_code == 404
+    assert client.post("/browser/0123456789abcdef/target").status_code == 404
+    assert client.get("/browsers").status_code == 418
+
+
+def test_many_at_once_have_the_models_made_once(monkeypatch):
+    monkeypatch.setattr(browser, "folder", lambda: "one")
+    running, most = [], []
+
+    def made():
+        running.append(1)
+        most.append(len(running))
+        running.pop()
+        return FILES
+
+    monkeypatch.setattr(browser, "made", made)
+    app = browser.InBrowser(elsewhere)
+
+    async def ask():
+        return await asyncio.gather(*(app.content("target") for _ in range(20)))
+
+    assert asyncio.run(ask()) == [FILES["target"]] * 20 and max(most) == 1
+
+
+def test_models_that_cannot_be_made_are_told_so(monkeypatch):
+    def broken():
+        raise OSError("no")
+
+    monkeypatch.setattr(browser, "folder", lambda: "one")
+    monkeypatch.setattr(browser, "made", broken)
+    client = TestClient(browser.InBrowser(elsewhere))
+    answer = client.get("/browser/one/target")
+    assert answer.status_code == 503 and "Try again" in answer.text
+
+
+@pytest.mark.long
+def test_the_models_are_those_of_the_package(tmp_path):
+    from specdec.models.browser import files
+
+    browser.made.cache_clear()
+    assert browser.made() == files(browser.FAMILY) and browser.made() is browser.made()
