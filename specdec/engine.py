@@ -236,7 +236,7 @@ def _cycles(task: Task, sampler: Sampler, transcript: Transcript, watch: Stopwat
             verified = watch.now()
             rows = probabilities(task.guide.mask_target(logits, proposal) if task.guide else logits, params)
             verdict = task.rule.verify(proposal, rows, sampler)
-            cache.keep(len(tokens), verdict.path)
+            cache.keep(len(tokens), verdict.path)  # rolls back what was rejected
         transcript.spend("verify", verified - start)
         # Describe first, off the clock: if that fails, nothing joins the text.
         details = describe.verification(proposal, rows, verdict, task.piece, noise if task.details else None)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from .types import Costs, Kind, SamplingParams, Status, TranslatableText
 
-SCHEMA = 1
+SCHEMA = 1  # a new field of an event gets a default, so that older traces open; only what they would misread raises it
 UNNAMED = -1  # a drafted token that a server does not tell
 LARGEST = 2**64  # of a number in a file: anything below is finite wherever it is read
 

@@ -165,7 +165,10 @@ class LaneStats:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A speculative lane against plain decoding of the same prompt. Costs are in units of one plain step."""
+    """A speculative lane against plain decoding of the same prompt. Costs are in units of one plain step.
+
+    Plain is the run's own lane (`lanes/race.py`); the bench takes the faster of two beside it (`bench/measure.py`).
+    """
 
     speculative: LaneStats
     plain: LaneStats

@@ -77,7 +77,7 @@ def accept(
 
 
 def left_over(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
-    """What of p a rejected `token` leaves, not normalised; q None is all on the token.  # [V], [V], [1] -> [V]"""
+    """The residual after a rejected `token`, not normalised; q None is all on the token.  # [V], [V], [1] -> [V]"""
     return p.scatter(0, token, 0.0) if q is None else (p - q).clamp(min=0.0)
 
 

@@ -21,28 +21,39 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import children
 from ..methods import IN_BROWSER
-from ..settings import SETTINGS
+from ..settings import Setting, SETTINGS
 from .components.drawn import as_function, script
 from .menu import FAMILY
 from .text import of_drafters, PAGE, strings
 
 PLACE, SCRIPT, FILES = "/browser", "engine.js", "files.json"
-NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there, and stop strings
+NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there
+TEXTS = ("prompt", "stop")
 PATIENCE = 120.0  # seconds for the models; a busy machine takes ten
 KEPT = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
 def asked() -> dict[str, Any]:
-    """What scripts are told of who drafts there, and of the numbers of a run."""
-    names, words = of_drafters("name"), strings("page")["settings"]
+    """What scripts are told of who drafts there, of the numbers of a run, and of the settings that it lacks."""
+    names = of_drafters("name")
     numbers = {
         one.name: {
             "low": one.step if one.above else one.low, "high": one.high, "step": 1 if one.type_ is int else one.step,
-            "label": words[one.label or one.name],
+            "label": label(one),
         }
         for one in map(SETTINGS.__getitem__, NUMBERS)
     }  # fmt: skip
-    return {"drafters": {name: names[name] for name in IN_BROWSER}, "numbers": numbers}
+    known = {*NUMBERS, *TEXTS, *(one.name for one in SETTINGS.values() if not one.served and not one.sampling)}
+    others = [one for one in SETTINGS.values() if one.name not in known]
+    return {
+        "drafters": {name: names[name] for name in IN_BROWSER}, "numbers": numbers,
+        "others": {one.name: {"usual": one.default, "label": label(one)} for one in others},
+    }  # fmt: skip
+
+
+def label(setting: Setting) -> str:
+    words = strings("page")["settings"][setting.label or setting.name]
+    return str(words["label"] if isinstance(words, dict) else words)
 
 
 @functools.cache

@@ -19,7 +19,7 @@ COLUMNS = {
 NAMES = ("drafter", "domain", "temperature")
 
 
-STAR = ("bfloat16", "int8", "gguf")  # precisions of SmolLM2
+STAR = ("bfloat16", "gguf")  # precisions of SmolLM2
 PAGES = {
     "README.md": ["headline", "trust"],
     "docs/results.md": [
@@ -37,7 +37,6 @@ PAGES = {
         "tuned",
         "star_passes",
         "star_bfloat16",
-        "star_int8",
         "star_gguf",
     ],
     "docs/methods.md": ["models"],

@@ -4,9 +4,12 @@
 const { checked, computed } = require("../shared/computed.js");
 
 const W = JSON.parse(props.words),
-  [drafters, numbers, order] = [props.drafters, props.numbers, props.order].map((one) =>
-    JSON.parse(one),
-  ),
+  [drafters, numbers, others, order] = [
+    props.drafters,
+    props.numbers,
+    props.others,
+    props.order,
+  ].map((one) => JSON.parse(one)),
   place = new URL(props.place, location.href),
   base = new URL(".", place),
   /** @type {any} */ one = (selector) => document.querySelector(selector);
@@ -17,7 +20,11 @@ const engine = computed({
   W,
   script: new URL("engine.js", base),
   base,
-  files: async () => (await fetch(place)).json(),
+  async files() {
+    const answer = await fetch(place);
+    if (!answer.ok) throw new Error(answer.statusText);
+    return answer.json();
+  },
   say: (...told) => one("#notice p").say(...told),
   write: (log) => one(".sd-player").grow(log),
   running(is) {
@@ -29,7 +36,7 @@ const engine = computed({
 
 function asked() {
   const named = Object.fromEntries(order.map((name, i) => [name, values[i]]));
-  return checked(W, { ...named, prompt: one("#prompt textarea").value }, numbers, drafters);
+  return checked(W, { ...named, prompt: one("#prompt textarea").value }, numbers, drafters, others);
 }
 
 window.addEventListener("sd-settings", (event) => {

@@ -14,8 +14,10 @@ const fill = (text, told) => text.replace(/\{(\w+)\}/g, (_, name) => told[name])
 /** What is asked for, or one sentence that says what to change.
  * @param {any} W @param {Record<string, any>} values by the names of settings
  * @param {Record<string, { low: number, high: number, step: number, label: string }>} numbers
- * @param {Record<string, string>} drafters by name @returns {any} */
-function checked(W, values, numbers, drafters) {
+ * @param {Record<string, string>} drafters by name
+ * @param {Record<string, { usual: any, label: string }>} others what is not computed here: only their usual values are
+ * @returns {any} */
+function checked(W, values, numbers, drafters, others) {
   const told = /** @type {any} */ ({}),
     { prompt, drafter } = values;
   if (!String(prompt).trim()) return W.empty;
@@ -32,7 +34,8 @@ function checked(W, values, numbers, drafters) {
       .split("\n")
       .filter(Boolean);
   if (stop.length > 4 || stop.some((one) => one.length > 64)) return W.stop;
-  if (values.grammar) return W.grammar;
+  for (const [name, { usual, label }] of Object.entries(others))
+    if (String(values[name] ?? usual) !== String(usual)) return fill(W.others, { name: label });
   return { prompt, drafter, k, params: { ignore_end: false, ...params, stop } };
 }
 

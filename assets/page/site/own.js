@@ -9,7 +9,7 @@ const { checked, computed } = require("../shared/computed.js");
  * Of what this gives, `press` is what the button does, and `offer` fills in the settings. */
 function own({ page, root, say, write, over }) {
   const W = page.words.own,
-    { drafters, numbers } = page.engine,
+    { drafters, numbers, others } = page.engine,
     button = /** @type {HTMLElement} */ (document.getElementById("run")),
     /** @type {any} */ field = (name) => document.querySelector(`#settings [name=${name}]`),
     /** @type {HTMLTextAreaElement} */ prompt = /** @type {any} */ (
@@ -51,7 +51,7 @@ function own({ page, root, say, write, over }) {
     const values = { prompt: prompt.value };
     for (const name of ["drafter", "stop", ...Object.keys(numbers)])
       values[name] = field(name).value;
-    engine.start(checked(W, values, numbers, drafters));
+    engine.start(checked(W, values, numbers, drafters, others));
   }
 
   return { offer, press };
