@@ -122,7 +122,7 @@ def in_browser(values: list[Any], chosen: str) -> None:
         return
     place = f"{browser.PLACE.lstrip('/')}/{browser.folder()}/{browser.FILES}"
     drawn(
-        "race/browser", words=strings("site")["own"], template="<span hidden></span>", place=place, here=BROWSER,
+        "shared/browser", words=strings("site")["own"], template="<span hidden></span>", place=place, here=BROWSER,
         chosen=chosen, order=list(SETTINGS), values=values, **browser.asked(),
     )  # fmt: skip
 

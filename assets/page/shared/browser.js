@@ -1,7 +1,7 @@
 // @ts-check
 /* The engine "this browser" on the page of the app: Run and Stop compute here, and the server hears nothing of it. */
 
-const { checked, computed } = require("../shared/computed.js");
+const { checked, computed } = require("./computed.js");
 
 const W = JSON.parse(props.words),
   [drafters, numbers, others, order] = [
