@@ -12,6 +12,7 @@ import hashlib
 import json
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from .text import of_drafters, PAGE, strings
 PLACE, SCRIPT, FILES = "/browser", "engine.js", "files.json"
 NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there
 TEXTS = ("prompt", "stop")
-PATIENCE = 120.0  # seconds for the models; a busy machine takes ten
+PATIENCE, FORGIVEN = 120.0, 60.0  # seconds for the models, of which a busy machine takes ten; until another try
 KEPT = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
@@ -69,8 +70,8 @@ def layers() -> bytes:
 @functools.cache
 def folder() -> str:
     """Where the files are, below PLACE: another name for another engine or other models. "" without models."""
-    models = sorted(FAMILY.glob("target/*.safetensors")) + sorted(FAMILY.glob("draft_model/*.safetensors"))
-    if not models:
+    models = [path for part in ("target", "draft_model", "tokenizer") for path in sorted(FAMILY.glob(f"{part}/*.*"))]
+    if not any(path.suffix == ".safetensors" for path in models):
         return ""
     digest = hashlib.sha256(engine_script().encode() + layers())
     for path in models:
@@ -96,7 +97,7 @@ class InBrowser:
     """Middleware that answers what is below PLACE, and nothing else."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self.app, self.making = app, asyncio.Lock()
+        self.app, self.making, self.failed = app, asyncio.Lock(), -FORGIVEN
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(f"{PLACE}/"):
@@ -122,7 +123,13 @@ class InBrowser:
         if name == SCRIPT:
             return engine_script().encode()
         async with self.making:  # the first of many visitors at once has them made, the others wait
-            files = {**await run_in_threadpool(made), "layers": layers()}
+            if time.monotonic() - self.failed < FORGIVEN:
+                raise OSError("they could not be made a moment ago")
+            try:
+                files = {**await run_in_threadpool(made), "layers": layers()}
+            except OSError:
+                self.failed = time.monotonic()
+                raise
         if name == FILES:
             return json.dumps({one: {"path": one, "size": len(whole)} for one, whole in files.items()}).encode()
         return files.get(name)

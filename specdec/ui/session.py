@@ -260,14 +260,16 @@ def _far(state: hub.Fetched | None, speed: float = 0.0) -> News:
     )
 
 
-def _wait(ticket: Ticket) -> Generator[News, None, bool]:
-    """Until it is this ticket's turn; how long that may take, again and again. False where it lost its place."""
+def _wait(ticket: Ticket, more: str) -> Generator[News, None, bool]:
+    """Until it is this ticket's turn; how long that may take and `more`, again and again. False where it lost its
+    place."""
     while (place := _machine.before(ticket)) != (0, 0.0):
         if place is None:
             yield News("error", notice("displaced"))
             return False
         count, seconds = place
-        yield News("waiting", notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5))))
+        told = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
+        yield News("waiting", sentences(told, more))
         time.sleep(LOOK)
     return True
 
@@ -275,11 +277,12 @@ def _wait(ticket: Ticket) -> Generator[News, None, bool]:
 def _alone(kind: str, work: Iterator[Told]) -> Generator[News | Told, None, None]:
     """`work`, while the machine is ours."""
     ticket = _machine.join(kind, asking()[1], leads())
+    more = notice("or_here") if kind == "run" else ""
     if ticket is None:
-        yield News("error", notice("full"))
+        yield News("error", sentences(notice("full"), more))
         return
     try:
-        if (yield from _wait(ticket)):
+        if (yield from _wait(ticket, more)):
             yield from explained(work)
     finally:
         _machine.leave(ticket)

@@ -32,7 +32,8 @@ function checked(W, values, numbers, drafters, others) {
   const { k, ...params } = told,
     stop = String(values.stop || "")
       .split("\n")
-      .filter(Boolean);
+      .filter(Boolean)
+      .map((one) => one.replaceAll("\\n", "\n"));
   if (stop.length > 4 || stop.some((one) => one.length > 64)) return W.stop;
   for (const [name, { usual, label }] of Object.entries(others))
     if (String(values[name] ?? usual) !== String(usual)) return fill(W.others, { name: label });
@@ -65,19 +66,20 @@ function computed({ W, script, base, files, say, write, running }) {
     try {
       if (!worker) {
         const told = { files: await files(), base: String(base) };
+        if (mine !== number || !runs) return;
         worker = new Worker(script);
         worker.onmessage = heard;
-        worker.onerror = () => heard({ data: { wrong: "missing" } });
+        worker.onerror = () => heard({ data: { wrong: log ? "broken" : "missing" } });
         worker.postMessage(told);
       }
     } catch {
-      return heard({ data: { wrong: "missing" } });
+      return mine === number && runs ? heard({ data: { wrong: "missing" } }) : undefined;
     }
     if (runs && mine === number) worker.postMessage({ run: wanted, number });
   }
 
   function heard({ data }) {
-    if (data.of) {
+    if (data.of && !stopped) {
       const [done, total] = [data.fetched, data.of].map((one) => (one / 1e6).toFixed(0));
       const whole = data.fetched >= data.of;
       say(whole ? W.begin : fill(W.fetching, { done, total }), false, data.fetched / data.of);
@@ -88,7 +90,7 @@ function computed({ W, script, base, files, say, write, running }) {
     }
     if (data.done && !stopped) say(W.done);
     if (data.wrong) say(fill(W[data.wrong] || W.broken, data), true);
-    if (data.wrong === "missing" && worker) forget();
+    if (data.wrong === "missing" || data.wrong === "broken") forget();
     if (data.done || data.wrong) run(false);
   }
 
@@ -104,11 +106,14 @@ function computed({ W, script, base, files, say, write, running }) {
     worker = null;
   }
 
-  /* What was written stays. */
+  /* What was written stays. Before anything was, nobody waits for what is still on its way. */
   function stop() {
     stopped = true;
-    if (worker) worker.postMessage({ stop: true });
-    else run(false);
+    if (log && worker) worker.postMessage({ stop: true });
+    else {
+      forget();
+      run(false);
+    }
     say(W.stopped);
   }
 

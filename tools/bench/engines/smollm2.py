@@ -21,6 +21,7 @@ def write(place: Path) -> None:
     header = gguf.read(star.find() or star.fetched())
     stored = gguf.Stored(header)
     config = gguf.config(header) | {"architectures": ["LlamaForCausalLM"], "dtype": "float32"}
+    config["rope_theta"] = config["rope_parameters"]["rope_theta"]  # where engines looked for it before 2026
     (place / "tokenizer").mkdir(parents=True)
     gguf_tokenizer.tokenizer(header).save(str(place / "tokenizer" / "tokenizer.json"))
     weights = {name: stored[name].contiguous() for name in stored}
