@@ -25,8 +25,8 @@ from ..models import pretrained
 from ..models.base import LanguageModel
 from ..models.checkpoint import read_json, read_weights
 from ..models.transformer import Transformer
+from ..training.loss import divergence
 from ..types import SamplingParams
-from .loss import divergence
 
 RATE = 1.5e-3  # of AdamW, at its highest
 LONGEST_STEP = 1.0  # the norm of a gradient, at most

@@ -1,8 +1,4 @@
-"""How far a draft is from what a target said of its likeliest tokens, without the target's other chances.
-
-The value is that of `learning/loss.py`, KL(p ‖ q) plus the total variation, for a p that is zero elsewhere. Written as
-one operation: over a vocabulary of thousands, what autograd would keep costs more than the products.
-"""
+"""How far a draft's distribution is from the target's: what every drafter here is trained to make small."""
 
 from __future__ import annotations
 
@@ -11,13 +7,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..learning.loss import CLOSENESS
-
+CLOSENESS = 1.0
 AT_ONCE = 256  # places whose logits are in memory
 
 
+def divergence(p: Tensor, q: Tensor) -> Tensor:
+    """KL(p ‖ q) plus the total variation between p and q, which is the chance that a drafted token is rejected.
+
+    p and q are logarithms of distributions [..., V]. DistillSpec (arXiv 2310.08461) compares such divergences.
+    """
+    chance = p.exp()
+    variation = 0.5 * (chance - q.exp()).abs().sum(-1).mean()
+    return (chance * (p - q)).sum(-1).mean() + CLOSENESS * variation
+
+
 class Divergence(torch.autograd.Function):
-    """The mean over places, of states times output rows."""
+    """`divergence` from what a target said of its likeliest tokens, for a p that is zero elsewhere.
+
+    The mean over places, of states times output rows. Written as one operation: over a vocabulary of thousands, what
+    autograd would keep costs more than the products.
+    """
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, rows: Tensor, tokens: Tensor, p: Tensor, temperature: float) -> Tensor:

@@ -22,11 +22,11 @@ from specdec.families.zoo import Family
 from specdec.learning import live
 from specdec.learning.experience import Example, run, Student
 from specdec.learning.live import certificate, figures, learn, of_kind, run_until, TrainingSet, verdict
-from specdec.learning.loss import divergence
 from specdec.models.base import LanguageModel
 from specdec.models.transformer import Transformer
 from specdec.paths import ASSETS
 from specdec.proof.mistakes import MISTAKES
+from specdec.training.loss import divergence
 from specdec.types import SamplingParams
 from tools import learn as tool
 

@@ -20,13 +20,12 @@ from specdec.engine import generate, Task
 from specdec.events import Committed
 from specdec.families import zoo
 from specdec.families.published import load_drafter
-from specdec.learning.loss import divergence
 from specdec.models.checkpoint import read_weights
 from specdec.models.reduced import MAP, ReducedDraft
 from specdec.training.draft_model import DraftModel, likely
 from specdec.training.examples import ANSWER, Example, KEPT, load, save, Writer
 from specdec.training.loop import batches, joined, rate
-from specdec.training.loss import Divergence
+from specdec.training.loss import Divergence, divergence
 from specdec.training.train import train
 from specdec.types import SamplingParams
 

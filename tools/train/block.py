@@ -20,7 +20,7 @@ from transformers.models.llama.modeling_llama import (
     LlamaRotaryEmbedding,
 )
 
-from specdec.learning.loss import divergence
+from specdec.training.loss import divergence
 
 from .draft import log_distribution
 from .eagle3 import Pair

@@ -7,7 +7,7 @@ from torch import nn, Tensor
 from torch.nn.functional import cross_entropy
 from transformers import LlamaForCausalLM
 
-from specdec.learning.loss import divergence
+from specdec.training.loss import divergence
 
 # Sharper than what it was trained on: people decode greedily or below temperature 1.
 TEMPERATURE = 0.7

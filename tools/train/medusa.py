@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from transformers import LlamaForCausalLM
 
-from specdec.learning.loss import divergence
+from specdec.training.loss import divergence
 
 from .draft import log_distribution
 

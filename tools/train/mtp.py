@@ -14,7 +14,7 @@ from torch import nn, Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm, LlamaRotaryEmbedding
 
-from specdec.learning.loss import divergence
+from specdec.training.loss import divergence
 
 from .draft import log_distribution
 from .eagle3 import Attention, DECAY, Pair, STEPS

@@ -343,7 +343,7 @@ def beside(rows: Rows, request: RunRequest, figures: dict[str, dict[str, Any]]) 
     ]
     chart = charts.side_by_side(columns["method"], columns["here"], columns["recorded"], words)
     files = results.files(live, live)
-    return [words["badge"], words["chart"]], chart, lines_up(columns), files
+    return [words["badge"], words["chart"]], chart, list(zip(*columns.values(), strict=True)), files
 
 
 def compared(
@@ -360,8 +360,3 @@ def compared(
         columns[recorded] = [results.figure(old[drafter], name) for drafter in drafters]
     columns["draft_cost"] = [results.figure(figures.get(drafter), "draft_cost") for drafter in drafters]
     return columns | {"k_recorded": [results.figure(old[drafter], "k") for drafter in drafters]}
-
-
-def lines_up(columns: dict[str, list[Any]]) -> Cells:
-    """The rows of these columns."""
-    return list(zip(*columns.values(), strict=True))
