@@ -30,7 +30,7 @@ ALLOWED = {
     "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families"},
     "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules", "grammar"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
-    # It runs texts and asks for a certificate, and the page's engine runs it; its loss is that of `train`.
+    # It runs texts and asks for a certificate, and the page's engine runs it; its loss is that of `training`.
     "learning": {
         "types",
         "events",
@@ -42,8 +42,9 @@ ALLOWED = {
         "figures",
         "proof",
         "learning",
+        "training",
     },
-    "training": {"paths", "models", "families", "figures", "learning", "training"},
+    "training": {"paths", "models", "families", "figures", "training"},
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "learning", "lanes"}
     - {"text"},
     "traces": {"types", "grammar", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
