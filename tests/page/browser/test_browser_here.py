@@ -108,6 +108,22 @@ def test_models_that_do_not_arrive_are_one_sentence(here):
     page.unroute("**/browser/**")
 
 
+def test_stop_does_not_wait_for_what_is_on_its_way(here):
+    page, held = here[0], []
+    page.route("**/browser/**", lambda route: held.append(route))
+    known = text(page)
+    page.locator("#prompt textarea").fill(PROMPT)
+    page.locator("#run").click()
+    page.locator("#stop").click()
+    expect(page.locator("#run")).to_be_enabled()
+    expect(page.locator("#notice p")).to_contain_text("Stopped")
+    held[0].fulfill(body="{}")
+    page.wait_for_timeout(200)
+    assert text(page) == known and len(held) == 1
+    expect(page.locator("#notice p")).to_contain_text("Stopped")
+    page.unroute("**/browser/**")
+
+
 def test_in_a_class_all_but_the_teacher_compute_in_their_browsers(browser, served, monkeypatch):
     monkeypatch.setenv(exposure.EXPOSURE, "class")
     room = classroom.Room("127.0.0.1")
