@@ -29,12 +29,12 @@ from specdec.servers.in_process import InProcess
 from specdec.servers.verdict import shown_by
 
 from ...options import option, run
-from . import hub, litgpt, llama, mlx, onnx, openvino, smollm2
+from . import hub, litgpt, llama, mlx, onnx, openvino, own, smollm2
 from .adapter import Asked, Engine
 
 ENGINES: dict[str, Engine] = {
     "litgpt": litgpt.ENGINE, "onnx": onnx.ENGINE, "mlx": mlx.ENGINE, "transformers": hub.ENGINE,
-    "llama": llama.ENGINE, "openvino": openvino.ENGINE,
+    "llama": llama.ENGINE, "openvino": openvino.ENGINE, "specdec": own.ENGINE,
 }  # fmt: skip
 UNUSED = {EMBEDDED: "ÿ", STAR: "<jupyter_script>"}  # tokens that no text here has, the byte 0xFF among them
 KEPT = ("name", "text", "greedy", "drafted", "tests", "red", "witness", "seconds")
