@@ -94,7 +94,12 @@ def test_the_documented_table_is_this_one() -> None:
     }
     table.pop("names it answers to")
     assert table.keys() == DOCUMENTED.keys()
-    assert {*DOCUMENTED.values(), "only_own_names", "only_loopback"} == exposure.OWN.__dataclass_fields__.keys()
+    assert {
+        *DOCUMENTED.values(),
+        "only_own_names",
+        "only_loopback",
+        "in_browser",
+    } == exposure.OWN.__dataclass_fields__.keys()
     for label, field in DOCUMENTED.items():
         for told, row in zip(table[label], exposure.TABLE.values(), strict=True):
             value = getattr(row, field)

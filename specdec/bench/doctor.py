@@ -42,6 +42,7 @@ MANY = 20  # drafts judged at a place, before it is spoken of
 FAULTY = 0.25  # kept while sampling against kept at T = 0: a lossless rule loses less on ordinary text
 UNREAD = 0.5  # kept inside the chat template against kept without it
 RARELY = 0.5  # of the passes that had a draft
+NARROW_K, NARROW_P = 5, 0.5  # a top-k and a top-p below which a server leaves next to nothing to chance
 BETTER = 1.1  # what another K must gain to be worth a change
 
 
@@ -122,6 +123,8 @@ def of_server(server: Server, plain: Server | None, temperature: float) -> Itera
         yield inactive(options)
         return
     yield from kept(measured, temperature, options)
+    if usual := getattr(server, "usual", {}):
+        yield narrowed(usual)
     if not sum(one.drafted for one in greedy):
         return
     step, cycle = seconds_a_cycle(beside), seconds_a_cycle(greedy)
@@ -136,6 +139,15 @@ def of_server(server: Server, plain: Server | None, temperature: float) -> Itera
     if not rarely(greedy):  # else a cycle with a draft costs something else than the mean
         yield from lengths(measured, growing(cost, k), k, options["k"])
     yield measured_gain(measured)
+
+
+def narrowed(usual: dict[str, float]) -> Finding:
+    """Of the sampling that a request gets which names none. What is measured here names its own."""
+    told = ", ".join(f"{name} {value:g}" for name, value in usual.items())
+    few = 0 < usual.get("top_k", 0) < NARROW_K or 0 < usual.get("top_p", 1.0) < NARROW_P
+    advice = "Send top_k and top_p with every request, or start it without --top-k and --top-p." if few else ""
+    said = f"Requests that name none get {told}" + (": hardly any text is left to chance." if few else ".")
+    return Finding("What does it sample by itself?", "wrong" if few else "ok", said, advice)
 
 
 class Overheard:

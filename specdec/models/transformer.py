@@ -99,7 +99,8 @@ class Transformer:
         if tied and other is not None:
             tied = torch.equal(other, weights["model.embed_tokens.weight"])
             self.parameters -= tied * other.numel()
-        head = take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
+        shared = tied and self.stored is not FILE
+        head = embedding if shared else take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
         self.embedding = embedding.to(dtype)
         norm = take("model.norm.weight")
         # Words that nobody asks for make their number fit the native product, as `_layer` does with its units.

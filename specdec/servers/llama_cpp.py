@@ -40,6 +40,9 @@ class LlamaCpp:
             context=context if type(context) is int and context > 0 else None,
             speculates=self._speculates(),
         )
+        own = {name: at(props, "default_generation_settings", "params", name) for name in ("top_k", "top_p")}
+        # What a request gets that names none.
+        self.usual = {name: float(one) for name, one in own.items() if isinstance(one, (int, float))}
         self._chats = at(props, "chat_template") not in (None, "", NO_TEMPLATE)
 
     def _speculates(self) -> bool | None:

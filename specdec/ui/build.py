@@ -56,6 +56,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
         fields, who, screen, ran = built["race"]
         built["methods"](ran, fields["family"])
         keep(demo, fields, screen)
+        race.in_browser([field.value for field in fields.values()], who.chosen.value)
         if language() == ENGLISH:  # they speak it whatever the page
             api.endpoints()
         follow_links(demo, tabs, fields, who, told)

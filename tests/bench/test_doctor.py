@@ -175,6 +175,17 @@ def test_a_real_llama_server_without_speculation_is_told_so() -> None:
     assert only.state == "wrong" and "--spec-type" in only.advice
 
 
+@pytest.mark.usefixtures("recorded")
+def test_what_a_llama_server_samples_by_itself_is_told() -> None:
+    with replay("llama-draft_model") as stub:
+        usual = connect(stub.address).usual
+    assert usual == {"top_k": 40.0, "top_p": pytest.approx(0.95)}
+    assert doctor.narrowed(usual).state == "ok" and "top_k 40" in doctor.narrowed(usual).told
+    for few in ({"top_k": 1.0}, {"top_k": 0.0, "top_p": 0.1}):
+        assert doctor.narrowed(few).state == "wrong" and "Send top_k" in doctor.narrowed(few).advice
+    assert doctor.narrowed({"top_k": 0.0, "top_p": 1.0}).state == "ok"
+
+
 def test_a_pair_of_ours_is_examined(shallow: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "TOKENS", 24)
     family = zoo.load(shallow, torch.float32)

@@ -446,5 +446,5 @@ def test_a_large_pair_has_its_bits_in_the_layers_in_cpp(tmp_path: Path, monkeypa
 
 def test_eight_bits_are_for_our_own_decoder(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
-    with pytest.raises(ValueError, match="8 bits are for our own decoder"):
+    with pytest.raises(ValueError, match="codes are for our own decoder"):
         load_model(tmp_path, torch.float32, "cpu", torch.int8)

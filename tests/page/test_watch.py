@@ -213,9 +213,10 @@ def test_ones_own_page_takes_any_address(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_public_page_offers_the_owners_servers_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not fields(monkeypatch, "", public=True)["engine"]["props"]["visible"]
+    offered = fields(monkeypatch, "", public=True)["engine"]["props"]["choices"]
+    assert [value for _, value in offered] == ["own", "browser"]
     of = fields(monkeypatch, f"{ONE}, {OTHER}", public=True)
-    assert of["engine"]["props"]["visible"]
+    assert of["engine"]["props"]["visible"] and of["engine"]["props"]["choices"][-1][1] == "server"
     assert [value for _, value in of["address"]["props"]["choices"]] == [ONE, OTHER]
     assert [value for _, value in of["plain"]["props"]["choices"]] == ["", ONE, OTHER]
     assert not of["address"]["props"]["allow_custom_value"] and not of["plain"]["props"]["allow_custom_value"]

@@ -21,7 +21,8 @@ function checked(W, values, numbers, drafters, others) {
   const told = /** @type {any} */ ({}),
     { prompt, drafter } = values;
   if (!String(prompt).trim()) return W.empty;
-  if (!(drafter in drafters)) return fill(W.drafter, { names: Object.values(drafters).join(", ") });
+  if (!Object.hasOwn(drafters, drafter))
+    return fill(W.drafter, { names: Object.values(drafters).join(", ") });
   for (const [name, { low, high, step, label }] of Object.entries(numbers)) {
     const text = String(values[name] ?? "").trim(),
       number = Number(text);

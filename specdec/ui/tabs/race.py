@@ -112,17 +112,18 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
             values=[f.value for f in ordered],
         )
     recordings(screen, line, pills, list(SETTINGS), ordered)
-    in_browser([one.value for one in ordered], who.chosen.value)
     return ordered, who, run_button, stop_button, line
 
 
 def in_browser(values: list[Any], chosen: str) -> None:
-    """The script of the engine in the visitor's browser: it takes the presses that are meant for it."""
+    """The script of the engine in the visitor's browser: it takes the presses that are meant for it. It is no part of
+    the tab: even what shows nothing has a gap around it."""
     if not browser.folder():
         return
+    words = {name: text for name, text in strings("site")["own"].items() if name not in ("about", "disk")}
     place = f"{browser.PLACE.lstrip('/')}/{browser.folder()}/{browser.FILES}"
     drawn(
-        "shared/browser", words=strings("site")["own"], template="<span hidden></span>", place=place, here=BROWSER,
+        "shared/browser", words=words, template="<span hidden></span>", place=place, here=BROWSER,
         chosen=chosen, order=list(SETTINGS), values=values, **browser.asked(),
     )  # fmt: skip
 

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from specdec import __version__
 from specdec.export.vllm import export
 from specdec.families import zoo
 from specdec.families.presets import STAR
@@ -76,7 +77,8 @@ def made(
     target, draft = pair / "target", pair / "draft_model"
     words = json.loads((target / "tokenizer.json").read_text(encoding="utf-8"))
     asked = Asked(source, target, draft, method, k, work, words["model"]["vocab"][UNUSED[family]], mended)
-    facts = Facts(engine.name, metadata.version(engine.package), family, k=k)
+    version = metadata.version(engine.package) if engine.package else __version__
+    facts = Facts(engine.name, version, family, k=k)
 
     def counts() -> tuple[int, int] | None:
         return (asked.counts[0], asked.counts[1]) if asked.counts else None

@@ -28,7 +28,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Engine:
-    """`methods` begins with PLAIN; `package` is its name on PyPI; `mended` says what --mended takes away."""
+    """`methods` begins with PLAIN; `package` is its name on PyPI, "" for ours; `mended` is what --mended takes away."""
 
     name: str
     package: str
