@@ -27,14 +27,14 @@ def writer(asked: Asked) -> Write:
         target, drafter = family.lane(name, len(prompt) + params.max_tokens + asked.k)
         task = Task(target, list(prompt), replace(params, ignore_end=True), drafter, asked.k)
         tokens: list[int] = []
-        asked.counts[:] = (0, 0) if drafter.name != "none" else ()
+        drafted = accepted = 0
         for event in generate(task):
             if isinstance(event, Verified):
-                asked.counts[0] += len(event.positions)
+                drafted += len(event.positions)
             elif isinstance(event, Committed):
                 tokens += event.tokens
-                if asked.counts:
-                    asked.counts[1] += event.accepted
+                accepted += event.accepted
+        asked.counts[:] = [] if asked.method == PLAIN else [drafted, accepted]
         return tokens
 
     return write
