@@ -17,7 +17,10 @@ from tools.bench.engines import __main__ as engines
 from tools.bench.engines.adapter import PLAIN
 
 PAIRS = [(name, method) for name, engine in engines.ENGINES.items() for method in engine.methods]
-MODULES = {"litgpt": "litgpt", "onnx": "onnxruntime_genai", "mlx": "mlx_lm", "llama": "llama_cpp"}
+MODULES = {
+    "litgpt": "litgpt", "onnx": "onnxruntime_genai", "mlx": "mlx_lm", "llama": "llama_cpp",
+    "openvino": "openvino_genai",
+}  # fmt: skip
 
 
 @pytest.mark.long
