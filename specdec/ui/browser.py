@@ -29,7 +29,7 @@ from .text import of_drafters, PAGE, strings
 
 PLACE, SCRIPT, FILES = "/browser", "engine.js", "files.json"
 NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there
-TEXTS = ("prompt", "stop")
+TEXTS = ("prompt", "stop")  # beside those numbers
 PATIENCE, FORGIVEN = 120.0, 60.0  # seconds for the models, of which a busy machine takes ten; until another try
 KEPT = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
@@ -62,6 +62,7 @@ def engine_script() -> str:
     return f"({as_function('', script('engine/worker'))})();\n"
 
 
+@functools.cache
 def layers() -> bytes:
     """Those of `native.cpp` in WebAssembly."""
     return (PAGE / "engine/layers.wasm").read_bytes()

@@ -56,7 +56,6 @@ def engine(of_our_own: Mapping[str, Any], private: Mapping[str, Any]) -> Engine:
             html_attributes=gr.InputHTMLAttributes(autocomplete="off", spellcheck=False),
         )  # fmt: skip
     shown = {setting: field.visible for setting, field in of_our_own.items()}
-
     has = {OWN: tuple(shown), BROWSER: THERE}
 
     def choose(name: str) -> list[Any]:
