@@ -27,7 +27,7 @@ from .components.drawn import as_function, script
 from .menu import FAMILY
 from .text import of_drafters, PAGE, strings
 
-PLACE, SCRIPT, FILES = "/browser", "engine.js", "files.json"
+PLACE, FILES = "/browser", "files.json"
 NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there
 TEXTS = ("prompt", "stop")  # beside those numbers
 PATIENCE, FORGIVEN = 120.0, 60.0  # seconds for the models, of which a busy machine takes ten; until another try
@@ -63,6 +63,13 @@ def engine_script() -> str:
 
 
 @functools.cache
+def scripts() -> dict[str, str]:
+    """That of the worker, and that of the page, which comes when this engine is chosen."""
+    page = f"{script('shared/browser')}\nreturn files['./browser.js'].engine(props);"
+    return {"engine.js": engine_script(), "page.js": f"self.specdecHere = {as_function('props', page)};\n"}
+
+
+@functools.cache
 def layers() -> bytes:
     """Those of `native.cpp` in WebAssembly."""
     return (PAGE / "engine/layers.wasm").read_bytes()
@@ -74,7 +81,7 @@ def folder() -> str:
     models = [path for part in ("target", "draft_model", "tokenizer") for path in sorted(FAMILY.glob(f"{part}/*.*"))]
     if not any(path.suffix == ".safetensors" for path in models):
         return ""
-    digest = hashlib.sha256(engine_script().encode() + layers())
+    digest = hashlib.sha256("".join(scripts().values()).encode() + layers())
     for path in models:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -116,13 +123,13 @@ class InBrowser:
             return JSONResponse({"detail": "The models could not be made. Try again."}, 503)
         if found is None:
             return JSONResponse({"detail": "There is no such file."}, 404)
-        kind = "text/javascript" if name == SCRIPT else "application/octet-stream"
+        kind = "text/javascript" if name in scripts() else "application/octet-stream"
         return Response(found, media_type=kind, headers=KEPT)
 
     async def content(self, name: str) -> bytes | None:
         """Of a file below `folder`; None for any other name."""
-        if name == SCRIPT:
-            return engine_script().encode()
+        if name in scripts():
+            return scripts()[name].encode()
         async with self.making:  # the first of many visitors at once has them made, the others wait
             if time.monotonic() - self.failed < FORGIVEN:
                 raise OSError("they could not be made a moment ago")

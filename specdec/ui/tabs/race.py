@@ -121,9 +121,9 @@ def in_browser(values: list[Any], chosen: str) -> None:
     if not browser.folder():
         return
     words = {name: text for name, text in strings("site")["own"].items() if name not in ("about", "disk")}
-    place = f"{browser.PLACE.lstrip('/')}/{browser.folder()}/{browser.FILES}"
+    place = f"{browser.PLACE.lstrip('/')}/{browser.folder()}/"
     drawn(
-        "shared/browser", words=words, template="<span hidden></span>", place=place, here=BROWSER,
+        "shared/here", words=words, template="<span hidden></span>", place=place, here=BROWSER,
         chosen=chosen, order=list(SETTINGS), values=values, **browser.asked(),
     )  # fmt: skip
 
