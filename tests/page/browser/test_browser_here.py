@@ -32,7 +32,7 @@ def here(open_page, monkeypatch):
     settings(page, advanced=True)
     page.locator("#engine").get_by_label("This browser").check()
     expect(page.get_by_label("Verification", exact=False).first).to_be_hidden()
-    page.wait_for_function("self.specdecHere")  # its script comes with the choice
+    page.wait_for_function("() => Boolean(self.specdecHere)")  # its script comes with the choice
     page.on("request", lambda request: sent.append((request.method, request.url)))
     return page, sent
 
