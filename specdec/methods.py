@@ -23,7 +23,7 @@ ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # the same
 RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
 IN_BROWSER = ("draft_model", "prompt_lookup", "suffix", "none")  # who drafts there too (assets/page/engine/worker.js)
 LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
-ADAPTIVE, AUTO, DEFAULT = "adaptive", "auto", "draft_model"
+ADAPTIVE, AUTO, DEFAULT, QUANTISED = "adaptive", "auto", "draft_model", "quantised"
 MODEL, EXIT = "models.base.LanguageModel", "exit_layer"
 Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
 
@@ -150,6 +150,14 @@ METHODS = {
         variant(MODEL_DRAFT, "draft_model:tuned", "tuned/draft_model", (TUNED,)),
         UNIVERSAL,
         Method(
+            QUANTISED, "model", "drafters.draft_model.QuantisedDrafter", ("part", "capacity"),
+            "models.quantised.QuantisedCopy", families=(),
+            card=Card({
+                "Georganas et al. 2025": "https://arxiv.org/abs/2503.13565",
+                "Tiwari et al. 2025": "https://arxiv.org/abs/2502.10424",
+            }),
+        ),
+        Method(
             ADAPTIVE, "wrapper", "drafters.adaptive.AdaptiveDrafter", part=MODEL, folder=DEFAULT,
             families=(EMBEDDED, TUNED), wraps=(DEFAULT,),
             card=Card({
@@ -159,7 +167,7 @@ METHODS = {
         ),
         Method(
             AUTO, "wrapper", "drafters.auto.AutoDrafter", part=MODEL, folder=DEFAULT, families=(EMBEDDED, TUNED),
-            wraps=("suffix", "draft_model:tuned", DEFAULT, "eagle3"),
+            wraps=("suffix", "draft_model:tuned", DEFAULT, "eagle3", QUANTISED),
             card=Card({
                 "Hou et al. 2025": "https://arxiv.org/abs/2505.15141",
                 "Kim et al. 2026": "https://arxiv.org/abs/2604.05417",

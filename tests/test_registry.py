@@ -81,6 +81,7 @@ def test_a_part_serves_every_method_that_names_it() -> None:
         "MedusaHeads": ["medusa", "medusa:tree"],
         "Eagle3Head": ["eagle3", "eagle3:tree"],
         "ForeignModel": ["universal"],
+        "QuantisedCopy": ["quantised"],
         "BlockHead": ["block"],
         "MTPHead": ["mtp"],
     }

@@ -10,11 +10,21 @@ import transformers
 from torch import Tensor
 from toywords import foreign
 
-from specdec.drafters import AdaptiveDrafter, Arm, AutoDrafter, BlockHead, Drafter, Eagle3Head, MedusaHeads, MTPHead
+from specdec.drafters import (
+    AdaptiveDrafter,
+    Arm,
+    AutoDrafter,
+    BlockHead,
+    Drafter,
+    Eagle3Head,
+    MedusaHeads,
+    MTPHead,
+)
 from specdec.gpu.drafting import Branching
 from specdec.methods import AUTO, EXIT, Method, METHODS
 from specdec.methods import MODEL as MODEL_PLACE
 from specdec.models.config import Config
+from specdec.models.quantised import QuantisedCopy
 from specdec.models.transformer import Transformer
 from specdec.models.view import TargetView
 from specdec.proof.toys import TableModel
@@ -172,6 +182,15 @@ FOREIGN = foreign(
     (0,),
     160,
 )
+
+
+def quantised(model: Any) -> QuantisedCopy:
+    """The copy of a target that `model` is when it is rounded."""
+    copy = QuantisedCopy(TARGET, lambda needed: None)
+    copy.__dict__["_model"] = model
+    return copy
+
+
 # What each kind of drafter drafts with, by the place of its class.
 PARTS: dict[str, Any] = {
     "": None,
@@ -182,6 +201,7 @@ PARTS: dict[str, Any] = {
     "drafters.eagle3.Eagle3Head": EAGLE3,
     "drafters.block.BlockHead": BLOCK,
     "drafters.mtp.MTPHead": MTP,
+    "models.quantised.QuantisedCopy": quantised(DRAFT),
 }
 
 

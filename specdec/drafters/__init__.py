@@ -4,7 +4,7 @@ from .adaptive import AdaptiveDrafter
 from .auto import Arm, AutoDrafter
 from .base import CopyingDrafter, Drafter, NoDrafter
 from .block import BlockDrafter, BlockHead
-from .draft_model import DraftModelDrafter
+from .draft_model import DraftModelDrafter, QuantisedDrafter
 from .eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter
 from .early_exit import EarlyExitDrafter
 from .medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
@@ -36,6 +36,7 @@ __all__ = [
     "NoDrafter",
     "OracleDrafter",
     "PromptLookupDrafter",
+    "QuantisedDrafter",
     "SuffixDrafter",
     "UniversalDrafter",
 ]

@@ -1,4 +1,4 @@
-"""A smaller language model drafts, token by token. The classic (Leviathan 2022, Chen 2023)."""
+"""A language model drafts, token by token: a smaller one (Leviathan 2022, Chen 2023), or the target in fewer bits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from ..models.base import common_prefix, LanguageModel
+from ..models.quantised import QuantisedCopy
 from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter
@@ -46,3 +47,12 @@ class DraftModelDrafter(ChainDrafter):
         self._cache.keep(same)
         del self._cached[same:]
         return list(tokens[same:])
+
+
+class QuantisedDrafter(DraftModelDrafter):
+    """Its model is made for the first of all runs."""
+
+    name = "quantised"
+
+    def __init__(self, copy: QuantisedCopy, capacity: int | None = None) -> None:
+        super().__init__(copy.model(), capacity)

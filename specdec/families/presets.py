@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..exposure import limits
-from ..methods import AUTO, brought_by, DEFAULT, EMBEDDED, METHODS, ROUNDED, TUNED
+from ..methods import AUTO, brought_by, DEFAULT, EMBEDDED, METHODS, QUANTISED, ROUNDED, TUNED
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
 from . import hub, template
@@ -24,7 +24,8 @@ from .star import NAME as STAR
 
 BESIDE, OTHERWISE = " + ", "~"
 ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafting that need nothing but the target
-ALONE = ("suffix", "prompt_lookup", AUTO)  # of a target without a draft, the quickest to begin first
+# Of a target without a draft, the quickest to begin first.
+ALONE = ("suffix", "prompt_lookup", QUANTISED, AUTO)
 ANY = brought_by(*(m.name for m in METHODS.values() if m.published))
 MODEL, EAGLE3, MEDUSA, EXIT, UNIVERSAL = map(brought_by, (DEFAULT, "eagle3", "medusa", "early_exit", "universal"))
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, CopyingDrafter, Drafter, ForeignModel
 from ..figures import machine
-from ..methods import adapted, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, ROUNDED
+from ..methods import adapted, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, read_config, weight_files
@@ -25,6 +25,7 @@ from ..models.device import multiplies_bfloat16
 from ..models.grouped import CODES, FILE
 from ..models.matrix import of_drafts
 from ..models.pretrained import is_ours
+from ..models.quantised import QuantisedCopy
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
@@ -112,10 +113,11 @@ class Family:
 
     @property
     def usual(self) -> str:
-        """Who drafts where nobody was named: what was trained for it, a layer to leave at last; without, a copy."""
-        trained = [name for name, fitted in self.drafters.items() if fitted.part is not None]
-        trained.sort(key=lambda name: self.drafters[name].method.part == EXIT)
-        return next(iter(trained), self.auto_candidates[0])
+        """Who drafts where nobody was named: what was trained for it, a layer to leave at, the target in fewer bits; at
+        last what copies."""
+        models = [name for name, fitted in self.drafters.items() if fitted.part is not None]
+        models.sort(key=lambda name: (name == QUANTISED, self.drafters[name].method.part == EXIT))
+        return next(iter(models), self.auto_candidates[0])
 
     def wrapped(self, name: str) -> str:
         """Whom `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
@@ -342,6 +344,9 @@ def load_pair(
                 draft = part.model if isinstance(part, ForeignModel) else part
                 if isinstance(draft, published.Model):
                     family.drafts[name] = draft
+        if isinstance(model, Transformer) and QuantisedCopy.pays(model):
+            copy = QuantisedCopy(model, lambda needed: check_free(f"{target} in fewer bits", needed, device))
+            family.drafters |= {method.name: LoadedMethod(method, copy) for method in of_part(copy)}
         return autotune(family)
 
 
@@ -359,10 +364,13 @@ def rename_in_errors(names: dict[Path, str]) -> Iterator[None]:
 
 def check_room(name: str, folders: Sequence[Path], dtype: torch.dtype, device: str) -> None:
     """ValueError where the weights do not fit into free memory."""
-    free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     stored = sum(stored_bytes(folder) for folder in folders)
     wide = torch.bfloat16.itemsize  # as published weights are; in 8 bits, the embeddings are kept in 32
-    needed = hub.MORE * stored * max(dtype.itemsize, wide) / wide
+    check_free(name, hub.MORE * stored * max(dtype.itemsize, wide) / wide, device)
+
+
+def check_free(name: str, needed: float, device: str) -> None:
+    free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
     if free is not None and needed > free:
         raise hub.too_large(name, needed, free)
 

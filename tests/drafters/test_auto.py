@@ -233,7 +233,7 @@ def test_every_draft_names_its_drafter_in_the_trace() -> None:
     view = view_of()
     events = list(generate(Task(view, TEXT, WARM, MAKERS["auto"](view), 3)))
     drafts = [event for event in events if isinstance(event, Drafted)]
-    assert {event.drafter for event in drafts} <= {"suffix", "draft_model", "eagle3"} and drafts
+    assert {event.drafter for event in drafts} <= {"suffix", "draft_model", "eagle3", "quantised"} and drafts
     assert [from_dict(to_dict(event)) for event in drafts] == drafts
     assert "drafter" not in to_dict(Drafted("plain", 1, (), (), (), 0.0, 0.0))  # as in traces that were written before
 

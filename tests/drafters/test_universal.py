@@ -253,7 +253,7 @@ def test_another_tokenizer_is_refused_unless_it_is_asked_for(folders: tuple[Path
     ):
         zoo.load_pair(*folders, dtype=torch.float32)
     part = family.drafters["universal"].part
-    assert {"universal", "prompt_lookup", "suffix", "none"} == family.drafters.keys() - {"early_exit"}
+    assert {"universal", "prompt_lookup", "suffix", "quantised", "none"} == family.drafters.keys() - {"early_exit"}
     assert len(part.own_of) == 1023 and part.parameters == family.describe()["universal"]["parameters"]
 
 

@@ -73,7 +73,7 @@ def test_a_draft_with_another_tokenizer_is_refused_unless_it_is_marked(server, t
     assert "write ~ before the draft's name" in refused.text
     marked = "some/target + ~some/draft"
     assert menu.drafters(marked) == ["universal", "prompt_lookup", "suffix", "none"]
-    assert menu.drafters("some/target") == ["suffix", "prompt_lookup", "auto", "none"]
+    assert menu.drafters("some/target") == ["suffix", "prompt_lookup", "quantised", "auto", "none"]
     news = list(session.run(check("Once upon", "universal", family=marked, max_tokens=8)))
     assert news[-1].kind == "done"
     header = json.loads(next(item.text for item in news if item.kind == "lines" and item.text))

@@ -14,7 +14,20 @@ from typing import Any
 
 import torch
 import transformers
-from toyheads import adaptive, block_on, DRAFT, drafts_on, EXIT_LAYER, FOREIGN, LAYERS, mtp_on, ours, view_of, WIDTH
+from toyheads import (
+    adaptive,
+    block_on,
+    DRAFT,
+    drafts_on,
+    EXIT_LAYER,
+    FOREIGN,
+    LAYERS,
+    mtp_on,
+    ours,
+    quantised,
+    view_of,
+    WIDTH,
+)
 from toyheads import decoder as by_transformers
 
 from specdec.drafters import Drafter
@@ -54,7 +67,11 @@ def family(name: str) -> tuple[Transformer, dict[str, Any]]:
     target = ours(by_transformers(FAMILIES[name], seed=sum(map(ord, name))))
     drafts = drafts_on(target)
     parts = {"": None, EXIT: EXIT_LAYER, MODEL: DRAFT, "drafters.universal.ForeignModel": FOREIGN}
-    parts |= {"drafters.block.BlockHead": block_on(target), "drafters.mtp.MTPHead": mtp_on(target)}
+    parts |= {
+        "models.quantised.QuantisedCopy": quantised(DRAFT),
+        "drafters.block.BlockHead": block_on(target),
+        "drafters.mtp.MTPHead": mtp_on(target),
+    }
     return target, parts | {place: drafts[name] for place, name in WORDS.items()}
 
 

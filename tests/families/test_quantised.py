@@ -1,0 +1,74 @@
+"""The target's own copy in fewer bits: what it is made of, where it is offered, what a run keeps of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import togguf
+import torch
+
+from specdec import load_pair, SamplingParams
+from specdec.engine import generate
+from specdec.families.zoo import EMBEDDED, Family
+from specdec.figures import machine
+from specdec.figures.stats import LaneStats
+from specdec.lanes.race import tasks
+from specdec.models.grouped import FILE
+
+
+def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneStats:
+    lanes = tasks(family, "def add(a, b):\n    ", drafter, k, params, details=False)
+    task = lanes["speculative" if k else "plain"]
+    return LaneStats.of(list(generate(task)), task.lane)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded target, as others would bring it."""
+    place = tmp_path_factory.mktemp("alone")
+    for file in (*(EMBEDDED / "target").iterdir(), *(EMBEDDED / "tokenizer").iterdir()):
+        (place / file.name).symlink_to(file)
+    return place
+
+
+@pytest.fixture(scope="module")
+def alone(folder: Path) -> Family:
+    return load_pair(folder, dtype=torch.float32)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_nearly_all_of_its_guesses_are_kept_and_greedy_text_is_plain(alone: Family, temperature: float) -> None:
+    params = SamplingParams(temperature, max_tokens=64, seed=3, ignore_end=True)
+    found = text(alone, "quantised", 5, params)
+    assert found.judged > 30 and found.accepted > 0.8 * found.judged
+    if not temperature:
+        assert found.ids == text(alone, "none", 0, params).ids
+
+
+def test_its_matrices_are_rounded_and_its_embeddings_are_the_targets(alone: Family) -> None:
+    copy = alone.drafters["quantised"].part
+    assert copy.model() is copy.model() and copy.model().stored == torch.int8
+    assert copy.model().embedding is alone.target.embedding  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("kind", "stored"), [("Q4_1", FILE), ("Q5_0", torch.int8)])
+def test_a_file_drafts_with_its_own_codes_where_they_are_multiplied(
+    kind: str, stored: torch.dtype, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.gguf"
+    togguf.write(path, "llama", kind)
+    assert load_pair(path, dtype=torch.float32).drafters["quantised"].part.model().stored == stored
+
+
+def test_it_is_offered_for_finer_numbers_alone(alone: Family, folder: Path) -> None:
+    assert "quantised" in alone.auto_candidates
+    assert "quantised" not in load_pair(folder, dtype=torch.int8).drafters
+
+
+def test_without_room_it_is_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    family = load_pair(folder, dtype=torch.float32)
+    monkeypatch.setattr(machine, "free_memory", lambda: 1e6)
+    with pytest.raises(ValueError, match=r"in fewer bits needs"):
+        family.lane("quantised", 64)
+    assert family.lane("suffix", 64)
