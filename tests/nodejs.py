@@ -15,15 +15,19 @@ import pytest
 TESTS = Path(__file__).resolve().parent / "page" / "js"
 
 
-def find_node() -> str | None:
+def bundled_node() -> str | None:
+    """Playwright's, which is newer than the machine's."""
     playwright = importlib.util.find_spec("playwright")
     bundled = Path(playwright.origin).parent / "driver" / "node" if playwright and playwright.origin else None
-    return shutil.which("node") or (str(bundled) if bundled and bundled.exists() else None)
+    return str(bundled) if bundled and bundled.exists() else None
 
 
-def check(name: str, **files: Path | str) -> str:
+def find_node() -> str | None:
+    return shutil.which("node") or bundled_node()
+
+
+def check(name: str, node: str | None = find_node(), **files: Path | str) -> str:
     """`files` reach the tests as environment variables. What they printed, as TAP."""
-    node = find_node()
     if node is None:
         pytest.skip("node is not installed")
     environment = {**os.environ, **{key: str(path) for key, path in files.items()}}

@@ -12,7 +12,7 @@ from .. import __version__, exposure
 from ..methods import EMBEDDED, ROUNDED, RULES, TUNED
 
 Device = Literal["auto", "cpu", "cuda"]
-Precision = Literal["bfloat16", "float32", "int8", "gguf"]
+Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
 KEY = "SPECDEC_SERVER_KEY"  # the environment's variable that holds a server's key
 
 

@@ -22,7 +22,7 @@ from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, read_config, weight_files
 from ..models.config import FAMILIES
 from ..models.device import multiplies_bfloat16
-from ..models.grouped import CODES, FILE
+from ..models.grouped import CODES, FILE, INT7
 from ..models.matrix import of_drafts
 from ..models.pretrained import is_ours
 from ..models.quantised import QuantisedCopy
@@ -35,8 +35,10 @@ from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
 FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}  # and EMBEDDED of all in ROUNDED
-# That a target is offered in. `gguf`: the codes of such a file, multiplied as they are.
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "gguf": FILE}
+# That a target is offered in. `int7`: as in a browser. `gguf`: the codes of such a file, multiplied as they are.
+PRECISIONS = {
+    "float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": FILE,
+}  # fmt: skip
 SMALL = 100_000_000  # bytes of weights as stored
 # Cores left to others. Threads of one product wait for each other, and one that loses its core to a browser holds up
 # all: on two cores a run with two threads, beside the page that drew it, was five times slower than with one.
@@ -275,7 +277,7 @@ def read(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Fa
     with naming(words):
         tokenizer = published.read_tokenizer(words)
     dtype, stored = computed_in(dtype, device)
-    small = of_drafts(device)  # whatever the target keeps
+    small = of_drafts(device, stored)
     drafts = {name: Transformer.load(path, dtype, device, small) for name, path in draft_folders(folder, tuned).items()}
     family = Family(name, Transformer.load(folder / "target", dtype, device, stored), tokenizer, drafts)
     family.drafters |= heads(folder, family.target, small)

@@ -2,8 +2,7 @@
 
 `SPD1`, the length of the head, the head in JSON, then tensors at multiples of 64 bytes. The head says where each matrix
 lies, in the order in which the source reads it: `assets/page/engine/model.js` fills in pointers and copies nothing.
-Matrices are int8 in groups of 32 (`grouped.py`), the distribution of `--precision int8`; the table of tokens is
-bfloat16.
+Matrices have 7 bits in groups of 32 (`grouped.py`); the table of tokens is bfloat16.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .grouped import Grouped
+from .grouped import Grouped, INT7
 from .native import Blocked, NativeLayers
 from .transformer import Transformer
 
@@ -31,7 +30,7 @@ class ForBrowser(Transformer):
     def matrix(
         self, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None
     ) -> Blocked:  # fmt: skip
-        return Blocked.of(matrix if isinstance(matrix, Grouped) else Grouped.of(matrix), before, after)
+        return Blocked.of(matrix if isinstance(matrix, Grouped) else Grouped.of(matrix, INT7), before, after)
 
 
 class File:
@@ -57,7 +56,7 @@ class File:
 
 def weights(folder: Path) -> bytes:
     """Of a checkpoint. ValueError where its layers are not all in the source."""
-    model = ForBrowser.load(folder, stored=torch.int8)
+    model = ForBrowser.load(folder, stored=INT7)
     if not isinstance(model.native, NativeLayers):
         raise ValueError(f"{folder} has parts that a browser does not compute")
     file, layers = File(), []

@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 GROUP = 32  # inputs that share a scale
-STEPS = 127  # the largest of a group takes so many
+STEPS = 127  # the largest input of a group takes so many
 NONE = 1e-30  # a group of smaller inputs counts as zeros
 FILE = torch.quint4x2  # names the codes of a GGUF file, whatever their bits, as torch.int8 does `Grouped.of`
-CODES = (torch.int8, FILE)
+INT7: torch.dtype = torch.int7  # type: ignore[attr-defined]  # bytes that a browser's relaxed SIMD multiplies
+LARGEST = {torch.int8: 127, INT7: 63}  # the largest weight of a group takes so many
+CODES = (*LARGEST, FILE)
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,13 @@ class Grouped:
     bits: int  # of a code: 8 or 4
 
     @classmethod
-    def of(cls, matrix: Tensor) -> Grouped:
-        """Rounded to 8 bits, as Q8_0 does.  # [out, in]"""
-        groups = matrix.float().unflatten(1, (-1, GROUP))
-        scales = (groups.abs().amax(-1) / STEPS).half()
+    def of(cls, matrix: Tensor, stored: torch.dtype = torch.int8) -> Grouped:
+        """Rounded to 8 bits, as Q8_0 does, or to 7.  # [out, in]"""
+        groups, most = matrix.float().unflatten(1, (-1, GROUP)), LARGEST.get(stored, STEPS)
+        scales = (groups.abs().amax(-1) / most).half()
         steps = torch.where(scales > 0, 1 / scales.float(), 0)[..., None]
-        codes = (groups * steps).round().clamp(-STEPS, STEPS) + 128
-        return cls(codes.flatten(1).to(torch.uint8), scales, None, 128, 8)
+        codes = (groups * steps).round().clamp(-most, most) + most + 1
+        return cls(codes.flatten(1).to(torch.uint8), scales, None, most + 1, 8)
 
     def __len__(self) -> int:
         return len(self.codes)

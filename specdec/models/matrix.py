@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import addmm, mm, Tensor
 
 from .device import multiplies_bfloat16, outputs_first
-from .grouped import CODES, GROUP, Grouped, rounded
+from .grouped import CODES, GROUP, Grouped, INT7, rounded
 from .native import Blocked, runs_on
 
 WIDE = 2**17  # entries, in float32: below, calling oneDNN costs more than MKL's product
@@ -77,7 +77,8 @@ def kept(
     """
     number = dtype if stored is None or stored in CODES else stored
     if isinstance(matrix, Tensor) and stored in CODES and matrix.shape[1] % GROUP == 0:
-        matrix = Grouped.of(matrix)
+        assert stored is not None
+        matrix = Grouped.of(matrix, stored)
     if Blocked.pays(matrix, dtype, device):
         return Blocked.of(matrix.to(number) if isinstance(matrix, Tensor) else matrix, before, after)
     if isinstance(matrix, Grouped):
@@ -92,9 +93,9 @@ def kept(
     return matrix.contiguous().t() if outputs_first(matrix) else matrix.t().contiguous()
 
 
-def of_drafts(device: str) -> torch.dtype | None:
+def of_drafts(device: str, target: torch.dtype | None = None) -> torch.dtype | None:
     """What matrices of drafts are rounded to: reading them is most of what a small draft costs."""
-    return torch.int8 if runs_on(device) else None
+    return (INT7 if target == INT7 else torch.int8) if runs_on(device) else None
 
 
 def linear(x: Tensor, matrix: Matrix, added: Tensor | None = None) -> Tensor:

@@ -31,6 +31,11 @@ constexpr int LANES = 4;  // of 16
 constexpr int LANES = 8;  // of 16
 #endif
 constexpr bool LARGE = LANES == 16, SMALL = LANES == 4;
+#if defined __wasm_relaxed_simd__
+constexpr bool BYTES = true;  // are multiplied without room for halfway sums
+#else
+constexpr bool BYTES = LARGE;
+#endif
 constexpr int BLOCK = 32, REGISTERS = BLOCK / LANES;  // outputs whose weights lie side by side
 constexpr int GROUP = 32;  // inputs whose codes share a scale
 constexpr int TOGETHER = 3;  // queries of a head that look at its keys at once
@@ -112,7 +117,7 @@ Ints add_pairs(Shorts a, Shorts b) { return (Ints)_mm256_madd_epi16((__m256i)a, 
 
 // Codes of inputs, -127 to 127, as they are multiplied. Where bytes cannot be, four inputs lie as two pairs: the first
 // and the third, the second and the fourth.
-#if defined __AVX512VNNI__ || (defined __AVXVNNI__ && !defined __AVX512F__)
+#if defined __AVX512VNNI__ || (defined __AVXVNNI__ && !defined __AVX512F__) || defined __wasm_relaxed_simd__
 typedef int8_t Code;
 void store_codes(Code* to, Ints codes) {
     typedef Code Register __attribute__((vector_size(LANES)));
@@ -131,12 +136,15 @@ Ints pair_of(const Code* codes) {  // 32 bits of them, in all lanes
     return all(bits);
 }
 
-// Adds four products to every sum: codes of weights, 0 to 255, by codes of inputs. Exact in every form.
+// Adds four products to every sum: codes of weights, 0 to 255 (relaxed, to 127), by codes of inputs. Exact in every form.
 Ints add_products(Ints sums, Ints weights, const Code* inputs) {
 #if defined __AVX512VNNI__
     return (Ints)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)weights, (__m512i)pair_of(inputs));
 #elif defined __AVXVNNI__ && !defined __AVX512F__
     return (Ints)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)weights, (__m256i)pair_of(inputs));
+#elif defined __wasm_relaxed_simd__
+    typedef int8_t Bytes __attribute__((vector_size(16)));
+    return __builtin_wasm_relaxed_dot_i8x16_i7x16_add_s_i32x4((Bytes)pair_of(inputs), (Bytes)weights, sums);
 #else
     Shorts even = (Shorts)weights & 255, odd = (Shorts)((Naturals)weights >> 8);
     return sums + add_pairs(even, (Shorts)pair_of(inputs)) + add_pairs(odd, (Shorts)pair_of(inputs + 2));
@@ -247,7 +255,7 @@ struct Kind {
     static constexpr bool codes = BITS < 16;
     static constexpr int rows = codes ? (LARGE ? 8 : 4) : (LARGE ? 6 : 3);
     static constexpr int across(int rows) {
-        if (codes) return LARGE ? (rows <= 3 ? 4 : 2) : rows == 1 ? 4 : rows == 2 || SMALL ? 2 : 1;
+        if (codes) return BYTES ? (rows <= 3 ? 4 : 2) : rows == 1 ? 4 : rows == 2 || SMALL ? 2 : 1;
         return REGISTERS * (LARGE ? (rows == 1 ? 4 : 2) : (rows == 1 ? 2 : 1));
     }
 };

@@ -70,9 +70,9 @@ def scripts() -> dict[str, str]:
 
 
 @functools.cache
-def layers() -> bytes:
-    """Those of `native.cpp` in WebAssembly."""
-    return (PAGE / "engine/layers.wasm").read_bytes()
+def layers() -> dict[str, bytes]:
+    """`native.cpp` in WebAssembly, as `tools.wasm` writes it."""
+    return {path.stem: path.read_bytes() for path in sorted((PAGE / "engine").glob("*.wasm"))}
 
 
 @functools.cache
@@ -81,7 +81,7 @@ def folder() -> str:
     models = [path for part in ("target", "draft_model", "tokenizer") for path in sorted(FAMILY.glob(f"{part}/*.*"))]
     if not any(path.suffix == ".safetensors" for path in models):
         return ""
-    digest = hashlib.sha256("".join(scripts().values()).encode() + layers())
+    digest = hashlib.sha256("".join(scripts().values()).encode() + b"".join(layers().values()))
     for path in models:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -134,7 +134,7 @@ class InBrowser:
             if time.monotonic() - self.failed < FORGIVEN:
                 raise OSError("they could not be made a moment ago")
             try:
-                files = {**await run_in_threadpool(made), "layers": layers()}
+                files = {**await run_in_threadpool(made), **layers()}
             except OSError:
                 self.failed = time.monotonic()
                 raise

@@ -64,7 +64,7 @@ def write(
     address that the page will have: previews of links to it need one. ValueError where the folder holds anything else.
     """
     before = earlier(folder)
-    engine = {**models(), "layers": layers()}
+    engine = {**models(), **layers()}
     told = {name: {"path": f"engine/{name}", "size": len(content)} for name, content in engine.items()}
     files, at_once = {name: text.encode() for name, text in shared().items()}, 0
     files |= {f"engine/{name}": content for name, content in engine.items()}

@@ -17,6 +17,7 @@ from specdec.events import to_dict
 from specdec.families.zoo import load
 from specdec.models import native
 from specdec.models.browser import weights
+from specdec.models.grouped import INT7
 from specdec.types import SamplingParams
 from specdec.ui import menu
 from specdec.ui.text import prompts, questions
@@ -28,7 +29,7 @@ DRAFTERS = ("draft_model", "draft_model", "prompt_lookup", "suffix", "none")
 
 def run(number: int) -> dict[str, object]:
     """One of many: drafters, depths, temperatures and filters in turn; texts, seeds by chance."""
-    chance, family = random.Random(number), load("embedded:int8")
+    chance, family = random.Random(number), load("embedded", INT7)
     texts = [text for kind, some in prompts().items() if kind not in questions() for text in some]
     drafter, text, k = DRAFTERS[number % 5], chance.choice(texts), chance.choice((1, 3, 5, 8))
     params = SamplingParams(
@@ -48,7 +49,7 @@ def run(number: int) -> dict[str, object]:
 
 def hold(folder: Path, numbers: range) -> dict[str, int]:
     """Node runs the same, and compares; what it counted."""
-    family = load("embedded:int8")
+    family = load("embedded", INT7)
     assert native.library() is not None, "the bits are those of native.cpp"
     files = {name.upper(): folder / name for name in ("target", "draft", "runs", "logits")}
     files["TARGET"].write_bytes(weights(menu.FAMILY / "target"))
@@ -56,8 +57,9 @@ def hold(folder: Path, numbers: range) -> dict[str, int]:
     rows = family.target.forward(TOKENS, family.target.new_cache(64), (), len(TOKENS)).tolist()
     files["LOGITS"].write_text(json.dumps({"tokens": TOKENS, "rows": rows}))
     files["RUNS"].write_text(json.dumps([run(number) for number in numbers]))
-    told = nodejs.check("python/engine.test.cjs", **files, TOKENIZER=TOKENIZER)
-    counted: dict[str, int] = json.loads(re.findall(r"# (\{.*\})", told)[0])
+    for layers, node in {"layers.wasm": nodejs.find_node(), "relaxed.wasm": nodejs.bundled_node()}.items():
+        told = nodejs.check("python/engine.test.cjs", node, **files, TOKENIZER=TOKENIZER, LAYERS=layers)
+        counted: dict[str, int] = json.loads(re.findall(r"# (\{.*\})", told)[0])
     return counted
 
 
@@ -73,7 +75,7 @@ def test_two_hundred_runs_are_ours(tmp_path: Path) -> None:
 
 
 def test_the_table_of_tokens_is_exact() -> None:
-    family = load("embedded:int8")
+    family = load("embedded", INT7)
     assert torch.equal(family.target.embedding.bfloat16().float(), family.target.embedding)
 
 
@@ -86,8 +88,9 @@ def test_other_models_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_binary_is_what_its_source_compiles_to() -> None:
+@pytest.mark.parametrize("name", ["layers.wasm", "relaxed.wasm"])
+def test_the_binary_is_what_its_source_compiles_to(name: str) -> None:
     wasm = pytest.importorskip("tools.wasm")
     if shutil.which(wasm.COMPILE[0]) is None:
         pytest.skip("clang and wasi-libc are not installed")
-    assert wasm.compiled() == wasm.BINARY.read_bytes()
+    assert wasm.compiled(name) == (wasm.PLACE / name).read_bytes()

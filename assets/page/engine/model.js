@@ -1,6 +1,6 @@
 // @ts-check
 /* A Llama in WebAssembly: the layers are those of `specdec/models/native.cpp`, its file is written by
- * `specdec/models/browser.py`. One sequence; rows of logits out, with the bits that Python has at int8. A row that is
+ * `specdec/models/browser.py`. One sequence; rows of logits out, with the bits that Python has at int7. A row that is
  * checked among others equals plain decoding's. */
 
 const MAGIC = 0x31445053, // "SPD1"

@@ -6,7 +6,7 @@ const { BLOCK, h, fixed, size, methodOf, pick, words, write } = require("./kit.j
   { counted, lines, nameOf } = require("./served.js");
 
 const LONGEST = 300; // characters of a grammar that a card shows
-const PRECISIONS = ["bfloat16", "int8"]; // each makes another target of the same weights
+const PRECISIONS = ["bfloat16", "int8", "int7"]; // each makes another target of the same weights
 
 const isOurs = (family) => /^(embedded|tuned)(:|$)/.test(family || "embedded");
 const nameOfModel = (pair) => pair.split(" + ")[0].split(/[\\/]/).pop().slice(0, 60);

@@ -40,4 +40,4 @@ def writer(asked: Asked) -> Write:
     return write
 
 
-ENGINE = Engine("SpecDec", "", (PLAIN, "draft_model", "suffix", "prompt_lookup"), writer)
+ENGINE = Engine("SpecDec", "", (PLAIN, "draft_model", "quantised", "suffix", "prompt_lookup"), writer)

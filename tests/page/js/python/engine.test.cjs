@@ -10,14 +10,14 @@ const { Model, layersIn } = engine("model.js"),
   { generate } = engine("engine.js"),
   { Tokenizer } = engine("text.js");
 
-const { TARGET, DRAFT, TOKENIZER, RUNS, LOGITS } = process.env;
+const { TARGET, DRAFT, TOKENIZER, RUNS, LOGITS, LAYERS = "" } = process.env;
 const json = (file) => JSON.parse(fs.readFileSync(file, "utf8"));
 const TIMES = ["start", "end", "at", "step_ends", "prefill", "draft", "verify", "other"];
 const NEAR = 1e-4,
   EDGE = 1e-6;
 
 async function loaded() {
-  const layers = await layersIn(fs.readFileSync(path.join(root, "assets/page/engine/layers.wasm"))),
+  const layers = await layersIn(fs.readFileSync(path.join(root, "assets/page/engine", LAYERS))),
     model = (file) => new Model(layers, new Uint8Array(fs.readFileSync(file)).buffer);
   return { target: model(TARGET), draft: model(DRAFT), tokenizer: new Tokenizer(json(TOKENIZER)) };
 }
