@@ -13,7 +13,7 @@ from pathlib import Path
 from specdec.models.native import SOURCE
 
 PLACE = Path(__file__).resolve().parents[1] / "assets/page/engine"
-# Relaxed SIMD multiplies bytes; what lacks it (Safari, in November 2026) gets the other, with the same bits.
+# Relaxed SIMD multiplies bytes; a browser that lacks it gets the other, with the same bits.
 BINARIES = {"layers.wasm": [], "relaxed.wasm": ["-mrelaxed-simd"]}
 COMPILE = (
     "clang++-16 --target=wasm32-wasi -isystem /usr/lib/llvm-16/include/wasm32-wasi/c++/v1 -msimd128 -std=c++17 -O3 "
