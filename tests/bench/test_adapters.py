@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +20,9 @@ from specdec.types import SamplingParams
 from tools.bench.engines import __main__ as engines
 from tools.bench.engines.adapter import PLAIN
 
-PAIRS = [(name, method) for name, engine in engines.ENGINES.items() for method in engine.methods]
+OWN = "browser"  # it starts a browser, so a process of its own does
+PAIRS = [(name, method) for name, engine in engines.ENGINES.items() if name != OWN for method in engine.methods]
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 MODULES = {
     "litgpt": "litgpt", "onnx": "onnxruntime_genai", "mlx": "mlx_lm", "llama": "llama_cpp",
     "openvino": "openvino_genai",
@@ -41,6 +47,14 @@ def test_an_adapter_writes_the_targets_greedy_text_and_keeps_its_seed(name: str,
     assert written == list(text[len(prompt) :])
     drawn = [engine.sample(prompt, replace(params, temperature=1.0, seed=7), 6) for _ in range(2)]
     assert drawn[0] == drawn[1] and len(set(drawn[0])) > 1
+
+
+@pytest.mark.long
+@pytest.mark.skipif(CHROMIUM is None or not find_spec("playwright"), reason="no chromium, or no playwright")
+def test_our_engine_in_a_chromium_writes_the_text_of_seven_bits() -> None:
+    command = [sys.executable, "-m", "tools.bench.engines", OWN, "--method", "draft_model", "--temperature", "0"]
+    done = subprocess.run([*command, "--contexts", "code"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "SpecDec in Chromium" in done.stdout and "lossless" in done.stdout, done.stderr
 
 
 def certificate(**more: Any) -> dict[str, Any]:

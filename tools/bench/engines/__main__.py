@@ -30,12 +30,13 @@ from specdec.servers.in_process import InProcess
 from specdec.servers.verdict import shown_by
 
 from ...options import option, run
-from . import hub, litgpt, llama, mlx, onnx, openvino, own, smollm2
+from . import browser, hub, litgpt, llama, mlx, onnx, openvino, own, smollm2
 from .adapter import Asked, Engine
 
 ENGINES: dict[str, Engine] = {
     "litgpt": litgpt.ENGINE, "onnx": onnx.ENGINE, "mlx": mlx.ENGINE, "transformers": hub.ENGINE,
     "llama": llama.ENGINE, "openvino": openvino.ENGINE, "specdec": own.ENGINE,
+    "browser": browser.ENGINE,
 }  # fmt: skip
 UNUSED = {EMBEDDED: "ÿ", STAR: "<jupyter_script>"}  # tokens that no text here has, the byte 0xFF among them
 KEPT = ("name", "text", "greedy", "drafted", "tests", "red", "witness", "seconds")
@@ -83,9 +84,8 @@ def made(
     def counts() -> tuple[int, int] | None:
         return (asked.counts[0], asked.counts[1]) if asked.counts else None
 
-    models = (
-        zoo.load(EMBEDDED, torch.float32) if family == EMBEDDED else zoo.load_pair(target, draft, dtype=torch.float32)
-    )
+    dtype = zoo.dtype_of(engine.precision)
+    models = zoo.load(EMBEDDED, dtype) if family == EMBEDDED else zoo.load_pair(target, draft, dtype=dtype)
     weights = Weights(models.target, models.pieces.piece, models.drafts["draft_model"])
     return InProcess(facts, models.encode, engine.writer(asked), counts), weights
 

@@ -35,3 +35,4 @@ class Engine:
     methods: Sequence[str]
     writer: Callable[[Asked], Write]
     mended: str = ""
+    precision: str = "float32"  # of the weights that it multiplies, and of the reference

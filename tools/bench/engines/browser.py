@@ -1,0 +1,90 @@
+"""Our engine in a Chromium: the scripts, the layers and the weights of 7 bits that the page's visitors get."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import http.server
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+from specdec.models.browser import weights
+from specdec.servers.in_process import Write
+from specdec.types import SamplingParams
+from specdec.ui.browser import layers
+from specdec.ui.components.drawn import as_function, script
+
+from ..page import launched
+from .adapter import Asked, Engine, PLAIN
+
+PAGE = "<!doctype html><script src=engine.js></script>"
+LOAD = """async () => {
+  const { layersIn, Model } = engine["./model.js"],
+    bytes = async (name) => (await fetch(name)).arrayBuffer(),
+    compiled = await layersIn(await bytes("layers"));
+  self.target = new Model(compiled, await bytes("target"));
+  self.draft = new Model(compiled, await bytes("draft"));
+}"""
+WRITE = """([prompt, params, method, k]) => {
+  const { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } = engine["./drafters.js"],
+    drafters = {
+      draft_model: () => new DraftModel(draft, prompt.length + params.max_tokens + k),
+      prompt_lookup: () => new PromptLookup(),
+      suffix: () => new SuffixDrafter(),
+    },
+    drafter = (drafters[method] || (() => new NoDrafter()))(),
+    nothing = { ends: [], bytes: () => new Uint8Array(), piece: () => "" },
+    events = engine["./engine.js"].generate({ ...nothing, lane: "", target, prompt, params, drafter, k }),
+    told = { tokens: [], drafted: 0, accepted: 0 };
+  for (const event of events) {
+    if (event.event === "drafted") told.drafted += event.tokens.length;
+    if (event.event !== "committed") continue;
+    told.tokens.push(...event.tokens);
+    told.accepted += event.accepted;
+  }
+  drafter.release?.();
+  return told;
+}"""
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Requests are not told."""
+
+
+def writer(asked: Asked) -> Write:
+    place = asked.work / "browser"
+    serve(asked, place)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(place)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    open_for_good = ExitStack()
+    atexit.register(open_for_good.close)
+    page = open_for_good.enter_context(launched()).new_page()
+    page.goto(f"http://127.0.0.1:{server.server_port}/")
+    page.evaluate(LOAD)
+
+    def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
+        drafting = 0 if asked.method == PLAIN else asked.k
+        told = page.evaluate(WRITE, [list(prompt), asdict(params) | {"ignore_end": True}, asked.method, drafting])
+        asked.counts[:] = [told["drafted"], told["accepted"]] if drafting else []
+        return [int(token) for token in told["tokens"]]
+
+    return write
+
+
+def serve(asked: Asked, place: Path) -> None:
+    """The files that the page fetches."""
+    place.mkdir(exist_ok=True)
+    (place / "index.html").write_text(PAGE)
+    (place / "engine.js").write_text(f"self.engine = ({as_function('', script('engine/worker') + 'return files;')})();")
+    (place / "layers").write_bytes(layers()["relaxed"])
+    for name, folder in (("target", asked.target), ("draft", asked.draft)):
+        (place / name).write_bytes(weights(folder))
+
+
+ENGINE = Engine(
+    "SpecDec in Chromium", "", (PLAIN, "draft_model", "prompt_lookup", "suffix"), writer, precision="int7"
+)  # fmt: skip
