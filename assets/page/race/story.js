@@ -12,7 +12,6 @@ const {
   partAt,
   tipOf,
   isServed,
-  isBusy,
   grammarOf,
   isBarred,
   isGreedy,
@@ -165,7 +164,6 @@ function story(W, S, numbersOf) {
     return [
       sentences(
         words(F.speedup >= 1.02 ? Y.done : F.speedup < 0.98 ? Y.slower : Y.even, told),
-        isBusy(S.run) && Y.busy,
         peerSays(F),
         endings(),
       ),
