@@ -273,7 +273,7 @@ def test_the_bench_measures_a_pair_from_folders(
     pair = ["--target", str(tmp_path / "target"), "--draft", str(tmp_path / "draft_model")]
     assert terminal.main(["bench", "--suite", suite, *pair, "--tokens", "4", "--repeats", "1", "-k", "2"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
-    every = {"draft_model", "early_exit", "prompt_lookup", "suffix", "adaptive"}
+    every = {"draft_model", "quantised", "early_exit", "prompt_lookup", "suffix", "adaptive"}
     assert {row["drafter"] for row in report["rows"]} == every and {row["domain"] for row in report["rows"]} == {domain}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -348,7 +348,9 @@ def load_pair(
                     family.drafts[name] = draft
         if isinstance(model, Transformer) and QuantisedCopy.pays(model):
             copy = QuantisedCopy(model, lambda needed: check_free(f"{target} in fewer bits", needed, device))
-            family.drafters |= {method.name: LoadedMethod(method, copy) for method in of_part(copy)}
+            with suppress(ValueError):  # a target that fills the memory drafts otherwise
+                copy.check_room()
+                family.drafters |= {method.name: LoadedMethod(method, copy) for method in of_part(copy)}
         return autotune(family)
 
 

@@ -13,7 +13,6 @@ from functools import cached_property
 import torch
 
 from . import gguf, native
-from .base import Target
 from .grouped import CODES, FILE
 from .transformer import Transformer
 
@@ -23,16 +22,19 @@ MORE = 1.5  # bytes a weight while it is made, at most
 class QuantisedCopy:
     """A target in a GGUF file's own codes, or in 8 bits. It takes memory of its own, so the first run makes it."""
 
-    def __init__(self, target: Transformer, ask: Callable[[float], None]) -> None:
-        """`ask` raises ValueError where so many bytes are not free."""
+    def __init__(self, target: Transformer, check_free: Callable[[float], None]) -> None:
+        """`check_free` raises ValueError where so many bytes are not free."""
         self.target, self.parameters = target, target.parameters
-        self._ask, self._lock = ask, threading.Lock()
+        self._check_free, self._lock = check_free, threading.Lock()
 
     @staticmethod
-    def pays(target: Target) -> bool:
+    def pays(target: Transformer) -> bool:
         """Whether that target has finer numbers, and codes are multiplied here faster than those."""
-        ours = isinstance(target, Transformer) and target.source is not None and target.stored not in CODES
-        return ours and native.runs_on(target.device)
+        return target.source is not None and target.stored not in CODES and native.runs_on(target.device)
+
+    def check_room(self) -> None:
+        """ValueError where the machine has no room for it."""
+        self._check_free(MORE * self.parameters)
 
     def model(self) -> Transformer:
         with self._lock:
@@ -42,7 +44,7 @@ class QuantisedCopy:
     def _model(self) -> Transformer:
         source = self.target.source
         assert source is not None
-        self._ask(MORE * self.parameters)
+        self.check_room()
         try:
             copy = Transformer.load(source, stored=FILE if gguf.is_file(source) else torch.int8)
         except ValueError:  # codes of other kinds; whatever else is wrong was wrong with the target

@@ -10,6 +10,7 @@ import torch
 
 from specdec import load_pair, SamplingParams
 from specdec.engine import generate
+from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, Family
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
@@ -66,9 +67,11 @@ def test_it_is_offered_for_finer_numbers_alone(alone: Family, folder: Path) -> N
     assert "quantised" not in load_pair(folder, dtype=torch.int8).drafters
 
 
-def test_without_room_it_is_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_it_is_not_offered_or_is_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     family = load_pair(folder, dtype=torch.float32)
-    monkeypatch.setattr(machine, "free_memory", lambda: 1e6)
-    with pytest.raises(ValueError, match=r"in fewer bits needs"):
+    monkeypatch.setattr(machine, "free_memory", lambda: 1.4 * family.target.parameters)
+    with pytest.raises(ValueError, match="in fewer bits needs"):
         family.lane("quantised", 64)
     assert family.lane("suffix", 64)
+    monkeypatch.setattr(zoo, "check_room", lambda *_: None)
+    assert "quantised" not in load_pair(folder, dtype=torch.float32).drafters

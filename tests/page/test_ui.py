@@ -195,7 +195,7 @@ def test_the_menu_offers_what_the_family_holds(family):
         shutil.rmtree(family / name)
     (family / "target" / "config.json").write_text("{", encoding="utf-8")
     controls = {"draft_model:scratch", "draft_model:story", "draft_model:large"}
-    elsewhere = {"draft_model:tuned", "universal"}
+    elsewhere = {"draft_model:tuned", "universal", "quantised"}
     assert METHODS.keys() - menu.drafters() == {"medusa", "medusa:tree", "early_exit"} | elsewhere | controls
     for gone in ("medusa", "draft_model:story", "adaptive:draft_model:story"):
         with pytest.raises(request.InputError, match=r"eagle3 \(:tree\)"):
