@@ -23,6 +23,7 @@ class Options:
     server: str | None = None
     plain: str | None = None
     dtype: str | None = None
+    drafter: tuple[str, ...] = ()  # none: all of the suite
 
     def __post_init__(self) -> None:
         """ValueError for what belongs to another suite."""
@@ -33,5 +34,7 @@ class Options:
             raise ValueError("--target and --draft belong to --suite pair, which needs a target")
         if server and (self.device != "cpu" or self.dtype):
             raise ValueError("--device and --dtype belong to --suite embedded, methods or pair")
+        if server and self.drafter:
+            raise ValueError("--drafter belongs to --suite embedded, methods or pair: a server has its own")
         if server is not bool(self.server) or (self.plain and not self.server):
             raise ValueError("--server and --plain belong to --suite server, which needs a server's address")

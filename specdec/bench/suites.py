@@ -57,6 +57,9 @@ def measure(
     """
     prompts = prompts or PROMPTS
     drafters = drafters_of(options.suite, family)
+    if unknown := [name for name in options.drafter if name not in drafters]:
+        raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
+    drafters = list(options.drafter) or drafters
     rounds = sum(len(depths_of(name, options)) * (CHOOSING + 1) + options.repeats + 1 for name in drafters)
     total = sum(map(len, prompts.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:

@@ -184,12 +184,13 @@ def bench(
     dtype: Annotated[
         Precision | None, Option(help="of embedded, methods, pair: the target's, another distribution in each")
     ] = None,
+    drafter: Annotated[list[str], Option(help="of embedded, methods, pair: these alone; may be repeated")] = [],  # noqa: B006
 ) -> int:
     """A table of measured figures and, last, one line of JSON."""
     from ..bench.options import Options
 
     options = Options(
-        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), json, server, plain, dtype
+        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), json, server, plain, dtype, tuple(drafter)
     )  # fmt: skip
     try:
         from ..bench.suites import report
