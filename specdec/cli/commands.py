@@ -190,7 +190,8 @@ def bench(
     from ..bench.options import Options
 
     options = Options(
-        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), json, server, plain, dtype, tuple(drafter)
+        suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), json, server, plain, dtype,
+        tuple(drafter),
     )  # fmt: skip
     try:
         from ..bench.suites import report

@@ -19,7 +19,7 @@ COLUMNS = {
 NAMES = ("drafter", "domain", "temperature")
 
 
-STAR = ("bfloat16", "gguf")  # precisions of SmolLM2
+STAR = ("bfloat16", "quantised", "gguf")  # SmolLM2: two precisions, and the drafter measured alone
 PAGES = {
     "README.md": ["headline", "trust"],
     "docs/results.md": [
@@ -37,6 +37,7 @@ PAGES = {
         "tuned",
         "star_passes",
         "star_bfloat16",
+        "star_quantised",
         "star_gguf",
     ],
     "docs/methods.md": ["models"],
