@@ -175,6 +175,8 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["prove", "/nowhere.py"], "cannot read /nowhere.py"),
         (["bench", "-k", "-3"], "-k"),
         (["bench", "--suite", "magic"], "there is no suite"),
+        (["bench", "--drafter", "magic"], "there is no drafter 'magic' in this suite; choose from"),
+        (["bench", "--suite", "server", "--server", "http://a", "--drafter", "suffix"], "a server has its own"),
         (["app", "--port", "99999"], "--port"),
         (["app", "--host", "nonsense"], "no address of this machine"),
         (["Hello", "--target", "x", "--universal"], "--universal is for a --draft with another tokenizer"),

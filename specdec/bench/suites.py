@@ -23,7 +23,7 @@ from .. import __version__
 from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..gpu import lane
-from ..methods import ADAPTIVE, DEFAULT, is_wrapper, METHODS
+from ..methods import adapted, ADAPTIVE, DEFAULT, is_wrapper, METHODS
 from . import servers
 from .measure import pairs, Row, row, Setting
 from .options import Options
@@ -57,7 +57,7 @@ def measure(
     """
     prompts = prompts or PROMPTS
     drafters = drafters_of(options.suite, family)
-    if unknown := [name for name in options.drafter if name not in drafters]:
+    if unknown := [name for name in options.drafter if (adapted(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
     drafters = list(options.drafter) or drafters
     rounds = sum(len(depths_of(name, options)) * (CHOOSING + 1) + options.repeats + 1 for name in drafters)

@@ -386,7 +386,7 @@ def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path])
     family = zoo.load_pair(folders["target"], *drafts, exit_layer=2, dtype=torch.float32, pickles=True)
     assert list(family.drafters) == [
         "none", "suffix", "prompt_lookup", "early_exit", "draft_model", "eagle3", "eagle3:tree", "medusa",
-        "medusa:tree", "draft_model:draft",
+        "medusa:tree", "draft_model:draft", "quantised",
     ]  # fmt: skip
     assert (family.prefix, family.end_tokens, family.target.vocabulary) == ((0,), {1, 30}, 23)
     assert family.describe()["draft_model"]["layers"] == len(TARGET.layers)

@@ -136,7 +136,16 @@ def test_it_is_a_pair_with_the_drafters_that_lie_here(monkeypatch: pytest.Monkey
         (tmp_path / "models" / "smollm2" / name).mkdir(parents=True)
         (tmp_path / "models" / "smollm2" / name / "config.json").write_text("{}")
     methods = presets.of_star().methods
-    assert methods == ("draft_model", "adaptive", "auto", "eagle3", "eagle3:tree", "suffix", "prompt_lookup")
+    assert methods == (
+        "draft_model",
+        "adaptive",
+        "auto",
+        "eagle3",
+        "eagle3:tree",
+        "suffix",
+        "prompt_lookup",
+        "quantised",
+    )
     assert set(methods) <= METHODS.keys() and presets.drafters_of("other") == presets.drafters_of("../family") == []
 
 
