@@ -14,10 +14,7 @@ from pathlib import Path
 from specdec.models.browser import weights
 from specdec.servers.in_process import Write
 from specdec.types import SamplingParams
-from specdec.ui.browser import layers
-from specdec.ui.components.drawn import as_function, script
 
-from ..page import launched
 from .adapter import Asked, Engine, PLAIN
 
 PAGE = "<!doctype html><script src=engine.js></script>"
@@ -56,6 +53,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 def writer(asked: Asked) -> Write:
+    from ..page import launched
+
     place = asked.work / "browser"
     serve(asked, place)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(place)))
@@ -77,6 +76,9 @@ def writer(asked: Asked) -> Write:
 
 def serve(asked: Asked, place: Path) -> None:
     """The files that the page fetches."""
+    from specdec.ui.browser import layers
+    from specdec.ui.components.drawn import as_function, script
+
     place.mkdir(exist_ok=True)
     (place / "index.html").write_text(PAGE)
     (place / "engine.js").write_text(f"self.engine = ({as_function('', script('engine/worker') + 'return files;')})();")
