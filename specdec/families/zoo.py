@@ -350,7 +350,7 @@ def load_pair(
             copy = QuantisedCopy(model, lambda needed: check_free(f"{target} in fewer bits", needed, device))
             with suppress(ValueError):  # a target that fills the memory drafts otherwise
                 copy.check_room()
-                family.drafters |= {method.name: LoadedMethod(method, copy) for method in of_part(copy)}
+                family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], copy)
         return autotune(family)
 
 

@@ -136,7 +136,7 @@ Ints pair_of(const Code* codes) {  // 32 bits of them, in all lanes
     return all(bits);
 }
 
-// Adds four products to every sum: codes of weights, 0 to 255 (relaxed, to 127), by codes of inputs. Exact in every form.
+// Adds four products to every sum: codes of weights, 0 to 255 (relaxed: 127), by codes of inputs. Exact in every form.
 Ints add_products(Ints sums, Ints weights, const Code* inputs) {
 #if defined __AVX512VNNI__
     return (Ints)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)weights, (__m512i)pair_of(inputs));

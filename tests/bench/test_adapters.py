@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,10 +17,10 @@ from specdec.proof.pair import CachedRows
 from specdec.types import SamplingParams
 from tools.bench.engines import __main__ as engines
 from tools.bench.engines.adapter import PLAIN
+from tools.bench.page import chromium
 
 OWN = "browser"  # it starts a browser, so a process of its own does
 PAIRS = [(name, method) for name, engine in engines.ENGINES.items() if name != OWN for method in engine.methods]
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 MODULES = {
     "litgpt": "litgpt", "onnx": "onnxruntime_genai", "mlx": "mlx_lm", "llama": "llama_cpp",
     "openvino": "openvino_genai",
@@ -50,7 +48,7 @@ def test_an_adapter_writes_the_targets_greedy_text_and_keeps_its_seed(name: str,
 
 
 @pytest.mark.long
-@pytest.mark.skipif(CHROMIUM is None or not find_spec("playwright"), reason="no chromium, or no playwright")
+@pytest.mark.skipif(chromium() is None or not find_spec("playwright"), reason="no chromium, or no playwright")
 def test_our_engine_in_a_chromium_writes_the_text_of_seven_bits() -> None:
     command = [sys.executable, "-m", "tools.bench.engines", OWN, "--method", "draft_model", "--temperature", "0"]
     done = subprocess.run([*command, "--contexts", "code"], capture_output=True, text=True, timeout=300)

@@ -71,6 +71,10 @@ def report(options: Options) -> dict[str, Any]:
     return {"browser": f"Chromium {version}", "figures": figures, "visits": visits, "models": {}}
 
 
+def chromium() -> str | None:
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+
+
 @contextlib.contextmanager
 def launched() -> Iterator[Any]:
     """A browser. ValueError without playwright or a Chromium."""
@@ -78,11 +82,10 @@ def launched() -> Iterator[Any]:
         from playwright.sync_api import sync_playwright
     except ImportError:
         raise ValueError("this suite needs playwright: pip install -r requirements-dev.txt") from None
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
+    if (place := chromium()) is None:
         raise ValueError("this suite needs a Chromium: apt-get install chromium, or name one in CHROMIUM")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = driver.chromium.launch(executable_path=place, args=FLAGS)
         yield browser
         browser.close()
 
