@@ -24,6 +24,7 @@ from ..models.cache import StaticCache
 from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights, section, Weights
 from ..models.config import Config, FULL, SLIDING, whole
 from ..models.matrix import linear
+from ..models.reduced import known_tokens, MAP, output_rows, WRITES
 from ..models.transformer import layer_tensors, Transformer
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
@@ -73,6 +74,7 @@ class Eagle3Head:
         of each of the target's states before they are fused, and `norm_output`, of what the next step reads.
         `stored` is what matrices are rounded to (`kept`).
         """
+        weights = with_outputs(weights, target)
         needed = (
             "fc.weight", "norm.weight", "lm_head.weight", "midlayer.hidden_norm.weight",
             "midlayer.input_layernorm.weight",
@@ -193,6 +195,17 @@ def head_tensors(config: Config, weights: Mapping[str, Tensor], width: int, taps
         "lm_head.weight": (len(weights["lm_head.weight"]), width),
         **{f"midlayer.{name}": shape for name, shape in layer.items()},
     }  # fmt: skip
+
+
+def with_outputs(weights: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
+    """With the output matrix of a head that writes through the target's: as many rows less in its file."""
+    whole = dict(weights)
+    if (writes := whole.pop(WRITES, None)) is not None and MAP in whole:
+        if tuple(writes.shape) != (target.width, target.width):
+            raise ValueError(f"the EAGLE-3 head writes through {tuple(writes.shape)}, to a target {target.width} wide")
+        rows = output_rows(target, known_tokens(whole[MAP], target.vocabulary))
+        whole["lm_head.weight"] = rows @ writes.float().T
+    return whole
 
 
 def offsets(weights: Mapping[str, Tensor]) -> Tensor:

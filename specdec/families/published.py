@@ -48,7 +48,7 @@ from ..text import ids_of, is_panic, Pieces
 from . import gguf_tokenizer
 from .hub import PICKLES
 
-EAGLE3_NAME = re.compile(r"midlayer\.|(fc|fc_norm\.\d+|norm|lm_head|embed_tokens)\.weight$|d2t$|t2d$")
+EAGLE3_NAME = re.compile(r"midlayer\.|(fc|fc_norm\.\d+|norm|lm_head|embed_tokens|writes)\.weight$|d2t$|t2d$")
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
 OTHERS = {  # other ways of drafting, by a tensor that only they have
     r"(^|\.)markov_w1": "a DSpark drafter",
@@ -182,7 +182,7 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Target) -> Eagle
         raise ValueError("the speculator's config.json does not say norm_before_residual")
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
     before, output = (bool(config.get(name)) for name in ("norm_before_residual", "norm_output"))
-    return Eagle3Head(layer, weights, target, taps, before, output)
+    return Eagle3Head(layer, weights, target, taps, before, output, of_drafts(target.device))
 
 
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:

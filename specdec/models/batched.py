@@ -49,8 +49,13 @@ def forward(model: Transformer, tokens: Sequence[Sequence[int]], cache: BatchCac
 
 
 @torch.inference_mode()
-def states(model: Transformer, tokens: Sequence[Sequence[int]], cache: BatchCache) -> Tensor:
-    """The same, but the states after the last layer.  # [texts][n] -> [texts, n, hidden]"""
+def states(
+    model: Transformer, tokens: Sequence[Sequence[int]], cache: BatchCache, taps: dict[int, Tensor] | None = None
+) -> Tensor:  # fmt: skip
+    """The same, but the states after the last layer.  # [texts][n] -> [texts, n, hidden]
+
+    `taps` is filled with what the layers that it names read, in the same shape.
+    """
     texts, count = len(tokens), len(tokens[0])
     longest = max(cache.lengths) + count
     if texts != len(cache.lengths) or any(len(own) != count for own in tokens):
@@ -68,6 +73,8 @@ def states(model: Transformer, tokens: Sequence[Sequence[int]], cache: BatchCach
     kv_heads, shared = model.kv_heads, model.heads // model.kv_heads  # heads that read the same keys
     x = F.embedding(torch.tensor(tokens, device=model.device).flatten(), model.embedding)
     for i, layer in enumerate(model.layers):
+        if taps is not None and i in taps:
+            taps[i] = x.view(texts, count, -1).clone()
         qkv = model.project_qkv(model.rms_normalise(x), layer, angles)  # [heads + 2 kv_heads, texts · n, head_dim]
         queries, new = qkv.unflatten(1, (texts, count)).transpose(0, 1).split((model.heads, 2 * kv_heads), 1)
         for own, added in zip(cache.data[i], new.chunk(2, 1), strict=True):

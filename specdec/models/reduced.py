@@ -30,14 +30,9 @@ class ReducedDraft(Transformer):
         """ValueError where the weights fit no reduced draft of `target`."""
         if lacking := [name for name in (READS, WRITES, MAP) if name not in weights]:
             raise ValueError(f"this is no draft with a reduced vocabulary: it lacks {', '.join(lacking)}")
-        count = weights[MAP].numel()
-        known = weights[MAP].flatten().long() + torch.arange(count)
-        if weights[MAP].is_floating_point() or weights[MAP].dim() != 1 or not count:
-            raise ValueError(f"its map {MAP} is no list of whole numbers")
-        if config.vocab_size < target.vocabulary or len(known.unique()) < count:
+        known = known_tokens(weights[MAP], target.vocabulary)
+        if config.vocab_size < target.vocabulary:
             raise ValueError(f"its {config.vocab_size} tokens are not the {target.vocabulary} of the target")
-        if known.min() < 0 or known.max() >= target.vocabulary:
-            raise ValueError(f"its map {MAP} names a token beyond the {target.vocabulary} of the target")
         own = {name: weights[name] for name in weights if name != MAP}
         check_tensors(own, tensors_of(config, target.width))
         reads, writes = weights[READS].float(), weights[WRITES].float()
@@ -67,6 +62,18 @@ def tensors_of(config: Config, width: int) -> dict[str, tuple[int, ...]]:
     return shapes | {
         f"model.layers.{i}.{part}": shape for i in range(config.num_hidden_layers) for part, shape in layer
     }
+
+
+def known_tokens(offsets: Tensor, vocabulary: int) -> Tensor:
+    """The target's token of each of a draft's own, from the map that a file holds. ValueError for no such map."""
+    if offsets.is_floating_point() or offsets.dim() != 1 or not len(offsets):
+        raise ValueError(f"its map {MAP} is no list of whole numbers")
+    known = offsets.long() + torch.arange(len(offsets))
+    if known.min() < 0 or known.max() >= vocabulary:
+        raise ValueError(f"its map {MAP} names a token beyond the {vocabulary} of the target")
+    if len(known.unique()) < len(known):
+        raise ValueError(f"its map {MAP} names a token twice")
+    return known
 
 
 def output_rows(target: Target, tokens: Tensor) -> Tensor:

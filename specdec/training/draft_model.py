@@ -11,12 +11,10 @@ from torch import nn, Tensor
 
 from ..models.base import Target
 from ..models.reduced import MAP, output_rows, READS, WRITES
-from .examples import Example
-from .loss import Divergence
+from .examples import Example, padded
+from .loss import compared, Divergence, known_chances, TEMPERATURE
 
 LAYERS, WIDTH, INNER, HEAD = 4, 256, 768, 64
-VOCABULARY = 8_192
-TEMPERATURE = 0.8  # sharper than the target's own distribution: people decode greedily or below temperature 1
 EPS, THETA = 1e-5, 10_000.0
 START = 0.3  # of logits, at random weights
 
@@ -83,35 +81,25 @@ class DraftModel(nn.Module):
 
     def loss(self, examples: Sequence[Example]) -> Tensor:
         """At all places of answers."""
-        states, tokens, p = self.judged(examples)
-        found: Tensor = Divergence.apply(states, self.outputs(), tokens, p, TEMPERATURE)
+        found: Tensor = Divergence.apply(
+            self.judged(examples), self.outputs(), *known_chances(examples, self.known), TEMPERATURE
+        )
         return found
 
     @torch.no_grad()
     def measured(self, examples: Sequence[Example]) -> tuple[float, float]:
         """How often its favourite is the target's, and the overlap of the two distributions at TEMPERATURE."""
-        agreed = overlap = count = 0.0
-        rows = self.outputs()
-        for example in examples:
-            states, places, _ = self.judged([example])
-            logits = (states @ rows.T).float()
-            agreed += float((self.known[logits.argmax(-1)] == example.likeliest[:, 0]).sum())
-            p = (example.logs.float() / TEMPERATURE).softmax(-1)
-            q = (logits / TEMPERATURE).softmax(-1).gather(1, places)
-            overlap += float(torch.minimum(p, q).where(self.known[places] == example.likeliest, 0.0).sum())
-            count += len(states)
-        return agreed / count, overlap / count
+        rows, count = self.outputs(), sum(len(example.places) for example in examples)
+        found = [
+            compared(self.judged([example]), rows, self.known, example, torch.arange(len(example.places)))
+            for example in examples
+        ]
+        return sum(agreed for agreed, _ in found) / count, sum(overlap for _, overlap in found) / count
 
-    def judged(self, examples: Sequence[Example]) -> tuple[Tensor, Tensor, Tensor]:
-        """States at the places of answers; the target's likeliest tokens there that are known, and their chances."""
-        longest = max(len(example.tokens) for example in examples)
-        padded = torch.stack([F.pad(example.tokens, (0, longest - len(example.tokens))) for example in examples])
-        states: Tensor = self(padded)
-        judged = torch.cat([states[i, example.places] for i, example in enumerate(examples)]).bfloat16()
-        tokens, logs = (torch.cat([getattr(example, name) for example in examples]) for name in ("likeliest", "logs"))
-        places = torch.searchsorted(self.known, tokens.long()).clamp(max=len(self.known) - 1)
-        logs = logs.float().masked_fill(self.known[places] != tokens, -1e4) / TEMPERATURE
-        return judged, places, logs.softmax(-1)
+    def judged(self, examples: Sequence[Example]) -> Tensor:
+        """States at the places of answers.  # [places, width]"""
+        states: Tensor = self(padded(examples))
+        return torch.cat([states[i, example.places] for i, example in enumerate(examples)]).bfloat16()
 
     def weights(self) -> dict[str, Tensor]:
         """Under the names of `ReducedDraft`."""
@@ -151,12 +139,3 @@ def directions(rows: Tensor, count: int) -> tuple[Tensor, float]:
         more = torch.randn(count - len(found), rows.shape[1])
         found = torch.cat((found, more / more.norm(dim=1, keepdim=True)))
     return found, float((rows @ found.T).square().mean().rsqrt())
-
-
-def likely(examples: Sequence[Example], size: int, most: int = VOCABULARY) -> Tensor:
-    """The tokens that the target expects most often, in order.  # ids below `size`"""
-    expected = torch.zeros(size)
-    for example in examples:
-        expected.index_add_(0, example.likeliest.flatten().long(), example.logs.float().exp().flatten())
-        expected.index_add_(0, example.tokens, torch.ones(len(example.tokens)))
-    return expected.topk(min(most, size)).indices.sort().values

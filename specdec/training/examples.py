@@ -16,6 +16,7 @@ from itertools import chain, cycle
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -166,6 +167,21 @@ class Writer:
         chances = chances.where(chances.cumsum(-1) - chances < TOP_P, 0.0)
         drawn = likeliest.gather(1, chances.multinomial(1, generator=self.noise))
         return drawn[:, 0].tolist(), likeliest.int(), logs.half()
+
+
+def padded(examples: Sequence[Example]) -> Tensor:
+    """Their tokens, with zeros after the shorter ones.  # [rows, n]"""
+    longest = max(len(example.tokens) for example in examples)
+    return torch.stack([F.pad(example.tokens, (0, longest - len(example.tokens))) for example in examples])
+
+
+def likely(examples: Sequence[Example], size: int, most: int) -> Tensor:
+    """The tokens that the target expects most often, in order.  # ids below `size`"""
+    expected = torch.zeros(size)
+    for example in examples:
+        expected.index_add_(0, example.likeliest.flatten().long(), example.logs.float().exp().flatten())
+        expected.index_add_(0, example.tokens, torch.ones(len(example.tokens)))
+    return expected.topk(min(most, size)).indices.sort().values
 
 
 def is_varied(tokens: Sequence[int]) -> bool:

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
+from torch import nn, Tensor
 
-from .draft_model import DraftModel
 from .examples import Example
 
 BATCH = 4_096  # tokens
@@ -21,6 +21,29 @@ AVERAGED = 0.998  # of the running mean of the weights, which is what is measure
 PACKED = 0.2  # share of batches whose rows are several conversations: places far from the beginning are seen, too
 PACKED_LENGTH = 384
 SAVED, TOLD = 180.0, 60.0  # seconds
+
+
+class Draft(Protocol):
+    """What is trained: a module, which says how far it is from the target and what its files hold."""
+
+    known: Tensor  # the tokens that it can draft, ascending
+    matrices: list[nn.Parameter]
+
+    def loss(self, examples: Sequence[Example]) -> Tensor: ...
+
+    def measured(self, examples: Sequence[Example]) -> tuple[float, float]:
+        """How often its favourite is the target's, and the overlap of the two distributions."""
+        ...
+
+    def weights(self) -> dict[str, Tensor]: ...
+
+    def config(self, vocabulary: int, context: int) -> dict[str, Any]: ...
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
 
 
 @dataclass
@@ -69,7 +92,7 @@ def rate(share: float) -> float:
 
 
 def fit(
-    model: DraftModel, examples: Sequence[Example], seconds: float, checkpoint: Path, tell: Callable[[Progress], None],
+    model: Draft, examples: Sequence[Example], seconds: float, checkpoint: Path, tell: Callable[[Progress], None],
     seed: int = 0, size: int = BATCH,
 ) -> Progress:  # fmt: skip
     """Train for that long, on from the checkpoint where there is one; the model then has the averaged weights.
@@ -129,7 +152,7 @@ def fit(
 
 
 @torch.no_grad()
-def exchange(model: DraftModel, others: Sequence[torch.Tensor]) -> None:
+def exchange(model: Draft, others: Sequence[torch.Tensor]) -> None:
     """The model's weights for those, and those for the model's."""
     for parameter, other in zip(model.parameters(), others, strict=True):
         kept = parameter.clone()

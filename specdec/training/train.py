@@ -12,12 +12,15 @@ from safetensors.torch import save_file
 
 from ..families import zoo
 from ..figures.machine import give_memory_back
+from ..models.checkpoint import SINGLE
 from ..models.packed import FILE, pack_rows, ROWS
-from .draft_model import DraftModel, LAYERS, likely, VOCABULARY, WIDTH
-from .examples import Example, load, save, SHARD, Writer
-from .loop import fit, Progress
+from .draft_model import DraftModel, LAYERS, WIDTH
+from .eagle3 import Eagle3
+from .examples import Example, likely, load, save, SHARD, Writer
+from .loop import Draft, fit, Progress
 
-METHODS = ("draft_model",)
+METHODS = ("draft_model", "eagle3")
+VOCABULARY = 8_192  # tokens that a drafter knows
 WRITING = 0.4  # share of the time: more examples are better than more rounds over few
 ENOUGH = 2_000_000  # tokens of answers: no more are written, and the time is left to learning
 HELD_OUT = 20  # of so many examples one is kept to measure with
@@ -55,7 +58,9 @@ def train(
     checkpoint = out / CHECKPOINT
     known = map_of(checkpoint) if checkpoint.exists() else likely(taught, family.target.vocabulary, VOCABULARY)
     torch.manual_seed(seed)
-    model = DraftModel(family.target, known, width, layers)
+    model: Draft = (
+        DraftModel(family.target, known, width, layers) if method == METHODS[0] else Eagle3(family.target, known)
+    )
     figures: dict[str, float] = {}
 
     def measured(progress: Progress) -> None:
@@ -119,9 +124,16 @@ def map_of(checkpoint: Path) -> torch.Tensor:
     return known
 
 
-def export(model: DraftModel, family: zoo.Family, out: Path, target: str, figures: dict[str, float]) -> None:
-    """In 8 bits, as `models/reduced.py` reads it."""
+def export(model: Draft, family: zoo.Family, out: Path, target: str, figures: dict[str, float]) -> None:
+    """As `families/published.py` reads it. What others read, too, is in 16 bits, the rest in 8."""
     config = model.config(family.target.vocabulary, family.target.context)
     config["trained"] = {"target": target, **{name: round(figure, 4) for name, figure in figures.items()}}
     (out / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    save_file(pack_rows(model.weights()), out / FILE, {"format": "pt", "packed": ROWS})
+    weights = model.weights()
+    if isinstance(model, Eagle3):
+        weights = {
+            name: tensor.bfloat16() if tensor.is_floating_point() else tensor for name, tensor in weights.items()
+        }
+        save_file(weights, out / SINGLE, {"format": "pt"})
+    else:
+        save_file(pack_rows(weights), out / FILE, {"format": "pt", "packed": ROWS})

@@ -15,19 +15,22 @@ from safetensors.torch import save_file
 from toypairs import model_into
 
 from specdec import cli as terminal
-from specdec.drafters import DraftModelDrafter
+from specdec.drafters import DraftModelDrafter, Eagle3Drafter, Eagle3Head
 from specdec.engine import generate, Task
 from specdec.events import Committed
 from specdec.families import zoo
 from specdec.families.published import load_drafter
 from specdec.models.checkpoint import read_weights
-from specdec.models.reduced import MAP, ReducedDraft
-from specdec.training.draft_model import DraftModel, likely
-from specdec.training.examples import ANSWER, Example, KEPT, load, save, Writer
+from specdec.models.packed import FILE, pack_rows
+from specdec.models.reduced import MAP, ReducedDraft, WRITES
+from specdec.training.draft_model import DraftModel
+from specdec.training.eagle3 import Eagle3, STEPS
+from specdec.training.examples import ANSWER, Example, KEPT, likely, load, save, Writer
 from specdec.training.loop import batches, joined, rate
 from specdec.training.loss import Divergence, divergence
 from specdec.training.train import train
 from specdec.types import SamplingParams
+from tools.train.pack import without_outputs
 
 PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 
@@ -123,6 +126,38 @@ def test_what_is_exported_computes_what_was_trained(target: Path, examples: list
     assert float((found - meant).abs().mean() / meant.abs().mean()) < 0.05
 
 
+def test_a_head_computes_what_was_trained_at_every_step(target: Path, examples: list[Example], tmp_path: Path) -> None:
+    """With the target's features, then with its own outputs; in the authors' layout, and packed without its outputs."""
+    family = zoo.load_pair(target)
+    torch.manual_seed(3)
+    model = Eagle3(family.target, likely(examples, family.target.vocabulary, 300))
+    for parameter in model.parameters():
+        parameter.data += 0.02 * torch.randn_like(parameter)
+    (tmp_path / "config.json").write_text(json.dumps(model.config(family.target.vocabulary, 512)))
+    save_file(model.weights(), tmp_path / "model.safetensors")
+    tokens = examples[0].tokens[:20]
+    cache = family.target.new_cache(20, model.taps)
+    family.target.forward(tokens.tolist(), cache)
+    features, last = model.features([Example(tokens, *[torch.empty(0)] * 3, 0.0)]), 20 - STEPS
+    with torch.no_grad():
+        meant = [(outputs[0] @ model.rows.T).float() for outputs in model(tokens[None], features)]
+
+    small = without_outputs(model.weights(), family.target)
+    assert WRITES in small and "lm_head.weight" not in small
+    for packed in (False, True):
+        if packed:
+            (tmp_path / "model.safetensors").unlink()
+            save_file(pack_rows(small), tmp_path / FILE)
+        head = load_drafter(tmp_path, family.target, family.tokenizer)
+        assert isinstance(head, Eagle3Head) and head.ids.tolist() == model.known.tolist()
+        own = head.new_cache(20)
+        states, begin = head.fuse(cache.states, slice(0, last)), 1
+        for step in range(STEPS):
+            states = head.read(states, tokens[begin : last + 1 + step].tolist(), own)[-1:]
+            found, wanted, begin = head.known_logits(states)[0].float(), meant[step][last - 1], last + 1 + step
+            assert float((found - wanted).abs().mean() / wanted.abs().mean()) < 0.05
+
+
 def test_examples_are_kept_as_they_are(examples: list[Example], tmp_path: Path) -> None:
     save(examples, tmp_path / "0.safetensors")
     for one, other in zip(examples, load(tmp_path / "0.safetensors"), strict=True):
@@ -144,8 +179,9 @@ def test_batches_hold_whole_examples_of_one_length_or_several_in_a_row(examples:
     assert rate(0.0) < rate(0.2) == 1.0 > rate(0.7) > rate(1.0) > 0.0
 
 
+@pytest.mark.parametrize(("method", "kind"), [("draft_model", DraftModelDrafter), ("eagle3", Eagle3Drafter)])
 def test_a_drafter_trained_for_seconds_foresees_more_and_the_text_stays(
-    target: Path, examples: list[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    target: Path, examples: list[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, kind: type
 ) -> None:
     out, told, clock = tmp_path / "draft", list[str](), count()
     (out / "examples").mkdir(parents=True)
@@ -153,7 +189,7 @@ def test_a_drafter_trained_for_seconds_foresees_more_and_the_text_stays(
     monkeypatch.setattr("specdec.training.train.ENOUGH", 1)  # none are written
     for name in ("train", "loop"):  # a step takes a second, however fast the machine
         monkeypatch.setattr(f"specdec.training.{name}.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
-    figures = train(str(target), out, 0.5, tell=told.append, width=64, layers=1)
+    figures = train(str(target), out, 0.5, method, tell=told.append, width=64, layers=1)
     before = float(next(line for line in told if "favourite" in line).split("favourite")[1].split()[0])
     assert figures["agreement"] > before + 0.05 and 20 < figures["steps"] < 40
     known = read_weights(out)[MAP]
@@ -161,15 +197,15 @@ def test_a_drafter_trained_for_seconds_foresees_more_and_the_text_stays(
 
     family = zoo.load_pair(target, out)
     ids, texts = family.encode(PROMPTS[0]), []
-    for name, k in (("none", 0), ("draft_model", 4)):
+    for name, k in (("none", 0), (method, 4)):
         view, drafter = family.lane(name, len(ids) + 40)
-        assert k == 0 or isinstance(drafter, DraftModelDrafter)
+        assert k == 0 or isinstance(drafter, kind)
         task = Task(view, ids, SamplingParams(max_tokens=32, ignore_end=True), drafter, k, details=False)
         texts.append([token for event in generate(task) if isinstance(event, Committed) for token in event.tokens])
     assert texts[0] == texts[1] and len(texts[0]) == 32
 
     steps = figures["steps"]
-    again = train(str(target), out, 0.2, tell=told.append, width=64, layers=1)
+    again = train(str(target), out, 0.2, method, tell=told.append, width=64, layers=1)
     assert again["steps"] > steps  # it went on
     assert len(list((out / "examples").iterdir())) == 1
 

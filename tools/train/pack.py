@@ -13,7 +13,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from specdec.models import packed
+from specdec.models.base import Target
 from specdec.models.checkpoint import read_weights
+from specdec.models.reduced import known_tokens, output_rows, WRITES
 
 ROWS = ("draft_model_*", "tuned/draft_model", "medusa", "eagle3", "block", "mtp")
 DIFFERENCES = ("tuned/target",)
@@ -40,6 +42,13 @@ def pack(family: Path) -> list[Path]:
             )
             done.append(folder)
     return done
+
+
+def without_outputs(head: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
+    """An EAGLE-3 head whose output matrix came from the target's, with the small matrix between them in its place."""
+    small = {name: tensor for name, tensor in head.items() if name not in ("lm_head.weight", "t2d")}
+    rows = output_rows(target, known_tokens(head["d2t"], target.vocabulary))
+    return small | {WRITES: torch.linalg.lstsq(rows, head["lm_head.weight"].float()).solution.T}
 
 
 def pack_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:
