@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 EMBEDDED, TUNED = "embedded", "tuned"  # the families that come with the package
 ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # the same weights in fewer bits: other targets
 RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
-IN_BROWSER = ("draft_model", "prompt_lookup", "suffix", "none")  # who drafts there too (assets/page/engine/worker.js)
+IN_BROWSER = {  # who drafts there, too, for which family (assets/page/engine/worker.js)
+    EMBEDDED: ("draft_model", "prompt_lookup", "suffix", "none"),
+    "smollm2": ("suffix", "prompt_lookup", "none"),
+}
 LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
 ADAPTIVE, AUTO, DEFAULT, QUANTISED = "adaptive", "auto", "draft_model", "quantised"
 MODEL, EXIT = "models.base.LanguageModel", "exit_layer"

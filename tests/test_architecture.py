@@ -44,7 +44,7 @@ ALLOWED = {
         "learning",
         "training",
     },
-    "training": {"paths", "models", "families", "figures", "training"},
+    "training": {"paths", "models", "drafters", "families", "figures", "training"},
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "learning", "lanes"}
     - {"text"},
     "traces": {"types", "grammar", "methods", "events", "paths", "figures", "families", "lanes", "traces"},

@@ -266,19 +266,19 @@ def site(
     out: Annotated[Path, Option(help="the folder: new, empty, or with an earlier site in it", show_default=False)],
     base: Annotated[str, Option(help="the address that it will have, for previews of links to it")] = "",
     language: Annotated[Literal["en", "zh", "all"], Option(help="which page; all: zh in a folder of its own")] = "all",
+    smollm2: Annotated[bool, Option(help="with SmolLM2, 100 MB that a visitor may choose to fetch")] = False,
 ) -> None:
     """The page as files for any host: recorded runs, certificates, figures, the guide; runs in the browser itself."""
     import shlex
-    from functools import partial
 
     try:
-        from ..models.browser import files
-        from ..ui.menu import FAMILY
+        from ..families.browser import files
         from ..ui.site import write
         from ..ui.text import LANGUAGES
     except ModuleNotFoundError as error:
         raise without(error, "app") from error
-    made = write(out, __version__, partial(files, FAMILY), base, tuple(LANGUAGES) if language == "all" else (language,))
+    languages = tuple(LANGUAGES) if language == "all" else (language,)
+    made = write(out, __version__, files, base, languages, (EMBEDDED, *(["smollm2"] if smollm2 else [])))
     print(
         f"{out}: {made.files} files, {made.size / 1e6:.1f} MB, of which the first screen takes {made.at_once / 1e6:.2f}"
     )

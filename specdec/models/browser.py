@@ -2,21 +2,23 @@
 
 `SPD1`, the length of the head, the head in JSON, then tensors at multiples of 64 bytes. The head says where each matrix
 lies, in the order in which the source reads it: `assets/page/engine/model.js` fills in pointers and copies nothing.
-Matrices have 7 bits in groups of 32 (`grouped.py`); the table of tokens is bfloat16.
+Matrices have 7 bits in groups of 32 (`grouped.py`), or the codes of a GGUF file; the table of tokens is bfloat16, or is
+read out of the output matrix's codes.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .grouped import Grouped, INT7
+from . import gguf
+from .grouped import FILE, Grouped, INT7
 from .native import Blocked, NativeLayers
 from .transformer import Transformer
 
@@ -54,41 +56,29 @@ class File:
         return {"weights": self.put(matrix.weights), **others, **sizes}
 
 
-def weights(folder: Path) -> bytes:
-    """Of a checkpoint. ValueError where its layers are not all in the source."""
-    model = ForBrowser.load(folder, stored=INT7)
+def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
+    """Of a checkpoint: a folder, or a GGUF file. `more` is what its head says beside. ValueError where its layers are
+    not all in the source."""
+    coded = gguf.is_file(place)
+    model = ForBrowser.load(place, stored=FILE if coded else INT7)
     if not isinstance(model.native, NativeLayers):
-        raise ValueError(f"{folder} has parts that a browser does not compute")
+        raise ValueError(f"{place} has parts that a browser does not compute")
+    if coded and not (model.config.tie_word_embeddings and model.head.struct.minima is None):
+        raise ValueError(f"{place} has a table of tokens that a browser does not read")
     file, layers = File(), []
     for layer in model.layers:
         parts = {name: getattr(layer, name) for name in ("qkv", "out", "gate_up", "down")}
         bias = {} if layer.qkv_bias is None else {"bias": file.put(layer.qkv_bias)}
         layers.append({name: file.matrix(matrix) for name, matrix in parts.items()} | bias)
     head = {
+        "stored": "file" if coded else "int7",
         "vocabulary": model.vocabulary, "context": model.context, "parameters": model.parameters,
         "width": model.width, "heads": model.heads, "kv_heads": model.kv_heads, "size": model.head_dim,
         "floor": model.native.floor, "layers": layers,
-        "output": file.matrix(model.head), "embedding": file.put(model.embedding.bfloat16()),
-        "angles": file.put(torch.view_as_real(model.angles)),
+        "output": file.matrix(model.head), "angles": file.put(torch.view_as_real(model.angles)), **(more or {}),
     }  # fmt: skip
+    if not coded:
+        head["embedding"] = file.put(model.embedding.bfloat16())
     told = json.dumps(head, separators=(",", ":")).encode()
     begin = MAGIC + struct.pack("<I", len(told)) + told
     return b"".join([begin, bytes(-len(begin) % ALIGNED), *file.parts])
-
-
-def files(family: Path) -> dict[str, bytes]:
-    """What the engine in a browser fetches of a folder of models, by name."""
-    return {
-        "target": weights(family / "target"),
-        "draft": weights(family / "draft_model"),
-        "tokenizer": (family / "tokenizer/tokenizer.json").read_bytes(),
-    }
-
-
-def main(family: str, place: str) -> None:
-    for name, content in files(Path(family)).items():
-        (Path(place) / name).write_bytes(content)
-
-
-if __name__ == "__main__":  # where the app asks for them, in a process that ends with its torch
-    main(*sys.argv[1:])

@@ -1,7 +1,8 @@
 """The engine in the visitor's browser: what may be asked of it, and the files that it fetches from the app.
 
-Its script and the built-in models lie below PLACE, under a name that changes with them, and nothing else does. The
-models are rounded in a child process when the first visitor asks for them, and stay in memory: 17 MB.
+Its script and the models lie below PLACE, under a name that changes with them, and nothing else does. A family's models
+are written by a child process when the first visitor asks for them, and stay in memory: 17 MB of the built-in ones, 100
+MB of SmolLM2, which is offered where it is on this machine.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +23,22 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import children
-from ..methods import IN_BROWSER
+from ..families import hub, presets, star
+from ..methods import EMBEDDED, IN_BROWSER
 from ..settings import Setting, SETTINGS
 from .components.drawn import as_function, script
 from .menu import FAMILY
 from .text import of_drafters, PAGE, strings
 
-PLACE, FILES = "/browser", "files.json"
+PLACE, LISTED = "/browser", "json"
 NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there
 TEXTS = ("prompt", "stop")  # beside those numbers
 PATIENCE, FORGIVEN = 120.0, 60.0  # seconds for the models, of which a busy machine takes ten; until another try
 KEPT = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
-def asked() -> dict[str, Any]:
-    """What scripts are told of who drafts there, of the numbers of a run, and of the settings that it lacks."""
+def asked(families: Sequence[str]) -> dict[str, Any]:
+    """What scripts are told of who drafts there for which family, of the numbers of a run, and of what it lacks."""
     names = of_drafters("name")
     numbers = {
         one.name: {
@@ -47,7 +50,8 @@ def asked() -> dict[str, Any]:
     known = {*NUMBERS, *TEXTS, *(one.name for one in SETTINGS.values() if not one.served and not one.sampling)}
     others = [one for one in SETTINGS.values() if one.name not in known]
     return {
-        "drafters": {name: names[name] for name in IN_BROWSER}, "numbers": numbers,
+        "drafters": {family: {name: names[name] for name in IN_BROWSER[family]} for family in families},
+        "numbers": numbers,
         "others": {one.name: {"usual": one.default, "label": label(one)} for one in others},
     }  # fmt: skip
 
@@ -75,23 +79,43 @@ def layers() -> dict[str, bytes]:
     return {path.stem: path.read_bytes() for path in sorted((PAGE / "engine").glob("*.wasm"))}
 
 
+def offered() -> list[str]:
+    """The families whose models this machine has."""
+    here = {
+        EMBEDDED: any(path.suffix == ".safetensors" for path in built_in()),
+        presets.STAR: hub.is_here(presets.STAR),
+    }
+    return [family for family, is_here in here.items() if is_here]
+
+
+def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """All that a run of it fetches: where each lies, and its size. The star's output matrix has codes of 8 bits, which
+    relaxed SIMD does not multiply."""
+    of_layers = {name: binary for name, binary in layers().items() if name != "relaxed" or family == EMBEDDED}
+    found = {name: {"path": f"{family}.{name}", "size": len(content)} for name, content in models.items()}
+    return found | {name: {"path": name, "size": len(binary)} for name, binary in of_layers.items()}
+
+
+def built_in() -> list[Path]:
+    return [path for part in ("target", "draft_model", "tokenizer") for path in sorted(FAMILY.glob(f"{part}/*.*"))]
+
+
 @functools.cache
 def folder() -> str:
     """Where the files are, below PLACE: another name for another engine or other models. "" without models."""
-    models = [path for part in ("target", "draft_model", "tokenizer") for path in sorted(FAMILY.glob(f"{part}/*.*"))]
-    if not any(path.suffix == ".safetensors" for path in models):
+    if EMBEDDED not in offered():
         return ""
-    digest = hashlib.sha256("".join(scripts().values()).encode() + b"".join(layers().values()))
-    for path in models:
+    digest = hashlib.sha256("".join([*scripts().values(), star.SHA256]).encode() + b"".join(layers().values()))
+    for path in built_in():
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 @functools.cache
-def made() -> dict[str, bytes]:
-    """The models' files by name. OSError where they cannot be had."""
+def made(family: str) -> dict[str, bytes]:
+    """Its models' files by name. OSError where they cannot be had."""
     with tempfile.TemporaryDirectory() as place:
-        with children.start("specdec.models.browser", str(FAMILY), place, stdout=subprocess.DEVNULL) as child:
+        with children.start("specdec.families.browser", family, place, stdout=subprocess.DEVNULL) as child:
             try:
                 if child.wait(PATIENCE):
                     raise OSError("the models of the engine in the browser could not be written")
@@ -128,16 +152,19 @@ class InBrowser:
 
     async def content(self, name: str) -> bytes | None:
         """Of a file below `folder`; None for any other name."""
+        family, _, part = name.partition(".")
         if name in scripts():
             return scripts()[name].encode()
+        if name in layers():
+            return layers()[name]
+        if family not in offered():
+            return None
         async with self.making:  # the first of many visitors at once has them made, the others wait
             if time.monotonic() - self.failed < FORGIVEN:
                 raise OSError("they could not be made a moment ago")
             try:
-                files = {**await run_in_threadpool(made), **layers()}
+                models = await run_in_threadpool(made, family)
             except OSError:
                 self.failed = time.monotonic()
                 raise
-        if name == FILES:
-            return json.dumps({one: {"path": one, "size": len(whole)} for one, whole in files.items()}).encode()
-        return files.get(name)
+        return json.dumps(listed(family, models)).encode() if part == LISTED else models.get(part)

@@ -88,7 +88,7 @@ class Sheet:
             "order": list(SETTINGS),
             "drafters": of_drafters("name"),
             "limit": MAX_BYTES,
-            "engine": {"files": self.engine_files, **browser.asked()},
+            "engine": {"files": self.engine_files, **browser.asked(list(self.engine_files))},
             "command": COMMAND,
             "words": lines,
         }
@@ -233,7 +233,13 @@ class Sheet:
     def settings(self, block: Any) -> str:
         words = strings("page")["settings"]
         fields = [(words["drafter"], '<select id="drafter" name="drafter"></select>')]
-        for name, one in browser.asked()["numbers"].items():
+        if len(self.engine_files) > 1:
+            choices = "".join(
+                f'<option value="{name}">{html.escape(self.words["own"]["families"][name])}</option>'
+                for name in self.engine_files
+            )
+            fields.insert(0, (words["target"], f'<select name="family">{choices}</select>'))
+        for name, one in browser.asked(())["numbers"].items():
             bounds = f'min="{one["low"]:g}" max="{one["high"]:.10g}" step="{one["step"]:g}"'
             value = f'value="{SETTINGS[name].default}"'
             fields.append((one["label"], f'<input type="number" name="{name}" {bounds} {value}>'))

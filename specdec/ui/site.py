@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..methods import EMBEDDED
 from ..traces.file import recording
 from . import first, menu, session
-from .browser import engine_script, layers
+from .browser import engine_script, layers, listed
 from .components.drawn import as_function, as_text, handler, script
 from .request import PAIRS
 from .sheet import datum, scripts, Sheet
@@ -54,20 +55,23 @@ class Written:
 def write(
     folder: Path,
     version: str,
-    models: Callable[[], Mapping[str, bytes]],
+    models: Callable[[str], Mapping[str, bytes]],
     base: str = "",
     languages: Sequence[str] = tuple(LANGUAGES),
+    families: Sequence[str] = (EMBEDDED,),
 ) -> Written:
     """The first language is at the root, others in folders of their names. What an earlier call wrote goes first.
 
-    `models` gives the files of `models.browser.files`, and is asked only where the folder may be written. `base` is the
-    address that the page will have: previews of links to it need one. ValueError where the folder holds anything else.
+    `models` gives what a run of each of `families` fetches (`families.browser.files`), and is asked only where the
+    folder may be written. `base` is the address that the page will have: previews of links to it need one. ValueError
+    where the folder holds anything else.
     """
     before = earlier(folder)
-    engine = {**models(), **layers()}
-    told = {name: {"path": f"engine/{name}", "size": len(content)} for name, content in engine.items()}
+    engine = {family: models(family) for family in families}
+    told = {family: listed(family, parts) for family, parts in engine.items()}
     files, at_once = {name: text.encode() for name, text in shared().items()}, 0
-    files |= {f"engine/{name}": content for name, content in engine.items()}
+    files |= {f"engine/{name}": content for name, content in layers().items()}
+    files |= {f"engine/{family}.{name}": one for family, parts in engine.items() for name, one in parts.items()}
     for language in languages:
         with speaking(language):
             sheet = Sheet(languages, recorded_runs(), begin(), told)

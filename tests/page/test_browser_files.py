@@ -25,33 +25,36 @@ async def elsewhere(scope, receive, send):
 def made(monkeypatch):
     calls = []
     monkeypatch.setattr(browser, "folder", lambda: "0123456789abcdef")
-    monkeypatch.setattr(browser, "made", lambda: calls.append(1) or FILES)
+    monkeypatch.setattr(browser, "offered", lambda: ["embedded"])
+    monkeypatch.setattr(browser, "made", lambda family: calls.append(family) or FILES)
     return calls
 
 
 def test_its_files_are_served_for_good(made):
     client = TestClient(browser.InBrowser(elsewhere))
-    told = client.get("/browser/0123456789abcdef/files.json").json()
-    assert told.keys() == {*FILES, "layers", "relaxed"} and told["target"] == {"path": "target", "size": 9}
-    found = client.get("/browser/0123456789abcdef/target")
+    told = client.get("/browser/0123456789abcdef/embedded.json").json()
+    assert told.keys() == {*FILES, "layers", "relaxed"} and told["target"] == {"path": "embedded.target", "size": 9}
+    found = client.get("/browser/0123456789abcdef/embedded.target")
     assert found.content == FILES["target"] and "immutable" in found.headers["cache-control"]
     script = client.get("/browser/0123456789abcdef/engine.js")
     assert script.headers["content-type"].startswith("text/javascript") and "postMessage" in script.text
     assert hashlib.sha256(client.get("/browser/0123456789abcdef/layers").content).digest()
-    assert client.head("/browser/0123456789abcdef/draft").status_code == 200
+    assert client.head("/browser/0123456789abcdef/embedded.draft").status_code == 200
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "0123456789abcdef/", "0123456789abcdef/../target", "0123456789abcdef/%2e%2e/README.md", "other/target", "",
-        "0123456789abcdef/target/x", "0123456789abcdef//target", "0123456789abcdef/README.md",
+        "0123456789abcdef/", "0123456789abcdef/target", "0123456789abcdef/smollm2.json",
+        "0123456789abcdef/../json.target", "0123456789abcdef/embedded.", "0123456789abcdef/../target",
+        "0123456789abcdef/%2e%2e/README.md", "other/target", "", "0123456789abcdef/embedded.target/x",
+        "0123456789abcdef//target", "0123456789abcdef/README.md",
     ],
 )  # fmt: skip
 def test_nothing_else_is(made, path):
     client = TestClient(browser.InBrowser(elsewhere))
     assert client.get(f"/browser/{path}").status_code == 404
-    assert client.post("/browser/0123456789abcdef/target").status_code == 404
+    assert client.post("/browser/0123456789abcdef/embedded.target").status_code == 404
     assert client.get("/browsers").status_code == 418
 
 
@@ -59,17 +62,18 @@ def test_many_at_once_have_the_models_made_once(monkeypatch):
     calls = []
 
     @functools.cache
-    def made():
+    def made(family):
         calls.append(1)
         time.sleep(0.2)  # others ask meanwhile
         return FILES
 
     monkeypatch.setattr(browser, "folder", lambda: "one")
+    monkeypatch.setattr(browser, "offered", lambda: ["embedded"])
     monkeypatch.setattr(browser, "made", made)
     app = browser.InBrowser(elsewhere)
 
     async def ask():
-        return await asyncio.gather(*(app.content("target") for _ in range(20)))
+        return await asyncio.gather(*(app.content("embedded.target") for _ in range(20)))
 
     with ThreadPoolExecutor() as pool:  # a browser's loop may be running in this one
         assert pool.submit(lambda: asyncio.run(ask())).result() == [FILES["target"]] * 20
@@ -79,21 +83,25 @@ def test_many_at_once_have_the_models_made_once(monkeypatch):
 def test_models_that_cannot_be_made_are_told_so(monkeypatch):
     tries = []
 
-    def broken():
+    def broken(family):
         tries.append(1)
         raise OSError("no")
 
     monkeypatch.setattr(browser, "folder", lambda: "one")
+    monkeypatch.setattr(browser, "offered", lambda: ["embedded"])
     monkeypatch.setattr(browser, "made", broken)
     client = TestClient(browser.InBrowser(elsewhere))
-    answer = client.get("/browser/one/target")
+    answer = client.get("/browser/one/embedded.target")
     assert answer.status_code == 503 and "Try again" in answer.text
-    assert client.get("/browser/one/draft").status_code == 503 and len(tries) == 1  # not every request starts a process
+    assert (
+        client.get("/browser/one/embedded.draft").status_code == 503 and len(tries) == 1
+    )  # not every request starts a process
 
 
 @pytest.mark.long
 def test_the_models_are_those_of_the_package(tmp_path):
-    from specdec.models.browser import files
+    from specdec.families.browser import files
 
     browser.made.cache_clear()
-    assert browser.made() == files(browser.FAMILY) and browser.made() is browser.made()
+    found = browser.made("embedded")
+    assert found == files("embedded") and browser.made("embedded") is found

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from specdec.cli import main
-from specdec.models.browser import files
+from specdec.families.browser import files
 from specdec.ui import session, site
-from specdec.ui.menu import FAMILY
 from specdec.ui.tabs import TABS
 from specdec.ui.text import LANGUAGES, strings, TEXT
 
@@ -24,7 +23,7 @@ KEYS = re.compile(r"\(self\.specdec \|\|= \{\}\)\[(\"[^\"]+\")\] = ")
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, site.Written]:
     folder = tmp_path_factory.mktemp("site") / "page"
-    return folder, site.write(folder, "1.0", lambda: files(FAMILY), "https://host.example/some/path/")
+    return folder, site.write(folder, "1.0", files, "https://host.example/some/path/")
 
 
 def test_a_site_is_light_and_says_how_large_it_is(made: tuple[Path, site.Written]) -> None:

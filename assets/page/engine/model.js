@@ -5,6 +5,7 @@
 
 const MAGIC = 0x31445053, // "SPD1"
   ALIGNED = 64,
+  SIDE = 32, // outputs whose codes lie side by side, and inputs that share a scale
   MATRIX = 56, // bytes of the struct
   LAYER = 4 * MATRIX + 8,
   PARTS = ["qkv", "out", "gate_up", "down"];
@@ -120,10 +121,14 @@ class Model {
     );
   }
 
-  /* Rows of the table, which holds the upper halves of float32. */
+  /* Rows of the table, which holds the upper halves of float32; or of the output matrix, where that is the table. */
   embed(tokens, states) {
-    const { width, embedding } = this.head,
-      bits = new Uint32Array(this.layers.memory.buffer, states, tokens.length * width);
+    const { width, embedding } = this.head;
+    if (embedding === undefined)
+      return tokens.forEach((token, r) =>
+        this.unpack(token, this.floats(states + 4 * r * width, width)),
+      );
+    const bits = new Uint32Array(this.layers.memory.buffer, states, tokens.length * width);
     tokens.forEach((token, r) => {
       const row = new Uint16Array(
         this.layers.memory.buffer,
@@ -133,6 +138,28 @@ class Model {
       for (let i = 0; i < width; i++) bits[r * width + i] = row[i] << 16;
     });
   }
+
+  /* A row of the output matrix. Its codes of 8 bits lie as [outputs / 32, inputs / 4, 32, 4], its scales, of 16, as
+   * [outputs / 32, inputs / 32, 32].
+   * @param {number} token @param {Float32Array} into */
+  unpack(token, into) {
+    const { weights, scales, zero } = this.head.output,
+      { buffer } = this.layers.memory,
+      [block, lane] = [Math.floor(token / SIDE) * SIDE, token % SIDE],
+      codes = new Uint8Array(buffer, this.place + weights + block * into.length),
+      steps = new Uint16Array(buffer, this.place + scales + (2 * block * into.length) / SIDE);
+    for (let i = 0; i < into.length; i++) {
+      const code = codes[((i >> 2) * SIDE + lane) * 4 + (i & 3)];
+      into[i] = half(steps[Math.floor(i / SIDE) * SIDE + lane]) * (code - zero);
+    }
+  }
+}
+
+/* A float16. @param {number} bits */
+function half(bits) {
+  const exponent = (bits >> 10) & 31,
+    whole = exponent ? 1 + (bits & 1023) / 1024 : (bits & 1023) / 512;
+  return (bits >> 15 ? -1 : 1) * whole * 2 ** (exponent - 15);
 }
 
 /* Keys and values. Rolling back is setting the length. */

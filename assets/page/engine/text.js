@@ -54,6 +54,19 @@ class Tokenizer {
     }
   }
 
+  /** A prompt within a model's chat template, as in `specdec/families/chat.py`: what looks like a control token in it
+   * is none.
+   * @param {string} prompt @param {{ before: string, after: string, trims: boolean }} chat @returns {number[]} */
+  within(prompt, { before, after, trims }) {
+    if (trims) prompt = prompt.trim();
+    const [whole, ...around] = [before + prompt + after, before, after].map((text) =>
+        this.encode(text),
+      ),
+      controls = (tokens) => tokens.filter((token) => this.special.has(token)).length;
+    if (controls(whole) === controls(around.flat())) return whole;
+    return [...around[0], ...this.plain(prompt), ...around[1]];
+  }
+
   /** @param {string} text @returns {number[]} special tokens are read, too */
   encode(text) {
     const marks = [...this.special.values()].map((one) =>

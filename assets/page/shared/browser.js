@@ -18,8 +18,8 @@ function engine(props) {
     W,
     script: new URL("engine.js", base),
     base,
-    async files() {
-      const answer = await fetch(new URL("files.json", base));
+    async files(family) {
+      const answer = await fetch(new URL(`${family}.json`, base));
       if (!answer.ok) throw new Error(answer.statusText);
       return answer.json();
     },

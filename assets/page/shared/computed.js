@@ -9,20 +9,24 @@ const computes = () =>
   typeof WebAssembly === "object" &&
   WebAssembly.validate(Uint8Array.from(atob(SIMD), (one) => one.charCodeAt(0)));
 
+const MUCH = 50e6, // bytes that are fetched only after a second press
+  bytes = (files) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
+
 const fill = (text, told) => text.replace(/\{(\w+)\}/g, (_, name) => told[name]);
 
 /** What is asked for, or one sentence that says what to change.
  * @param {any} W @param {Record<string, any>} values by the names of settings
  * @param {Record<string, { low: number, high: number, step: number, label: string }>} numbers
- * @param {Record<string, string>} drafters by name
+ * @param {Record<string, Record<string, string>>} drafters by name, of every family here, the usual one first
  * @param {Record<string, { usual: any, label: string }>} others what is not computed here: only their usual values are
  * @returns {any} */
 function checked(W, values, numbers, drafters, others) {
   const told = /** @type {any} */ ({}),
-    { prompt, drafter } = values;
+    { prompt, drafter } = values,
+    family = Object.hasOwn(drafters, values.family) ? values.family : Object.keys(drafters)[0];
   if (!String(prompt).trim()) return W.empty;
-  if (!Object.hasOwn(drafters, drafter))
-    return fill(W.drafter, { names: Object.values(drafters).join(", ") });
+  if (!Object.hasOwn(drafters[family], drafter))
+    return fill(W.drafter, { names: Object.values(drafters[family]).join(", ") });
   for (const [name, { low, high, step, label }] of Object.entries(numbers)) {
     const text = String(values[name] ?? "").trim(),
       number = Number(text);
@@ -38,18 +42,22 @@ function checked(W, values, numbers, drafters, others) {
   if (stop.length > 4 || stop.some((one) => one.length > 64)) return W.stop;
   for (const [name, { usual, label }] of Object.entries(others))
     if (String(values[name] ?? usual) !== String(usual)) return fill(W.others, { name: label });
-  return { prompt, drafter, k, params: { ignore_end: false, ...params, stop } };
+  return { prompt, family, drafter, k, params: { ignore_end: false, ...params, stop } };
 }
 
-/** @param {{ W: any, script: URL, base: URL, files: () => Promise<any>,
+/** @param {{ W: any, script: URL, base: URL, files: (family: string) => Promise<any>,
  *   say: (text: string, wrong?: boolean, share?: number) => void, write: (log: string) => void,
  *   running: (is: boolean) => void }} host
- * `files` tells where the models are, seen from `base`; `write` is given the log as it grows; `running` is called at
- * the beginning and once at the end of a run, however it ends. */
+ * `files` tells where a family's models are, from `base` on; `write` is given the log as it grows; `running` is called
+ * at the beginning and once at the end of a run, however it ends. */
 function computed({ W, script, base, files, say, write, running }) {
   /** @type {Worker | null} */
   let worker = null;
+  /** @type {Record<string, any>} */
+  const listed = {},
+    agreed = {};
   let number = 0,
+    family = "",
     log = "",
     runs = false,
     stopped = false;
@@ -64,19 +72,25 @@ function computed({ W, script, base, files, say, write, running }) {
     run(true);
     say(W.begin);
     const mine = ++number;
+    family = wanted.family;
     try {
+      const told = (listed[family] ||= await files(family)),
+        size = bytes(told);
+      if (mine !== number || !runs) return;
+      if (size > MUCH && !agreed[family]) {
+        agreed[family] = true;
+        say(fill(W.agree, { size: (size / 1e6).toFixed(0) }));
+        return run(false);
+      }
       if (!worker) {
-        const told = { files: await files(), base: String(base) };
-        if (mine !== number || !runs) return;
         worker = new Worker(script);
         worker.onmessage = heard;
         worker.onerror = () => heard({ data: { wrong: log ? "broken" : "missing" } });
-        worker.postMessage(told);
       }
+      worker.postMessage({ run: wanted, number, files: told, base: String(base) });
     } catch {
-      return mine === number && runs ? heard({ data: { wrong: "missing" } }) : undefined;
+      if (mine === number && runs) heard({ data: { wrong: "missing" } });
     }
-    if (runs && mine === number) worker.postMessage({ run: wanted, number });
   }
 
   function heard({ data }) {
@@ -89,7 +103,7 @@ function computed({ W, script, base, files, say, write, running }) {
       if (!log) say("");
       write((log += data.lines));
     }
-    if (data.done && !stopped) say(W.done);
+    if (data.done && !stopped) say(W.done[family]);
     if (data.wrong) say(fill(W[data.wrong] || W.broken, data), true);
     if (data.wrong === "missing" || data.wrong === "broken") forget();
     if (data.done || data.wrong) run(false);

@@ -12,14 +12,16 @@ function own({ page, root, say, write, over }) {
     { drafters, numbers, others } = page.engine,
     button = /** @type {HTMLElement} */ (document.getElementById("run")),
     /** @type {any} */ field = (name) => document.querySelector(`#settings [name=${name}]`),
+    model = field("family"),
+    family = () => (model ? model.value : Object.keys(drafters)[0]), // the only one
     /** @type {HTMLTextAreaElement} */ prompt = /** @type {any} */ (
       document.querySelector("#prompt textarea")
     );
   const engine = computed({
     W,
     script: new URL("assets/engine.js", root),
-    base: root,
-    files: async () => page.engine.files,
+    base: new URL("engine/", root),
+    files: async (family) => page.engine.files[family],
     say,
     write,
     running(is) {
@@ -37,7 +39,8 @@ function own({ page, root, say, write, over }) {
         made.append(...names.map((name) => new Option(page.drafters[name] || name, name)));
         return made;
       },
-      others = Object.keys(drafters).filter((name) => !recorded.includes(name));
+      here = drafters[family()],
+      others = Object.keys(here).filter((name) => !recorded.includes(name));
     menu.replaceChildren(group(page.words.recorded, recorded), group(page.words.here, others));
     menu.value = told.drafter;
     for (const name of Object.keys(numbers)) {
@@ -48,11 +51,18 @@ function own({ page, root, say, write, over }) {
 
   function press() {
     if (engine.runs()) return engine.stop();
-    const values = { prompt: prompt.value };
+    const values = { prompt: prompt.value, family: family() };
     for (const name of ["drafter", "stop", ...Object.keys(numbers)])
       values[name] = field(name).value;
     engine.start(checked(W, values, numbers, drafters, others));
   }
+
+  if (model)
+    model.onchange = () => {
+      const known = Object.keys(drafters[family()]),
+        menu = field("drafter");
+      if (!known.includes(menu.value)) menu.value = known[0];
+    };
 
   return { offer, press };
 }

@@ -124,7 +124,7 @@ def in_browser(values: list[Any], chosen: str) -> None:
     place = f"{browser.PLACE.lstrip('/')}/{browser.folder()}/"
     drawn(
         "shared/here", words=words, template="<span hidden></span>", place=place, here=BROWSER,
-        chosen=chosen, order=list(SETTINGS), values=values, **browser.asked(),
+        chosen=chosen, order=list(SETTINGS), values=values, **browser.asked(browser.offered()),
     )  # fmt: skip
 
 

@@ -12,11 +12,10 @@ import chrome
 import pytest
 from chrome import expect, pytestmark  # noqa: F401
 
-from specdec.models.browser import files
+from specdec.families.browser import files
 from specdec.traces import audit
 from specdec.traces.file import Trace
 from specdec.ui import site
-from specdec.ui.menu import FAMILY
 from specdec.ui.tabs import labels
 from specdec.ui.text import speaking
 
@@ -37,7 +36,7 @@ def toys():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("host")
-    site.write(root / "some/path", "1.0", lambda: files(FAMILY))
+    site.write(root / "some/path", "1.0", files)
     return root
 
 

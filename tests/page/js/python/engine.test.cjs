@@ -19,7 +19,8 @@ const NEAR = 1e-4,
 async function loaded() {
   const layers = await layersIn(fs.readFileSync(path.join(root, "assets/page/engine", LAYERS))),
     model = (file) => new Model(layers, new Uint8Array(fs.readFileSync(file)).buffer);
-  return { target: model(TARGET), draft: model(DRAFT), tokenizer: new Tokenizer(json(TOKENIZER)) };
+  const tokenizer = new Tokenizer(json(TOKENIZER));
+  return { target: model(TARGET), draft: DRAFT && model(DRAFT), tokenizer };
 }
 
 test("logits are Python's to the bit, in a batch of rows and one by one", async () => {
@@ -46,15 +47,17 @@ function nearly(mine, theirs, what) {
 
 test("the same seed gives the same run: tokens, verdicts, draws", async (told) => {
   const { target, draft, tokenizer } = await loaded(),
+    { chat, ends = [0] } = target.head,
+    around = chat && [chat.before, chat.after].map((text) => tokenizer.encode(text).length),
     counted = { runs: 0, trials: 0, "at an edge": 0 };
   const drafters = {
     draft_model: (capacity) => new DraftModel(draft, capacity),
-    prompt_lookup: () => new PromptLookup(),
-    suffix: () => new SuffixDrafter(),
+    prompt_lookup: () => new PromptLookup(around),
+    suffix: () => new SuffixDrafter(around),
     none: () => new NoDrafter(),
   };
   for (const { text, prompt, drafter, k, params, events } of json(RUNS)) {
-    assert.deepEqual([0, ...tokenizer.encode(text)], prompt);
+    assert.deepEqual(chat ? tokenizer.within(text, chat) : [0, ...tokenizer.encode(text)], prompt);
     const own = drafters[drafter](prompt.length + params.max_tokens + k),
       reading = { bytes: (one) => tokenizer.bytes(one), piece: (one) => tokenizer.piece(one) },
       task = {
@@ -64,7 +67,7 @@ test("the same seed gives the same run: tokens, verdicts, draws", async (told) =
         params,
         drafter: own,
         k,
-        ends: [0],
+        ends,
         ...reading,
       },
       mine = [...generate(task)];
