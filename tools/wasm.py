@@ -13,8 +13,17 @@ from pathlib import Path
 from specdec.models.native import SOURCE
 
 PLACE = Path(__file__).resolve().parents[1] / "assets/page/engine"
-# Relaxed SIMD multiplies bytes; a browser that lacks it gets the other, with the same bits.
-BINARIES = {"layers.wasm": [], "relaxed.wasm": ["-mrelaxed-simd"]}
+# Relaxed SIMD multiplies bytes; a browser that lacks it gets the other, with the same bits. Threads are workers over
+# one memory, which only pages that are isolated from other origins may share.
+RELAXED = ("-mrelaxed-simd",)
+THREADS = (
+    "-matomics", "-mbulk-memory", "-Wl,--shared-memory,--import-memory,--max-memory=1073741824,--no-check-features",
+    *(f"-Wl,--export={name}" for name in ("specdec_help", "__stack_pointer", "__wasm_init_tls", "__tls_size")),
+)  # fmt: skip
+BINARIES = {
+    "layers.wasm": (), "relaxed.wasm": RELAXED, "layers_threads.wasm": THREADS,
+    "relaxed_threads.wasm": (*RELAXED, *THREADS),
+}  # fmt: skip
 COMPILE = (
     "clang++-16 --target=wasm32-wasi -isystem /usr/lib/llvm-16/include/wasm32-wasi/c++/v1 -msimd128 -std=c++17 -O3 "
     "-ffp-contract=off -fno-exceptions -fno-rtti -w -mexec-model=reactor -Wl,-z,stack-size=1048576,--strip-all"

@@ -153,7 +153,7 @@ def prove(
 def train(
     target: Annotated[str, Option(help="a folder, a GGUF file, or a name on the Hub", show_default=False)],
     out: Annotated[Path, Option(help="a new folder; the same command goes on in it", show_default=False)],
-    method: Annotated[str, Option(help="what is trained: draft_model")] = "draft_model",
+    method: Annotated[str, Option(help="what is trained: draft_model, eagle3")] = "draft_model",
     minutes: Annotated[
         float, Option(min=0.1, max=10_000.0, help="all together: to write examples, and to learn")
     ] = 60.0,

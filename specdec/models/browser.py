@@ -71,7 +71,7 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
         bias = {} if layer.qkv_bias is None else {"bias": file.put(layer.qkv_bias)}
         layers.append({name: file.matrix(matrix) for name, matrix in parts.items()} | bias)
     head = {
-        "stored": "file" if coded else "int7",
+        "stored": "gguf" if coded else "int7",
         "vocabulary": model.vocabulary, "context": model.context, "parameters": model.parameters,
         "width": model.width, "heads": model.heads, "kv_heads": model.kv_heads, "size": model.head_dim,
         "floor": model.native.floor, "layers": layers,

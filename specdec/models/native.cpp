@@ -7,15 +7,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
-#include <vector>
 
-#ifdef __wasm__  // in a browser: one thread
+#ifdef __wasm__  // in a browser
 #include <wasm_simd128.h>
+#ifndef __wasm_atomics__
 #define thread_local static
-static int omp_get_num_threads() { return 1; }
-static int omp_get_thread_num() { return 0; }
+#endif
 #else
 #include <immintrin.h>
 #include <omp.h>
@@ -182,12 +182,108 @@ Vec silu(Vec x) {
     return x / (exponential(x > 80.f ? all(-80.f) : -x) + 1.f);
 }
 
+// Threads: OpenMP's, or a browser's workers, each with an instance of this module over one memory.
+#if defined __wasm_atomics__
+constexpr int MOST = 16, PATIENCE = 20000;  // threads; looks before one sleeps
+
+struct Signal {  // a number that grows, and who sleeps until it does
+    int32_t number, asleep;
+    int32_t now() { return __atomic_load_n(&number, __ATOMIC_SEQ_CST); }
+    void raise() {
+        __atomic_add_fetch(&number, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&asleep, __ATOMIC_SEQ_CST)) __builtin_wasm_memory_atomic_notify(&number, MOST);
+    }
+    void wait(int32_t known) {
+        for (int i = 0; i < PATIENCE; i++)
+            if (now() != known) return;
+        __atomic_add_fetch(&asleep, 1, __ATOMIC_SEQ_CST);
+        while (now() == known) __builtin_wasm_memory_atomic_wait32(&number, known, -1);
+        __atomic_sub_fetch(&asleep, 1, __ATOMIC_SEQ_CST);
+    }
+};
+
+struct Team {
+    Signal job, turn;
+    int32_t threads, arrived;
+    void (*run)(const void*);
+    const void* work;
+} team = {{}, {}, 1, 0, nullptr, nullptr};
+thread_local int32_t own_number = 0;
+
+int omp_get_num_threads() { return team.threads; }
+int omp_get_thread_num() { return own_number; }
+
+void barrier() {
+    if (team.threads == 1) return;
+    int32_t turn = team.turn.now();
+    if (__atomic_add_fetch(&team.arrived, 1, __ATOMIC_SEQ_CST) < team.threads) return team.turn.wait(turn);
+    __atomic_store_n(&team.arrived, 0, __ATOMIC_SEQ_CST);
+    team.turn.raise();
+}
+
+// `work` by all threads; it ends when all have ended.
+template <class Work>
+void together(int threads, const Work& work) {
+    team.threads = threads;
+    team.work = &work;
+    team.run = [](const void* it) { (*(const Work*)it)(); };
+    if (threads > 1) team.job.raise();
+    work();
+    barrier();
+    team.threads = 1;
+}
+#elif defined __wasm__
+int omp_get_num_threads() { return 1; }
+int omp_get_thread_num() { return 0; }
+void barrier() {}
+template <class Work>
+void together(int, const Work& work) { work(); }
+#else
+void barrier() {
+#pragma omp barrier
+}
+template <class Work>
+void together(int threads, const Work& work) {
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    work();
+}
+#endif
+
+template <class T>
+struct Room {
+    T* at;
+    int64_t size;
+    T* of(int64_t wanted) {  // what was too small is not given back
+        if (size < wanted) {
+            at = (T*)std::malloc(2 * wanted * sizeof(T));
+            if (!at) __builtin_trap();
+            size = 2 * wanted;
+        }
+        return at;
+    }
+};
+
+#if defined __wasm_atomics__
+template <class T>
+Room<T> rooms[MOST][6];
+
+template <class T>
+T* scratch(int which, int64_t size) { return rooms<T>[own_number][which].of(size); }
+
+// The rooms of all threads, before they begin: the first alone may let the memory grow, and others see that late.
+template <class T>
+void provide(int threads, int which, int64_t size) {
+    for (int i = 0; i < threads; i++) rooms<T>[i][which].of(size);
+}
+#else
 template <class T>
 T* scratch(int which, int64_t size) {  // kept from call to call
-    thread_local std::vector<T> kept[6];
-    if ((int64_t)kept[which].size() < size) kept[which].resize(size);
-    return kept[which].data();
+    thread_local Room<T> rooms[6];
+    return rooms[which].of(size);
 }
+template <class T>
+void provide(int, int, int64_t) {}
+#endif
 
 // What a matrix multiplies: rows of numbers or, for codes, rows rounded to 8 bits in groups, each row by itself.
 struct Inputs {
@@ -228,6 +324,12 @@ void round_group(const float* x, const float* before, const Matrix& m, Code* cod
     *scale = highest / 127.f + no_number;
     *total = *scale * sum_of_codes;
     *start = -m.zero * sum_of_codes;
+}
+
+void provide_codes(int threads, int64_t numbers) {  // for `prepared`, of so many
+    provide<Code>(threads, 0, numbers);
+    provide<int32_t>(threads, 0, numbers / GROUP);
+    provide<float>(threads, 5, 2 * numbers / GROUP);
 }
 
 Inputs prepared(const float* x, int64_t rows, const Matrix& m) {
@@ -439,12 +541,12 @@ void specdec_normalise(const float* x, int64_t rows, int64_t width, float floor,
 
 // x [rows, inputs] times the matrix: y [rows, outputs].
 void specdec_product(const Matrix* m, const float* x, int64_t rows, float* y, int threads) {
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
+    provide_codes(threads, rows * m->inputs);
+    together(threads, [=] {
         Share share(m->outputs, BLOCK);
         product(prepared(x, rows, *m), rows, *m, share.from, share.to,
                 [&](int64_t r, int64_t o, Vec values) { store(y + r * m->outputs + o, values); });
-    }
+    });
 }
 
 // x [rows, width] at `start` through `count` layers, in place. `cache` is that of the first layer: keys of all heads,
@@ -460,8 +562,10 @@ void specdec_layers(const Layer* layers, int64_t count, float* x, int64_t rows, 
     float* queries = scratch<float>(0, rows * stored);
     float* seen = scratch<float>(1, rows * stored);
     float* gated = scratch<float>(2, rows * inner);
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
+    provide_codes(threads, rows * std::max({width, stored, inner}));
+    provide<float>(threads, 3, rows * width);
+    provide<float>(threads, 4, TOGETHER * (start + rows + SUMS));
+    together(threads, [=] {
         float* normed = scratch<float>(3, rows * width);
         float* scores = scratch<float>(4, TOGETHER * (start + rows + SUMS));
         for (int64_t l = 0; l < count; l++) {
@@ -488,7 +592,7 @@ void specdec_layers(const Layer* layers, int64_t count, float* x, int64_t rows, 
                     pair[1] = pair[0] * angle[1] + pair[1] * angle[0];
                     pair[0] = real;
                 }
-#pragma omp barrier
+            barrier();
             Share looks(heads * groups, 1);
             for (int64_t look = looks.from; look < looks.to; look++) {
                 int64_t head = look % heads, r = look / heads * TOGETHER, kv = head * kv_heads / heads;
@@ -504,7 +608,7 @@ void specdec_layers(const Layer* layers, int64_t count, float* x, int64_t rows, 
                     case 3: at(std::integral_constant<int, 3>{}); break;
                 }
             }
-#pragma omp barrier
+            barrier();
             Share part(width, BLOCK), units(inner, BLOCK);
             auto add = [&](int64_t r, int64_t o, Vec values) {
                 float* at = x + r * width + o;
@@ -516,15 +620,27 @@ void specdec_layers(const Layer* layers, int64_t count, float* x, int64_t rows, 
                 store(at, load(at) * values);
             };
             product(prepared(seen, rows, layer.out), rows, layer.out, part.from, part.to, add);
-#pragma omp barrier
+            barrier();
             normalise(x, rows, width, floor, normed);
             Inputs read_by_units = prepared(normed, rows, layer.gate_up);
             product(read_by_units, rows, layer.gate_up, units.from, units.to, gate);
             product(read_by_units, rows, layer.gate_up, inner + units.from, inner + units.to, weigh);
-#pragma omp barrier
+            barrier();
             product(prepared(gated, rows, layer.down), rows, layer.down, part.from, part.to, add);
-#pragma omp barrier
+            barrier();
         }
+    });
+}
+
+#if defined __wasm_atomics__
+// A thread of a browser's: it does its share of every call, for as long as its worker lives.
+void specdec_help(int32_t number) {
+    own_number = number;
+    for (int32_t job = 0;; job++) {
+        team.job.wait(job);
+        team.run(team.work);
+        barrier();
     }
 }
+#endif
 }

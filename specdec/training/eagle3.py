@@ -21,7 +21,7 @@ from ..models.transformer import Transformer
 from .examples import Example, padded
 from .loss import compared, Divergence, known_chances, TEMPERATURE
 
-STEPS = 4
+STEPS = 3
 DECAY = 0.8  # weight of a step in the loss, relative to the step before
 HEAD, SHARED = 64, 3  # numbers of an attention head, and heads that read the same keys
 EPS, THETA = 1e-5, 10_000.0

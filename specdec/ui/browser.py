@@ -91,7 +91,7 @@ def offered() -> list[str]:
 def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
     """All that a run of it fetches: where each lies, and its size. The star's output matrix has codes of 8 bits, which
     relaxed SIMD does not multiply."""
-    of_layers = {name: binary for name, binary in layers().items() if name != "relaxed" or family == EMBEDDED}
+    of_layers = {name: one for name, one in layers().items() if family == EMBEDDED or not name.startswith("relaxed")}
     found = {name: {"path": f"{family}.{name}", "size": len(content)} for name, content in models.items()}
     return found | {name: {"path": name, "size": len(binary)} for name, binary in of_layers.items()}
 

@@ -36,6 +36,10 @@ colorTo: green
 sdk: static
 app_file: index.html
 license: apache-2.0
+custom_headers:
+  cross-origin-embedder-policy: require-corp
+  cross-origin-opener-policy: same-origin
+  cross-origin-resource-policy: cross-origin
 ---
 
 {about} Recorded runs, and an engine in the browser: written by `specdec site` of specdec {version}. To look at it here:

@@ -27,6 +27,10 @@ from specdec.ui.text import prompts, questions
 
 TOKENS = [0, 5, 10, 200, 300, 400, 17, 99, 1200, 4095, 7, 7, 7, 31, 64, 1000, 1001]
 DRAFTERS = ("draft_model", "draft_model", "prompt_lookup", "suffix", "none")
+MODULES = {
+    "layers.wasm": nodejs.find_node, "layers_threads.wasm": nodejs.bundled_node, "relaxed.wasm": nodejs.bundled_node,
+    "relaxed_threads.wasm": nodejs.bundled_node,
+}  # fmt: skip
 FORGED = "What does <|im_end|> do?"  # what looks like a control token in a prompt is none
 
 
@@ -64,10 +68,12 @@ def hold(folder: Path, numbers: range, star: bool = False) -> dict[str, int]:
     }
     for name, data in written.items():
         (folder / name).write_bytes(data)
-    for layers, node in {"layers.wasm": nodejs.find_node(), "relaxed.wasm": nodejs.bundled_node()}.items():
-        if star and layers == "relaxed.wasm":  # it does not multiply codes of 8 bits, which the output matrix has
+    for layers, node in MODULES.items():
+        if star and "relaxed" in layers:  # it does not multiply codes of 8 bits, which the output matrix has
             continue
-        said = nodejs.check("python/engine.test.cjs", node, **{name: folder / name for name in written}, LAYERS=layers)
+        said = nodejs.check(
+            "python/engine.test.cjs", node(), **{name: folder / name for name in written}, LAYERS=layers
+        )
         counted: dict[str, int] = json.loads(re.findall(r"# (\{.*\})", said)[0])
     return counted
 
@@ -104,7 +110,7 @@ def test_other_models_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["layers.wasm", "relaxed.wasm"])
+@pytest.mark.parametrize("name", MODULES)
 def test_the_binary_is_what_its_source_compiles_to(name: str) -> None:
     wasm = pytest.importorskip("tools.wasm")
     if shutil.which(wasm.COMPILE[0]) is None:

@@ -7,7 +7,8 @@ where the time goes (`gpu.py`). With `--json` these keep each row as it is measu
 `--minutes` bounds them. *batch* decodes up to 32 texts at once, with speculation and without (`batch.py`). *serving* is
 what a reader of the page's stream costs a run, and *page* what the page costs its reader: bytes, waiting, the browser's
 main thread. *visitors* is many people at once: a class, and twenty with live runs of their own. *passes* is what a
-pass of SmolLM2 costs by its rows, in each precision, beside llama.cpp and transformers.
+pass of SmolLM2 costs by its rows, in each precision, beside llama.cpp and transformers. *browsers* is what speculation
+gains in those that are here.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from specdec.bench.suites import commit, write
 from specdec.figures import machine
 
 from ..options import run
-from . import batch, gpu, methods, page, passes, precision, serving, shapes, visitors
+from . import batch, browsers, gpu, methods, page, passes, precision, serving, shapes, visitors
 from .journal import Journal
 from .options import Options
 
 SUITES: dict[str, Any] = {
     "batch": batch.report, "serving": serving.report, "page": page.report, "visitors": visitors.report,
-    "passes": passes.report,
+    "passes": passes.report, "browsers": browsers.report,
     "shapes": shapes.report, "gpu": gpu.report, "embedded": methods.report, "methods": methods.report,
     "precision": precision.report,
 }  # fmt: skip

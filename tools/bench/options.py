@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..options import option
 
-AT_ONCE = ("batch", "serving", "page", "visitors", "passes")
+AT_ONCE = ("batch", "serving", "page", "visitors", "passes", "browsers")
 ROW_BY_ROW = ("shapes", "gpu", "embedded", "methods", "precision")  # these keep each row as it is measured
 
 

@@ -10,14 +10,39 @@ const MAGIC = 0x31445053, // "SPD1"
   LAYER = 4 * MATRIX + 8,
   PARTS = ["qkv", "out", "gate_up", "down"];
 
-/** The instance that all models of a page share. @param {BufferSource} binary */
-async function layersIn(binary) {
-  const nothing = () => 0,
-    system = new Proxy({}, { get: () => nothing });
-  const { instance } = await WebAssembly.instantiate(binary, { wasi_snapshot_preview1: system });
-  const { exports } = /** @type {any} */ (instance);
+const PAGES = { initial: 64, maximum: 16384 }, // of 64 kB
+  STACK = 2 ** 20;
+
+const system = new Proxy({}, { get: () => () => 0 }),
+  started = (module, memory) =>
+    WebAssembly.instantiate(module, { wasi_snapshot_preview1: system, env: { memory } });
+
+/** The layers that all models of a page share. A module of several threads has helpers: `help` starts one, with what
+ * `helps` takes, and is over when it is ready.
+ * @param {BufferSource} binary @param {number} [threads] @param {(told: any) => Promise<any>} [help] */
+async function layersIn(binary, threads = 1, help) {
+  const module = await WebAssembly.compile(binary),
+    shares = help && WebAssembly.Module.imports(module).some(({ kind }) => kind === "memory"),
+    memory = shares ? new WebAssembly.Memory({ ...PAGES, shared: true }) : undefined,
+    { exports } = /** @type {any} */ (await started(module, memory));
   if (exports._initialize) exports._initialize();
-  return exports;
+  if (!help || !memory) return { ...exports, threads: 1 };
+  for (let number = 1; number < threads; number++) {
+    const stack = exports.malloc(STACK) + STACK - 16,
+      own = exports.malloc(exports.__tls_size.value + 64);
+    await help({ module, memory, number, stack, own });
+  }
+  return { ...exports, memory, threads };
+}
+
+/** One of several threads, for as long as its worker lives: it does its share of every call.
+ * @param {any} told @param {() => void} ready */
+async function helps({ module, memory, number, stack, own }, ready) {
+  const { exports } = /** @type {any} */ (await started(module, memory));
+  exports.__stack_pointer.value = Math.floor(stack / 16) * 16;
+  exports.__wasm_init_tls(Math.ceil(own / 16) * 16);
+  ready();
+  exports.specdec_help(number);
 }
 
 class Model {
@@ -110,12 +135,12 @@ class Model {
     this.layers.specdec_layers(
       this.structs, long(layers.length), states, long(count), long(width), 0, cache.at,
       long(this.entries * cache.capacity * size), long(cache.capacity), long(start), long(heads), long(kv_heads),
-      long(size), this.place + angles + 4 * start * size, 0, 1, floor, 1,
+      long(size), this.place + angles + 4 * start * size, 0, 1, floor, this.layers.threads,
     ); // prettier-ignore
     cache.keep(start + count);
     const last = states + 4 * (count - rows) * width;
     this.layers.specdec_normalise(last, long(rows), long(width), floor, last);
-    this.layers.specdec_product(this.output, last, long(rows), logits, 1);
+    this.layers.specdec_product(this.output, last, long(rows), logits, this.layers.threads);
     return Array.from({ length: rows }, (_, i) =>
       this.floats(logits + 4 * i * output.outputs, this.vocabulary).slice(),
     );
@@ -176,4 +201,4 @@ class Cache {
   }
 }
 
-module.exports = { Model, layersIn };
+module.exports = { Model, layersIn, helps };

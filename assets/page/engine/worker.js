@@ -4,11 +4,12 @@
 
 const { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } = require("./drafters.js");
 const { generate, interleave } = require("./engine.js");
-const { layersIn, Model } = require("./model.js");
+const { helps, layersIn, Model } = require("./model.js");
 const { Tokenizer } = require("./text.js");
 
 const SLICE = 40, // ms of work before messages are read
   WARM = 900, // ms: a browser compiles what runs often, and only then is it fast
+  MOST = 4, // threads
   END = 0; // the token that begins and ends a text of the built-in models
 
 // The smallest module with a product of bytes: (func (result v128) (i32x4.relaxed_dot_i8x16_i7x16_add_s …)).
@@ -22,9 +23,24 @@ const loading = {};
 let wanted = 0; // the last run that was asked for; 0 after Stop
 const post = (message) => self.postMessage(message);
 
+const threads = () =>
+  self.crossOriginIsolated ? Math.min(MOST, navigator.hardwareConcurrency || 1) : 1;
+
+/* A worker of this script that shares the layers' memory. */
+const help = (told) =>
+  new Promise((ready, failed) => {
+    const worker = new Worker(self.location.href);
+    worker.onmessage = ready;
+    worker.onerror = failed;
+    worker.postMessage({ help: told });
+  });
+
 /* All that a run needs; on the way it tells how many bytes have arrived. What is not whole is refused. */
-async function load({ layers, relaxed, tokenizer, target, draft }, base) {
-  const binary = relaxed && isRelaxed() ? relaxed : layers,
+async function load(parts, base) {
+  const { tokenizer, target, draft } = parts,
+    kind = parts.relaxed && isRelaxed() ? "relaxed" : "layers",
+    count = threads(),
+    binary = parts[count > 1 ? kind + "_threads" : kind],
     files = [binary, tokenizer, target, draft].filter(Boolean),
     of = files.reduce((sum, one) => sum + one.size, 0);
   let fetched = 0;
@@ -46,7 +62,7 @@ async function load({ layers, relaxed, tokenizer, target, draft }, base) {
     return whole.buffer;
   };
   const [module, text, ...models] = await Promise.all(files.map(file)),
-    compiled = await layersIn(module),
+    compiled = await layersIn(module, count, help),
     [own, other = null] = models.map((one) => new Model(compiled, one));
   return {
     target: own,
@@ -97,7 +113,7 @@ function header(prompt, family, { target, draft }) {
     lanes: ["speculative", "plain"],
     models: {
       ...{ ...about, ...told, dtype: about.target.weights, device: "browser" },
-      ...{ threads: 1, kernels: "wasm" },
+      ...{ threads: target.layers.threads, kernels: "wasm" },
     },
     machine: { cpu: navigator.userAgent.slice(0, 200), cores },
     created: new Date().toISOString().slice(0, 19) + "+00:00",
@@ -156,6 +172,7 @@ async function run(mine, { prompt, family, drafter, k, params }, { files, base }
 }
 
 self.onmessage = async ({ data }) => {
+  if (data.help) return helps(data.help, () => post("ready"));
   if (data.stop) wanted = 0;
   if (!data.run) return;
   const mine = (wanted = data.number);

@@ -4,21 +4,22 @@
 
 let chosen = props.chosen,
   values = JSON.parse(props.values),
-  /** @type {any} */ engine = null;
+  /** @type {any} */ engine = null,
+  /** @type {Promise<any> | null} */ coming = null;
 
 /** @returns {Promise<any>} */
 const load = () =>
-  new Promise((done) => {
-    if (engine) return done(engine);
+  (coming ||= new Promise((done) => {
     const script = document.createElement("script");
     script.src = String(new URL(props.place + "page.js", location.href));
-    script.onload = () => done((engine ||= /** @type {any} */ (self).specdecHere(props)));
+    script.onload = () => done((engine = /** @type {any} */ (self).specdecHere(props)));
     script.onerror = () => {
       const line = /** @type {any} */ (document.querySelector("#notice p"));
       line.say(JSON.parse(props.words).missing, true);
+      coming = null;
     };
     document.head.append(script);
-  });
+  }));
 const isChosen = () => chosen === props.here;
 
 window.addEventListener("sd-settings", (event) => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import json
@@ -28,6 +29,15 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+class Isolating(Quiet):
+    """As the README's front matter asks of a static Space."""
+
+    def end_headers(self):
+        for policy, value in (("Opener", "same-origin"), ("Embedder", "require-corp"), ("Resource", "cross-origin")):
+            self.send_header(f"Cross-Origin-{policy}-Policy", value)
+        super().end_headers()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def toys():
     """A site has the app's own runs."""
@@ -40,13 +50,18 @@ def folder(tmp_path_factory):
     return root
 
 
-@pytest.fixture(scope="module")
-def address(folder):
-    handler = functools.partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+@contextlib.contextmanager
+def serving(folder, handler):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/some/path/"
         server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    with serving(folder, Quiet) as address:
+        yield address
 
 
 @pytest.fixture
@@ -61,7 +76,7 @@ def opened(browser, address):
         page.set_default_timeout(chrome.PATIENCE)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-        ours = ("file:",) if where.startswith("file:") else (address,)
+        ours = ("file:",) if where.startswith("file:") else (where.split("some/path")[0],)
         page.on("request", lambda sent: sent.url.startswith((*ours, "data:", "blob:")) or complaints.append(sent.url))
         page.goto(where)
         page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")
@@ -242,16 +257,37 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
 
 
 @pytest.mark.long
+def test_an_isolated_page_computes_the_same_on_several_threads(opened, folder, address):
+    prompt, found = "The fox said to the moon", []
+    with serving(folder, Isolating) as isolated:
+        for where in (address, isolated):
+            page = opened(where)
+            page.locator("#prompt textarea").fill(prompt)
+            page.locator(".sd-lid").first.click()
+            for name, value in (("temperature", "1"), ("max_tokens", "40"), ("k", "3"), ("seed", "7")):
+                page.locator(f"#settings [name={name}]").fill(value)
+            page.locator("#run").click()
+            settle(page, prompt)
+            header, *events = log(page)
+            found.append(
+                [one["tokens"] for one in events if one["event"] == "committed" and one["lane"] == "speculative"]
+            )
+            assert (header["models"]["threads"] > 1) == (where == isolated)
+            page.close()
+    assert found[0] == found[1]
+
+
+@pytest.mark.long
 def test_models_that_do_not_arrive_are_one_sentence(browser, address):
     context = browser.new_context()
     page = context.new_page()
     page.goto(address)
     page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")
     for refuse in (lambda route: route.abort(), lambda route: route.fulfill(body=b"something else")):
-        page.route("**/engine/target", refuse)
+        page.route("**/engine/embedded.target", refuse)
         page.locator("#run").click()
         expect(page.locator("#notice p")).to_contain_text("did not arrive whole")
-        page.unroute("**/engine/target")
+        page.unroute("**/engine/embedded.target")
         page.locator("#prompt textarea").fill("And then")
     page.evaluate("WebAssembly.validate = () => false")
     page.locator("#run").click()

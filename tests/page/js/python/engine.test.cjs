@@ -3,6 +3,7 @@ const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
+const { Worker } = require("node:worker_threads");
 const root = path.join(__dirname, "..", "..", "..", "..");
 const engine = (name) => require(path.join(root, "assets/page/engine", name));
 const { Model, layersIn } = engine("model.js"),
@@ -13,11 +14,22 @@ const { Model, layersIn } = engine("model.js"),
 const { TARGET, DRAFT, TOKENIZER, RUNS, LOGITS, LAYERS = "" } = process.env;
 const json = (file) => JSON.parse(fs.readFileSync(file, "utf8"));
 const TIMES = ["start", "end", "at", "step_ends", "prefill", "draft", "verify", "other"];
+const THREADS = 3; // where the module has several
 const NEAR = 1e-4,
   EDGE = 1e-6;
 
+const help = (told) =>
+  new Promise((ready) => {
+    const worker = new Worker(path.join(__dirname, "helper.cjs"), { workerData: told });
+    worker.once("message", () => {
+      worker.unref(); // it ends with this process
+      ready(undefined);
+    });
+  });
+
 async function loaded() {
-  const layers = await layersIn(fs.readFileSync(path.join(root, "assets/page/engine", LAYERS))),
+  const binary = fs.readFileSync(path.join(root, "assets/page/engine", LAYERS)),
+    layers = await layersIn(binary, THREADS, help),
     model = (file) => new Model(layers, new Uint8Array(fs.readFileSync(file)).buffer);
   const tokenizer = new Tokenizer(json(TOKENIZER));
   return { target: model(TARGET), draft: DRAFT && model(DRAFT), tokenizer };

@@ -1,0 +1,117 @@
+"""The engine in a browser: speed-up over plain decoding in the same run, by drafter and depth.
+
+A page of `browsers.js` is opened in each browser that is here, headless, with a profile of its own: Chromium and
+Firefox as Debian packs them. Greedy, four prompts of a kind; the two lanes take turns, as in `interleave`.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import queue
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas
+
+from specdec.families.browser import files
+from specdec.families.star import find
+from specdec.families.star import NAME as STAR
+from specdec.methods import EMBEDDED
+from specdec.ui.browser import engine_script, layers, listed
+from specdec.ui.text import prompts
+
+from .options import Options
+
+SCRIPT = Path(__file__).with_suffix(".js")
+BROWSERS = {  # what is typed before an address, and a folder of its own
+    "chromium": ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir={profile}"),
+    "firefox": ("firefox-esr", "--headless", "--no-remote", "--profile", "{profile}"),
+}
+KINDS = {EMBEDDED: ("story", "code", "facts"), STAR: ("coding", "summarization")}
+DRAFTERS = {
+    EMBEDDED: (("draft_model", 1), ("draft_model", 2), ("draft_model", 3), ("suffix", 4)),
+    STAR: (("suffix", 3), ("prompt_lookup", 3)),
+}
+PROMPTS, PATIENCE = 4, 900.0  # of a kind; seconds for a browser
+
+
+def report(options: Options) -> dict[str, Any]:
+    found = []
+    for family in (EMBEDDED, *([STAR] if find() else [])):
+        for isolated in (False, True):
+            with tempfile.TemporaryDirectory() as folder, serving(Path(folder), isolated) as (address, told):
+                write(Path(folder), family, options)
+                for name, command in BROWSERS.items():
+                    if shutil.which(command[0]):
+                        answer = opened(command, address, told)
+                        found += [{"browser": name, "family": family, **row} for row in answer["rows"]]
+                        print(answer["agent"])
+    print(pandas.DataFrame(found).round(2).to_string(index=False))
+    return {"rows": found}
+
+
+def write(folder: Path, family: str, options: Options) -> None:
+    """All that the page fetches."""
+    parts = files(family)
+    rows = [
+        {
+            "kind": kind, "drafter": drafter, "k": k, "tokens": options.tokens, "repeats": options.repeats,
+            "prompts": prompts()[kind][:PROMPTS],
+        }
+        for kind in KINDS[family] for drafter, k in DRAFTERS[family]
+    ]  # fmt: skip
+    asked = {"rows": rows, "family": family, "files": listed(family, parts)}
+    content = {f"{family}.{name}": one for name, one in parts.items()} | layers()
+    content |= {"asked.json": json.dumps(asked).encode(), "engine.js": engine_script().encode()}
+    content["index.html"] = f"<!doctype html><script>{SCRIPT.read_text(encoding='utf-8')}</script>".encode()
+    for name, one in content.items():
+        (folder / name).write_bytes(one)
+
+
+@contextmanager
+def serving(folder: Path, isolated: bool) -> Iterator[tuple[str, queue.Queue[bytes]]]:
+    """Its address, and what pages post. Where they are isolated from other origins, the engine has threads."""
+    told: queue.Queue[bytes] = queue.Queue()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.put(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def end_headers(self) -> None:
+            if isolated:
+                self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+                self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+            super().end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Requests are not told."""
+
+    handler = functools.partial(Handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/", told
+        server.shutdown()
+
+
+def opened(command: tuple[str, ...], address: str, told: queue.Queue[bytes]) -> dict[str, Any]:
+    """What the page found in that browser. RuntimeError where it found nothing."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        typed = [part.format(profile=profile) for part in command]
+        with subprocess.Popen([*typed, address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
+            try:
+                answer: dict[str, Any] = json.loads(told.get(timeout=PATIENCE))
+            finally:
+                browser.terminate()
+    if "error" in answer:
+        raise RuntimeError(f"{command[0]}: {answer['error']}")
+    return answer
