@@ -63,7 +63,8 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
     model = ForBrowser.load(place, stored=FILE if coded else INT7)
     if not isinstance(model.native, NativeLayers):
         raise ValueError(f"{place} has parts that a browser does not compute")
-    if coded and not (model.config.tie_word_embeddings and model.head.struct.minima is None):
+    output: Any = model.head
+    if coded and not (model.config.tie_word_embeddings and output.struct.bits == 8 and not output.struct.minima):
         raise ValueError(f"{place} has a table of tokens that a browser does not read")
     file, layers = File(), []
     for layer in model.layers:

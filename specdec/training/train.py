@@ -46,6 +46,10 @@ def train(
         raise ValueError(f"{out} is a file; --out names a folder")
     if out.is_dir() and any(out.iterdir()) and not (out / EXAMPLES).is_dir():
         raise ValueError(f"{out} holds other files; --out names a new folder, or one that this command began")
+    checkpoint = out / CHECKPOINT
+    begun = torch.load(checkpoint, weights_only=True) if checkpoint.exists() else None
+    if begun and ("fc" in begun["model"]) != (method == "eagle3"):
+        raise ValueError(f"{out} holds a drafter of another method; --out names a new folder, or --method that one")
     asked = read_prompts(prompts) if prompts else []
     began, seconds = time.monotonic(), 60.0 * minutes
     give_memory_back()  # half a gigabyte a minute is lost between the tensors of examples without
@@ -53,14 +57,13 @@ def train(
     family.use_threads()
     (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
     seed = len(list((out / EXAMPLES).iterdir()))
-    examples = write(Writer(family, asked, rows, seed), out / EXAMPLES, began + WRITING * seconds, tell)
+    writer = Writer(family, asked, rows, seed)
+    examples = write(writer, out / EXAMPLES, began + WRITING * seconds, tell)
     held_out, taught = examples[::HELD_OUT], [example for i, example in enumerate(examples) if i % HELD_OUT]
-    checkpoint = out / CHECKPOINT
-    known = map_of(checkpoint) if checkpoint.exists() else likely(taught, family.target.vocabulary, VOCABULARY)
+    known = begun["known"] if begun else likely(taught, family.target.vocabulary, VOCABULARY)
+    del begun
     torch.manual_seed(seed)
-    model: Draft = (
-        DraftModel(family.target, known, width, layers) if method == METHODS[0] else Eagle3(family.target, known)
-    )
+    model: Draft = Eagle3(writer.model, known) if method == "eagle3" else DraftModel(writer.model, known, width, layers)
     figures: dict[str, float] = {}
 
     def measured(progress: Progress) -> None:
@@ -116,12 +119,6 @@ def write(writer: Writer, folder: Path, until: float, tell: Tell) -> list[Exampl
     if len(examples) < FEWEST:
         raise ValueError(f"in that time the target wrote {len(examples)} texts that can be used; give more --minutes")
     return examples
-
-
-def map_of(checkpoint: Path) -> torch.Tensor:
-    """The tokens that a draft knows, of which a checkpoint is."""
-    known: torch.Tensor = torch.load(checkpoint, weights_only=True)["known"]
-    return known
 
 
 def export(model: Draft, family: zoo.Family, out: Path, target: str, figures: dict[str, float]) -> None:

@@ -208,6 +208,8 @@ def test_a_drafter_trained_for_seconds_foresees_more_and_the_text_stays(
     again = train(str(target), out, 0.2, method, tell=told.append, width=64, layers=1)
     assert again["steps"] > steps  # it went on
     assert len(list((out / "examples").iterdir())) == 1
+    with pytest.raises(ValueError, match="a drafter of another method"):
+        train(str(target), out, 0.2, "eagle3" if method == "draft_model" else "draft_model")
 
 
 def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(
