@@ -182,7 +182,9 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Target) -> Eagle
         raise ValueError("the speculator's config.json does not say norm_before_residual")
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
     before, output = (bool(config.get(name)) for name in ("norm_before_residual", "norm_output"))
-    return Eagle3Head(layer, weights, target, taps, before, output, of_drafts(target.device))
+    ours = "trained" in config  # by `specdec train`; others' stay as they are
+    stored = of_drafts(target.device) if ours else None
+    return Eagle3Head(layer, weights, target, taps, before, output, stored)
 
 
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ def made(monkeypatch):
 def test_its_files_are_served_for_good(made):
     client = TestClient(browser.InBrowser(elsewhere))
     told = client.get("/browser/0123456789abcdef/embedded.json").json()
-    assert told.keys() == {*FILES, "layers", "relaxed"} and told["target"] == {"path": "embedded.target", "size": 9}
+    assert told.keys() == {*FILES, *browser.layers()} and told["target"] == {"path": "embedded.target", "size": 9}
     found = client.get("/browser/0123456789abcdef/embedded.target")
     assert found.content == FILES["target"] and "immutable" in found.headers["cache-control"]
     script = client.get("/browser/0123456789abcdef/engine.js")

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from specdec.cli import main
 from specdec.families.browser import files
@@ -83,9 +84,10 @@ def test_every_recorded_run_is_among_them(made: tuple[Path, site.Written]) -> No
 
 def test_a_static_space_finds_its_settings(made: tuple[Path, site.Written]) -> None:
     head = (made[0] / "README.md").read_text(encoding="utf-8").split("---\n")[1]
-    settings = dict(line.split(": ", 1) for line in head.splitlines())
+    settings = yaml.safe_load(head)
     assert settings["sdk"] == "static" and settings["license"] == "apache-2.0" and settings["title"]
     assert (made[0] / settings["app_file"]).is_file()
+    assert settings["custom_headers"]["cross-origin-opener-policy"] == "same-origin"  # the engine then has threads
 
 
 def test_a_run_is_written_so_that_a_script_reads_it_back() -> None:
