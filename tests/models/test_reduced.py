@@ -118,7 +118,7 @@ def test_what_fits_no_target_is_refused(target: Path, tmp_path: Path) -> None:
         "lacks writes.weight, d2t": {name: good[name] for name in good if name not in (WRITES, MAP)},
         "no list of whole numbers": good | {MAP: good[MAP].float()},
         "names a token beyond": good | {MAP: good[MAP] + model.vocabulary},
-        "not the": good | {MAP: torch.tensor([1, 0, 1], dtype=torch.int32)},
+        "names a token twice": good | {MAP: torch.tensor([1, 0, 1], dtype=torch.int32)},
         r"reads.weight has the shape \[32, 16\]": good | {READS: good[READS][:, :16].clone()},
         "lacks model.norm.weight": {name: good[name] for name in good if name != "model.norm.weight"},
     }
