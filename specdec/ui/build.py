@@ -46,7 +46,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
         if teaching:
             drawn("class/teacher", words=strings("class"), elem_id="class", quiz=strings("guide")["quiz"])
         told = notice("link-notice")  # beside every tab: a link may open any of them
-        with gr.Tabs(elem_classes="sd-tabs") as tabs:
+        with gr.Tabs(elem_classes="sd-tabs", overflow_behavior="wrap") as tabs:
             for name, label in labels().items():
                 with gr.Tab(label, id=name, elem_id=name) as tab:
                     built[name] = import_module(f".tabs.{name}", __package__).build(tab)

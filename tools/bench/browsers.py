@@ -10,6 +10,7 @@ import functools
 import http.server
 import json
 import queue
+import re
 import shutil
 import subprocess
 import tempfile
@@ -38,13 +39,13 @@ BROWSERS = {  # what is typed before an address, and a folder of its own
 KINDS = {EMBEDDED: ("story", "code", "facts"), STAR: ("coding", "summarization")}
 DRAFTERS = {
     EMBEDDED: (("draft_model", 1), ("draft_model", 2), ("draft_model", 3), ("suffix", 4)),
-    STAR: (("suffix", 3), ("prompt_lookup", 3)),
+    STAR: (("prompt_lookup", 3),),
 }
-PROMPTS, PATIENCE = 4, 900.0  # of a kind; seconds for a browser
+PROMPTS, PATIENCE = 4, 1800.0  # of a kind; seconds for a browser
 
 
 def report(options: Options) -> dict[str, Any]:
-    found = []
+    found, versions = [], {}
     for family in (EMBEDDED, *([STAR] if find() else [])):
         for isolated in (False, True):
             with tempfile.TemporaryDirectory() as folder, serving(Path(folder), isolated) as (address, told):
@@ -53,9 +54,9 @@ def report(options: Options) -> dict[str, Any]:
                     if shutil.which(command[0]):
                         answer = opened(command, address, told)
                         found += [{"browser": name, "family": family, **row} for row in answer["rows"]]
-                        print(answer["agent"])
+                        versions[name] = re.split(r"(?:Firefox|Chrome)/", answer["agent"])[1].split(".")[0]
     print(pandas.DataFrame(found).round(2).to_string(index=False))
-    return {"rows": found}
+    return {"rows": found, "versions": versions, "models": {}}
 
 
 def write(folder: Path, family: str, options: Options) -> None:
@@ -88,9 +89,10 @@ def serving(folder: Path, isolated: bool) -> Iterator[tuple[str, queue.Queue[byt
             self.end_headers()
 
         def end_headers(self) -> None:
-            if isolated:
+            if isolated:  # as the README's front matter asks of a static Space
                 self.send_header("Cross-Origin-Opener-Policy", "same-origin")
                 self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+                self.send_header("Cross-Origin-Resource-Policy", "cross-origin")
             super().end_headers()
 
         def log_message(self, *_: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from . import certified, trust
@@ -39,6 +40,7 @@ PAGES = {
         "star_bfloat16",
         "star_quantised",
         "star_gguf",
+        "browsers",
     ],
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers", "certified"],
@@ -78,6 +80,7 @@ def blocks(root: Path) -> dict[str, str]:
         "trust_long": trust.table(tried["long"]),
         "star_passes": passes(read(results / "star" / "passes.json")),
         **{f"star_{name}": methods(read(results / "star" / f"{name}.json")) for name in STAR},
+        "browsers": browsers(read(results / "browsers.json")),
         "models": models(read(root / "assets" / "family" / "provenance.json")),
     }
 
@@ -268,6 +271,29 @@ def passes(report: Any) -> str:
     made, told = report["machine"], report["provenance"]
     where = f"{made['cpu']}, {made['cores']} cores, {told['measured'][:10]}, commit {told['commit']}"
     return "\n".join([*table, "", f"{where}; llama-cpp-python {report['llama_cpp_python']}."])
+
+
+def browsers(report: Any) -> str:
+    """A line a family, kind of text, drafter and K: τ; by browser and threads, the speed-up. Below, plain tokens/s."""
+    cells, lines = {}, {}
+    for row in report["rows"]:
+        place = f"{row['browser'].title()} {report['versions'][row['browser']]}, {row['threads']}"
+        cells[row["family"], row["kind"], row["drafter"], row["k"], place] = row
+        lines[row["family"], row["kind"], row["drafter"], row["k"]] = f"{row['tau']:.2f}"
+    places = list(dict.fromkeys(place for *_, place in cells))
+    head = ["target", "text", "drafter, K", "τ", *(f"{place} thread{'s' * (place[-1] != '1')}" for place in places)]
+    table = [line(head), line("---" for _ in head)]
+    for (family, kind, drafter, k), tau in lines.items():
+        found = (cells[family, kind, drafter, k, place]["speed_up"] for place in places)
+        table.append(line([family, kind, f"`{drafter}`, {k}", tau, *(f"{one:.2f}×" for one in found)]))
+    for family in dict.fromkeys(family for family, *_ in lines):
+        of_family: dict[str, list[float]] = {place: [] for place in places}
+        for (whose, *_, place), row in cells.items():
+            of_family[place] += [row["plain_per_s"]] if whose == family else []
+        plain = (f"{median(found):.0f}" for found in of_family.values())
+        table.append(line([family, "all, tokens/s", "plain decoding", "1", *plain]))
+    made = report["machine"]
+    return "\n".join([*table, "", f"{made['cpu']}, {made['cores']} cores, {report['provenance']['measured'][:10]}."])
 
 
 def serving(report: Any) -> str:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import http.server
 import json
 import re
-import threading
 
 import chrome
 import pytest
@@ -19,23 +15,10 @@ from specdec.traces.file import Trace
 from specdec.ui import site
 from specdec.ui.tabs import labels
 from specdec.ui.text import speaking
+from tools.bench.browsers import serving
 
 TABS = labels()
 AT_ONCE = 1_500_000  # bytes before the first press
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
-class Isolating(Quiet):
-    """As the README's front matter asks of a static Space."""
-
-    def end_headers(self):
-        for policy, value in (("Opener", "same-origin"), ("Embedder", "require-corp"), ("Resource", "cross-origin")):
-            self.send_header(f"Cross-Origin-{policy}-Policy", value)
-        super().end_headers()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,18 +33,10 @@ def folder(tmp_path_factory):
     return root
 
 
-@contextlib.contextmanager
-def serving(folder, handler):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/some/path/"
-        server.shutdown()
-
-
 @pytest.fixture(scope="module")
 def address(folder):
-    with serving(folder, Quiet) as address:
-        yield address
+    with serving(folder, isolated=False) as (root, _):
+        yield f"{root}some/path/"
 
 
 @pytest.fixture
@@ -259,8 +234,8 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
 @pytest.mark.long
 def test_an_isolated_page_computes_the_same_on_several_threads(opened, folder, address):
     prompt, found = "The fox said to the moon", []
-    with serving(folder, Isolating) as isolated:
-        for where in (address, isolated):
+    with serving(folder, isolated=True) as (root, _):
+        for where in (address, isolated := f"{root}some/path/"):
             page = opened(where)
             page.locator("#prompt textarea").fill(prompt)
             page.locator(".sd-lid").first.click()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import functools
-import http.server
-import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -47,22 +44,17 @@ WRITE = """([prompt, params, method, k]) => {
 }"""
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Requests are not told."""
-
-
 def writer(asked: Asked) -> Write:
+    from ..browsers import serving
     from ..page import launched
 
     place = asked.work / "browser"
     serve(asked, place)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(place)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     open_for_good = ExitStack()
     atexit.register(open_for_good.close)
+    address, _ = open_for_good.enter_context(serving(place, isolated=False))
     page = open_for_good.enter_context(launched()).new_page()
-    page.goto(f"http://127.0.0.1:{server.server_port}/")
+    page.goto(address)
     page.evaluate(LOAD)
 
     def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
