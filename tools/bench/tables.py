@@ -20,7 +20,7 @@ COLUMNS = {
 NAMES = ("drafter", "domain", "temperature")
 
 
-STAR = ("bfloat16", "quantised", "gguf")  # SmolLM2: two precisions, and the drafter measured alone
+STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and drafters measured alone
 PAGES = {
     "README.md": ["headline", "trust"],
     "docs/results.md": [
@@ -38,6 +38,7 @@ PAGES = {
         "tuned",
         "star_passes",
         "star_bfloat16",
+        "star_eagle3",
         "star_quantised",
         "star_gguf",
         "browsers",
