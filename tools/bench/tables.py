@@ -81,7 +81,7 @@ def blocks(root: Path) -> dict[str, str]:
         "trust_long": trust.table(tried["long"]),
         "star_passes": passes(read(results / "star" / "passes.json")),
         **{f"star_{name}": methods(read(results / "star" / f"{name}.json")) for name in STAR},
-        "browsers": browsers(read(results / "browsers.json")),
+        "browsers": browsers(read(results / "machines" / "browsers.json")),
         "models": models(read(root / "assets" / "family" / "provenance.json")),
     }
 
