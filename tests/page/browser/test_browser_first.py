@@ -15,8 +15,8 @@ def early(browser, address):
     """Opens the page while Gradio's scripts are held back; the function beside the page lets them come."""
     contexts = []
 
-    def opener(query="", **options):
-        contexts.append(browser.new_context(viewport={"width": 1280, "height": 800}, **options))
+    def opener(query="", width=1280, **options):
+        contexts.append(browser.new_context(viewport={"width": width, "height": 800}, **options))
         page = contexts[-1].new_page()
         page.set_default_timeout(PATIENCE)
         page.route("**/assets/*.js", lambda route: None)  # held until `unroute`
@@ -61,19 +61,32 @@ def test_a_recorded_run_plays_before_gradio_is_there_and_goes_on_in_its_page(ear
     until_answered(page)  # its component is the one that Gradio tells of another run
 
 
-def test_it_stands_where_gradios_page_will(early):
+WHERE = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatMap((one) => {
+    const { x, y, width } = document.querySelector(one).getBoundingClientRect();
+    return [x, y, width].map(Math.round);
+})"""
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_it_stands_where_gradios_page_will(early, width):
     """Nothing jumps when Gradio takes over: what a visitor reads stays in its place."""
-    where = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatMap((one) => {
-        const { x, y, width } = document.querySelector(one).getBoundingClientRect();
-        return [x, y, width].map(Math.round);
-    })"""
-    page, release = early(reduced_motion="reduce")
+    page, release = early(width=width, reduced_motion="reduce")
     page.wait_for_selector("#first:not([hidden])")
     page.add_style_tag(content="* { font-family: monospace !important; }")  # the page's own font may not be there yet
-    before = page.evaluate(where)
+    before = page.evaluate(WHERE)
     release()
     page.wait_for_selector("#prompt textarea")
-    assert page.evaluate(where) == pytest.approx(before, abs=2)
+    assert page.evaluate(WHERE) == pytest.approx(before, abs=2)
+
+
+def test_the_prompt_has_its_place_before_gradio_draws_it(early):
+    """A slow machine draws the player some frames before the prompt and its buttons."""
+    page, release = early(reduced_motion="reduce")
+    release()
+    page.wait_for_selector("#prompt textarea")
+    there = page.evaluate(WHERE)
+    page.evaluate("document.querySelectorAll('#prompt, .sd-go').forEach((one) => one.remove())")
+    assert page.evaluate(WHERE) == there
 
 
 @pytest.mark.parametrize("query", ["?tab=theory", "?tab=nowhere"])
