@@ -241,12 +241,12 @@ class Comparison:
 
     @property
     def accounted_speedup(self) -> float | None:
-        """What this run's own acceptance by position, costs and overhead add up to."""
+        """What this run's own τ, costs and overhead add up to."""
         return account([self])
 
 
 def account(runs: Sequence[Comparison]) -> float | None:
-    """The speed-up that the acceptance and the costs of these runs, taken together, add up to."""
+    """The speed-up that the τ and the costs of these runs, taken together, add up to."""
     runs = [run for run in runs if run.step and run.speculative.cycles and not run.speculative.server]
     lanes = [run.speculative for run in runs]
     drafting = sum(lane.drafting_cycles for lane in lanes)
@@ -256,16 +256,15 @@ def account(runs: Sequence[Comparison]) -> float | None:
     c, v, o = (median(cost or 0.0 for cost in column) for column in zip(*costs, strict=True))
     if min(c, v) < 0.0 or c + v + o == 0.0:  # only a file tells of clocks that stand still or run backwards
         return None
-    passing = passing_rates(lanes)
+    cycles = sum(lane.cycles for lane in lanes)
     return accounted_speedup(
-        passing,
-        len(passing),
+        sum(lane.tokens - lane.first for lane in lanes) / cycles,
+        sum(lane.drafted for lane in lanes) / drafting,
         c,
         v,
         o,
-        drafting / sum(lane.cycles for lane in lanes),
+        drafting / cycles,
         median(run.step_cost for run in runs),
-        sum(lane.drafted for lane in lanes) / drafting,
     )
 
 

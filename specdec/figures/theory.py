@@ -39,22 +39,13 @@ def speedup(alpha: float, k: int, c: float, v: float = 1.0, o: float = 0.0) -> f
 
 
 def accounted_speedup(
-    alphas: Sequence[float],
-    k: float,
-    c: float,
-    v: float,
-    o: float,
-    share: float = 1.0,
-    step: float = 1.0,
-    drafted: float | None = None,
+    tau: float, drafted: float, c: float, v: float, o: float, share: float = 1.0, step: float = 1.0
 ) -> float:
-    """The speed-up that acceptance by position and costs add up to.
+    """The speed-up that tokens per cycle and costs add up to.
 
-    `share` of the cycles have a draft; the others cost `step`, one pass without a draft, and give one token. A draft is
-    k levels deep and holds `drafted` tokens: k of them in a chain (the default), more in a tree.
+    `share` of the cycles have a draft, of `drafted` tokens; the others cost `step`, one pass without a draft.
     """
-    tokens = share * tokens_by_position(alphas, k) + 1.0 - share
-    return tokens / (share * ((k if drafted is None else drafted) * c + v) + (1.0 - share) * step + o)
+    return tau / (share * (drafted * c + v) + (1.0 - share) * step + o)
 
 
 def growing(v: float, at: int) -> Callable[[int], float]:

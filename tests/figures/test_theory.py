@@ -296,7 +296,7 @@ def formulas(rng: random.Random) -> Iterator[dict[str, Any]]:
         yield case("throughput", alpha, k, c * 0.03, v * 0.03)
         yield case("tokens_by_position", alphas, mean)
         yield case("speedup", alpha, k, c, v, o)
-        yield case("accounted_speedup", alphas, mean, c, v, o, rng.random(), 1 + rng.random())
+        yield case("accounted_speedup", mean, k, c, v, o, rng.random(), 1 + rng.random())
         yield case("best_k", alpha, c, v, o, 16)
         grown = case("best_k", alpha, c, theory.growing(v, k), o, 16)
         yield {**grown, "args": [alpha, c, {"growing": [v, k]}, o, 16]}

@@ -27,12 +27,8 @@ function tokensByPosition(alphas, k) {
 
 const speedup = (alpha, k, c, v = 1, o = 0) => expectedTokens(alpha, k) / (k * c + v + o);
 
-function accountedSpeedup(alphas, k, c, v, o, share = 1, step = 1, drafted = k) {
-  return (
-    (share * tokensByPosition(alphas, k) + 1 - share) /
-    (share * (drafted * c + v) + (1 - share) * step + o)
-  );
-}
+const accountedSpeedup = (tau, drafted, c, v, o, share = 1, step = 1) =>
+  tau / (share * (drafted * c + v) + (1 - share) * step + o);
 
 const growing = (v, at) => (k) => 1 + ((v - 1) * k) / at;
 

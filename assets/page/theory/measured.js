@@ -2,7 +2,7 @@
 /* What a run measured, in the letters of the formulas, and what the bench's runs foretell for it. */
 
 const KIT = require("../race/player.js");
-const { accountedSpeedup, growing } = require("./formulas.js");
+const { accountedSpeedup, growing, tokensByPosition } = require("./formulas.js");
 
 /* In the letters of the formulas; null if nothing was drafted or nothing stands beside it. Costs are in plain steps. */
 function ofRun(run) {
@@ -22,9 +22,6 @@ function ofRun(run) {
   const judgedAt = places.map(count((cycle) => cycle.judged)),
     acceptedAt = places.map(count((cycle) => cycle.accepted));
   const alphas = acceptedAt.map((kept, place) => kept / judgedAt[place]),
-    passing = acceptedAt.map(
-      (kept, place) => kept / ((place ? acceptedAt[place - 1] : drafting.length) || 1),
-    ),
     mean = a.drafted / drafting.length,
     share = drafting.length / a.k,
     tree = a.trees > 0;
@@ -49,7 +46,7 @@ function ofRun(run) {
     judged: a.judged,
     accepted: a.accepted,
     measured: F.speedup,
-    accounted: accountedSpeedup(passing, passing.length, F.c, F.v, o, share, step, mean),
+    accounted: accountedSpeedup(F.tau, mean, F.c, F.v, o, share, step),
     temperature: params ? params.temperature : 0,
     kind: run.header.kind || "",
     family: (run.header.models || {}).family,
@@ -102,7 +99,10 @@ function predicted(reports, here) {
   if (!row) return null;
   const drafted = (row.tau - 1) / row.draft_acceptance_rate; // tokens per cycle
   if (row.wrapper)
-    return { row, value: row.tau / (drafted * row.draft_cost + row.verify_cost + row.overhead) };
+    return {
+      row,
+      value: accountedSpeedup(row.tau, drafted, row.draft_cost, row.verify_cost, row.overhead),
+    };
   const share = Math.min(1, drafted / row.k),
     alphas = Array.from(
       { length: here.k },
@@ -111,7 +111,7 @@ function predicted(reports, here) {
   return {
     row,
     value: accountedSpeedup(
-      alphas,
+      share * tokensByPosition(alphas, here.k) + 1 - share,
       here.k,
       row.draft_cost,
       growing(row.verify_cost, row.k)(here.k),
