@@ -12,7 +12,7 @@ from torch import nn, Tensor
 from ..models.base import Target
 from ..models.reduced import MAP, output_rows, READS, WRITES
 from .examples import Example, padded
-from .loss import compared, Divergence, known_chances, TEMPERATURE
+from .loss import compared, Divergence, known_chances, LOW, TEMPERATURE
 
 LAYERS, WIDTH, INNER, HEAD = 4, 256, 768, 64
 EPS, THETA = 1e-5, 10_000.0
@@ -37,12 +37,12 @@ class DraftModel(nn.Module):
     def __init__(self, target: Target, known: Tensor, width: int = WIDTH, layers: int = LAYERS) -> None:
         super().__init__()
         self.known, self.width, self.heads = known, width, max(1, width // HEAD)
-        self.embedding = target.embedding.detach().cpu().bfloat16()
+        self.embedding = target.embedding.detach().cpu().to(LOW)
         rows = output_rows(target, known)
         reads, self.reads_scale = directions(self.embedding[known].float(), width)
         writes, scale = directions(rows, width)
         self.rows_scale = scale * START * width**-0.5
-        self.rows = (rows * self.rows_scale).bfloat16()
+        self.rows = (rows * self.rows_scale).to(LOW)
         self.reads, self.writes = nn.Parameter(reads), nn.Parameter(writes)
         self.blocks = [Layer(width, INNER * width // WIDTH) for _ in range(layers)]
         self.layers = nn.ModuleList(self.blocks)
@@ -51,7 +51,7 @@ class DraftModel(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """# [rows, n] -> normed states [rows, n, width]"""
-        (rows, count), low = tokens.shape, torch.bfloat16
+        (rows, count), low = tokens.shape, LOW
         x = F.linear(F.embedding(tokens, self.embedding), self.reads.to(low)).float() * self.reads_scale
         head = self.width // self.heads
         turns = torch.outer(torch.arange(count).float(), THETA ** (-torch.arange(0, head, 2) / head)).repeat(1, 2)
@@ -77,7 +77,7 @@ class DraftModel(nn.Module):
 
     def outputs(self) -> Tensor:
         """The output rows of the known tokens.  # [V, width]"""
-        return self.rows @ self.writes.to(torch.bfloat16).T
+        return self.rows @ self.writes.to(LOW).T
 
     def loss(self, examples: Sequence[Example]) -> Tensor:
         """At all places of answers."""
@@ -99,7 +99,7 @@ class DraftModel(nn.Module):
     def judged(self, examples: Sequence[Example]) -> Tensor:
         """States at the places of answers.  # [places, width]"""
         states: Tensor = self(padded(examples))
-        return torch.cat([states[i, example.places] for i, example in enumerate(examples)]).bfloat16()
+        return torch.cat([states[i, example.places] for i, example in enumerate(examples)]).to(LOW)
 
     def weights(self) -> dict[str, Tensor]:
         """Under the names of `ReducedDraft`."""

@@ -19,7 +19,7 @@ from ..models import batched
 from ..models.reduced import output_rows
 from ..models.transformer import Transformer
 from .examples import Example, padded
-from .loss import compared, Divergence, known_chances, TEMPERATURE
+from .loss import compared, Divergence, known_chances, LOW, TEMPERATURE
 
 STEPS = 3
 DECAY = 0.8  # weight of a step in the loss, relative to the step before
@@ -38,10 +38,10 @@ class Eagle3(nn.Module):
         self.heads = max(1, width // HEAD)
         self.kv_heads = self.heads // SHARED if self.heads % SHARED == 0 else self.heads
         self.head_dim = width // self.heads
-        self.embedding = target.embedding.detach().cpu().bfloat16()
+        self.embedding = target.embedding.detach().cpu().to(LOW)
         rows = output_rows(target, known)
         self.scale = float(rows.square().mean().rsqrt()) * START * width**-0.5
-        self.rows = (rows * self.scale).bfloat16()
+        self.rows = (rows * self.scale).to(LOW)
 
         def matrix(outputs: int, inputs: int, scale: float = 1.0) -> nn.Parameter:
             return nn.Parameter(torch.randn(outputs, inputs) * scale * inputs**-0.5)
@@ -70,7 +70,7 @@ class Eagle3(nn.Module):
 
         # [rows, n], [rows, n, taps · width] -> STEPS × [rows, n - STEPS, width]
         """
-        rows, count, low = len(tokens), tokens.shape[1] - STEPS, torch.bfloat16
+        rows, count, low = len(tokens), tokens.shape[1] - STEPS, LOW
         state = F.linear(features[:, :count].to(low), self.fc.to(low)).float()
         words = F.rms_norm(F.embedding(tokens, self.embedding).float(), (self.width,), self.word_norm, EPS).to(low)
         places = torch.arange(tokens.shape[1]).float()

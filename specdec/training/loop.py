@@ -93,7 +93,7 @@ def rate(share: float) -> float:
 
 def fit(
     model: Draft, examples: Sequence[Example], seconds: float, checkpoint: Path, tell: Callable[[Progress], None],
-    seed: int = 0, size: int = BATCH,
+    seed: int = 0,
 ) -> Progress:  # fmt: skip
     """Train for that long, on from the checkpoint where there is one; the model then has the averaged weights.
 
@@ -122,7 +122,7 @@ def fit(
         Path(f"{checkpoint}.new").replace(checkpoint)
 
     began = saved_at = told_at = time.monotonic()
-    for batch in batches(examples, size, random.Random(seed + progress.steps)):
+    for batch in batches(examples, BATCH, random.Random(seed + progress.steps)):
         now = time.monotonic()
         if progress.steps and now - began >= seconds:
             break

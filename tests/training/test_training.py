@@ -27,7 +27,7 @@ from specdec.training.draft_model import DraftModel
 from specdec.training.eagle3 import Eagle3, STEPS
 from specdec.training.examples import ANSWER, Example, KEPT, likely, load, save, Writer
 from specdec.training.loop import batches, joined, rate
-from specdec.training.loss import Divergence, divergence
+from specdec.training.loss import Divergence, divergence, LOW
 from specdec.training.train import train
 from specdec.types import SamplingParams
 from tools.train.pack import without_outputs
@@ -122,7 +122,7 @@ def test_what_is_exported_computes_what_was_trained(target: Path, examples: list
     tokens = examples[0].tokens[:20]
     found = draft.forward(tokens.tolist(), draft.new_cache(20), rows=20)[:, model.known]
     with torch.no_grad():
-        meant = (model(tokens[None])[0].bfloat16() @ model.outputs().T).float()
+        meant = (model(tokens[None])[0].to(LOW) @ model.outputs().T).float()
     assert float((found - meant).abs().mean() / meant.abs().mean()) < 0.05
 
 
@@ -187,6 +187,7 @@ def test_a_drafter_trained_for_seconds_foresees_more_and_the_text_stays(
     (out / "examples").mkdir(parents=True)
     save(examples, out / "examples" / "0000.safetensors")
     monkeypatch.setattr("specdec.training.train.ENOUGH", 1)  # none are written
+    monkeypatch.setattr("specdec.training.loop.BATCH", 1_024)
     for name in ("train", "loop"):  # a step takes a second, however fast the machine
         monkeypatch.setattr(f"specdec.training.{name}.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     figures = train(str(target), out, 0.5, method, tell=told.append, width=64, layers=1)
