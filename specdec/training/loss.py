@@ -14,7 +14,7 @@ from .examples import Example
 TEMPERATURE = 0.8  # sharper than the target's own distribution: people decode greedily or below temperature 1
 CLOSENESS = 1.0
 AT_ONCE = 256  # places whose logits are in memory
-# What products are computed in: a processor that only emulates bfloat16 takes ten times as long with it.
+# What products are computed in: a processor that only emulates bfloat16 takes several times as long with it.
 LOW = torch.bfloat16 if multiplies_bfloat16("cpu") else torch.float32
 
 
