@@ -256,14 +256,13 @@ def account(runs: Sequence[Comparison]) -> float | None:
     c, v, o = (median(cost or 0.0 for cost in column) for column in zip(*costs, strict=True))
     if min(c, v) < 0.0 or c + v + o == 0.0:  # only a file tells of clocks that stand still or run backwards
         return None
-    cycles = sum(lane.cycles for lane in lanes)
     return accounted_speedup(
-        sum(lane.tokens - lane.first for lane in lanes) / cycles,
+        pooled_tau(lanes),
         sum(lane.drafted for lane in lanes) / drafting,
         c,
         v,
         o,
-        drafting / cycles,
+        drafting / sum(lane.cycles for lane in lanes),
         median(run.step_cost for run in runs),
     )
 
@@ -279,6 +278,11 @@ def passing_rates(lanes: Sequence[LaneStats]) -> list[float]:
         rates.append(passed / before)
         before, level = passed, level + 1
     return rates
+
+
+def pooled_tau(lanes: Sequence[LaneStats]) -> float:
+    """Tokens per cycle over all runs, which have a cycle together."""
+    return sum(lane.tokens - lane.first for lane in lanes) / sum(lane.cycles for lane in lanes)
 
 
 def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
@@ -332,7 +336,7 @@ def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
         "alpha_by_position": [round(rate, 4) for rate in pooled_alpha(lanes)],
         "alpha_by_kind": {kind: round(rate, 4) for kind, rate in pooled_alpha_by_kind(lanes).items()},
         "draft_acceptance_rate": ratio(accepted, sum(lane.drafted for lane in lanes)),
-        "tau": ratio(sum(lane.tokens - lane.first for lane in lanes), sum(lane.cycles for lane in lanes)),
+        "tau": round(pooled_tau(lanes), 4) if any(lane.cycles for lane in lanes) else None,
         "draft_cost": middle(run.draft_cost for run in runs),
         "verify_cost": middle(run.verify_cost for run in runs),
         "overhead": middle(run.overhead for run in runs),

@@ -27,7 +27,7 @@ from specdec.drafters import Eagle3Head
 from specdec.drafters.eagle3 import default_taps
 from specdec.engine import Task
 from specdec.events import Finished
-from specdec.figures.stats import interval, LaneStats, middle
+from specdec.figures.stats import interval, LaneStats, middle, pooled_tau
 from specdec.gpu import lane
 from specdec.gpu.accept import ratio, synthetic
 from specdec.gpu.cycle import Cycle
@@ -268,7 +268,7 @@ def row(case: Case, plain: Case, draft: Draft, target: Transformer) -> dict[str,
         (a.seconds_per_token or math.inf) / (b.seconds_per_token or math.inf)
         for a, b in zip(plain.runs, runs, strict=True)
     ]
-    tau = sum(run.tokens - run.first for run in runs) / sum(run.cycles for run in runs)
+    tau = pooled_tau(runs)
     drafted, judged = sum(run.drafted for run in runs), sum(run.judged for run in runs)
     passes = [seconds for run in runs for seconds in (run.verify_seconds or run.step_seconds)]
     roof = seconds_at_peak(draft, target, case.k, case.context)
