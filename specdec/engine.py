@@ -6,18 +6,22 @@
                  verdict  = rule.verify(proposal, rows)
                  keep the accepted path in the cache; commit accepted + the target's own token
 
+An executor does a cycle's work: `HostExecutor` as above, `gpu/lane.py` in captured CUDA graphs. All else stands here
+once: the transcript, what a failure costs, events and times.
 Plain decoding is the same loop with a drafter that proposes nothing. Invariant: *the cache holds every
 committed token except the last.* Cycle 0 is the prefill; it drafts nothing and gives the first token.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -33,6 +37,9 @@ from .types import MAX_NODES, PromptError, Proposal, SamplingParams, Translatabl
 from .verify import RejectionSampling, Rule
 
 MAX_DRAFTER_FAILURES = 3
+NO_ROOM = TranslatableText(
+    "The GPU has no room for this run. Shorten it, choose a smaller pair, or end what else uses the GPU."
+)
 
 
 class DraftError(ValueError):
@@ -41,7 +48,7 @@ class DraftError(ValueError):
 
 @dataclass
 class Task:
-    """Everything that defines a run, apart from its randomness. Drafter and guide serve one run."""
+    """Everything that defines a run, apart from its randomness. Create a new drafter and guide for every run."""
 
     target: LanguageModel[Any]
     prompt: Sequence[int]
@@ -80,13 +87,49 @@ class Stopwatch:
         return self.elapsed + (time.perf_counter() - self._since if self._since is not None else 0.0)
 
 
-def generate(task: Task, sampler: Sampler | None = None) -> Generator[Event, None, None]:
+@dataclass(frozen=True)
+class CycleResult:
+    """What an executor did in one cycle, and how many seconds it took."""
+
+    proposal: Proposal
+    verdict: Verdict
+    describe: Callable[[Sampler | None], dict[str, Any]]  # the fields of `Verified` but its times
+    draft_s: float
+    verify_s: float
+    prefill_s: float = 0.0  # before the draft, of work that belongs to the prompt
+    failure: str = ""  # why there is no draft
+
+
+class Executor(Protocol):
+    """Does the work of a run's cycles, wherever that is."""
+
+    eager: str | None  # once the run is over: why a GPU ran it without captured graphs
+
+    def opened(self, limit: int) -> contextlib.AbstractContextManager[None]:
+        """Allocate what a text of at most `limit` tokens needs, for one run. It ends whole, or by an exception."""
+        ...
+
+    def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
+        """Draft at most `k` tokens deep after `tokens`, verify, and keep the accepted path. The first call is prefill.
+
+        An exception ends the run: a drafter's failure is none, but a cycle without a draft.
+        """
+        ...
+
+    def stop_drafting(self) -> None:
+        """Draft nothing from the next cycle on."""
+        ...
+
+
+def generate(
+    task: Task, sampler: Sampler | None = None, executor: Executor | None = None
+) -> Generator[Event, None, None]:
     """Run `task`; yield events as they happen, `Finished` last whatever breaks. Closing the iterator ends the run.
 
-    PromptError for a prompt that is empty or does not fit the context.
+    PromptError for a prompt that is empty or does not fit the context. `sampler` is for the host's executor alone.
     """
     check_prompt(task)
-    return _run(task, sampler or task.rule.sampler(task.params.seed))
+    return _run(task, executor or HostExecutor(task, sampler))
 
 
 def check_prompt(task: Task) -> None:
@@ -185,77 +228,105 @@ class Transcript:
         )  # fmt: skip
 
 
-def _run(task: Task, sampler: Sampler) -> Generator[Event, None, None]:
+def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
     transcript, watch = Transcript(task), Stopwatch()
     try:
-        yield from _cycles(task, sampler, transcript, watch)
+        yield from _cycles(task, executor, transcript, watch)
+    except torch.OutOfMemoryError:
+        yield transcript.fail(MemoryError(NO_ROOM), watch.elapsed)
     except Exception as error:
         yield transcript.fail(error, watch.elapsed)
-    yield transcript.finished(watch.elapsed)
+    yield transcript.finished(watch.elapsed, executor.eager)
 
 
-def _cycles(task: Task, sampler: Sampler, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
-    target, params, lane, drafter = task.target, task.params, task.lane, task.drafter
-    tokens, noise, failures = transcript.tokens, SharedNoiseSampler(params.seed), 0
-    if task.guide:
-        guide_drafter(drafter, task.guide)
+def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
+    lane, params, drafter, tokens = task.lane, task.params, task.drafter, transcript.tokens
+    noise, failures = SharedNoiseSampler(params.seed), 0
     costs = getattr(drafter, "costs", None)
     yield Started(lane, drafter.name, task.depth, params, len(tokens), task.rule.name, task.rule.lossless, costs)
-
-    cache = target.new_cache(transcript.limit + MAX_NODES)
-    while transcript.reason is None:
-        cycle = transcript.cycle
-        sampler.at(len(tokens))
-        noise.at(len(tokens))
-        # Draft: at most what is still wanted, minus the token that the target adds.
-        k = min(task.k, transcript.wanted - 1) if cycle else 0
-        with watch, torch.inference_mode():
-            start = watch.now()
-            proposal, failure = draft(drafter, tokens, k, task, sampler) if k or not cycle else (Proposal(), None)
-            drafted = watch.now()
-        transcript.spend("draft", drafted - start)
-        if failure:
-            failures += 1
-            if failures == MAX_DRAFTER_FAILURES:
-                drafter, failure = NoDrafter(), f"{failure} (drafter switched off)"
-            yield Failed(lane, cycle, "drafter", failure, False, drafted)
-        elif k:
-            failures = 0
-        if proposal.tokens:
-            pieces = tuple(map(task.piece, proposal.tokens))
-            ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
-            own, who = proposal.own or None, proposal.drafter or None
-            yield Drafted(lane, cycle, proposal.tokens, pieces, proposal.parents, start, drafted, ends, own, who)
-
-        # Verify: one pass over what the cache lacks and the whole draft; then judge and keep.
-        with watch, torch.inference_mode():
-            start = watch.now()
-            block = [*tokens[cache.length :], *proposal.tokens]
-            logits = target.forward(block, cache, proposal.parents, len(proposal) + 1)
-            check_logits(logits)
-            verified = watch.now()
-            rows = probabilities(task.guide.mask_target(logits, proposal) if task.guide else logits, params)
-            verdict = task.rule.verify(proposal, rows, sampler)
-            cache.keep(len(tokens), verdict.path)  # rolls back what was rejected
-        transcript.spend("verify", verified - start)
-        # Describe first, off the clock: if that fails, nothing joins the text.
-        details = describe.verification(proposal, rows, verdict, task.piece, noise if task.details else None)
-        emitted = verdict.emitted(proposal)
-        pieces = tuple(map(task.piece, emitted))
-        yield Verified(lane, cycle, start=start, end=verified, **details)
-        with watch:
-            committed, readable = transcript.commit(emitted)
-        yield transcript.committed(committed, pieces, readable, verdict, watch.elapsed)
+    with executor.opened(transcript.limit):
+        while transcript.reason is None:
+            number = transcript.cycle
+            noise.at(len(tokens))
+            # At most what is still wanted, minus the token that the target adds.
+            k = min(task.k, transcript.wanted - 1) if number else 0
+            with watch, torch.inference_mode():
+                start = watch.now()
+                cycle = executor.cycle(tokens, k)
+            transcript.spent["prefill"] += cycle.prefill_s
+            start += cycle.prefill_s
+            drafted = start + cycle.draft_s
+            verified = drafted + cycle.verify_s
+            transcript.spend("draft", cycle.draft_s)
+            transcript.spend("verify", cycle.verify_s)
+            if cycle.failure:
+                failures, reason = failures + 1, cycle.failure
+                if failures == MAX_DRAFTER_FAILURES:
+                    executor.stop_drafting()
+                    reason += " (drafter switched off)"
+                yield Failed(lane, number, "drafter", reason, False, drafted)
+            elif k:
+                failures = 0
+            proposal, verdict = cycle.proposal, cycle.verdict
+            if proposal.tokens:
+                pieces = tuple(map(task.piece, proposal.tokens))
+                ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
+                own, who = proposal.own or None, proposal.drafter or None
+                yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, ends, own, who)
+            # Describe first, off the clock: if that fails, nothing joins the text.
+            details = cycle.describe(noise if task.details else None)
+            emitted = verdict.emitted(proposal)
+            pieces = tuple(map(task.piece, emitted))
+            yield Verified(lane, number, start=drafted, end=verified, **details)
+            with watch:
+                committed, readable = transcript.commit(emitted)
+            yield transcript.committed(committed, pieces, readable, verdict, watch.elapsed)
 
 
-def draft(drafter: Drafter, tokens: Sequence[int], k: int, task: Task, sampler: Sampler) -> tuple[Proposal, str | None]:
-    """A sound proposal, or none and the reason: a broken drafter costs its cycle, never the text."""
-    try:
-        proposal = drafter.propose(tokens, k, task.params, sampler)
-        check_proposal(proposal, k, task.target.vocabulary)
-    except Exception as error:
-        return Proposal(), f"{type(error).__name__}: {error}"
-    return proposal, None
+class HostExecutor:
+    """Drafter, target and rule one after the other, in plain PyTorch."""
+
+    def __init__(self, task: Task, sampler: Sampler | None = None, eager: str | None = None) -> None:
+        self.task, self.drafter, self.eager = task, task.drafter, eager
+        self.sampler = sampler or task.rule.sampler(task.params.seed)
+        if task.guide:
+            guide_drafter(task.drafter, task.guide)
+
+    @contextlib.contextmanager
+    def opened(self, limit: int) -> Iterator[None]:
+        self.cache = self.task.target.new_cache(limit + MAX_NODES)
+        yield
+
+    def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
+        task, cache = self.task, self.cache
+        self.sampler.at(len(tokens))
+        start = time.perf_counter()
+        proposal, failure = self.draft(tokens, k) if k or not cache.length else (Proposal(), "")
+        drafted = time.perf_counter()
+        # One pass over what the cache lacks and the whole draft.
+        block = [*tokens[cache.length :], *proposal.tokens]
+        logits = task.target.forward(block, cache, proposal.parents, len(proposal) + 1)
+        check_logits(logits)
+        verified = time.perf_counter()
+        rows = probabilities(task.guide.mask_target(logits, proposal) if task.guide else logits, task.params)
+        verdict = task.rule.verify(proposal, rows, self.sampler)
+        cache.keep(len(tokens), verdict.path)  # rolls back what was rejected
+        details = partial(describe.verification, proposal, rows, verdict, task.piece)
+        return CycleResult(proposal, verdict, details, drafted - start, verified - drafted, failure=failure)
+
+    def draft(self, tokens: Sequence[int], k: int) -> tuple[Proposal, str]:
+        """A sound proposal, or none and the reason: a broken drafter costs its cycle, never the text."""
+        try:
+            proposal = self.drafter.propose(tokens, k, self.task.params, self.sampler)
+            check_proposal(proposal, k, self.task.target.vocabulary)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            return Proposal(), f"{type(error).__name__}: {error}"
+        return proposal, ""
+
+    def stop_drafting(self) -> None:
+        self.drafter = NoDrafter()
 
 
 def guide_drafter(drafter: Drafter, guide: Guide) -> None:

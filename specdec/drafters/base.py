@@ -6,6 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 import torch
@@ -155,10 +156,14 @@ class Reader(Generic[H]):
     """Keeps a head's cache in step with the text: all in it but a draft was read with the target's own features."""
 
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:
-        self.view, self.head = view, head
-        self._cache = head.new_cache(capacity)
+        self.view, self.head, self.capacity = view, head, capacity
         self._true = 0  # entries that were read with the target's features
         self._features = torch.empty(0)  # to be read next
+
+    @cached_property
+    def _cache(self) -> StaticCache:
+        """Allocated when the host drafts first: captured graphs have a cache of their own."""
+        return self.head.new_cache(self.capacity)
 
     def catch_up(self, tokens: Sequence[int]) -> list[int]:
         """Forget the last draft; the tokens to be read before the next, at least one. The target has read something."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from torch import Tensor
@@ -22,9 +23,13 @@ class DraftModelDrafter(ChainDrafter):
     def __init__(self, model: LanguageModel[Any], capacity: int | None = None) -> None:
         self.model = model
         self.capacity = min(capacity or model.context, model.context)
-        self._cache = model.new_cache(self.capacity)
         self._cached: list[int] = []  # the ids in the cache: text, then drafts that may have been rejected
         self._text = 0  # how many of them are text for certain
+
+    @cached_property
+    def _cache(self) -> Any:
+        """Allocated when the host drafts first: captured graphs have a cache of their own."""
+        return self.model.new_cache(self.capacity)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if len(tokens) > self.capacity:

@@ -49,7 +49,6 @@ class Cycle:
         self.target = target_for(draft, target, size)
         self.text = torch.zeros(size, dtype=torch.long, device=device)
         self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))
-        self.most = torch.full_like(self.length, self.k)  # that any draft may count
         nodes, drawn = self.extent.nodes, params.temperature > 0.0
         self.drafted = torch.zeros_like(self.text[:nodes])
         self._text = Text(self.text, self.length, self.drafted, self.target, self.k)
@@ -84,7 +83,6 @@ class Cycle:
         self.text[: len(prompt)] = torch.tensor(prompt, device=self.text.device)
         self.length.fill_(len(prompt))
         self.end.fill_(end)
-        self.most.fill_(self.k)
         self.sound.fill_(True)
         self.limit.fill_(0)
         self.numbers.copy_(numbers(seed, len(self.numbers), self.extent))
@@ -145,11 +143,6 @@ class Cycle:
         verify = (("verify", bucket, k), lambda: self._verify(bucket, k))
         return [(("draft", bucket, k), lambda: self._draft(bucket, k)), verify] if k else [verify]
 
-    @torch.inference_mode()
-    def stop_drafting(self) -> None:
-        """From now on no draft counts."""
-        self.most.fill_(0)
-
     def distributions_told(self, record: Record | TreeRecord) -> tuple[Tensor, Tensor | None]:
         """On the host, with `details`: the target's rows and the drafts' distributions of the cycle that was read
         last.
@@ -158,9 +151,8 @@ class Cycle:
         return rows[[0, *(node + 1 for node in nodes)]], distributions[nodes] if self.drawn and nodes else None
 
     def _limit(self, k: int) -> None:
-        """How deep a draft may count: not beyond the end, nor once it has been stopped."""
-        room = (self.end - self.length - 1).clamp(min=0, max=k)
-        torch.minimum(room, self.most, out=self.limit)
+        """How deep a draft may count: not beyond the end."""
+        self.limit.copy_((self.end - self.length - 1).clamp(min=0, max=k))
 
     def _draft(self, bucket: int, k: int) -> None:
         self._limit(k)

@@ -150,6 +150,7 @@ class Graphs:
     """
 
     broken = ""  # why nothing can be captured any more, by this process
+    spoiled = False  # whether memory ran out in a capture and left it broken: another process would be whole
 
     def __init__(self, device: str) -> None:
         self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"
@@ -159,7 +160,10 @@ class Graphs:
         self._stream: torch.cuda.Stream | None = None
 
     def prepare(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
-        """Capture `step`, unless that was done or cannot be. Its counters, `state`, are restored after warm-up."""
+        """Capture `step`, unless that was done or cannot be. Its counters, `state`, are restored after warm-up.
+
+        torch's OutOfMemoryError where there is no room for it.
+        """
         if key in self.keys:
             return
         self.keys.append(key)
@@ -169,8 +173,11 @@ class Graphs:
             try:
                 self._captured[key] = self._capture(step, state)
             except Exception as error:  # whatever a kernel or the driver has against it
-                self.reason = f"the graph could not be captured: {type(error).__name__}: {error}"
                 self._captured.clear()  # the one that failed may have taken their workspace along
+                if is_out_of_memory(error):
+                    Graphs.spoiled = bool(Graphs.broken)
+                    raise torch.OutOfMemoryError(str(error)) from error
+                self.reason = f"the graph could not be captured: {type(error).__name__}: {error}"
             self.seconds += time.perf_counter() - start
 
     def run(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
@@ -207,6 +214,11 @@ class Graphs:
             torch.cuda.set_stream(current)  # a capture that failed may have left another
             state.copy_(before)
         return graph
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Also where the end of the capture raised another error on top."""
+    return error is not None and (isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(error.__context__))
 
 
 # cuBLAS has one workspace a stream, and every graph captured there holds its address. From torch 2.12 on the end of

@@ -1,9 +1,9 @@
-"""A lane on a GPU: the loop of `engine.py` with its cycles on the device (`cycle.py`), told as the same events.
+"""A lane on a GPU: an executor of the one loop (`engine.py`) whose cycles run on the device (`cycle.py`).
 
-The host waits once a cycle, for the packed record. Drafts are then told together with their verdict, and times are the
-device's own, between CUDA events. An adaptive drafter chooses each cycle's depth beforehand, from the text alone. A run
-that the device has no cycle for is the plain loop's (`reason_against`).
-The same seed gives the same text again, though not the plain loop's: random numbers come in another order.
+The host waits once a cycle, for the packed record; times are the device's own, between CUDA events. An adaptive drafter
+chooses each cycle's depth beforehand, from the text alone. A run that the device has no cycle for is done by the host's
+executor (`reason_against`).
+The same seed gives the same text again, though not the host executor's: random numbers come in another order.
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from .. import describe, engine
 from ..drafters import AdaptiveDrafter, Drafter, DraftModelDrafter, PromptLookupDrafter
-from ..engine import check_prompt, MAX_DRAFTER_FAILURES, Stopwatch, Task, Transcript
-from ..events import Drafted, Event, Failed, Finished, Position, Started, Verified
+from ..engine import CycleResult, HostExecutor, Task
+from ..events import Event, Position
 from ..models.transformer import Transformer
 from ..models.view import TargetView
-from ..sampling import residual, SharedNoiseSampler
+from ..sampling import residual, Sampler
 from ..verify import RejectionSampling
 from .accept import Record
 from .cycle import Cycle, cycle_for
@@ -32,34 +31,28 @@ from .graphs import aligned, bucket_for
 from .trees import TreeRecord
 
 KEPT = 4  # cycles, with their graphs, that wait for a further run of their kind
-NO_ROOM = "the GPU has no room for this run; shorten it, choose a smaller pair, or end what else uses the GPU"
 _idle: dict[tuple[object, ...], Cycle] = {}
 
 
 def generate(task: Task) -> Generator[Event, None, None]:
-    """`task` on the device where its target is on a GPU and there is a cycle for it, else by the plain loop."""
+    """Run `task` in captured graphs where its target is on a GPU and there is a cycle for it, else in plain PyTorch.
+
+    PromptError as from `engine.generate`. This is the only place that decides between the two.
+    """
     if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
         return engine.generate(task)
     reason = reason_against(task)
-    return eagerly(engine.generate(task), reason) if reason else on_device(task)
-
-
-def eagerly(events: Generator[Event, None, None], reason: str) -> Generator[Event, None, None]:
-    """The plain loop's `events`; the last one says why it was the plain loop's."""
-    with contextlib.closing(events):
-        for event in events:
-            yield replace(event, eager=reason) if isinstance(event, Finished) else event
+    return engine.generate(task, executor=EagerExecutor(task, eager=reason) if reason else CudaExecutor(task))
 
 
 def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
-    """PromptError as from the plain loop; ValueError if the device has no cycle for this task.
+    """As `generate`, but ValueError if the device has no cycle for this task.
 
     `cycle` is one that the caller keeps, made for this target, drafter, K, length and kind of sampling.
     """
-    check_prompt(task)
     if reason := reason_against(task):
         raise ValueError(reason)
-    return _run(task, contextlib.nullcontext(cycle) if cycle else leased(task))
+    return engine.generate(task, executor=CudaExecutor(task, cycle))
 
 
 def target_of(task: Task) -> object:
@@ -67,7 +60,7 @@ def target_of(task: Task) -> object:
 
 
 def reason_against(task: Task) -> str:
-    """Why the plain loop has to do it; "" if the device can."""
+    """Why the device has no cycle for `task`; "" if it has one."""
     drafter, target = inner_of(task), target_of(task)
     if names := task.params.host_only or ["grammar"] * bool(task.guide):
         return f"{', '.join(names)}: applied on the host"
@@ -104,115 +97,121 @@ def capacity(task: Task) -> int:
     return min(context, bucket_for(needed + beyond, aligned(context + beyond)) - beyond)
 
 
-@contextlib.contextmanager
-def leased(task: Task) -> Iterator[Cycle]:
-    """A cycle of an earlier run of this kind, if one is free, for this run alone. A broken run's is dropped."""
-    target, draft, params = target_of(task), draft_of(task), task.params
-    assert isinstance(target, Transformer)
+class EagerExecutor(HostExecutor):
+    """The host's executor on a GPU: where memory runs out, it is given back for the next run."""
+
+    @contextlib.contextmanager
+    def opened(self, limit: int) -> Iterator[None]:
+        with releasing_memory(), super().opened(limit):
+            yield
+
+
+class CudaExecutor:
+    """Each cycle is a replay of captured graphs, in a `Cycle` of an earlier run of this kind if one is free."""
+
+    eager: str | None = None
+
+    def __init__(self, task: Task, cycle: Cycle | None = None) -> None:
+        self.task, self.given = task, cycle
+        self.adaptive = task.drafter if isinstance(task.drafter, AdaptiveDrafter) else None
+        if self.adaptive:
+            self.adaptive.stops = False
+        self.stopped = False
+
+    @contextlib.contextmanager
+    def opened(self, limit: int) -> Iterator[None]:
+        """A cycle of a run that breaks is dropped, with its graphs."""
+        key, self.limit = key_of(self.task), limit
+        with releasing_memory():
+            self.on_gpu = cycle = self.given or _idle.pop(key, None) or new_cycle(self.task)
+            cycle.prepare(len(self.task.prompt), limit, range(cycle.k + 1) if self.adaptive else None)
+            yield
+        self.eager = cycle.graphs.reason or None
+        if not self.given:
+            _idle[key] = cycle
+            while len(_idle) > KEPT:
+                del _idle[next(iter(_idle))]
+
+    def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
+        cycle, k = self.on_gpu, 0 if self.stopped else min(self.on_gpu.k, k)
+        prefill = len(tokens) == len(self.task.prompt)
+        if self.adaptive and (k or prefill):
+            k = self.adaptive.depth(tokens, k)
+        if prefill:
+            record = cycle.begin(self.task.prompt, self.limit, self.task.params.seed)
+        else:  # of a chain, all K are drafted to the end: those beyond it do not count, and one graph does
+            record = cycle.run(k if self.adaptive or self.stopped else None)
+        if not record.finite:
+            raise FloatingPointError("the target's logits are not finite")
+        proposal = record.proposal()
+        if self.adaptive:
+            self.adaptive.drafted(len(tokens), proposal)
+        return CycleResult(
+            proposal,
+            record.verdict(),
+            functools.partial(self.describe, record),
+            cycle.draft_seconds if k else 0.0,
+            cycle.verify_seconds,
+            cycle.prefill_seconds,
+            "DraftError: the draft's logits are not finite" if k and not record.sound else "",
+        )
+
+    def stop_drafting(self) -> None:
+        self.stopped = True
+
+    def describe(self, record: Record | TreeRecord, noise: Sampler | None) -> dict[str, Any]:
+        """The fields of `Verified` but its times, as `describe.verification` gives them for the host's executor."""
+        task = self.task
+        if noise is not None:
+            rows, distributions = self.on_gpu.distributions_told(record)
+            proposal, path = record.proposal(distributions), record.verdict().path
+            last = path[-1] if path else -1
+            distribution = rows[last + 1]
+            for node in proposal.children(last):  # none of them was kept
+                distribution = residual(
+                    distribution, None if distributions is None else distributions[node], proposal.tokens[node]
+                )
+            return describe.verification(proposal, rows, record.verdict(distribution), task.piece, noise)
+        statuses = describe.statuses(record.proposal(), record.verdict())
+        judged = zip(record.drafted, statuses, record.p, record.q, record.u, strict=True)
+        return {
+            "positions": tuple(
+                Position(i, token, task.piece(token), status, p, q, None if status == "discarded" else u)
+                for i, (token, status, p, q, u) in enumerate(judged)
+            )
+        }
+
+
+def key_of(task: Task) -> tuple[object, ...]:
+    """Tasks with equal keys can use the same cycle, one after the other."""
+    params, draft = task.params, draft_of(task)
     warps = params.temperature, params.top_k, params.top_p
-    key = (target, draft, extent_of(draft, task.k), capacity(task), warps, task.details)
-    make = functools.partial(cycle_for(draft), target, draft, task.k, capacity(task), params, details=task.details)
-    cycle = _idle.pop(key, None) or with_room(make)
-    yield cycle
-    _idle[key] = cycle
-    while len(_idle) > KEPT:
-        del _idle[next(iter(_idle))]
+    return target_of(task), draft, extent_of(draft, task.k), capacity(task), warps, task.details
 
 
-def with_room(make: Callable[[], Cycle]) -> Cycle:
-    """A new cycle, in the place of those that wait if there is no other. torch's OutOfMemoryError if even so not."""
+def new_cycle(task: Task) -> Cycle:
+    """In the memory of those that wait, if there is no other. torch's OutOfMemoryError if that is not enough."""
+    target, draft = target_of(task), draft_of(task)
+    assert isinstance(target, Transformer)
+    make = functools.partial(cycle_for(draft), target, draft, task.k, capacity(task), task.params, details=task.details)
     with contextlib.suppress(torch.OutOfMemoryError):
         return make()
-    _idle.clear()
-    gc.collect()  # what the error held
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    release_memory()
     return make()
 
 
-def _run(task: Task, lease: contextlib.AbstractContextManager[Cycle]) -> Generator[Event, None, None]:
-    transcript, watch, eager = Transcript(task), Stopwatch(), ""
+@contextlib.contextmanager
+def releasing_memory() -> Iterator[None]:
+    """Where memory runs out inside, no waiting cycle holds any of it for the next run."""
     try:
-        with lease as cycle:
-            yield from _cycles(task, cycle, transcript, watch)
-            eager = cycle.graphs.reason
+        yield
     except torch.OutOfMemoryError:
-        yield transcript.fail(MemoryError(NO_ROOM), watch.elapsed)
-    except Exception as error:
-        yield transcript.fail(error, watch.elapsed)
-    yield transcript.finished(watch.elapsed, eager or None)
+        release_memory()
+        raise
 
 
-def _cycles(task: Task, cycle: Cycle, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
-    lane, params, failures = task.lane, task.params, 0
-    noise, tokens = SharedNoiseSampler(params.seed), transcript.tokens
-    adaptive = task.drafter if isinstance(task.drafter, AdaptiveDrafter) else None
-    costs = adaptive.costs if adaptive else None
-    yield Started(lane, task.drafter.name, task.depth, params, len(tokens), task.rule.name, task.rule.lossless, costs)
-    if adaptive:
-        adaptive.stops = False
-    cycle.prepare(len(tokens), transcript.limit, range(cycle.k + 1) if adaptive else None)
-    while transcript.reason is None:
-        number, length = transcript.cycle, len(tokens)
-        wanted = min(cycle.k, transcript.wanted - 1) if number else 0
-        noise.at(length)
-        with watch:
-            start = watch.now()
-            if adaptive and (wanted or not number):
-                wanted = adaptive.depth(tokens, wanted)
-            if number:
-                record = cycle.run(wanted if adaptive else None)
-            else:
-                record = cycle.begin(task.prompt, transcript.limit, params.seed)
-            if not record.finite:
-                raise FloatingPointError("the target's logits are not finite")
-        transcript.spent["prefill"] += cycle.prefill_seconds  # the draft's, after the first token was told
-        start += cycle.prefill_seconds
-        drafted = start + (cycle.draft_seconds if wanted else 0.0)
-        verified = drafted + cycle.verify_seconds
-        transcript.spend("draft", drafted - start)
-        transcript.spend("verify", verified - drafted)
-        if wanted and not record.sound:
-            failures += 1
-            reason = "DraftError: the draft's logits are not finite"
-            if failures == MAX_DRAFTER_FAILURES:
-                cycle.stop_drafting()
-                reason += " (drafter switched off)"
-            if failures <= MAX_DRAFTER_FAILURES:
-                yield Failed(lane, number, "drafter", reason, False, drafted)
-        elif wanted:
-            failures = 0
-        proposal, verdict = record.proposal(), record.verdict()
-        if adaptive:
-            adaptive.drafted(length, proposal)
-        if record.drafted:
-            pieces = tuple(map(task.piece, record.drafted))
-            yield Drafted(lane, number, record.drafted, pieces, proposal.parents, start, drafted)
-        emitted = verdict.emitted(proposal)
-        pieces = tuple(map(task.piece, emitted))
-        yield Verified(lane, number, start=drafted, end=verified, **told(task, cycle, record, noise))
-        with watch:
-            committed, readable = transcript.commit(emitted)
-        yield transcript.committed(committed, pieces, readable, verdict, watch.elapsed)
-
-
-def told(task: Task, cycle: Cycle, record: Record | TreeRecord, noise: SharedNoiseSampler) -> dict[str, Any]:
-    """What `Verified` tells beside its times, as `describe` tells it of the plain loop."""
-    if task.details:
-        rows, distributions = cycle.distributions_told(record)
-        proposal, path = record.proposal(distributions), record.verdict().path
-        last = path[-1] if path else -1
-        distribution = rows[last + 1]
-        for node in proposal.children(last):  # none of them was kept
-            distribution = residual(
-                distribution, None if distributions is None else distributions[node], proposal.tokens[node]
-            )
-        return describe.verification(proposal, rows, record.verdict(distribution), task.piece, noise)
-    statuses = describe.statuses(record.proposal(), record.verdict())
-    judged = zip(record.drafted, statuses, record.p, record.q, record.u, strict=True)
-    return {
-        "positions": tuple(
-            Position(i, token, task.piece(token), status, p, q, None if status == "discarded" else u)
-            for i, (token, status, p, q, u) in enumerate(judged)
-        )
-    }
+def release_memory() -> None:
+    _idle.clear()
+    gc.collect()  # what an error held
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

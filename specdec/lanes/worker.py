@@ -299,17 +299,34 @@ def serve(known: dict[str, Callable[..., Iterator[Any]]]) -> None:
             error = ValueError(*refusal.args)  # errors of other classes may not survive pickling
         except Exception as broken:
             log.exception("a call of the engine broke off")
-            error = RuntimeError(f"{type(broken).__name__}: {broken}")
+            error = refusal_of(broken)
         ends = spoiled()
         send(sink, (number, True, error, ends))
         if ends:
             os._exit(1)
 
 
+def refusal_of(broken: Exception) -> Exception:
+    """What its caller is told; out of memory, while models load or costs are probed say, is a sentence for visitors."""
+    import torch
+
+    from ..engine import NO_ROOM
+    from ..gpu import lane
+
+    if not isinstance(broken, torch.OutOfMemoryError):
+        return RuntimeError(f"{type(broken).__name__}: {broken}")
+    lane.release_memory()
+    return ValueError(NO_ROOM)
+
+
 def spoiled() -> bool:
     """Whether CUDA keeps an error, an illegal address say: then every further run of this process would fail."""
     import torch
 
+    from ..gpu.graphs import Graphs
+
+    if Graphs.spoiled:
+        return True
     try:
         if torch.cuda.is_initialized():
             torch.cuda.synchronize()

@@ -311,13 +311,17 @@ def test_without_cuda_steps_run_as_they_are_and_say_so() -> None:
 
 
 class Refusing(Graphs):
-    """A device whose capture fails."""
+    """A device whose capture fails, and whose end of the capture then fails, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: type[Exception]) -> None:
         super().__init__("cuda")
+        self.error = reason
 
     def _capture(self, step: Any, state: torch.Tensor) -> Any:
-        raise RuntimeError("operation not permitted when stream is capturing")
+        try:
+            raise self.error
+        finally:
+            raise RuntimeError("operation not permitted when stream is capturing")
 
 
 class Replaying(Graphs):
@@ -343,11 +347,19 @@ class Replaying(Graphs):
 
 
 def test_a_step_that_cannot_be_captured_runs_eagerly_with_the_reason() -> None:
-    refusing, length = Refusing(), torch.zeros(1)
+    refusing, length = Refusing(ValueError), torch.zeros(1)
     for _ in range(3):
         refusing.run("add", lambda: length.add_(1.0), length)
     assert length.item() == 3.0
     assert "could not be captured: RuntimeError: operation not permitted" in refusing.reason
+
+
+def test_a_capture_without_room_ends_the_run() -> None:
+    cycle = Cycle(target(), None, 0, 60, GREEDY)
+    cycle.graphs = Refusing(torch.OutOfMemoryError)
+    with pytest.raises(torch.OutOfMemoryError):
+        cycle.prepare(len(PROMPT), 40)
+    assert not Graphs.spoiled
 
 
 @pytest.mark.parametrize("before", [False, True])

@@ -345,7 +345,8 @@ def test_a_run_takes_the_room_of_those_that_wait(crowded: SimpleNamespace) -> No
 def test_a_run_without_room_ends_in_one_sentence_and_the_next_is_whole(crowded: SimpleNamespace) -> None:
     crowded.room = 0
     *_, failed, end = lane.on_device(task("none"))
-    assert isinstance(failed, Failed) and failed.fatal and lane.NO_ROOM in failed.reason and "CUDA" not in failed.reason
+    assert isinstance(failed, Failed) and failed.fatal
+    assert engine.NO_ROOM in failed.reason and "CUDA" not in failed.reason
     assert isinstance(end, Finished) and end.reason == "failed" and crowded.refused == [0, 0]
     crowded.room = 1
     assert ids(list(lane.on_device(task("none"))))
