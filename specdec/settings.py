@@ -114,6 +114,10 @@ SETTINGS = {
     )
 }  # fmt: skip
 TOOL = [one for one in SETTINGS.values() if one.tool]
+# What went, by the first words or the option that named it, and what takes its place.
+GONE = {
+    "serve": "`specdec serve` is gone; two lines of shell start such a pair of vLLM servers, see docs/servers.md",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ ALLOWED = {
     "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "learning", "lanes"}
     - {"text"},
     "traces": {"types", "grammar", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
-    "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "export", "servers"},
+    "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "servers"},
     "export": {"models", "families", "export"},
     "bench": {
         "",

@@ -170,6 +170,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["x", "--json-schema", "/dev/null", "--grammar", "a"], "leave one of the two out"),
         (["x", "--nonsense"], "No such option"),
         (["x", "--dtype", "int8", "--peer", "transformers"], "no target in these codes"),
+        (["serve", "--target", "x"], "`specdec serve` is gone; two lines of shell"),
         (["certify"], "Missing option"),
         (["prove", "--paths", "0"], "--paths"),
         (["prove", "/nowhere.py"], "cannot read /nowhere.py"),

@@ -191,10 +191,6 @@ OPTIONS = {  # of the engines that `servers` knows, in November 2026
         "active": "Start it with --speculative-config; a plain model has none by itself.",
         "count": "Start it with --per-request-spec-decode-metrics detailed.", "k": "num_speculative_tokens",
     },
-    "SGLang": {
-        "active": "Start it with --speculative-algorithm.", "count": "Ask the /generate route.",
-        "k": "--speculative-num-steps (beside --speculative-eagle-topk 1, and --speculative-num-draft-tokens one more)",
-    },
     "llama.cpp": {
         "active": "Name --spec-type: without it a draft model is loaded and not used. If it is named, read its log: "
         "it goes on without a draft of another vocabulary.", "count": "",

@@ -1,5 +1,5 @@
-"""The command `specdec`: `run`, `app`, `get`, `trace`, `certify`, `doctor`, `prove`, `train`, `bench`, `export`,
-`serve` and `site`.
+"""The command `specdec`: `run`, `app`, `get`, `trace`, `certify`, `doctor`, `prove`, `train`, `bench`, `export` and
+`site`.
 
 A first word that is none of these is a prompt for `run`. Whatever cannot be done is told in one sentence, with exit
 code 2 if the command was wrong and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, Python's traceback
@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from .. import __version__
+from ..settings import GONE
 from . import commands
 from .run import run
 
@@ -101,8 +102,14 @@ def group() -> TyperGroup:
 
 
 def completed(words: Sequence[str]) -> list[str]:
-    """With `run` before a prompt, and an option that takes several words once before each."""
+    """Add `run` before a prompt, and repeat an option that takes several words before each of them.
+
+    ValueError for a command or option that is gone.
+    """
     words = list(words)
+    for old, instead in GONE.items():
+        if words[: len(old.split())] == old.split() or (old.startswith("--") and old in words):
+            raise ValueError(instead)
     if words and words[0] not in (*group().commands, "--help", "--version"):
         return ["run", *words]
     spread, option = [], ""

@@ -244,24 +244,6 @@ def export(
     print(*written, sep="\n")
 
 
-def serve(
-    target: Annotated[str | None, Option(help="a folder, or a name on the Hub [default: the embedded family]")] = None,
-    draft: Annotated[str | None, Option(help="a draft model or a head for --target")] = None,
-    method: Annotated[
-        str | None, Option(help="as vLLM calls it: ngram, suffix, … [default: what --draft is; embedded: draft_model]")
-    ] = None,
-    k: Annotated[int, Option("-k", min=1, help="tokens drafted per cycle, at most")] = 4,
-    port: Annotated[int, Option(min=1, max=65534, help="of the speculative one; the plain one has the next")] = 8000,
-    flags: Annotated[
-        list[str], Argument(help="after `--`: more options of `vllm serve`, for both", show_default=False)
-    ] = [],  # noqa: B006
-) -> int:
-    """vLLM twice on one model, speculative and plain, to be watched here: until Ctrl-C, or until one dies."""
-    from ..servers.vllm_pair import serve as run
-
-    return run(target, draft, method, k, port, flags)
-
-
 def site(
     out: Annotated[Path, Option(help="the folder: new, empty, or with an earlier site in it", show_default=False)],
     base: Annotated[str, Option(help="the address that it will have, for previews of links to it")] = "",
@@ -285,4 +267,4 @@ def site(
     print(f"To look at it: python -m http.server --directory {shlex.quote(str(out))}, then http://localhost:8000")
 
 
-COMMANDS = (app, get, trace, certify, doctor, prove, train, bench, export, serve, site)
+COMMANDS = (app, get, trace, certify, doctor, prove, train, bench, export, site)

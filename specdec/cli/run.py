@@ -64,7 +64,7 @@ def run(
     ] = None,
     device: Annotated[Literal["auto", "cpu", "cuda"], Option(help="cuda: an NVIDIA GPU; auto: if it is there")] = "cpu",
     server: Annotated[
-        str | None, Option(help="instead of our engine: the address of a vLLM, SGLang or llama.cpp server to watch")
+        str | None, Option(help="instead of our engine: the address of a vLLM or llama.cpp server to watch")
     ] = None,
     plain: Annotated[str | None, Option(help="with --server: one that serves the same without speculation")] = None,
     key_env: Annotated[

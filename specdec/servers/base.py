@@ -24,7 +24,7 @@ class ServerError(ValueError):
 class Facts:
     """What a server says of itself; None and "" where it does not."""
 
-    kind: str  # "vLLM", "SGLang", "llama.cpp"
+    kind: str  # "vLLM", "llama.cpp"
     version: str
     model: str
     context: int | None = None

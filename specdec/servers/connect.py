@@ -18,12 +18,11 @@ from . import fields
 from .base import Server, ServerError
 from .fields import at
 from .llama_cpp import LlamaCpp
-from .sglang import SGLang
 from .stream import Client, Limits, origin, PORTS
 from .vllm import VLLM
 
 LISTED = "SPECDEC_SERVERS"  # the environment's variable
-KINDS: dict[str, Any] = {"vllm": VLLM, "sglang": SGLang, "llamacpp": LlamaCpp}
+KINDS: dict[str, Any] = {"vllm": VLLM, "llamacpp": LlamaCpp}
 
 
 def takes_key(other: str, address: str) -> bool:
@@ -57,7 +56,7 @@ def connect(address: str, key: str = "", limits: Limits | None = None) -> Server
         raise ServerError("The server names no model.")
     kind = KINDS.get(fields.label(at(models, 0, "owned_by")))
     if kind is None:
-        raise ServerError("This is none of the servers that can be watched: vLLM, SGLang, llama.cpp's llama-server.")
+        raise ServerError("This is none of the servers that can be watched: vLLM, llama.cpp's llama-server.")
     server: Server = kind(client, models[0])
     return server
 

@@ -28,45 +28,13 @@ COUNTER = re.compile(r'^vllm:(\w+)_total\{(?:[^}\n]*position="(\d{1,3})")?[^}\n]
 WRITTEN, DRAFTS = "generation_tokens", "spec_decode_num_drafts"
 DRAFTED, ACCEPTED = "spec_decode_num_draft_tokens", "spec_decode_num_accepted_tokens"
 PLACES = "spec_decode_num_accepted_tokens_per_pos"
-NO_TEMPLATE = ("default chat template is no longer allowed", "tokenizer.chat_template is not set")
+NO_TEMPLATE = "default chat template is no longer allowed"
 PLACEHOLDER = "token_id:"  # how an id is written where names of tokens are expected
-
 
 Counters = Counter[tuple[str, int]]
 
 
-class Tokenizer:
-    """The route /tokenize, which SGLang has, too."""
-
-    _client: Client
-    facts: Facts
-
-    def tokenize(self, text: str) -> tuple[int, ...]:
-        payload = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
-        return fields.ids(at(payload, "tokens"))
-
-    def read(self, prompt: str) -> tuple[int, ...]:
-        """As a user's message, the answer begun, without thinking. Without a template it is refused, in the words of
-        the libraries below.
-        """
-        messages = [{"role": "user", "content": prompt}]
-        kwargs = {"enable_thinking": False}
-        body = {"model": self.facts.model, "messages": messages, "chat_template_kwargs": kwargs}
-        try:
-            return fields.ids(at(self._client.ask("/tokenize", body), "tokens"))
-        except ServerError as error:
-            if any(words in error.said.values.get("said", "") for words in NO_TEMPLATE):
-                return self.tokenize(prompt)
-            if error.said.values.get("status") not in (400, 404, 422, 500):
-                raise
-            raise ServerError(
-                "The server does not put the prompt into its model's chat template. {reason} Update the server, or "
-                "check its --chat-template.",
-                reason=error.said,
-            ) from None
-
-
-class VLLM(Tokenizer):
+class VLLM:
     def __init__(self, client: Client, model: dict[str, Any]) -> None:
         self._client = client
         counters = self._counters()
@@ -81,6 +49,30 @@ class VLLM(Tokenizer):
             k=max(places) + 1 if places else None,
         )
         self._processed: bool | None = None
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        payload = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
+        return fields.ids(at(payload, "tokens"))
+
+    def read(self, prompt: str) -> tuple[int, ...]:
+        """As a user's message, the answer begun, without thinking. A model without a template is refused in the
+        words of transformers.
+        """
+        messages = [{"role": "user", "content": prompt}]
+        kwargs = {"enable_thinking": False}
+        body = {"model": self.facts.model, "messages": messages, "chat_template_kwargs": kwargs}
+        try:
+            return fields.ids(at(self._client.ask("/tokenize", body), "tokens"))
+        except ServerError as error:
+            if NO_TEMPLATE in error.said.values.get("said", ""):
+                return self.tokenize(prompt)
+            if error.said.values.get("status") not in (400, 404, 422, 500):
+                raise
+            raise ServerError(
+                "The server does not put the prompt into its model's chat template. {reason} Update the server, or "
+                "check its --chat-template.",
+                reason=error.said,
+            ) from None
 
     def _counters(self) -> Counters:
         """By name and position (-1 without one), of all engines together; empty where they are not shown."""

@@ -1,6 +1,6 @@
 """Engines of others read what was exported, and write our engine's greedy text, token for token.
 
-    specdec export vllm --out models          # then `vllm serve models/target …`, or all at once: specdec serve
+    specdec export vllm --out models          # then `vllm serve models/target …`
     SPECDEC_VLLM_SERVERS=http://127.0.0.1:8000,http://127.0.0.1:8001 pytest -m server tests/export
     SPECDEC_LLAMA_SERVERS=http://127.0.0.1:8080 pytest -m server tests/export
 

@@ -83,7 +83,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with self.server.turn:
             if self.path == "/tokenize" and "messages" in body:  # as a server of a model without a chat template
-                return self.send(json.dumps({"error": {"message": NO_TEMPLATE[0]}}).encode(), 400)
+                return self.send(json.dumps({"error": {"message": NO_TEMPLATE}}).encode(), 400)
             if self.path == "/tokenize":
                 return self.answer({"tokens": list(self.server.encode(body["prompt"]))})
             params = SamplingParams(

@@ -1,6 +1,6 @@
 """Against servers that run: `SPECDEC_TEST_SERVER=http://… SPECDEC_TEST_PLAIN=http://… pytest -m server tests/servers`.
 
-`specdec serve` starts such a pair. Both serve the embedded family, K = 4 with the draft model.
+docs/serving.md starts such a pair. Both serve the embedded family, K = 4 with the draft model.
 """
 
 from __future__ import annotations

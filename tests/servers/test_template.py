@@ -15,17 +15,15 @@ from specdec.types import SamplingParams
 
 RAW, CHAT = [5, 6], [1, 5, 6, 2]
 RENDERED = "<|user|>Why is the sky blue?<|end|><|assistant|>"
-NOT_SET = "Cannot use chat template functions because tokenizer.chat_template is not set and no template argument was"
 MESSAGE = {"role": "user", "content": "Why is the sky blue?"}
-OWNERS = {"vllm": "vLLM", "sglang": "SGLang"}
 
 
-def openai(owner: str, messages: Reply) -> Callable[[Asked], Reply]:
-    """vLLM or SGLang, which answers a prompt as messages with `messages`."""
+def vllm(messages: Reply) -> Callable[[Asked], Reply]:
+    """It answers a prompt as messages with `messages`."""
 
     def answer(asked: Asked) -> Reply:
         if asked.path == "/v1/models":
-            return Reply.of({"data": [{"id": "m", "owned_by": owner, "max_model_len": 99}]})
+            return Reply.of({"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 99}]})
         if asked.path == "/tokenize":
             return messages if "messages" in asked.body else Reply.of({"tokens": RAW})
         return Reply.of({"version": "1"}) if asked.method == "GET" else Reply([], 500)
@@ -53,31 +51,28 @@ def read(answer: Callable[[Asked], Reply]) -> tuple[tuple[int, ...], list[Asked]
         return lane.tokens(connect(stub.address), MESSAGE["content"]), stub.asked
 
 
-@pytest.mark.parametrize("owner", OWNERS)
-def test_vllm_and_sglang_apply_the_template_themselves(owner: str) -> None:
-    found, asked = read(openai(owner, Reply.of({"tokens": CHAT})))
+def test_vllm_applies_the_template_itself() -> None:
+    found, asked = read(vllm(Reply.of({"tokens": CHAT})))
     assert found == tuple(CHAT)
     assert asked[-1].body["messages"] == [MESSAGE]
     assert asked[-1].body["chat_template_kwargs"] == {"enable_thinking": False}
 
 
-@pytest.mark.parametrize(("owner", "told"), [("vllm", NO_TEMPLATE), ("sglang", NOT_SET)])
-def test_a_model_without_a_template_reads_the_prompt_as_it_is(owner: str, told: str) -> None:
-    assert read(openai(owner, Reply.of({"error": {"message": told}}, 400)))[0] == tuple(RAW)
+def test_a_model_without_a_template_reads_the_prompt_as_it_is() -> None:
+    assert read(vllm(Reply.of({"error": {"message": NO_TEMPLATE}}, 400)))[0] == tuple(RAW)
 
 
-@pytest.mark.parametrize("owner", OWNERS)
 @pytest.mark.parametrize("status", [400, 404, 422, 500])
-def test_a_template_that_cannot_be_applied_is_said_before_anything_runs(owner: str, status: int) -> None:
-    with Stub(openai(owner, Reply.of({"error": {"message": "prompt is required"}}, status))) as stub:
+def test_a_template_that_cannot_be_applied_is_said_before_anything_runs(status: int) -> None:
+    with Stub(vllm(Reply.of({"error": {"message": "prompt is required"}}, status))) as stub:
         with pytest.raises(ServerError, match=r"chat template\. .*prompt is required.* --chat-template"):
             lane.race(connect(stub.address), None, MESSAGE["content"], SamplingParams())
-        assert [asked.path for asked in stub.asked if "complet" in asked.path or "generate" in asked.path] == []
+        assert [asked.path for asked in stub.asked if "complet" in asked.path] == []
 
 
 def test_a_wrong_key_is_said_as_such() -> None:
     with pytest.raises(ServerError, match="wants another key") as found:
-        read(openai("vllm", Reply.of({}, 401)))
+        read(vllm(Reply.of({}, 401)))
     assert "template" not in str(found.value)
 
 
@@ -94,5 +89,5 @@ def test_the_template_that_llama_cpp_puts_in_place_of_none_is_none(template: str
 
 
 def test_contexts_of_a_certificate_are_texts_and_no_questions() -> None:
-    with Stub(openai("vllm", Reply.of({"tokens": CHAT}))) as stub:
+    with Stub(vllm(Reply.of({"tokens": CHAT}))) as stub:
         assert connect(stub.address).tokenize("The old lighthouse keeper") == tuple(RAW)

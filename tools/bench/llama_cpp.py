@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -16,11 +17,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+
 from specdec.export import llama_cpp as export
 from specdec.servers.base import ServerError
 from specdec.servers.connect import connect
 from specdec.servers.llama_cpp import LlamaCpp
-from specdec.servers.vllm_pair import signals_as_interrupts
 
 VARIABLE = "SPECDEC_LLAMA_SERVER"
 DRAFT: export.Numbers = "q8_0"  # of every lane: ours drafts in 8 bits, too, whatever the target holds
@@ -46,7 +47,8 @@ class Servers:
         self._files: dict[export.Numbers, dict[str, Path]] = {}
 
     def __enter__(self) -> Servers:
-        self._stack.enter_context(signals_as_interrupts())  # a polite kill leaves no server behind
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill leaves no server behind
+        self._stack.callback(signal.signal, signal.SIGTERM, before)
         self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="specdec-gguf-")))
         return self
 
