@@ -30,7 +30,6 @@ class Exposure:
     learning: float = 60.0  # seconds of live learning
     after_learning: float = 60.0  # seconds at most to measure and to certify what was learned
     waiting: int = 32  # people in the queue
-    places_of_address: int = 32  # that it is sure of in that queue; it may have more while nobody else needs them
     runs_of_tab: int = 1_000  # a minute
     runs_of_address: int = 10_000  # a minute
     any_server: bool = True  # may name any server of another engine; otherwise only those in SPECDEC_SERVERS
@@ -49,7 +48,6 @@ NETWORK = replace(
     only_loopback=False,
     any_server=False,
     any_pair=False,
-    places_of_address=4,
     learning=20.0,
     after_learning=20.0,
 )

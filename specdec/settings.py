@@ -33,8 +33,9 @@ class Flag:
 class Setting:
     """One setting. Its name is the one of the API, of links, of traces and, with dashes, of the flag.
 
-    Bounds are for strangers: of a number, or `high` for the characters of a text. The engine's own are wider. With a
-    `step` it is a slider on the page.
+    Bounds are for strangers: of a number, or `high` for the characters of a text. The engine's own are wider. Where
+    `bound` names a field of `Exposure`, this host's value of it is the highest. With a `step` it is a slider on the
+    page.
     """
 
     name: str
@@ -42,8 +43,9 @@ class Setting:
     default: Any
     help: str  # in English: of a call, of a tool, of the flag
     low: float = 0
-    high: float = 0
+    most: float = 0  # of every host; `high` is the one to ask
     step: float = 0
+    bound: str = ""
     above: bool = False  # `low` itself is not allowed
     sampling: bool = True  # a field of SamplingParams; else an argument of `race`, or the family
     served: bool = True  # a server of others is sent it; else only our own engine has it
@@ -51,6 +53,12 @@ class Setting:
     main: bool = False  # the page shows it above *Advanced*, and every link holds it
     label: str = ""  # its key in page.json, where that is not its name
     flag: Flag | None = None
+
+    @property
+    def high(self) -> float:
+        """The highest value that a stranger may send now: the command line sets the exposure after this is imported."""
+        highest: float = getattr(limits(), self.bound) if self.bound else self.most
+        return highest
 
     @property
     def about(self) -> str:
@@ -70,7 +78,7 @@ SETTINGS = {
     one.name: one
     for one in (
         Setting(
-            "prompt", str, REQUIRED, "the text to continue", high=limits().prompt, sampling=False, main=True,
+            "prompt", str, REQUIRED, "the text to continue", bound="prompt", sampling=False, main=True,
         ),
         Setting(
             "drafter", str, DEFAULT,
@@ -79,14 +87,14 @@ SETTINGS = {
             flag=Flag(str, "", "its name [default: what was trained for the target, else suffix]"),
         ),
         Setting(
-            "k", int, 4, "tokens drafted per cycle", 0, limits().k, 1, sampling=False, served=False, main=True,
+            "k", int, 4, "tokens drafted per cycle", step=1, bound="k", sampling=False, served=False, main=True,
         ),
         Setting(
             "temperature", float, USUAL.temperature, "0 is greedy", 0, 2, 0.1, main=True, flag=Flag(float, 0.8),
         ),
         Setting("top_p", float, USUAL.top_p, "1 is off", 0, 1, 0.05, above=True, tool=False),
         Setting("top_k", int, USUAL.top_k, "0 is off", 0, 1_000, tool=False),
-        Setting("max_tokens", int, USUAL.max_tokens, "new tokens", 1, limits().tokens, 1),
+        Setting("max_tokens", int, USUAL.max_tokens, "new tokens", 1, step=1, bound="tokens"),
         Setting("seed", int, USUAL.seed, "of every random draw", 0, 2**31 - 1, main=True),
         Setting(
             "stop", str, "", "strings that end the text, one per line", tool=False, label="stop_strings",

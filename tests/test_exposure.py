@@ -76,7 +76,6 @@ DOCUMENTED = {
     "seconds of live learning": "learning",
     "seconds at most to measure and certify what was learned": "after_learning",
     "people in the queue": "waiting",
-    "of them that an address is sure of": "places_of_address",
     "runs a minute, from a tab": "runs_of_tab",
     "runs a minute, from an address": "runs_of_address",
     "phones of a class, from an address": "phones_of_address",

@@ -25,7 +25,6 @@ from .session import News, notice
 from .text import strings, translated
 
 AT_ONCE = 2  # each is a process with torch in it
-DEADLINE = limits().examination
 _free = threading.BoundedSemaphore(AT_ONCE)
 
 
@@ -52,8 +51,7 @@ def _states(request: ExaminationRequest) -> Iterator[News]:
         for result in states:
             known = result or known
             yield News("lines", written(result | so_far(result), request) if result else "")
-            if time.monotonic() - started > DEADLINE:
-                seconds = round(DEADLINE)
+            if time.monotonic() - started > (seconds := round(limits().examination)):
                 late = ServerError(
                     TranslatableText("Not finished after {seconds} seconds: take fewer draws.", seconds=seconds)
                 )

@@ -15,7 +15,6 @@ from ..types import check_grammar, has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOP
 from .menu import drafters, families, has_peer, is_pair
 from .text import sentences, strings, teaching, translated
 
-MAX_PROMPT = int(SETTINGS["prompt"].high)
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
 MAX_TEXT = 500  # characters of an address, or of a key
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # of a certificate
@@ -182,8 +181,9 @@ def known_rule(name: Any) -> str:
 def readable(prompt: Any) -> str:
     if not isinstance(prompt, str):
         raise InputError(say("not_text"))
-    if len(prompt) > MAX_PROMPT:  # before anything looks at every character
-        raise InputError(say("too_long", n=f"{len(prompt):,}", limit=f"{MAX_PROMPT:,}"))
+    limit = int(SETTINGS["prompt"].high)
+    if len(prompt) > limit:  # before anything looks at every character
+        raise InputError(say("too_long", n=f"{len(prompt):,}", limit=f"{limit:,}"))
     if "\0" in prompt:
         raise InputError(say("nul"))
     if has_lone_surrogate(prompt):

@@ -36,8 +36,7 @@ from .text import ASSETS, kind_of, sentences, strings, translated
 from .turns import Ticket, Turns
 from .visitors import asking, leads, visitors
 
-DEADLINE = limits().seconds  # of one run, all lanes
-WAITING, LOOK = limits().waiting, 0.5  # people in the line, each with a thread of Gradio's; seconds between two looks
+LOOK = 0.5  # seconds between two looks at the line
 TRACES, CERTIFICATES = ASSETS / "traces", ASSETS / "certificates.json"
 FIRST = ("coding", "tips", "story")  # of what is recorded, the first screen's, which is greedy; then sampled ones
 WARM_AFTER = 1.0  # seconds, which are the first screen's
@@ -50,9 +49,8 @@ if os.environ.get("SPACES_ZERO_GPU"):
     from ..lanes.zero import ZeroGPU
 
     _gpu = ZeroGPU()
-LEARNING = limits().learning + limits().after_learning  # seconds at most, once the models are loaded
-EXPECTED = {"run": 6.0, "series": 30.0, "certificate": 15.0, "learning": LEARNING}  # seconds, at first
-_machine = Turns(EXPECTED, WAITING, limits().places_of_address)
+EXPECTED = {"run": 6.0, "series": 30.0, "certificate": 15.0, "learning": 40.0}  # seconds, at first
+_machine = Turns(EXPECTED)
 _warming = threading.Event()
 _fetching = threading.Lock()  # one download at a time
 _fetched: hub.Fetched | None = None  # its last word, for all who wait for it
@@ -357,8 +355,8 @@ def _live(request: RunRequest, family: Any, race: Any, engine: Any) -> Iterator[
                 header = live_header(request.prompt, facts, kind, request.peer, engine.machine).line()
                 yield News("lines", header)
             yield News("lines", "" if event is None else line(event))
-            if engine is not _gpu and time.monotonic() - started > DEADLINE:  # there the run asked for its own
-                yield News("cut", notice("deadline", seconds=round(DEADLINE)))
+            if engine is not _gpu and time.monotonic() - started > limits().seconds:  # there the run asked for its own
+                yield News("cut", notice("deadline", seconds=round(limits().seconds)))
                 return
     yield News("done", notice("done"))
 
@@ -370,8 +368,8 @@ def _certify(request: CertificateRequest) -> Iterator[News]:
     with contextlib.closing(certificate) as states:
         for state in states:
             yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
-            if time.monotonic() - started > DEADLINE:
-                yield News("cut", notice("deadline", seconds=round(DEADLINE)))
+            if time.monotonic() - started > limits().seconds:
+                yield News("cut", notice("deadline", seconds=round(limits().seconds)))
                 return
     yield News("done", notice("certified"))
 
@@ -389,7 +387,7 @@ def _learn(request: LearningRequest) -> Iterator[News]:
             yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
             if started is None:  # until the first state the models are loaded
                 started = time.monotonic() if state else None
-            elif time.monotonic() - started > LEARNING:
+            elif time.monotonic() - started > limits().learning + limits().after_learning:
                 yield News("cut", strings("learn")["deadline"].format(seconds=round(time.monotonic() - started)))
                 return
     yield News("done", "")
@@ -410,8 +408,8 @@ def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[N
                 if event is not None:
                     told.append(event)
                 yield News("lines", "")  # a place where a cancelled visitor leaves
-                if time.monotonic() - started > DEADLINE:
-                    yield News("cut", strings("methods")["live"]["deadline"].format(seconds=round(DEADLINE)))
+                if time.monotonic() - started > limits().seconds:
+                    yield News("cut", strings("methods")["live"]["deadline"].format(seconds=round(limits().seconds)))
                     return
         yield Raced(request, tuple(told))
 

@@ -22,7 +22,6 @@ from .build import page
 from .components.drawn import as_text, script
 from .gradio_private import functions
 from .refusals import Page
-from .request import MAX_PROMPT
 from .tabs import TABS
 from .text import language, LANGUAGES, of_drafters, PAGE, prompts, strings
 
@@ -217,7 +216,8 @@ class Sheet:
     def prompt(self, _: Any) -> str:
         kind, label = self.begin.removeprefix("traces/"), html.escape(strings("page")["settings"]["prompt"], quote=True)
         early = html.escape(prompts()[kind][0])
-        field = f'<textarea rows="1" maxlength="{MAX_PROMPT}" aria-label="{label}">{early}</textarea>'
+        most = SETTINGS["prompt"].high
+        field = f'<textarea rows="1" maxlength="{most}" aria-label="{label}">{early}</textarea>'
         return f'<div id="prompt">{field}</div>'
 
     def run(self, _: Any) -> str:

@@ -12,6 +12,8 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+from ..exposure import limits
+
 FRESH = 0.3  # weight of the last run in what is expected of the next
 
 
@@ -33,11 +35,11 @@ class Ticket:
 class Turns:
     """A line in front of one machine. `expected` is how many seconds a turn of each kind takes, at first a guess.
 
-    `most` may wait. Of its places an address gives none up while it has at most `sure`.
+    As many wait as the exposure grants. If all places are taken, the address with most places gives up its last one
+    to an address that would have fewer even then.
     """
 
-    def __init__(self, expected: dict[str, float], most: int, sure: int) -> None:
-        self.most, self.sure = most, sure
+    def __init__(self, expected: dict[str, float]) -> None:
         self._expected = dict(expected)
         self._line: list[Ticket] = []  # as they came
         self._round = 0  # of the last one that had the machine
@@ -52,7 +54,7 @@ class Turns:
         with self._lock:
             rounds = [one.round + 1 for one in self._line if one.address == address]
             ticket = Ticket(kind, address, leads, max(self._round, *rounds, 0))
-            if len(self._line) > self.most:
+            if len(self._line) > limits().waiting:
                 if (other := self._yielding(ticket)) is None:
                     return None
                 self._line.remove(other)
@@ -93,6 +95,6 @@ class Turns:
         places = Counter(one.address for one in others)
         address, most = places.most_common(1)[0]
         own = sum(one.address == ticket.address for one in waiting)
-        if not ticket.leads and (most <= self.sure or own >= self.sure):
+        if not ticket.leads and most <= own + 1:
             return None
         return [one for one in others if one.address == address][-1]

@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 
 from ..events import Event
+from ..exposure import limits
 from ..servers import lane
 from ..servers.base import Server
 from ..servers.connect import connect_pair
@@ -84,8 +85,8 @@ def _live(header: Header, events: Iterator[Event | lane.FinalTrace | None]) -> I
             yield News("whole", Trace(replace(header, run=again.run), told.events).dumps())
             continue
         yield News("lines", "" if told is None else line(told))
-        if time.monotonic() - started > session.DEADLINE:
-            yield News("cut", notice("deadline", seconds=round(session.DEADLINE)))
+        if time.monotonic() - started > limits().seconds:
+            yield News("cut", notice("deadline", seconds=round(limits().seconds)))
             return
     yield News("done", notice("done"))
 

@@ -13,6 +13,7 @@ import pytest
 from ours import of_pair, serving
 from stub import Asked, Reply, Stub
 
+from specdec.exposure import OWN
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import toy
 from specdec.servers.connect import LISTED
@@ -118,7 +119,7 @@ def test_stop_hangs_up_on_a_silent_server_and_nobody_waited_for_it(plain: str) -
 
 
 def test_at_the_deadline_what_is_known_is_told(plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examine, "DEADLINE", 0.0)
+    monkeypatch.setattr(examine, "limits", lambda: replace(OWN, examination=0.0))
     with serving(of_pair(toy())) as address:
         news = list(examine.run(request(address, plain)))
     assert news[-1].kind == "cut" and "take fewer draws" in news[-1].text and nobody_examines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -12,7 +13,7 @@ from gradio_client import Client
 
 from specdec.exposure import limits, OWN, PUBLIC
 from specdec.traces.file import Trace
-from specdec.ui import session, visitors
+from specdec.ui import session, turns, visitors
 from specdec.ui.text import strings
 from specdec.ui.theme import launch_settings
 
@@ -71,8 +72,8 @@ def test_visitors_are_served_one_at_a_time_in_the_order_in_which_they_came(addre
 
 
 def test_a_full_line_leaves_the_page_awake_and_refuses_with_a_sentence(address, engine, monkeypatch):
-    assert launch_settings()["max_threads"] > session.WAITING + 20
-    monkeypatch.setattr(session._machine, "most", 10)
+    assert launch_settings()["max_threads"] > limits().waiting + 20
+    monkeypatch.setattr(turns, "limits", lambda: replace(OWN, waiting=10))
     client = Client(address, verbose=False)
     jobs = [client.submit("hello", api_name="/run") for _ in range(12)]
     until(lambda: in_line() == 11)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import gradio as gr
@@ -9,88 +10,82 @@ import pytest
 from gradio.context import LocalContext
 from starlette.requests import Request
 
-from specdec.exposure import EXPOSURE, NETWORK
-from specdec.ui import session, visitors
+from specdec.exposure import EXPOSURE, OWN
+from specdec.ui import session, turns, visitors
 from specdec.ui.turns import Ticket, Turns
 
-MOST, SURE = 8, 3
+MOST = 8
 
 
 @pytest.fixture
-def turns() -> Turns:
-    return Turns({"run": 6.0}, MOST, SURE)
+def line(monkeypatch: pytest.MonkeyPatch) -> Turns:
+    monkeypatch.setattr(turns, "limits", lambda: replace(OWN, waiting=MOST))
+    return Turns({"run": 6.0})
 
 
-def joined(turns: Turns, *addresses: str, leads: bool = False) -> list[Ticket]:
+def joined(line: Turns, *addresses: str, leads: bool = False) -> list[Ticket]:
     """Tickets from these addresses; all have their place."""
-    tickets = [turns.join("run", address, leads) for address in addresses]
+    tickets = [line.join("run", address, leads) for address in addresses]
     assert all(tickets)
     return tickets  # type: ignore[return-value]
 
 
-def served(turns: Turns, tickets: list[Ticket]) -> list[int]:
+def served(line: Turns, tickets: list[Ticket]) -> list[int]:
     """The order in which these have the machine."""
     order = list[int]()
     while len(order) < len(tickets):
-        (now,) = (i for i, one in enumerate(tickets) if i not in order and turns.before(one) == (0, 0.0))
-        turns.leave(tickets[now])
+        (now,) = (i for i, one in enumerate(tickets) if i not in order and line.before(one) == (0, 0.0))
+        line.leave(tickets[now])
         order.append(now)
     return order
 
 
-def test_of_one_address_all_are_served_as_they_came(turns: Turns) -> None:
-    tickets = joined(turns, *["a school"] * (MOST + 1))
-    assert served(turns, tickets) == list(range(MOST + 1))
+@pytest.mark.parametrize(
+    ("addresses", "order"),
+    [
+        (["a school"] * (MOST + 1), range(MOST + 1)),
+        (["a", "a", "a", "a", "b", "b", "c"], [0, 4, 6, 1, 5, 2, 3]),
+        ([*["a school"] * 5, "elsewhere", *["a school"] * 3], [0, 5, 1, 2, 3, 4, 6, 7, 8]),
+    ],
+)
+def test_addresses_take_turns_and_those_of_one_come_as_they_came(
+    line: Turns, addresses: list[str], order: list[int]
+) -> None:
+    tickets = joined(line, *addresses)
+    line.before(tickets[0])  # it has the machine, which counts as its address's turn
+    assert served(line, tickets) == [*order]
 
 
-def test_addresses_take_turns(turns: Turns) -> None:
-    tickets = joined(turns, "a", "a", "a", "a", "b", "b", "c")
-    turns.before(tickets[0])  # it has the machine, which counts as its address's turn
-    assert served(turns, tickets) == [0, 4, 6, 1, 5, 2, 3]
+def test_who_leads_waits_for_nobody_but_the_one_at_work(line: Turns) -> None:
+    tickets = joined(line, "a", "a", "b")
+    line.before(tickets[0])
+    tickets += joined(line, "a", leads=True)
+    assert line.before(tickets[3])[0] == 1 and line.before(tickets[1])[0] == 3  # the one at work, b, and who leads
+    assert served(line, tickets) == [0, 3, 2, 1]
 
 
-def test_who_leads_waits_for_nobody_but_the_one_at_work(turns: Turns) -> None:
-    tickets = joined(turns, "a", "a", "b")
-    turns.before(tickets[0])
-    tickets += joined(turns, "a", leads=True)
-    assert turns.before(tickets[3])[0] == 1 and turns.before(tickets[1])[0] == 3  # the one at work, b, and who leads
-    assert served(turns, tickets) == [0, 3, 2, 1]
-
-
-def test_a_full_line_has_a_place_for_who_has_few(turns: Turns) -> None:
-    crowd = joined(turns, *["a"] * (MOST + 1))
-    turns.before(crowd[0])
-    assert turns.join("run", "a") is None
-    other = joined(turns, "b", "b", "b")
-    assert turns.join("run", "b") is None and turns.join("run", "a") is None  # b has what it may be sure of
-    gone = [one for one in crowd if turns.before(one) is None]
-    assert gone == crowd[-SURE:]  # those who came last
+def test_a_full_line_has_a_place_for_who_has_fewer(line: Turns) -> None:
+    crowd = joined(line, *["a"] * (MOST + 1))
+    line.before(crowd[0])
+    assert line.join("run", "a") is None
+    other = joined(line, *["b"] * (MOST // 2))
+    assert line.join("run", "b") is None and line.join("run", "a") is None  # both have as many now
+    gone = [one for one in crowd if line.before(one) is None]
+    assert gone == crowd[-MOST // 2 :]  # those who came last
     for one in gone:
-        turns.leave(one)
-    assert len(turns._line) == MOST + 1 and turns.before(other[0])[0] == 1
+        line.leave(one)
+    assert line.before(other[0])[0] == 1
 
 
-def test_nobody_is_displaced_who_has_the_machine_or_few_places(turns: Turns) -> None:
-    few = joined(turns, *(f"{name}{i}" for i in range(3) for name in "abc"))
-    assert turns.join("run", "d") is None
-    assert all(turns.before(one) is not None for one in few)
-
-
-def test_for_who_leads_there_is_a_place_even_among_addresses_that_have_few(turns: Turns) -> None:
-    few = joined(turns, *(f"address {i}" for i in range(MOST + 1)))
-    turns.before(few[0])
-    (teacher,) = joined(turns, "address 5", leads=True)
-    assert turns.before(teacher)[0] == 1 and sum(turns.before(one) is None for one in few) == 1
-    assert turns.before(few[0]) == (0, 0.0)
-    for _ in range(MOST - 1):
-        joined(turns, "address 5", leads=True)
-    assert turns.join("run", "address 5", True) is None  # all are such
-
-
-def test_a_class_behind_one_address_is_served_with_a_stranger_among_it(turns: Turns) -> None:
-    tickets = joined(turns, *["a school"] * 5, "elsewhere", *["a school"] * 3)
-    turns.before(tickets[0])
-    assert served(turns, tickets) == [0, 5, 1, 2, 3, 4, 6, 7, 8]
+def test_for_who_leads_there_is_a_place_even_among_addresses_that_have_few(line: Turns) -> None:
+    few = joined(line, *(f"address {i}" for i in range(MOST + 1)))
+    line.before(few[0])
+    assert line.join("run", "one more") is None
+    (teacher,) = joined(line, "address 5", leads=True)
+    assert line.before(teacher)[0] == 1 and sum(line.before(one) is None for one in few) == 1
+    assert line.before(few[0]) == (0, 0.0)
+    joined(line, *["address 5"] * (MOST - 1), leads=True)
+    assert line.join("run", "address 5", True) is None  # all are such
 
 
 # ---- who asks ----
@@ -111,7 +106,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_who_sits_at_the_machine_leads_unless_strangers_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not visitors.leads()
-    for host, leading in (("127.0.0.1", True), ("::1", True), ("192.0.2.7", False), ("", False), ("testclient", False)):
+    for host, leading in (("127.0.0.1", True), ("::1", True), ("192.0.2.7", False), ("", False)):
         asked(host)
         assert visitors.leads() is leading
     asked("127.0.0.1")
@@ -129,7 +124,7 @@ def test_in_a_class_its_teacher_leads_and_nobody_else() -> None:
 def test_programs_that_come_through_our_own_mcp_server_are_not_this_machine() -> None:
     """It asks the page over loopback for them."""
     asked("127.0.0.1", (b"x-gradio-user", b"mcp"))
-    assert not visitors.leads() and visitors.asking() == ("tab", "mcp")
+    assert not visitors.leads() and visitors.asking()[1] == "mcp"
 
 
 def test_a_network_of_version_6_is_one_address() -> None:
@@ -144,19 +139,15 @@ def test_a_network_of_version_6_is_one_address() -> None:
 
 
 def test_who_lost_the_place_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_machine", turns := Turns({"run": 6.0}, 2, 1))
-    (busy,) = joined(turns, "elsewhere")
-    turns.before(busy)
+    monkeypatch.setattr(turns, "limits", lambda: replace(OWN, waiting=2))
+    monkeypatch.setattr(session, "_machine", line := Turns({"run": 6.0}))
+    (busy,) = joined(line, "elsewhere")
+    line.before(busy)
     asked("192.0.2.7")
     first, second = (session._alone("run", iter(())) for _ in range(2))
     assert [next(one).kind for one in (first, second)] == ["waiting"] * 2
-    joined(turns, "192.0.2.8")
+    joined(line, "192.0.2.8")
     assert next(first).kind == "waiting"
     (news,) = second
     assert news.kind == "error" and "given away" in news.text
     first.close()
-    assert [one.address for one in turns._line] == ["elsewhere", "192.0.2.8"]
-
-
-def test_the_table_says_how_many_places_an_address_is_sure_of() -> None:
-    assert 1 <= NETWORK.places_of_address < NETWORK.waiting // 2

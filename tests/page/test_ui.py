@@ -22,6 +22,7 @@ import pytest
 import toyrun
 
 from specdec import events
+from specdec.exposure import OWN
 from specdec.lanes.worker import WorkerDied
 from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, ROUNDED, RULES, TUNED
 from specdec.settings import SETTINGS
@@ -579,7 +580,7 @@ def test_who_waits_is_told_how_many_come_first_and_is_served_in_turn(engine, mon
 def test_a_wait_is_estimated_from_the_turns_before(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(turns.time, "monotonic", lambda: clock[0])
-    line = turns.Turns({"run": 10.0, "series": 40.0}, most=5, sure=5)
+    line = turns.Turns({"run": 10.0, "series": 40.0})
     tickets = [line.join(kind) for kind in ("run", "series", "run")]
     assert [line.before(one) for one in tickets] == [(0, 0.0), (1, 10.0), (2, 50.0)]
     clock[0] += 4
@@ -636,7 +637,7 @@ def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
 
 
 def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
-    monkeypatch.setattr(session, "DEADLINE", -1.0)
+    monkeypatch.setattr(session, "limits", lambda: replace(OWN, seconds=-1.0))
     last = list(session.run(request.check("Hi")))[-1]
     assert last.kind == "cut" and "seconds" in last.text
     assert json.loads(list(race.run("Hi"))[-1]) == {"notice": last.text}

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import toyrun
 from stub import Asked, recording, Reply, Stub
 
 from specdec import settings
+from specdec.exposure import OWN
 from specdec.servers.connect import LISTED
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
@@ -153,7 +155,7 @@ def test_closing_a_run_hangs_up_and_it_never_took_the_machine() -> None:
 
 
 def test_a_run_is_cut_at_its_deadline(servers: tuple[Stub, Stub], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "DEADLINE", 0.0)
+    monkeypatch.setattr(watch, "limits", lambda: replace(OWN, seconds=0.0))
     assert [one.kind for one in watch.run(request(servers[0]))][-1] == "cut"
 
 

@@ -20,7 +20,7 @@ from ..components.engine import BROWSER, check_server, Engine, engine, SERVER
 from ..components.player import pack, player
 from ..components.section import ended, notice, tell
 from ..components.traces import traces
-from ..request import check, from_link, InputError, known_family, MAX_PROMPT, MOST_OWN, sent
+from ..request import check, from_link, InputError, known_family, MOST_OWN, sent
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
@@ -56,7 +56,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML, gr.State]:
 
 def noted(ran: list[str], prompt: Any) -> list[str]:
     """The prompts of this visit, the newest last; a reload forgets them."""
-    if not isinstance(prompt, str) or not prompt.strip() or len(prompt) > MAX_PROMPT:
+    if not isinstance(prompt, str) or not prompt.strip() or len(prompt) > SETTINGS["prompt"].high:
         return ran
     return [*(one for one in ran if one != prompt), prompt][-MOST_OWN:]
 
