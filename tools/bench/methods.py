@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from math import prod
 from statistics import median
 from typing import Any
 
@@ -21,7 +20,6 @@ from specdec.families.zoo import Family
 from specdec.figures.stats import LaneStats, middle
 from specdec.gpu.lane import generate
 from specdec.lanes.race import SPECULATIVE, tasks
-from specdec.methods import AUTO
 
 from . import peers
 from .journal import Journal
@@ -50,16 +48,12 @@ def report(options: Options, journal: Journal) -> dict[str, Any]:
     for name, figures in headlines.items():
         print(f"\n{name}: measured speed-up {figures['speedup']}, the median of {figures['domains']}", end="")
         print(f"; looping, left out: {', '.join(figures['looping'])}" if figures["looping"] else "")
-    behind = regret(rows)
-    for place, one in behind.items():
-        print(f"{place}: {AUTO} stays {one['regret']:.1%} behind the best single method, {one['best']}")
     rivals, best = None, best_settings(rows)
     if family.draft is not None and options.peers and family.precision != "int8":  # transformers has no such target
         rivals = peers.measure(family, prompts, best, options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
     shares = [telling(family, s, prompts[domain][0], options.tokens) for domain, s in best.items()]
     report = {"rows": rows, "peers": rivals, "headline": headlines, "models": family.describe()}
-    report |= {"regret": behind} if behind else {}
     return report | {"event_overhead_share": middle(shares), "setup_seconds": seconds}
 
 
@@ -86,27 +80,6 @@ def headline(rows: Sequence[Row], temperature: float) -> dict[str, Any]:
             best[domain] = max(best.get(domain, 0.0), speedup_of(entry))
     left_out = sorted({str(entry["domain"]) for entry in rows} - set(best))
     return {"speedup": round(median(best.values()), 3) if best else None, "domains": best, "looping": left_out}
-
-
-def regret(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """How far `auto` stays behind the best other method, as a share of that one's speed.
-
-    Over all prompts, by the geometric mean of the places; then at each place, where another method may be the best.
-    """
-    speeds: dict[str, dict[str, float]] = {}  # by place and method
-    for entry in rows:
-        place = f"{entry['domain']}, T = {entry['temperature']}"
-        speeds.setdefault(place, {})[str(entry["drafter"])] = speedup_of(entry)
-    speeds = {place: by_method for place, by_method in speeds.items() if AUTO in by_method}
-    everywhere = set.intersection(*map(set, speeds.values())) if speeds else ()
-    means = {name: prod(place[name] for place in speeds.values()) ** (1 / len(speeds)) for name in everywhere}
-    found: dict[str, dict[str, Any]] = {}
-    for place, by_method in {"all": means, **speeds}.items():
-        others = {name: speed for name, speed in by_method.items() if name != AUTO and speed}
-        if others:
-            best = max(others, key=others.__getitem__)
-            found[place] = {"best": best, "regret": round(1.0 - by_method[AUTO] / others[best], 3)}
-    return found
 
 
 def telling(family: Family, setting: Setting, prompt: str, tokens: int) -> float:

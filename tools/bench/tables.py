@@ -28,14 +28,9 @@ PAGES = {
         "machines",
         "measured",
         "methods",
-        "regret",
         "equal",
         "batch",
-        "precision",
-        "serving",
         "edits",
-        "edits_regret",
-        "tuned",
         "star_passes",
         "star_bfloat16",
         "star_eagle3",
@@ -66,14 +61,9 @@ def blocks(root: Path) -> dict[str, str]:
         "machines": machines([embedded, *map(read, sorted((results / "machines").glob("embedded.*.json")))]),
         "measured": measured(embedded),
         "methods": methods(every),
-        "regret": regret(every),
         "equal": at_equal_depth(every),
-        "tuned": tuned(every, special),
         "edits": methods(special),
-        "edits_regret": regret(special),
         "batch": batch(read(results / "batch.json")),
-        "precision": precision(read(results / "precision.json")),
-        "serving": serving(read(results / "serving.json")),
         "servers": certified.table(read(results / "servers.json")),
         "certified": certified.matrix(read(results / "servers.json")),
         "trust": trust.headline(tried),
@@ -163,16 +153,6 @@ def methods(report: Any) -> str:
     return "\n".join(table)
 
 
-def regret(report: Any) -> str:
-    """How far `auto` stays behind the best single method or ahead of it, over all prompts and by place."""
-    told = {
-        place: f"{abs(one['regret']):.0%} {'ahead of' if one['regret'] < 0 else 'behind'} `{one['best']}`"
-        for place, one in report["regret"].items()
-    }
-    overall, by_place = told.pop("all"), "; ".join(f"{place}: {one}" for place, one in told.items())
-    return f"- `auto` over all prompts: {overall}, the best single method. By place, in hindsight: {by_place}."
-
-
 def places_of(rows: Any) -> list[tuple[float, str]]:
     """Every temperature and domain, greedy first."""
     return sorted(dict.fromkeys((row["temperature"], row["domain"]) for row in rows), key=lambda place: place[0])
@@ -189,24 +169,6 @@ def at_equal_depth(report: Any) -> str:
     for drafter in dict.fromkeys(row["drafter"] for row in rows):
         taus = (found[(drafter, *place)] for place in places)
         table.append(line([f"`{drafter}`", *(" · ".join(cell("tau", by_k[k]) for k in depths) for by_k in taus)]))
-    return "\n".join(table)
-
-
-def tuned(general: Any, special: Any) -> str:
-    """The draft's τ at K = 3: on its own target, on the tuned one, and distilled anew from that.
-
-    The general target is not asked for edits.
-    """
-
-    def tau(report: Any, drafter: str, *place: Any) -> str:
-        rows = (row for row in report["rows"] if (drafter, *place) == tuple(row[name] for name in NAMES))
-        return cell("tau", next((row["tau_by_k"]["3"] for row in rows), None))
-
-    head = "τ at K = 3", "general target, its draft", "tuned target, the same draft", "its draft distilled anew"
-    table = [line(head), line("---" for _ in head)]
-    for temperature, domain in places_of(special["rows"]):
-        drafts = (general, "draft_model"), (special, "draft_model"), (special, "draft_model:tuned")
-        table.append(line([f"{domain}, T = {temperature:g}", *(tau(*draft, domain, temperature) for draft in drafts)]))
     return "\n".join(table)
 
 
@@ -233,31 +195,6 @@ def batch(report: Any) -> str:
     kept = [f"{context}, K = {k}: {cells[context, k, batches[0]]['tau']:.2f}" for context in contexts for k in ks]
     told = f"Measured on {about}. τ with texts of {'; '.join(kept)}."
     return "\n".join([*table, "", f"{told} Texts identical to plain decoding's: {'all' if same else 'NOT ALL'}."])
-
-
-def precision(report: Any) -> str:
-    """A line an engine and precision: plain, then with drafts, over our plain decoding in float32; by place."""
-    rows, places = report["rows"], places_of(report["rows"])
-    head = ["weights", "engine", *(f"{domain}, T = {temperature:g}" for temperature, domain in places), "shift"]
-    table = [line(head), line("---" for _ in head)]
-    for engine, bits in dict.fromkeys((row["engine"], row["precision"]) for row in rows):
-        cells = []
-        for place in places:
-            here = [
-                r
-                for r in rows
-                if (r["engine"], r["precision"], r["temperature"], r["domain"]) == (engine, bits, *place)
-            ]
-            plain = next(r for r in here if r["method"] == "plain")
-            best = max((r for r in here if r["method"] != "plain"), key=lambda r: r["ratio"])
-            gain = best.get("over_plain", best["ratio"] / plain["ratio"]) - 1.0
-            cells.append(f"{plain['ratio']:.2f} → {best['ratio']:.2f}, {gain:+.0%} (`{best['method']}`, {best['k']})")
-        moved = f"{report['law_moved'].get(bits, 0):.3f}" if engine == "specdec" else "–"
-        table.append(line([bits, engine, *cells, moved]))
-    made, told = report["machine"], report["provenance"]
-    where = [made["cpu"], f"{made['cores']} cores", told["measured"][:10], f"commit {told['commit']}"]
-    where += [f"llama.cpp {report['llama_cpp']}"] if report["llama_cpp"] else []
-    return "\n".join([*table, "", f"{', '.join(where)}."])
 
 
 def passes(report: Any) -> str:
@@ -295,15 +232,6 @@ def browsers(report: Any) -> str:
         table.append(line([family, "all, tokens/s", "plain decoding", "1", *plain]))
     made = report["machine"]
     return "\n".join([*table, "", f"{made['cpu']}, {made['cores']} cores, {report['provenance']['measured'][:10]}."])
-
-
-def serving(report: Any) -> str:
-    """Tokens per second of a run that a client reads, over those of one that nobody reads."""
-    lanes = ((name, report["lanes"][name]) for name in ("speculative", "plain"))
-    told = (
-        f"{name} {f['watched_over_alone']:.2f} ({f['interval'][0]:.2f} to {f['interval'][1]:.2f})" for name, f in lanes
-    )
-    return f"- Tokens/s of a watched run divided by those of an unwatched one: {', '.join(told)}."
 
 
 def brief(row: Any) -> tuple[str, str, str]:
