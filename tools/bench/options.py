@@ -20,7 +20,7 @@ class Options:
     tokens: int = option(96, "new tokens per run")
     repeats: int = option(5, "measured rounds, after one to warm up")
     k: tuple[int, ...] = option((2, 4, 6), "draft lengths to try")
-    device: str = option("auto", "of gpu, embedded and methods; cpu runs gpu at toy scale", choices=("auto", "cpu", "cuda"))
+    device: str = option("auto", "where; cpu runs gpu at toy scale", choices=("auto", "cpu", "cuda"))
     dtype: str | None = option(None, "of embedded and methods: the target's", choices=("bfloat16", "float32", "int8"))
     peers: bool = option(True, "transformers' own generation, too")
     json: Path | None = option(None, "also write the JSON to a file; with it, a broken-off suite goes on")
