@@ -32,7 +32,7 @@ from specdec.lanes import race as races
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
 from tools.bench import __main__ as tool
-from tools.bench import methods, peers, tables
+from tools.bench import methods, peers
 from tools.bench import options as tool_options
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -429,26 +429,6 @@ def test_headlines_leave_looping_rows_out() -> None:
     rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
     assert methods.headline(rows, 0.0) == {"speedup": 2.5, "domains": {"story": 2.0, "code": 3.0}, "looping": ["facts"]}
     assert methods.headline(rows[2:], 0.0)["speedup"] is None
-
-
-def test_where_auto_is_ahead_no_minus_is_told() -> None:
-    told = {"all": {"best": "suffix", "regret": 0.02}, "code, T = 0.0": {"best": "prompt_lookup", "regret": -0.17}}
-    said = tables.regret({"regret": told})
-    assert "2% behind `suffix`" in said and "code, T = 0.0: 17% ahead of `prompt_lookup`." in said
-
-
-def test_regret_is_told_against_the_best_other_method_of_all_places_and_of_each() -> None:
-    def row(drafter: str, temperature: float, speedup: float | None) -> dict[str, object]:
-        return {"drafter": drafter, "domain": "story", "temperature": temperature, "measured_speedup": speedup}
-
-    rows = [row("suffix", 0.0, 1.5), row("block", 0.0, 2.0), row("auto", 0.0, 1.9), row("block", 0.8, 4.0)]
-    one = {"best": "block", "regret": 0.05}
-    assert methods.regret(rows) == {"all": one, "story, T = 0.0": one}
-    assert methods.regret([*rows, row("auto", 0.8, 5.0)])["story, T = 0.8"] == {"best": "block", "regret": -0.25}
-    assert methods.regret(rows[:2]) == {}
-    # `block` is the best of both places together, though `suffix` is at one of them.
-    found = methods.regret([*rows, row("auto", 0.8, 3.8), row("suffix", 0.8, 5.0)])
-    assert found["all"] == {"best": "block", "regret": 0.05} and found["story, T = 0.8"]["best"] == "suffix"
 
 
 def test_the_report_of_a_run_says_who_drafted_how_often() -> None:

@@ -158,23 +158,6 @@ def test_depths_stand_in_the_order_of_their_size() -> None:
     assert table[2:] == ["| `eagle3` | 2.25 · 3.50 | 2.00 · 3.00 |"]
 
 
-def test_a_tuned_targets_drafts_stand_beside_the_general_one() -> None:
-    def report(**drafts: tuple[float, float]) -> dict[str, list[dict[str, object]]]:
-        places = [(name, t, tau) for name, taus in drafts.items() for t, tau in zip((0.0, 0.8), taus, strict=True)]
-        rows = [(name.replace("__", ":"), "code", t, {"1": 1.5, "3": tau}) for name, t, tau in places]
-        return {"rows": [dict(zip((*tables.NAMES, "tau_by_k"), row, strict=True)) for row in rows]}
-
-    general, special = report(draft_model=(2.5, 2.1)), report(draft_model=(1.7, 1.9), draft_model__tuned=(2.0, 2.05))
-    general["rows"].insert(0, general["rows"][0] | {"domain": "story", "tau_by_k": {"3": 3.0}})
-    special["rows"].insert(0, special["rows"][0] | {"domain": "edits", "tau_by_k": {"3": 2.7}})
-    table = tables.tuned(general, special).splitlines()
-    assert table[2:] == [
-        "| edits, T = 0 | – | 2.70 | – |",
-        "| code, T = 0 | 2.50 | 1.70 | 2.00 |",
-        "| code, T = 0.8 | 2.10 | 1.90 | 2.05 |",
-    ]
-
-
 def test_a_line_a_batch_size() -> None:
     report = toyreport.batches()
     table = tables.batch(report).splitlines()

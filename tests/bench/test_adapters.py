@@ -17,7 +17,7 @@ from specdec.proof.pair import CachedRows
 from specdec.types import SamplingParams
 from tools.bench.engines import __main__ as engines
 from tools.bench.engines.adapter import PLAIN
-from tools.bench.page import chromium
+from tools.bench.engines.browser import chromium
 
 OWN = "browser"  # it starts a browser, so a process of its own does
 PAIRS = [(name, method) for name, engine in engines.ENGINES.items() if name != OWN for method in engine.methods]

@@ -1,14 +1,10 @@
 """`python -m tools.bench --suite gpu`: measurements that developers make; a visitor's own are `specdec bench`.
 
-*embedded* and *methods* are the family's ways of drafting beside transformers (`methods.py`). *precision* asks whether
-to quantise or to draft, beside llama.cpp (`precision.py`). *shapes* runs models of known shapes with random weights and
-synthetic acceptance (`shapes.py`), on a GPU beside transformers. *gpu* is nine minutes on a card: what holds there, and
-where the time goes (`gpu.py`). With `--json` these keep each row as it is measured, and a second start goes on;
-`--minutes` bounds them. *batch* decodes up to 32 texts at once, with speculation and without (`batch.py`). *serving* is
-what a reader of the page's stream costs a run, and *page* what the page costs its reader: bytes, waiting, the browser's
-main thread. *visitors* is many people at once: a class, and twenty with live runs of their own. *passes* is what a
-pass of SmolLM2 costs by its rows, in each precision, beside llama.cpp and transformers. *browsers* is what speculation
-gains in those that are here.
+*embedded* and *methods* are the family's ways of drafting beside transformers (`methods.py`). *gpu* is eight minutes on
+a card: what holds there, and where the time goes, with models of known shapes and synthetic acceptance (`gpu.py`).
+With `--json` these keep each row as it is measured, and a second start goes on; `--minutes` bounds them. *batch*
+decodes up to 32 texts at once, with speculation and without (`batch.py`). *passes* is what a pass of SmolLM2 costs by
+its rows, in each precision, beside llama.cpp and transformers. *browsers* is what speculation gains in browsers.
 """
 
 from __future__ import annotations
@@ -24,21 +20,23 @@ from specdec.bench.suites import commit, write
 from specdec.figures import machine
 
 from ..options import run
-from . import batch, browsers, gpu, methods, page, passes, precision, serving, shapes, visitors
+from . import batch, browsers, gpu, methods, passes
 from .journal import Journal
 from .options import Options
 
 SUITES: dict[str, Any] = {
-    "batch": batch.report, "serving": serving.report, "page": page.report, "visitors": visitors.report,
-    "passes": passes.report, "browsers": browsers.report,
-    "shapes": shapes.report, "gpu": gpu.report, "embedded": methods.report, "methods": methods.report,
-    "precision": precision.report,
-}  # fmt: skip
+    "batch": batch.report,
+    "passes": passes.report,
+    "browsers": browsers.report,
+    "gpu": gpu.report,
+    "embedded": methods.report,
+    "methods": methods.report,
+}
 
 
 def report(options: Options) -> int:
     if options.suite == "gpu":
-        gpu.check()  # before a file of rows is begun
+        gpu.check(options)  # before a file of rows is begun
     suite = SUITES[options.suite]
     if "journal" not in inspect.signature(suite).parameters:
         return write(suite(options), options)

@@ -1,33 +1,23 @@
 """The families of the package, measured for README and docs: by place, beside transformers on the same files.
 
 *embedded* has the drafters that need nothing but a second model, *methods* every way of drafting. Rows are those of
-`specdec bench`, and how often the host waits.
+`specdec bench`.
 """
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Sequence
-from math import prod
 from statistics import median
 from typing import Any
 
 from specdec.bench import suites
 from specdec.bench.measure import Row, Setting
 from specdec.bench.suites import speedup_of
-from specdec.events import Event, to_dict
-from specdec.families.zoo import Family
-from specdec.figures.stats import LaneStats, middle
-from specdec.gpu.lane import generate
-from specdec.lanes.race import SPECULATIVE, tasks
-from specdec.methods import AUTO
 
 from . import peers
 from .journal import Journal
 from .options import Options
 from .prompts import prompts_of
-from .waits import host_syncs
 
 LOOPING = 0.1  # rows whose plain text repeats more than this flatter every drafter
 
@@ -40,8 +30,8 @@ def report(options: Options, journal: Journal) -> dict[str, Any]:
     )  # fmt: skip
     family, seconds = suites.loaded(asked)
     prompts, rows = prompts_of(family), list[Row]()
-    for place, texts, found in suites.measure(family, asked, prompts):
-        rows += journal.measured(place, (told(family, entry, texts[0], options.tokens) for entry in found))
+    for place, _, found in suites.measure(family, asked, prompts):
+        rows += journal.measured(place, found)
     if rows:
         print(suites.table(rows))
     if journal.left_out:
@@ -50,22 +40,12 @@ def report(options: Options, journal: Journal) -> dict[str, Any]:
     for name, figures in headlines.items():
         print(f"\n{name}: measured speed-up {figures['speedup']}, the median of {figures['domains']}", end="")
         print(f"; looping, left out: {', '.join(figures['looping'])}" if figures["looping"] else "")
-    behind = regret(rows)
-    for place, one in behind.items():
-        print(f"{place}: {AUTO} stays {one['regret']:.1%} behind the best single method, {one['best']}")
-    rivals, best = None, best_settings(rows)
+    rivals = None
     if family.draft is not None and options.peers and family.precision != "int8":  # transformers has no such target
-        rivals = peers.measure(family, prompts, best, options.tokens, min(options.repeats, 5))
+        rivals = peers.measure(family, prompts, best_settings(rows), options.tokens, min(options.repeats, 5))
         print("tokens/s, greedy, side by side:", ", ".join(f"{name} {rate}" for name, rate in rivals.items()))
-    shares = [telling(family, s, prompts[domain][0], options.tokens) for domain, s in best.items()]
     report = {"rows": rows, "peers": rivals, "headline": headlines, "models": family.describe()}
-    report |= {"regret": behind} if behind else {}
-    return report | {"event_overhead_share": middle(shares), "setup_seconds": seconds}
-
-
-def told(family: Family, entry: Row, prompt: str, tokens: int) -> Row:
-    setting = Setting(*(entry[name] for name in ("drafter", "domain", "temperature", "k")))  # type: ignore[arg-type]
-    return entry | {"host_syncs_per_cycle": host_syncs(family, setting, prompt, tokens)}
+    return report | {"setup_seconds": seconds}
 
 
 def best_settings(rows: Sequence[Row]) -> dict[str, Setting]:
@@ -86,38 +66,3 @@ def headline(rows: Sequence[Row], temperature: float) -> dict[str, Any]:
             best[domain] = max(best.get(domain, 0.0), speedup_of(entry))
     left_out = sorted({str(entry["domain"]) for entry in rows} - set(best))
     return {"speedup": round(median(best.values()), 3) if best else None, "domains": best, "looping": left_out}
-
-
-def regret(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """How far `auto` stays behind the best other method, as a share of that one's speed.
-
-    Over all prompts, by the geometric mean of the places; then at each place, where another method may be the best.
-    """
-    speeds: dict[str, dict[str, float]] = {}  # by place and method
-    for entry in rows:
-        place = f"{entry['domain']}, T = {entry['temperature']}"
-        speeds.setdefault(place, {})[str(entry["drafter"])] = speedup_of(entry)
-    speeds = {place: by_method for place, by_method in speeds.items() if AUTO in by_method}
-    everywhere = set.intersection(*map(set, speeds.values())) if speeds else ()
-    means = {name: prod(place[name] for place in speeds.values()) ** (1 / len(speeds)) for name in everywhere}
-    found: dict[str, dict[str, Any]] = {}
-    for place, by_method in {"all": means, **speeds}.items():
-        others = {name: speed for name, speed in by_method.items() if name != AUTO and speed}
-        if others:
-            best = max(others, key=others.__getitem__)
-            found[place] = {"best": best, "regret": round(1.0 - by_method[AUTO] / others[best], 3)}
-    return found
-
-
-def telling(family: Family, setting: Setting, prompt: str, tokens: int) -> float:
-    """The share of a run's wall clock in which its events are described and written down, as for the page.
-
-    The lane's own clock rests meanwhile.
-    """
-    task = tasks(family, prompt, setting.drafter, setting.k, setting.params(tokens, 0), details=True)
-    events: list[Event] = []
-    start = time.perf_counter()
-    for event in generate(task[SPECULATIVE]):
-        json.dumps(to_dict(event))
-        events.append(event)
-    return 1.0 - LaneStats.of(events, SPECULATIVE).seconds / (time.perf_counter() - start)

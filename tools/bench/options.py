@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..options import option
 
-AT_ONCE = ("batch", "serving", "page", "visitors", "passes", "browsers")
-ROW_BY_ROW = ("shapes", "gpu", "embedded", "methods", "precision")  # these keep each row as it is measured
+AT_ONCE = ("batch", "passes", "browsers")
+ROW_BY_ROW = ("gpu", "embedded", "methods")  # these keep each row as it is measured
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,9 @@ class Options:
     tokens: int = option(96, "new tokens per run")
     repeats: int = option(5, "measured rounds, after one to warm up")
     k: tuple[int, ...] = option((2, 4, 6), "draft lengths to try")
-    device: str = option("cpu", "of embedded and methods", choices=("auto", "cpu", "cuda"))
+    device: str = option("auto", "where; cpu runs gpu at toy scale", choices=("auto", "cpu", "cuda"))
     dtype: str | None = option(None, "of embedded and methods: the target's", choices=("bfloat16", "float32", "int8"))
-    peers: bool = option(True, "transformers' own generation or llama.cpp, too")
-    pairs: tuple[str, ...] = option((), "of shapes: which models")
+    peers: bool = option(True, "transformers' own generation, too")
     json: Path | None = option(None, "also write the JSON to a file; with it, a broken-off suite goes on")
     minutes: float | None = option(None, "of long suites: then begin nothing more")
 

@@ -3,46 +3,34 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from . import certified, trust
-from .certified import line
+from . import trust
 from .trust import folded
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {
-    "domain": "domain", "temperature": "T", "drafter": "drafter", "k": "K", "alpha": "α", "tau": "τ",
-    "draft_cost": "c", "verify_cost": "v", "measured_speedup": "measured speed-up",
-    "worst_prompt_speedup": "worst prompt", "accounted_speedup": "accounted", "repetition": "repetition",
-}  # fmt: skip
-NAMES = ("drafter", "domain", "temperature")
-
-
+    "domain": "domain",
+    "temperature": "T",
+    "drafter": "drafter",
+    "k": "K",
+    "alpha": "α",
+    "tau": "τ",
+    "draft_cost": "c",
+    "verify_cost": "v",
+    "measured_speedup": "measured speed-up",
+    "worst_prompt_speedup": "worst prompt",
+    "accounted_speedup": "accounted",
+    "repetition": "repetition",
+}
 STAR = ("bfloat16", "eagle3", "quantised", "gguf")  # SmolLM2: two precisions, and drafters measured alone
+RESULTS = ("headline", "machines", "measured", "methods", "equal", "batch", "edits", "star_passes", "browsers")
 PAGES = {
     "README.md": ["headline", "trust"],
-    "docs/results.md": [
-        "headline",
-        "machines",
-        "measured",
-        "methods",
-        "regret",
-        "equal",
-        "batch",
-        "precision",
-        "serving",
-        "edits",
-        "edits_regret",
-        "tuned",
-        "star_passes",
-        "star_bfloat16",
-        "star_eagle3",
-        "star_quantised",
-        "star_gguf",
-        "browsers",
-    ],
+    "docs/results.md": [*RESULTS, *(f"star_{name}" for name in STAR)],
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers", "certified"],
     "docs/trust.md": ["trust_short", "trust_long"],
@@ -50,44 +38,39 @@ PAGES = {
 
 
 def main() -> None:
-    made = blocks(ROOT)
+    texts = blocks(ROOT)
     for page, names in PAGES.items():
         path = ROOT / page
-        path.write_text(filled(path.read_text(encoding="utf-8"), {name: made[name] for name in names}), "utf-8")
+        path.write_text(filled(path.read_text(encoding="utf-8"), {name: texts[name] for name in names}), "utf-8")
 
 
 def blocks(root: Path) -> dict[str, str]:
-    """What the reports below `root` say, as Markdown, by the name of its place."""
+    """Render the reports below `root` as Markdown, by the name of each one's place."""
     results = root / "assets" / "results"
-    embedded, every = read(results / "embedded.json"), read(results / "methods.json")
-    tried, special = trust.read(results), read(results / "families" / "tuned.json")
+    embedded, every = load(results / "embedded.json"), load(results / "methods.json")
+    counted, servers = trust.read(results), load(results / "servers.json")
     return {
         "headline": headline(embedded, every),
-        "machines": machines([embedded, *map(read, sorted((results / "machines").glob("embedded.*.json")))]),
+        "machines": machines([embedded, *map(load, sorted((results / "machines").glob("embedded.*.json")))]),
         "measured": measured(embedded),
         "methods": methods(every),
-        "regret": regret(every),
         "equal": at_equal_depth(every),
-        "tuned": tuned(every, special),
-        "edits": methods(special),
-        "edits_regret": regret(special),
-        "batch": batch(read(results / "batch.json")),
-        "precision": precision(read(results / "precision.json")),
-        "serving": serving(read(results / "serving.json")),
-        "servers": certified.table(read(results / "servers.json")),
-        "certified": certified.matrix(read(results / "servers.json")),
-        "trust": trust.headline(tried),
-        "trust_short": trust.table(tried["short"]),
-        "trust_long": trust.table(tried["long"]),
-        "star_passes": passes(read(results / "star" / "passes.json")),
-        **{f"star_{name}": methods(read(results / "star" / f"{name}.json")) for name in STAR},
-        "browsers": browsers(read(results / "machines" / "browsers.json")),
-        "models": models(read(root / "assets" / "family" / "provenance.json")),
+        "edits": methods(load(results / "families" / "tuned.json")),
+        "batch": batch(load(results / "batch.json")),
+        "servers": certificates(servers),
+        "certified": certified_methods(servers),
+        "trust": trust.headline(counted),
+        "trust_short": trust.table(counted["short"]),
+        "trust_long": trust.table(counted["long"]),
+        "star_passes": passes(load(results / "star" / "passes.json")),
+        **{f"star_{name}": methods(load(results / "star" / f"{name}.json")) for name in STAR},
+        "browsers": browsers(load(results / "machines" / "browsers.json")),
+        "models": models(load(root / "assets" / "family" / "provenance.json")),
     }
 
 
 def filled(text: str, blocks: dict[str, str]) -> str:
-    """`text` with what stands between <!-- name --> and <!-- /name --> made anew; ValueError without such a place."""
+    """Replace what stands between <!-- name --> and <!-- /name -->; ValueError where a place is missing."""
     for name, block in blocks.items():
         before, opening, rest = text.partition(f"<!-- {name} -->\n")
         _, closing, after = rest.partition(f"<!-- /{name} -->\n")
@@ -97,21 +80,32 @@ def filled(text: str, blocks: dict[str, str]) -> str:
     return text
 
 
-def read(path: Path) -> Any:
+def load(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+def table(head: Iterable[str], rows: Iterable[Iterable[str]], *notes: str) -> str:
+    """Render a Markdown table, and `notes` below it."""
+    names = list(head)
+    lines = ["| " + " | ".join(row) + " |" for row in (names, ["---"] * len(names), *rows)]
+    return "\n".join([*lines, *(f"\n{note}" for note in notes)])
+
+
+def machine_of(report: Any) -> str:
+    made, provenance = report["machine"], report["provenance"]
+    return f"{made['cpu']}, {made['cores']} cores, {provenance['measured'][:10]}"
+
+
 def measured(report: Any) -> str:
-    rows = [line(cell(name, row[name]) for name in COLUMNS) for row in report["rows"]]
-    return "\n".join([line(COLUMNS.values()), line("---" for _ in COLUMNS), *rows])
+    return table(COLUMNS.values(), ([cell(name, row[name]) for name in COLUMNS] for row in report["rows"]))
 
 
 def headline(report: Any, every: Any) -> str:
     """The measured speed-ups, those of `every` drafter, whether greedy text stayed the same, transformers beside us."""
-    rivals = report["peers"]
+    peers = report["peers"]
     same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
-    plain, speculative = rivals["plain_beside_them"], rivals["speculative_beside_them"]
-    generate, assisted = rivals["transformers_generate"], rivals["transformers_assisted"]
+    plain, speculative = peers["plain_beside_them"], peers["speculative_beside_them"]
+    generate, assisted = peers["transformers_generate"], peers["transformers_assisted"]
     return folded(
         f"- Speculative over plain, best drafter of each domain: greedy {best(report, 'greedy', 0.0)}; "
         f"T = 0.8 {best(report, 'sampled', 0.8)}.",
@@ -121,7 +115,7 @@ def headline(report: Any, every: Any) -> str:
         "- Beside transformers on the same weights, greedy: "
         f"plain decoding is {plain / generate:.1f}× its `generate` ({plain:.0f} against {generate:.0f} tokens/s); "
         f"speculative decoding is {speculative / assisted:.1f}× its assisted generation at its best setting "
-        f"({speculative:.0f} against {assisted:.0f} tokens/s, {rivals['transformers_assisted_best']}).",
+        f"({speculative:.0f} against {assisted:.0f} tokens/s, {peers['transformers_assisted_best']}).",
     )
 
 
@@ -129,181 +123,159 @@ def machines(reports: list[Any]) -> str:
     """A line a report of the same suite: the headline's figures, by processor."""
     head = ["processor", "cores", "layers in", "measured", "commit", "greedy", "T = 0.8"]
     head += ["plain / `generate`", "speculative / assisted", "greedy text identical"]
-    table = [line(head), line("---" for _ in head)]
+    rows = []
     for report in reports:
         same = all(row["identical_to_plain"] for row in report["rows"] if row["temperature"] == 0)
-        rivals, told = report["peers"], report["provenance"]
-        table.append(
-            line(
-                [
-                    str(report["machine"]["cpu"]),
-                    str(report["machine"]["cores"]),
-                    "C++" if told["models"].get("kernels") == "native" else "torch",
-                    told["measured"][:10],
-                    told["commit"],
-                    *(f"{report['headline'][name]['speedup']:.2f}×" for name in ("greedy", "sampled")),
-                    f"{rivals['plain_beside_them'] / rivals['transformers_generate']:.1f}×",
-                    f"{rivals['speculative_beside_them'] / rivals['transformers_assisted']:.1f}×",
-                    "yes" if same else "NO",
-                ]
-            )
+        peers, provenance = report["peers"], report["provenance"]
+        rows.append(
+            [
+                str(report["machine"]["cpu"]),
+                str(report["machine"]["cores"]),
+                "C++" if provenance["models"].get("kernels") == "native" else "torch",
+                provenance["measured"][:10],
+                provenance["commit"],
+                *(f"{report['headline'][name]['speedup']:.2f}×" for name in ("greedy", "sampled")),
+                f"{peers['plain_beside_them'] / peers['transformers_generate']:.1f}×",
+                f"{peers['speculative_beside_them'] / peers['transformers_assisted']:.1f}×",
+                "yes" if same else "NO",
+            ]
         )
-    return "\n".join(table)
+    return table(head, rows)
 
 
 def methods(report: Any) -> str:
     """A line a drafter: measured speed-up, α and τ at its best K, by temperature and domain."""
-    places = places_of(report["rows"])
-    cells = {(row["drafter"], row["temperature"], row["domain"]): row for row in report["rows"]}
-    table = [line(["drafter", *(f"{domain}, T = {temperature:g}" for temperature, domain in places)])]
-    table.append(line("---" for _ in range(len(places) + 1)))
-    for drafter in dict.fromkeys(row["drafter"] for row in report["rows"]):
-        rows = [cells[(drafter, *place)] for place in places]
-        table.append(line([f"`{drafter}`", *(" · ".join(brief(row)) for row in rows)]))
-    return "\n".join(table)
-
-
-def regret(report: Any) -> str:
-    """How far `auto` stays behind the best single method or ahead of it, over all prompts and by place."""
-    told = {
-        place: f"{abs(one['regret']):.0%} {'ahead of' if one['regret'] < 0 else 'behind'} `{one['best']}`"
-        for place, one in report["regret"].items()
-    }
-    overall, by_place = told.pop("all"), "; ".join(f"{place}: {one}" for place, one in told.items())
-    return f"- `auto` over all prompts: {overall}, the best single method. By place, in hindsight: {by_place}."
-
-
-def places_of(rows: Any) -> list[tuple[float, str]]:
-    """Every temperature and domain, greedy first."""
-    return sorted(dict.fromkeys((row["temperature"], row["domain"]) for row in rows), key=lambda place: place[0])
+    cells = {place_of(row): " · ".join(brief(row)) for row in report["rows"]}
+    return by_place("drafter", report["rows"], cells)
 
 
 def at_equal_depth(report: Any) -> str:
     """A line a drafter: τ at every K that was tried, by temperature and domain."""
     rows = [row for row in report["rows"] if len(row["tau_by_k"]) > 1]
-    found = {(row["drafter"], row["temperature"], row["domain"]): row["tau_by_k"] for row in rows}
-    places = places_of(rows)
     depths = sorted({k for row in rows for k in row["tau_by_k"]}, key=int)
-    head = [f"τ at K = {' · '.join(depths)}", *(f"{domain}, T = {temperature:g}" for temperature, domain in places)]
-    table = [line(head), line("---" for _ in head)]
-    for drafter in dict.fromkeys(row["drafter"] for row in rows):
-        taus = (found[(drafter, *place)] for place in places)
-        table.append(line([f"`{drafter}`", *(" · ".join(cell("tau", by_k[k]) for k in depths) for by_k in taus)]))
-    return "\n".join(table)
+    cells = {place_of(row): " · ".join(cell("tau", row["tau_by_k"][k]) for k in depths) for row in rows}
+    return by_place(f"τ at K = {' · '.join(depths)}", rows, cells)
 
 
-def tuned(general: Any, special: Any) -> str:
-    """The draft's τ at K = 3: on its own target, on the tuned one, and distilled anew from that.
+def place_of(row: Any) -> tuple[str, float, str]:
+    return row["drafter"], row["temperature"], row["domain"]
 
-    The general target is not asked for edits.
-    """
 
-    def tau(report: Any, drafter: str, *place: Any) -> str:
-        rows = (row for row in report["rows"] if (drafter, *place) == tuple(row[name] for name in NAMES))
-        return cell("tau", next((row["tau_by_k"]["3"] for row in rows), None))
-
-    head = "τ at K = 3", "general target, its draft", "tuned target, the same draft", "its draft distilled anew"
-    table = [line(head), line("---" for _ in head)]
-    for temperature, domain in places_of(special["rows"]):
-        drafts = (general, "draft_model"), (special, "draft_model"), (special, "draft_model:tuned")
-        table.append(line([f"{domain}, T = {temperature:g}", *(tau(*draft, domain, temperature) for draft in drafts)]))
-    return "\n".join(table)
+def by_place(title: str, rows: Any, cells: dict[tuple[str, float, str], str]) -> str:
+    """A line a drafter, a column a temperature and domain, greedy first."""
+    places = sorted(dict.fromkeys(place_of(row)[1:] for row in rows), key=lambda place: place[0])
+    head = [title, *(f"{domain}, T = {temperature:g}" for temperature, domain in places)]
+    drafters = dict.fromkeys(row["drafter"] for row in rows)
+    return table(head, ([f"`{name}`", *(cells[(name, *place)] for place in places)] for name in drafters))
 
 
 def batch(report: Any) -> str:
     """A line a batch size: tokens/s of all texts by plain decoding; then by K with speculation, the speed-up and v."""
     cells = {(point["context"], point["k"], point["batch"]): point for point in report["points"]}
     contexts, ks, batches = (list(dict.fromkeys(place[i] for place in cells)) for i in range(3))
-    head = ["texts at once"]
+    head, rows = ["texts at once"], [[str(texts)] for texts in batches]
     for context in contexts:
         head += [f"{context} tokens: plain", *(f"K = {k}" for k in ks)]
-    table = [line(head), line("---" for _ in head)]
-    for texts in batches:
-        row = [str(texts)]
-        for context in contexts:
-            found = [cells[context, k, texts] for k in ks]
-            row.append(f"{found[0]['plain_tokens_per_second']:,.0f}")
-            row += [
-                f"{one['tokens_per_second']:,.0f} · {one['measured_speedup']:.2f}× · {one['verify_cost']:.2f}"
-                for one in found
-            ]
-        table.append(line(row))
-    same = all(point["identical_to_plain"] for point in report["points"])
-    about = f"{report['machine']['cpu']}, {report['machine']['cores']} cores, {report['provenance']['measured'][:10]}"
-    kept = [f"{context}, K = {k}: {cells[context, k, batches[0]]['tau']:.2f}" for context in contexts for k in ks]
-    told = f"Measured on {about}. τ with texts of {'; '.join(kept)}."
-    return "\n".join([*table, "", f"{told} Texts identical to plain decoding's: {'all' if same else 'NOT ALL'}."])
-
-
-def precision(report: Any) -> str:
-    """A line an engine and precision: plain, then with drafts, over our plain decoding in float32; by place."""
-    rows, places = report["rows"], places_of(report["rows"])
-    head = ["weights", "engine", *(f"{domain}, T = {temperature:g}" for temperature, domain in places), "shift"]
-    table = [line(head), line("---" for _ in head)]
-    for engine, bits in dict.fromkeys((row["engine"], row["precision"]) for row in rows):
-        cells = []
-        for place in places:
-            here = [
-                r
-                for r in rows
-                if (r["engine"], r["precision"], r["temperature"], r["domain"]) == (engine, bits, *place)
-            ]
-            plain = next(r for r in here if r["method"] == "plain")
-            best = max((r for r in here if r["method"] != "plain"), key=lambda r: r["ratio"])
-            gain = best.get("over_plain", best["ratio"] / plain["ratio"]) - 1.0
-            cells.append(f"{plain['ratio']:.2f} → {best['ratio']:.2f}, {gain:+.0%} (`{best['method']}`, {best['k']})")
-        moved = f"{report['law_moved'].get(bits, 0):.3f}" if engine == "specdec" else "–"
-        table.append(line([bits, engine, *cells, moved]))
-    made, told = report["machine"], report["provenance"]
-    where = [made["cpu"], f"{made['cores']} cores", told["measured"][:10], f"commit {told['commit']}"]
-    where += [f"llama.cpp {report['llama_cpp']}"] if report["llama_cpp"] else []
-    return "\n".join([*table, "", f"{', '.join(where)}."])
+        for row, texts in zip(rows, batches, strict=True):
+            points = [cells[context, k, texts] for k in ks]
+            row.append(f"{points[0]['plain_tokens_per_second']:,.0f}")
+            for one in points:
+                rate, gain = one["tokens_per_second"], one["measured_speedup"]
+                row.append(f"{rate:,.0f} · {gain:.2f}× · {one['verify_cost']:.2f}")
+    same = "all" if all(point["identical_to_plain"] for point in report["points"]) else "NOT ALL"
+    taus = [f"{context}, K = {k}: {cells[context, k, batches[0]]['tau']:.2f}" for context in contexts for k in ks]
+    note = f"Measured on {machine_of(report)}. τ with texts of {'; '.join(taus)}."
+    return table(head, rows, f"{note} Texts identical to plain decoding's: {same}.")
 
 
 def passes(report: Any) -> str:
     """A line an engine, precision and number of threads: a step, what reading its bytes takes, v by rows."""
     widths = [rows for rows in report["rows"][0]["v"] if rows != "1"]
     head = ["engine", "weights", "threads", "step, ms", "step / reading", *(f"v({rows})" for rows in widths)]
-    table = [line(head), line("---" for _ in head)]
+    rows = []
     for one in report["rows"]:
-        told = [one["engine"], one["precision"], str(one["threads"]), f"{one['step_ms']:.1f}"]
-        read_once = one["step_ms"] / one["reading_ms"]
-        table.append(line([*told, f"{read_once:.2f}", *(f"{one['v'][rows]:.2f}" for rows in widths)]))
-    made, told = report["machine"], report["provenance"]
-    where = f"{made['cpu']}, {made['cores']} cores, {told['measured'][:10]}, commit {told['commit']}"
-    return "\n".join([*table, "", f"{where}; llama-cpp-python {report['llama_cpp_python']}."])
+        step = f"{one['step_ms']:.1f}", f"{one['step_ms'] / one['reading_ms']:.2f}"
+        costs = (f"{one['v'][width]:.2f}" for width in widths)
+        rows.append([one["engine"], one["precision"], str(one["threads"]), *step, *costs])
+    commit, peer = report["provenance"]["commit"], report["llama_cpp_python"]
+    return table(head, rows, f"{machine_of(report)}, commit {commit}; llama-cpp-python {peer}.")
 
 
 def browsers(report: Any) -> str:
     """A line a family, kind of text, drafter and K: τ; by browser and threads, the speed-up. Below, plain tokens/s."""
-    cells, lines = {}, {}
+    gains: dict[tuple[str, ...], dict[str, str]] = {}
+    rates: dict[str, dict[str, list[float]]] = {}
     for row in report["rows"]:
-        place = f"{row['browser'].title()} {report['versions'][row['browser']]}, {row['threads']}"
-        cells[row["family"], row["kind"], row["drafter"], row["k"], place] = row
-        lines[row["family"], row["kind"], row["drafter"], row["k"]] = f"{row['tau']:.2f}"
-    places = list(dict.fromkeys(place for *_, place in cells))
-    head = ["target", "text", "drafter, K", "τ", *(f"{place} thread{'s' * (place[-1] != '1')}" for place in places)]
-    table = [line(head), line("---" for _ in head)]
-    for (family, kind, drafter, k), tau in lines.items():
-        found = (cells[family, kind, drafter, k, place]["speed_up"] for place in places)
-        table.append(line([family, kind, f"`{drafter}`, {k}", tau, *(f"{one:.2f}×" for one in found)]))
-    for family in dict.fromkeys(family for family, *_ in lines):
-        of_family: dict[str, list[float]] = {place: [] for place in places}
-        for (whose, *_, place), row in cells.items():
-            of_family[place] += [row["plain_per_s"]] if whose == family else []
-        plain = (f"{median(found):.0f}" for found in of_family.values())
-        table.append(line([family, "all, tokens/s", "plain decoding", "1", *plain]))
-    made = report["machine"]
-    return "\n".join([*table, "", f"{made['cpu']}, {made['cores']} cores, {report['provenance']['measured'][:10]}."])
+        threads = f"{row['threads']} thread{'s' * (row['threads'] != 1)}"
+        place = f"{row['browser'].title()} {report['versions'][row['browser']]}, {threads}"
+        setting = row["family"], row["kind"], f"`{row['drafter']}`, {row['k']}", f"{row['tau']:.2f}"
+        gains.setdefault(setting, {})[place] = f"{row['speed_up']:.2f}×"
+        rates.setdefault(row["family"], {}).setdefault(place, []).append(row["plain_per_s"])
+    places = list(next(iter(rates.values())))
+    rows = [[*setting, *(by_place[place] for place in places)] for setting, by_place in gains.items()]
+    for family, found in rates.items():
+        plain = (f"{median(found[place]):.0f}" for place in places)
+        rows.append([family, "all, tokens/s", "plain decoding", "1", *plain])
+    return table(["target", "text", "drafter, K", "τ", *places], rows, f"{machine_of(report)}.")
 
 
-def serving(report: Any) -> str:
-    """Tokens per second of a run that a client reads, over those of one that nobody reads."""
-    lanes = ((name, report["lanes"][name]) for name in ("speculative", "plain"))
-    told = (
-        f"{name} {f['watched_over_alone']:.2f} ({f['interval'][0]:.2f} to {f['interval'][1]:.2f})" for name, f in lanes
-    )
-    return f"- Tokens/s of a watched run divided by those of an unwatched one: {', '.join(told)}."
+# ---- certificates of real servers ----
+
+NAMES = {"smollm2": "SmolLM2-135M"}  # the embedded pair is not named
+SAME = {"ngram": "prompt_lookup"}  # n-grams of the text, by two names
+
+
+def certificates(report: Any) -> str:
+    """A line a row: what was drawn, the verdict, and how many of the known mistakes would have shown."""
+    head = ["engine", "version", "method", "T", "draws × prompts", "verdict"]
+    head += ["known mistakes that would have shown", "seconds", "date"]
+    rows = []
+    for row in report["rows"]:
+        power = f"{row['shown']} of {row['known']}" if row["shown"] is not None else "–"
+        draws = f"{row['draws']:,} × {len(row['contexts'])}" if row["draws"] else f"greedy × {len(row['contexts'])}"
+        verdict = f"**{row['verdict']}**" if row["status"] else row["verdict"]
+        verdict += ": greedy text alone" if row["status"] and not is_wrong(row) else ""
+        parts = f"`{row['method']}`", row["note"], *filters(row), NAMES.get(row.get("family", ""), "")
+        method = ", ".join(part for part in parts if part)
+        setting = [row["engine"], row["version"], method, f"{row['temperature']:g}"]
+        rows.append([*setting, draws, verdict, power, str(row["seconds"]), row["date"]])
+    return table(head, rows)
+
+
+def certified_methods(report: Any) -> str:
+    """A line an engine, a column a way to draft: the temperatures of its certificates; bold where wrong there."""
+    cells: dict[tuple[str, str], dict[tuple[float, str], bool]] = {}
+    for row in report["rows"]:
+        engine = ", ".join(part for part in (row["engine"], row["note"], NAMES.get(row.get("family", ""), "")) if part)
+        cell = cells.setdefault((engine, way(row)), {})
+        setting = row["temperature"], " ".join((f"{row['temperature']:g}", *filters(row)))
+        cell[setting] = cell.get(setting, False) or is_wrong(row)
+    ways, engines = (list(dict.fromkeys(key[i] for key in cells)) for i in (1, 0))
+    rows = []
+    for engine in engines:
+        certified = (sorted(cells.get((engine, one), {}).items()) for one in ways)
+        texts = (", ".join(f"**{name}**" if red else name for (_, name), red in cell) for cell in certified)
+        rows.append([engine, *(text or "–" for text in texts)])
+    pairs = {(row["engine"], way(row)) for row in report["rows"]}
+    whole = len({row["engine"] for row in report["rows"]}) * len(ways)
+    note = f"Without any certificate: {whole - len(pairs)} of {whole} pairs of these."
+    return table(["engine", *(f"`{one}`" for one in ways)], rows, note)
+
+
+def filters(row: Any) -> list[str]:
+    return [f"{name.replace('_', '-')} {row[name]:g}" for name in ("top_k", "top_p") if name in row]
+
+
+def is_wrong(row: Any) -> bool:
+    """Whether the texts at the row's own temperature are: each certificate compares greedy texts besides."""
+    return bool(row["status"]) and (not row["temperature"] or any(any(one["red"] or ()) for one in row["contexts"]))
+
+
+def way(row: Any) -> str:
+    return SAME.get(row["method"], row["method"])
+
+
+# ---- parts ----
 
 
 def brief(row: Any) -> tuple[str, str, str]:
@@ -329,15 +301,15 @@ def best(report: Any, name: str, temperature: float) -> str:
 
 def models(provenance: Any) -> str:
     head = ["", "shape", "parameters", "tokens seen", "bits per byte, held out (story · code · facts)"]
-    table = [line(head), line("---" for _ in head)]
+    rows = []
     for name, facts in provenance.items():
         if "tokens_seen" not in facts:
             continue
         bits = facts.get("bits_per_byte_held_out")
         scores = " · ".join(f"{bits[domain]:.2f}" for domain in ("story", "code", "facts")) if bits else "–"
         size, seen = f"{facts['parameters'] / 1e6:.2f} M", f"{facts['tokens_seen'] / 1e6:.0f} M"
-        table.append(line([name.replace("_", " "), shape(facts), size, seen, scores]))
-    return "\n".join(table)
+        rows.append([name.replace("_", " "), shape(facts), size, seen, scores])
+    return table(head, rows)
 
 
 def shape(facts: Any) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Sequence
-from contextlib import ExitStack
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, ExitStack
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from specdec.models.browser import weights
 from specdec.servers.in_process import Write
@@ -46,7 +49,6 @@ WRITE = """([prompt, params, method, k]) => {
 
 def writer(asked: Asked) -> Write:
     from ..browsers import serving
-    from ..page import launched
 
     place = asked.work / "browser"
     serve(asked, place)
@@ -64,6 +66,23 @@ def writer(asked: Asked) -> Write:
         return [int(token) for token in told["tokens"]]
 
     return write
+
+
+def chromium() -> str | None:
+    return os.environ.get("CHROMIUM") or shutil.which("chromium")
+
+
+@contextmanager
+def launched() -> Iterator[Any]:
+    """Start a headless Chromium; ValueError where there is none."""
+    from playwright.sync_api import sync_playwright
+
+    if (place := chromium()) is None:
+        raise ValueError("this engine needs a Chromium: apt-get install chromium, or name one in CHROMIUM")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=place, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
 
 
 def serve(asked: Asked, place: Path) -> None:
