@@ -45,7 +45,6 @@ from specdec.gpu.drafting import Draft, extent_of
 from specdec.lanes.worker import Worker
 from specdec.models.transformer import Transformer
 from specdec.types import Costs, SamplingParams
-from tools.bench.gpu import filled
 
 pytestmark = pytest.mark.cuda
 KINDS = ("none", "model", "lookup", *DRAFTS)
@@ -55,6 +54,19 @@ KINDS = ("none", "model", "lookup", *DRAFTS)
 def toy() -> tuple[Transformer, dict[str, Any]]:
     target = ours(MODEL, device="cuda")
     return target, drafts_on(target)
+
+
+def filled() -> list[torch.Tensor]:
+    """Take all of the card's memory."""
+    taken: list[torch.Tensor] = []
+    size = 2**30
+    while size >= 512:
+        try:
+            taken.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
+        except torch.OutOfMemoryError:
+            size //= 2
+    return taken
+
 
 
 def parts(kind: str) -> tuple[Transformer, Draft, list[int]]:
