@@ -27,9 +27,8 @@ import torch
 from torch import Tensor
 
 from . import describe
-from .drafters.base import Drafter, Guided, NoDrafter
+from .drafters.base import Drafter, NoDrafter
 from .events import Committed, Drafted, Event, Failed, Finished, FinishReason, Started, Verified
-from .grammar import Guide
 from .models.base import LanguageModel
 from .sampling import probabilities, Sampler, SharedNoiseSampler
 from .text import TextStream
@@ -48,7 +47,7 @@ class DraftError(ValueError):
 
 @dataclass
 class Task:
-    """Everything that defines a run, apart from its randomness. Create a new drafter and guide for every run."""
+    """Everything that defines a run, apart from its randomness. Create a new drafter for every run."""
 
     target: LanguageModel[Any]
     prompt: Sequence[int]
@@ -60,7 +59,6 @@ class Task:
     token_bytes: Callable[[int], bytes] = lambda token: f" {token}".encode()
     piece: Callable[[int], str] = lambda token: f" {token}"
     lane: str = "speculative"
-    guide: Guide | None = None  # by the grammar that the text has to follow
     details: bool = True  # the distributions at every position, for people; False is the light form for measurements
 
     @property
@@ -140,8 +138,6 @@ def check_prompt(task: Task) -> None:
         raise PromptError(
             TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told)
         )
-    if task.params.grammar is not None and task.guide is None:
-        raise ValueError("a task with a grammar needs its guide: Guide(Grammar.of(…)), as in `lanes/race.py`")
     if not 0 <= task.k <= MAX_NODES:
         raise ValueError(f"k must lie between 0 and {MAX_NODES}, not {task.k}")
 
@@ -165,10 +161,7 @@ class Transcript:
         self.text = ""
         self.cycle = 0  # the one that is running
         self.spent = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}  # seconds
-        self._guide = task.guide
-        self.reason: FinishReason | None = (
-            self._at_limit if self.wanted <= 0 else "end" if self._guide and self._guide.done else None
-        )
+        self.reason: FinishReason | None = self._at_limit if self.wanted <= 0 else None
 
     @property
     def wanted(self) -> int:
@@ -190,9 +183,6 @@ class Transcript:
                 self.tokens.append(token)
                 ends = token in self._ends
                 readable += "" if ends else self._stream.push(token)
-                if self._guide:
-                    self._guide.advance(token)
-                    ends = ends or self._guide.done
                 if self._stream.stopped or ends or self.wanted == 0:
                     self.reason = "stop" if self._stream.stopped else "end" if ends else self._at_limit
                     readable += self._stream.flush()
@@ -271,8 +261,7 @@ def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopw
             if proposal.tokens:
                 pieces = tuple(map(task.piece, proposal.tokens))
                 ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
-                own, who = proposal.own or None, proposal.drafter or None
-                yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, ends, own, who)
+                yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, ends)
             # Describe first, off the clock: if that fails, nothing joins the text.
             details = cycle.describe(noise if task.details else None)
             emitted = verdict.emitted(proposal)
@@ -289,8 +278,6 @@ class HostExecutor:
     def __init__(self, task: Task, sampler: Sampler | None = None, eager: str | None = None) -> None:
         self.task, self.drafter, self.eager = task, task.drafter, eager
         self.sampler = sampler or task.rule.sampler(task.params.seed)
-        if task.guide:
-            guide_drafter(task.drafter, task.guide)
 
     @contextlib.contextmanager
     def opened(self, limit: int) -> Iterator[None]:
@@ -308,7 +295,7 @@ class HostExecutor:
         logits = task.target.forward(block, cache, proposal.parents, len(proposal) + 1)
         check_logits(logits)
         verified = time.perf_counter()
-        rows = probabilities(task.guide.mask_target(logits, proposal) if task.guide else logits, task.params)
+        rows = probabilities(logits, task.params)
         verdict = task.rule.verify(proposal, rows, self.sampler)
         cache.keep(len(tokens), verdict.path)  # rolls back what was rejected
         details = partial(describe.verification, proposal, rows, verdict, task.piece)
@@ -329,14 +316,6 @@ class HostExecutor:
         self.drafter = NoDrafter()
 
 
-def guide_drafter(drafter: Drafter, guide: Guide) -> None:
-    """Have it draft what the grammar allows, where it can."""
-    arms = [arm.drafter for arm in getattr(drafter, "arms", ())]
-    for one in (getattr(drafter, "inner", drafter), *arms):
-        if isinstance(one, Guided):
-            one.guide = guide
-
-
 def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
     """DraftError where a proposal would corrupt the text: everything in it is checked."""
     n = len(proposal.tokens)
@@ -348,8 +327,6 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
         raise DraftError("the draft holds ids or parents that are no whole numbers of Python")
     if not all(0.0 <= seconds < math.inf for seconds in proposal.seconds):
         raise DraftError("the draft's times are no seconds")
-    if not all(isinstance(piece, str) for pieces in proposal.own for piece in pieces):
-        raise DraftError("the draft's own pieces are no text")
     if len(proposal.parents) != n or any(not -1 <= parent < node for node, parent in enumerate(proposal.parents)):
         raise DraftError("the draft's parents do not form a tree")
     if proposal.levels > k:

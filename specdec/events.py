@@ -84,6 +84,7 @@ class Started:
     lossless: bool = True
     costs: Costs | None = None  # what a drafter weighs that chooses its own depth
     server: str = ""  # whose lane it is, if it is watched from outside: the kind of server and its version
+    guided: bool = False  # written by an earlier version under a grammar, which this one does not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,6 @@ class Drafted:
     start: float
     end: float
     step_ends: tuple[float, ...] = ()  # when each token was ready, where the drafter knows it
-    own: tuple[tuple[str, ...], ...] | None = None  # of each token that a drafter cut otherwise, its own pieces
-    drafter: str | None = None  # who drafted, where that is chosen anew in every cycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +186,8 @@ def from_dict(data: dict[str, Any]) -> Event:
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise ValueError(TranslatableText("unknown event {event!r}", event=name))
+    if kind is Started and isinstance(data.get("params"), dict) and data["params"].get("grammar"):
+        data = data | {"guided": True}
     return typing.cast(Event, _reader(kind)(data, kind.__name__))
 
 

@@ -27,8 +27,6 @@ class Exposure:
     k: int = 16
     seconds: float = 60.0  # of a run
     examination: float = 3_600.0  # seconds of a server's certificate
-    learning: float = 60.0  # seconds of live learning
-    after_learning: float = 60.0  # seconds at most to measure and to certify what was learned
     waiting: int = 32  # people in the queue
     runs_of_tab: int = 1_000  # a minute
     runs_of_address: int = 10_000  # a minute
@@ -48,8 +46,6 @@ NETWORK = replace(
     only_loopback=False,
     any_server=False,
     any_pair=False,
-    learning=20.0,
-    after_learning=20.0,
 )
 CLASS = replace(NETWORK, in_browser=True)
 PUBLIC = replace(

@@ -26,7 +26,7 @@ IN_BROWSER = {  # who drafts there, too, for which family (assets/page/engine/wo
     "smollm2": ("suffix", "prompt_lookup", "none"),
 }
 LOSSY, CHAINS_ONLY = frozenset({"typical"}), frozenset({"block"})
-ADAPTIVE, AUTO, DEFAULT, QUANTISED = "adaptive", "auto", "draft_model", "quantised"
+ADAPTIVE, DEFAULT, QUANTISED = "adaptive", "draft_model", "quantised"
 MODEL, EXIT = "models.base.LanguageModel", "exit_layer"
 Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
 
@@ -53,9 +53,7 @@ class Method:
     tree: bool = False  # else it drafts chains
     gpu: str = ""  # its form in gpu/drafting.py; without one it drafts on the host
     copies: str = ""  # what a search copies from: the text of the run
-    # Drafters of others that it drafts with, and chooses among in every cycle: all that copy, and of the rest the first
-    # that a family has. Of two models that guess alike, the second costs more to try than it gives.
-    wraps: tuple[str, ...] = ()
+    wraps: tuple[str, ...] = ()  # the drafter that it drafts with where none is named
     published: bool = False  # others publish such drafts, and `families/published.py` knows them by their tensors
     peer: bool = False  # transformers can draft so, too
     variant_of: str = ""  # the method whose code it shares, with other weights
@@ -95,14 +93,6 @@ MODEL_DRAFT = Method(
     card=Card(
         {"Leviathan et al. 2022": "https://arxiv.org/abs/2211.17192", "Chen et al. 2023": "https://arxiv.org/abs/2302.01318"},
         {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B", "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.1-8B-Instruct"},
-    ),
-)  # fmt: skip
-UNIVERSAL = Method(
-    "universal", "model", "drafters.universal.UniversalDrafter", ("part",), "drafters.universal.ForeignModel",
-    families=(),
-    card=Card(
-        {"Timor et al. 2025": "https://arxiv.org/abs/2502.05202"},
-        {"Qwen/Qwen3-0.6B": "meta-llama/Llama-3.1-8B-Instruct"},
     ),
 )  # fmt: skip
 MEDUSA = Method(
@@ -151,7 +141,6 @@ METHODS = {
     for method in (
         MODEL_DRAFT,
         variant(MODEL_DRAFT, "draft_model:tuned", "tuned/draft_model", (TUNED,)),
-        UNIVERSAL,
         Method(
             QUANTISED, "model", "drafters.draft_model.QuantisedDrafter", ("part", "capacity"),
             "models.quantised.QuantisedCopy", families=(),
@@ -166,14 +155,6 @@ METHODS = {
             card=Card({
                 "Huang et al. 2024": "https://arxiv.org/abs/2405.19715",
                 "Leviathan et al. 2022, section 3": "https://arxiv.org/abs/2211.17192",
-            }),
-        ),
-        Method(
-            AUTO, "wrapper", "drafters.auto.AutoDrafter", part=MODEL, folder=DEFAULT, families=(EMBEDDED, TUNED),
-            wraps=("suffix", "draft_model:tuned", DEFAULT, "eagle3", QUANTISED),
-            card=Card({
-                "Hou et al. 2025": "https://arxiv.org/abs/2505.15141",
-                "Kim et al. 2026": "https://arxiv.org/abs/2604.05417",
             }),
         ),
         Method(
@@ -214,7 +195,7 @@ def adapted(name: str) -> str:
 
 
 def is_wrapper(name: str) -> bool:
-    """Whether it drafts with drafters of others: `auto`, `adaptive`, `adaptive:NAME`."""
+    """Whether it drafts with another drafter: `adaptive`, `adaptive:NAME`."""
     method = METHODS.get(name.partition(":")[0])
     return method is not None and bool(method.wraps)
 
@@ -242,8 +223,7 @@ def check_asked(prompt: str, drafter: str, k: int, rule: str) -> None:
         raise ValueError(f"k must lie between 0 and {MAX_NODES}, not {k}")
     if rule not in RULES:
         raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
-    wrapped = adapted(drafter)
-    if adapted(wrapped) or wrapped == AUTO:
+    if adapted(adapted(drafter)):
         raise ValueError(f"{drafter}: what adapts its depth already cannot be adapted once more")
     if rule in CHAINS_ONLY and (method := known(drafter)) and method.tree:
         raise ValueError(f"{rule} judges chains only, and {drafter} makes trees; choose another rule or drafter")

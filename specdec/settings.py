@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from .exposure import limits
 from .methods import DEFAULT, EMBEDDED, RULES
-from .types import SamplingParams
+from .types import SamplingParams, TranslatableText
 
 USUAL, REQUIRED = SamplingParams(), Parameter.empty
 
@@ -113,18 +113,21 @@ SETTINGS = {
             "peer", bool, False, "one more lane: transformers' own assisted generation", sampling=False, served=False,
             tool=False, flag=Flag(Literal["transformers"] | None, None, "one more lane: its own assisted generation"),
         ),
-        Setting(
-            "grammar", str, "",
-            "a regular expression that the whole new text has to match, or a JSON schema; empty for none",
-            served=False,
-            flag=Flag(str | None, None, "a regular expression that the whole new text has to match, or a JSON schema"),
-        ),
     )
 }  # fmt: skip
 TOOL = [one for one in SETTINGS.values() if one.tool]
-# What went, by the first words or the option that named it, and what takes its place.
+NO_GRAMMAR = TranslatableText("SpecDec no longer decodes under a grammar; leave it out, or let your server do it.")
+SAME_TOKENIZER = TranslatableText(
+    "SpecDec no longer drafts with another tokenizer than the target's; choose a draft model of the target's family."
+)
+# What went, by the first words, the option (a link's setting, too) or the drafter that named it; what takes its place.
 GONE = {
     "serve": "`specdec serve` is gone; two lines of shell start such a pair of vLLM servers, see docs/servers.md",
+    "--grammar": NO_GRAMMAR,
+    "--json-schema": NO_GRAMMAR,
+    "--universal": SAME_TOKENIZER,
+    "--drafter universal": SAME_TOKENIZER,
+    "--drafter auto": TranslatableText("The drafter auto has gone; choose one by the table in Methods, or adaptive."),
 }
 
 

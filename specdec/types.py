@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, TYPE_CHECKING
 
@@ -15,12 +13,11 @@ if TYPE_CHECKING:
 Status = Literal["accepted", "rejected", "discarded"]
 Kind = Literal["resampled", "bonus"]
 
-MAX_TOKENS, MAX_STOPS, MAX_STOP_LENGTH, MAX_GRAMMAR = 4096, 4, 64, 20_000
-MAX_DEPTH = 50  # of a JSON schema
-MAX_WHOLE = 2**53  # of one, too
+MAX_TOKENS = 4096
+MAX_STOPS = 4
+MAX_STOP_LENGTH = 64  # characters
 MAX_NODES = 64  # of a draft; a tree may hold more tokens than it is deep
 MIN_SEED, MAX_SEED = -(2**63), 2**64 - 1  # what torch's generators take, and what a trace can hold
-EVERYWHERE = ("temperature", "top_k", "top_p", "max_tokens", "seed", "stop", "ignore_end")  # what every engine knows
 TYPICAL_EPSILON, TYPICAL_DELTA = 0.09, 0.3  # the limits of typical acceptance (`rules.TypicalAcceptance`)
 
 
@@ -53,9 +50,7 @@ class SamplingParams:
     """How a token is drawn, and when to stop. `temperature` 0 means greedy.
 
     `top_k` 0 and `top_p` 1 switch those filters off. `stop` strings end the text where they begin.
-    `ignore_end` keeps going after the end token, for measurements of equal length. `grammar` is a regular expression
-    that the new text has to match, or a JSON schema that it has to be a value of (`grammar.py`); a text that
-    `max_tokens` or a stop string cut begins one.
+    `ignore_end` keeps going after the end token, for measurements of equal length.
     """
 
     temperature: float = 0.0
@@ -65,17 +60,6 @@ class SamplingParams:
     seed: int = 0
     stop: tuple[str, ...] = ()
     ignore_end: bool = False
-    grammar: str | None = None
-
-    @property
-    def host_only(self) -> list[str]:
-        """Those that are set and that our own loop on the host alone follows: no captured cycle, server or peer."""
-        usual = SamplingParams()
-        return [
-            one.name
-            for one in fields(self)
-            if one.name not in EVERYWHERE and getattr(self, one.name) != getattr(usual, one.name)
-        ]
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.temperature <= 100.0:
@@ -90,57 +74,6 @@ class SamplingParams:
             raise ValueError("seed must lie between -2^63 and 2^64 - 1")
         if len(self.stop) > MAX_STOPS or not all(0 < len(s) <= MAX_STOP_LENGTH for s in self.stop):
             raise ValueError(f"at most {MAX_STOPS} stop strings of 1 to {MAX_STOP_LENGTH} characters")
-        if self.grammar is not None:
-            check_grammar(self.grammar)
-
-
-def is_schema(grammar: str) -> bool:
-    """Whether it is a JSON schema; no regular expression begins with a brace."""
-    return grammar.lstrip().startswith("{")
-
-
-def check_grammar(grammar: str) -> None:
-    """What can be said at once; whether it can be used is known once it is compiled (`grammar.py`).
-
-    ValueError, in one sentence.
-    """
-    if len(grammar) > MAX_GRAMMAR:
-        raise ValueError(TranslatableText("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
-    if has_lone_surrogate(grammar):
-        raise ValueError(TranslatableText("The grammar holds half of a character (a lone surrogate)."))
-    if is_schema(grammar):
-        check_schema(grammar)
-    elif (len(grammar) - len(grammar.rstrip("\\"))) % 2:
-        raise ValueError(TranslatableText("The grammar ends with a backslash that stands before nothing."))
-
-
-def check_schema(schema: str) -> None:
-    """ValueError, in one sentence, for what is no object in JSON, or too deep, or holds what JSON cannot say."""
-    try:
-        told = json.loads(schema, parse_constant=float)
-    except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
-        raise ValueError(TranslatableText("The schema is not a JSON object."))
-    level: list[Any] = [told]
-    for _ in range(MAX_DEPTH):
-        if any(isinstance(one, str) and has_lone_surrogate(one) for one in level):
-            raise ValueError(TranslatableText("The schema holds half of a character (a lone surrogate)."))
-        if any(isinstance(one, int | float) and not is_exact(one) for one in level):
-            raise ValueError(TranslatableText("The schema holds a number that is too large to be written."))
-        level = [inner for one in level for inner in inside(one)]
-    if level:
-        raise ValueError(TranslatableText("The schema is more than {limit} levels deep.", limit=MAX_DEPTH))
-
-
-def is_exact(number: float) -> bool:
-    """Every reader of JSON sees the same number."""
-    return abs(number) <= MAX_WHOLE if isinstance(number, int) else math.isfinite(number)
-
-
-def inside(one: Any) -> Sequence[Any]:
-    """A list's items, and an object's names and values."""
-    return one if isinstance(one, list) else [*one, *one.values()] if isinstance(one, dict) else ()
 
 
 def is_chain(parents: Sequence[int]) -> bool:
@@ -191,24 +124,17 @@ class Proposal:
     `parents[i]` is the node that token i follows, -1 for the last committed token; parents come before
     their children. `probs[i]` is the distribution token i was really drawn from, after temperature, top-k and
     top-p; None says that each token was chosen outright (a point mass). `seconds[i]` is the time that
-    drafting token i took, where the drafter knows it. `own[i]` are the drafter's own pieces that token i lies over,
-    where it has another tokenizer and cut the text otherwise. `drafter` names who drafted, where that is chosen anew
-    in every cycle.
+    drafting token i took, where the drafter knows it.
     """
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
     probs: Tensor | None = None  # [n, V]
     seconds: tuple[float, ...] = ()
-    own: tuple[tuple[str, ...], ...] = ()
-    drafter: str = ""
 
     @classmethod
-    def chain(
-        cls, tokens: list[int], probs: Tensor | None = None, seconds: tuple[float, ...] = (),
-        own: tuple[tuple[str, ...], ...] = (),
-    ) -> Proposal:  # fmt: skip
-        return cls(tuple(tokens), tuple(range(-1, len(tokens) - 1)), probs, seconds, own)
+    def chain(cls, tokens: list[int], probs: Tensor | None = None, seconds: tuple[float, ...] = ()) -> Proposal:
+        return cls(tuple(tokens), tuple(range(-1, len(tokens) - 1)), probs, seconds)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -248,15 +174,13 @@ class Costs:
 
     `draft` is one level of the draft (of a chain: one token), `passes[d]` the target's pass over a draft of depth d,
     `overhead` whatever else a drafting cycle costs, at any depth. A tree of depth d holds more than d tokens, and these
-    figures include them. `catch_up` is what reading a token costs that was written while the drafter did not draft, and
-    `draw` what a level costs beyond `draft` where its tokens are drawn, and not the likeliest. `start` is what a draft
-    costs beside its levels.
+    figures include them. `draw` is what a level costs beyond `draft` where its tokens are drawn, and not the likeliest.
+    `start` is what a draft costs beside its levels.
     """
 
     draft: float
     passes: tuple[float, ...]
     overhead: float = 0.0
-    catch_up: float = 0.0
     draw: float = 0.0
     start: float = 0.0
 

@@ -83,5 +83,4 @@ def bad_drafts(vocabulary: int) -> dict[str, Draft]:
         "times that are none": chained(1, seconds=None),
         "times that are nan": chained(1, seconds=(float("nan"),)),
         "negative times": chained(1, seconds=(-5.0,)),
-        "pieces of its own that are a number": chained(1, own=7),
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1] / "specdec"
-READING = "types sampling verify rules events text describe grammar engine".split()
+READING = "types sampling verify rules events text describe engine".split()
 ALLOWED = {
     "types": set(),
     "text": {"types"},
@@ -16,38 +16,22 @@ ALLOWED = {
     "children": set(),
     "exposure": set(),
     "sampling": {"types"},
-    "grammar": {"types", "children"},
     "verify": {"types", "sampling"},
     "rules": {"types", "sampling", "verify"},
     "events": {"types"},
     "describe": {"types", "events", "sampling"},
-    "engine": {"types", "events", "verify", "sampling", "text", "describe", "grammar", "models", "drafters"},
+    "engine": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
     "models": {"types", "models"},
-    "drafters": {"types", "sampling", "grammar", "models", "drafters"},
+    "drafters": {"types", "sampling", "models", "drafters"},
     "figures": {"types", "events", "figures"},
     "methods": {"types", "models", "drafters"},
     "settings": {"types", "exposure", "methods"},
     "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families"},
-    "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules", "grammar"},
+    "gpu": {*READING, "methods", "models", "drafters", "gpu"} - {"text", "rules"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
-    # It runs texts and asks for a certificate, and the page's engine runs it; its loss is that of `training`.
-    "learning": {
-        "types",
-        "events",
-        "engine",
-        "paths",
-        "models",
-        "drafters",
-        "families",
-        "figures",
-        "proof",
-        "learning",
-        "training",
-    },
     "training": {"paths", "models", "drafters", "families", "figures", "training"},
-    "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "learning", "lanes"}
-    - {"text"},
-    "traces": {"types", "grammar", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
+    "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "lanes"} - {"text"},
+    "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"},
     "servers": {"types", "exposure", "methods", "events", "models", "families", "proof", "lanes", "servers"},
     "export": {"models", "families", "export"},
     "bench": {

@@ -16,7 +16,6 @@ from specdec import engine
 from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
 from specdec.engine import generate, PromptError, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
-from specdec.grammar import Grammar, Guide
 from specdec.proof.toys import TableModel
 from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseSampler
 from specdec.types import Proposal, SamplingParams
@@ -355,10 +354,6 @@ def test_limits_of_a_task() -> None:
         assert len(ids(events)) == 1 and end(events).reason == reason
     with pytest.raises(PromptError, match="256 tokens; the model reads at most 255"):
         run(task(prompt=(0,) * 256))
-    with pytest.raises(ValueError, match="needs its guide"):
-        run(task(params=replace(GREEDY, grammar="a")))
-    guide = Guide(Grammar.of("[a-l]*", lambda token: bytes([97 + token]), 12))
-    assert ids(run(task(params=replace(GREEDY, grammar="[a-l]*"), guide=guide))) == PLAIN
 
 
 def test_limits_of_a_draft() -> None:
@@ -389,13 +384,11 @@ def test_what_a_draft_says_of_itself_is_told() -> None:
     class Telling(Oracle):
         def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
             plain = super().propose(tokens, k, params, sampler)
-            own = tuple((f"<{token}>",) for token in plain.tokens)
-            return replace(plain, seconds=(0.25,) * k, own=own, drafter="somebody")
+            return replace(plain, seconds=(0.25,) * k)
 
     for event in run(task(Telling(), k=2)):
         if isinstance(event, Drafted):
             count = len(event.tokens)
-            assert event.own == tuple((f"<{token}>",) for token in event.tokens) and event.drafter == "somebody"
             assert event.step_ends == pytest.approx([event.start + 0.25 * (i + 1) for i in range(count)])
 
 

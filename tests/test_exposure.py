@@ -73,8 +73,6 @@ DOCUMENTED = {
     "K": "k",
     "seconds of a run": "seconds",
     "seconds of a server's certificate": "examination",
-    "seconds of live learning": "learning",
-    "seconds at most to measure and certify what was learned": "after_learning",
     "people in the queue": "waiting",
     "runs a minute, from a tab": "runs_of_tab",
     "runs a minute, from an address": "runs_of_address",

@@ -126,7 +126,7 @@ def test_menus_hide_what_the_wheel_leaves_out(
     assert "tuned" not in menu.families() and "edits" not in menu.kinds() and menu.kinds()
     offered = menu.drafters()
     assert not {"medusa", "draft_model:large", "draft_model:scratch", "draft_model:story"} & {*offered}
-    assert {"draft_model", "eagle3", "mtp", "block", "early_exit", "auto"} <= {*offered}
+    assert {"draft_model", "eagle3", "mtp", "block", "early_exit"} <= {*offered}
     with pytest.raises(ValueError, match="clone of the repository"):
         zoo.load("tuned")
 

@@ -41,7 +41,7 @@ def test_a_form_on_a_gpu_serves_that_very_class(method: Method) -> None:
 
 @every_method
 def test_its_kind_is_what_it_drafts_with(method: Method) -> None:
-    """Menus, `auto` and the page's scripts go by kind, by what is copied and by what is wrapped, never by a name."""
+    """Menus and the page's scripts go by kind, by what is copied and by what is wrapped, never by a name."""
     assert (method.kind == "layers") is (method.part == EXIT)
     assert (method.kind in ("lookup", "none")) is (not method.part)
     assert (method.kind == "lookup") is bool(method.copies)
@@ -65,9 +65,9 @@ def test_what_drafts_with_others_is_made_by_a_family(name: str) -> None:
 
 
 def test_names_of_ones_own_are_known_by_their_kind() -> None:
-    names = "eagle3:folder", "medusa:tree:folder", "adaptive", "adaptive:eagle3:tree", "auto"
+    names = "eagle3:folder", "medusa:tree:folder", "adaptive", "adaptive:eagle3:tree"
     found = [known(name) for name in names]
-    assert [m and m.name for m in found] == ["eagle3", "medusa:tree", "draft_model", "eagle3:tree", "auto"]
+    assert [m and m.name for m in found] == ["eagle3", "medusa:tree", "draft_model", "eagle3:tree"]
     assert known("magic") is None and known("") is None
 
 
@@ -80,7 +80,6 @@ def test_a_part_serves_every_method_that_names_it() -> None:
         "LanguageModel": ["draft_model"],
         "MedusaHeads": ["medusa", "medusa:tree"],
         "Eagle3Head": ["eagle3", "eagle3:tree"],
-        "ForeignModel": ["universal"],
         "QuantisedCopy": ["quantised"],
         "BlockHead": ["block"],
         "MTPHead": ["mtp"],

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields, replace
+import re
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from specdec.cli.run import run as command
-from specdec.settings import RunRequest, Setting, SETTINGS
-from specdec.types import EVERYWHERE, SamplingParams
+from specdec.settings import GONE, RunRequest, Setting, SETTINGS
+from specdec.types import SamplingParams
 from specdec.ui import api
 from specdec.ui.components.traces import for_links
 from specdec.ui.request import as_typed, check, CHECKS, from_link, InputError
 from specdec.ui.tabs import race
-from specdec.ui.text import LANGUAGES, speaking, strings
+from specdec.ui.text import LANGUAGES, speaking, strings, translated
 
 # Programs call by place, too: what was there stays there.
-RUN = "prompt drafter k temperature top_p top_k max_tokens seed stop rule family peer grammar".split()
-COMPARE = "prompt drafter k temperature max_tokens seed rule family grammar".split()
+RUN = "prompt drafter k temperature top_p top_k max_tokens seed stop rule family peer".split()
+COMPARE = "prompt drafter k temperature max_tokens seed rule family".split()
 every_setting = pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
 numbers = pytest.mark.parametrize(
     "setting", [one for one in SETTINGS.values() if one.type_ in (int, float)], ids=lambda one: one.name
@@ -78,7 +79,13 @@ def test_its_bounds_are_those_of_calls_and_links(setting: Setting) -> None:
             check(**sent | {setting.name: value})
 
 
-def test_what_others_do_not_follow_is_known_by_name() -> None:
-    assert {*EVERYWHERE} < {one.name for one in fields(SamplingParams)}
-    usual = SamplingParams(0.8, 5, 0.9, 3, 1, ("x",), True)
-    assert usual.host_only == [] and replace(usual, grammar="a*").host_only == ["grammar"]
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("option", [option for option in GONE if option.startswith("--")])
+def test_what_has_gone_is_answered_by_one_sentence_in_every_language(option: str, language: str) -> None:
+    name, _, value = option.removeprefix("--").partition(" ")
+    with speaking(language):
+        told = translated(GONE[option])
+        assert from_link({name: value or "a"}) == ({}, strings("traces")["link"]["bad"].format(reasons=told))
+        if value:
+            with pytest.raises(InputError, match=re.escape(told)):
+                check("Once", value)

@@ -8,12 +8,9 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor
-from toywords import foreign
 
 from specdec.drafters import (
     AdaptiveDrafter,
-    Arm,
-    AutoDrafter,
     BlockHead,
     Drafter,
     Eagle3Head,
@@ -21,7 +18,7 @@ from specdec.drafters import (
     MTPHead,
 )
 from specdec.gpu.drafting import Branching
-from specdec.methods import AUTO, EXIT, Method, METHODS
+from specdec.methods import EXIT, Method, METHODS
 from specdec.methods import MODEL as MODEL_PLACE
 from specdec.models.config import Config
 from specdec.models.quantised import QuantisedCopy
@@ -174,14 +171,6 @@ def mtp_on(target: Transformer) -> MTPHead:
 BLOCK, MTP = block_on(TARGET), mtp_on(TARGET)
 MEDUSA, EAGLE3 = DRAFTS["medusa"], DRAFTS["eagle3"]
 DRAFT = TableModel(23, seed=4, context=160)
-# The target's 23 tokens, two of them control tokens; the draft's lack some, and have longer ones.
-FOREIGN = foreign(
-    "- - a b c d e f g h i j k l m n o p q r s t u",
-    "- u t s r q p o n m l k j i h g f e d c b a ab bc cab tu",
-    5,
-    (0,),
-    160,
-)
 
 
 def quantised(model: Any) -> QuantisedCopy:
@@ -197,7 +186,6 @@ PARTS: dict[str, Any] = {
     EXIT: EXIT_LAYER,
     MODEL_PLACE: DRAFT,
     "drafters.medusa.MedusaHeads": MEDUSA,
-    "drafters.universal.ForeignModel": FOREIGN,
     "drafters.eagle3.Eagle3Head": EAGLE3,
     "drafters.block.BlockHead": BLOCK,
     "drafters.mtp.MTPHead": MTP,
@@ -217,15 +205,7 @@ def adaptive(inner: Make) -> Make:
     return lambda view: AdaptiveDrafter(inner(view), Costs(0.1, (1.0, 1.0, 1.1)))
 
 
-def auto(view: TargetView) -> Drafter:
-    """Drafts are dear where nothing is kept, and it is asked to change its mind."""
-    made = {name: MAKERS[name](view) for name in METHODS[AUTO].wraps if name in MAKERS}
-    costs = Costs(0.1, (1.0, 1.0, 1.1), 0.1, 0.01)
-    return AutoDrafter([Arm(drafter, costs, copies=not METHODS[name].takes) for name, drafter in made.items()])
-
-
 MAKERS |= {f"adaptive:{name}": adaptive(inner) for name, inner in MAKERS.items() if name != "none"}
-MAKERS[AUTO] = auto
 WARM = SamplingParams(temperature=0.9, top_k=12)
 TEXT = [0, 3, 1, 4, 1, 5, 3, 1, 4]
 

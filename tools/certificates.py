@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from specdec.families.zoo import dtype_of
-from specdec.proof.certify import certify, DRAWS, mistakes_of, passed
+from specdec.proof.certify import certify, DRAWS, passed
 from specdec.proof.checks import brief, LOSSLESS, NEAR_TIE
 from specdec.proof.enumeration import JointDistribution, output_distribution, total_variation
 from specdec.proof.goodness_of_fit import draws_needed, is_red
-from specdec.proof.mistakes import Mistake
-from specdec.proof.pair import embedded, guided_toy, ModelPair, next_tokens, toy
+from specdec.proof.mistakes import Mistake, PLANTABLE
+from specdec.proof.pair import embedded, ModelPair, next_tokens, toy
 from specdec.ui.session import CERTIFICATES
 from specdec.ui.text import prompts
 
@@ -28,7 +28,7 @@ EXACT = "float32"  # in it greedy texts are equal without exception
 
 @dataclass(frozen=True)
 class Options:
-    """Of the toy pair, free and under a grammar, and of the embedded models after a text."""
+    """Of the toy pair, and of the embedded models after a text."""
 
     text: str = option("", "certify the embedded models after it, too")
     dtype: str | None = option(None, "of --text: against the target's distribution in it", choices=("bfloat16", "int8"))
@@ -56,8 +56,8 @@ def report(options: Options) -> int:
     """In another dtype the target is another, and its greedy texts may part at near-ties, which are reported."""
     text = options.text or (prompts()["story"][0] if options.record else "")
     recorded: dict[str, dict[str, Any]] = {}
-    for pair in [toy(), guided_toy(), *([embedded(text, dtype_of(options.dtype))] if text else [])]:
-        for key in ("", *mistakes_of(pair)):
+    for pair in [toy(), *([embedded(text, dtype_of(options.dtype))] if text else [])]:
+        for key in ("", *PLANTABLE):
             recorded.setdefault(pair.name, {})[key] = result = certificate_of(pair, key)
             print(line(result), flush=True)
     if options.record:
@@ -68,13 +68,13 @@ def report(options: Options) -> int:
 
 def certificate_of(pair: ModelPair, key: str, seed: int = 11) -> dict[str, Any]:
     """The whole certificate of the shipped rule, or of the mistake `key`; of a toy with what is exact, too."""
-    mistake, result, began = mistakes_of(pair).get(key), dict[str, Any](), time.monotonic()
+    mistake, result, began = PLANTABLE.get(key), dict[str, Any](), time.monotonic()
     for state in certify(pair, mistake, max(DRAWS), seed):
         if state["sampled"] and state["done"] == state["sampled"][-1][0]:
             result = state
         if result and time.monotonic() - began > LONGEST and any(map(is_red, result["sampled"][-1][1])):
             break
-    return result | ({"exact": enumerated(pair, mistake)} if pair.name in ("toy", "grammar") else {})
+    return result | ({"exact": enumerated(pair, mistake)} if pair.name == "toy" else {})
 
 
 def line(result: dict[str, Any]) -> str:

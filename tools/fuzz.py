@@ -1,8 +1,7 @@
-"""`python -m tools.fuzz [--minutes 20] [--only grammar|api] [--seed N] [--json]`: inputs that coverage leads to.
+"""`python -m tools.fuzz [--minutes 20] [--only api] [--seed N] [--json]`: inputs that coverage leads to.
 
 An input that reaches a new arc between two lines, is answered otherwise or takes longer than any before joins the
-corpus; most inputs are one of the corpus with a change. `grammar` is the grammar field, from what the page checks to
-what the engine's process compiles; `api` is every route and every function behind one.
+corpus; most inputs are one of the corpus with a change. `api` is every route and every function behind one.
 
 A process of its own sends them. What takes more than LIMIT seconds of its processor time ends it and is sent again
 without tracing, so neither a busy machine nor the tracing makes a hang. The exit code is 0 if nothing is wrong. For
@@ -38,7 +37,7 @@ from typing import Any
 from tests.trust import garbage
 
 ROOT = Path(__file__).resolve().parents[1]
-DOORS = {"grammar": "tools.fuzz_doors:grammar", "api": "tools.fuzz_doors:api"}
+DOORS = {"api": "tools.fuzz_doors:api"}
 LIMIT, TRACED = 2.0, 6.0  # seconds of the processor; how many times as many while it is traced
 MOST = 100_000  # characters of an input
 MEMORY = 300  # MB that one input may add to the peak

@@ -1,4 +1,4 @@
-"""The doors of `python -m tools.fuzz`: the grammar field, and every route and function behind one."""
+"""The doors of `python -m tools.fuzz`: every route and function behind one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import logging
 import os
 import random
 import re
-import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 from unittest import mock
 from urllib.parse import quote
@@ -22,53 +20,6 @@ import httpx
 
 from tests.trust.garbage import TEXTS, written
 from tools.fuzz import Door, literals, near, Wrong
-
-# ---- the grammar field ----
-
-GRAMMARS = (
-    "( [a-z]+)*", r" (yes|no)\.", "(a|b){2,5}c?", r'[^\n"]{0,40}', r"\d+(\.\d+)?|\w+\s", "日本|é{3}", "((a*)*)*b",
-    ".*x.{9}",
-    '{"type": "object", "properties": {"a": {"type": "string", "maxLength": 16}, "b": {"type": "integer"}}}',
-    '{"type": "array", "items": {"anyOf": [{"type": "number"}, {"const": null}]}, "minItems": 1, "maxItems": 5}',
-    '{"enum": ["red", "green", 3, true, {"x": []}]}', '{"type": ["string", "null"], "pattern": "^[a-c]+$"}',
-    '{"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}}}}',
-    '{"allOf": [{"type": "integer", "minimum": -3, "exclusiveMaximum": 90, "multipleOf": 3}]}',
-    '{"type": "string", "format": "date-time"}', '{"oneOf": [{"type": "boolean"}, {"type": "string", "minLength": 2}]}',
-    '{"type": "object", "additionalProperties": {"type": "array"}, "required": ["k"], "patternProperties": {"^k": {}}}',
-)  # fmt: skip
-PIECES = (
-    *("{999}", "{0,999}", "{1000}", "{2,}", "*", "+", "?", "|", "()", "(?:)") * 4,
-    "(", ")", "(?=", "(?i)", "[", "]", "[^", "{", "}", ".", "^", "$", "\\", "\\d", "\\W", "\\b", "\\x", "\\u", "\\p{L}",
-    "&", "~", "-", '"', ":", ",", "a", "b", "é",
-    *"type properties items prefixItems required pattern format const enum not if then anyOf allOf oneOf $ref $defs "
-    "minLength maxLength minItems maxItems minimum maximum multipleOf uniqueItems additionalProperties x-guidance "
-    "patternProperties propertyNames dependentRequired minProperties string integer number object array null".split(),
-)  # fmt: skip
-
-
-@contextlib.contextmanager
-def grammar() -> Iterator[Door]:
-    """The field's text as the page checks it, then a few tokens of a small family under it."""
-    import shallow
-    import torch
-
-    from specdec.families import zoo
-    from specdec.lanes.race import race
-    from specdec.ui.request import check, InputError
-
-    def send(text: Any) -> str:
-        try:
-            asked = check("Once", "none", 0, 1.0, max_tokens=4, grammar=text)
-            events = [*race(family, asked.prompt, asked.drafter, asked.k, asked.params, details=False)]
-        except (InputError, ValueError) as refusal:
-            return f"refused {refusal}"
-        return str(events[-1].reason)  # type: ignore[union-attr]
-
-    with tempfile.TemporaryDirectory() as folder:
-        family = zoo.load(str(shallow.write(Path(folder) / "family")), torch.float32)
-    send("a")
-    yield Door(send, [*GRAMMARS], [*PIECES], longest=3_000)
-
 
 # ---- every route, and every function behind one ----
 
@@ -189,14 +140,12 @@ def api() -> Iterator[Door]:
 
     os.environ["SPECDEC_EXPOSURE"] = "class"  # a stranger there: nothing of this dials out
     session._warming.set()  # no models
-    lesson = {"phase": "learning", "left": 1, "rounds": [[1, 2, 3]], "judged": 1, "rejected": 0}
-    log, toys = io.StringIO(), lambda *_: (state for state in [{"closed": {}} | lesson])
+    log = io.StringIO()
     room = classroom.Room("127.0.0.1")
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(session, "_engine", lambda *_: (Family(), toy_engine)))
         stack.enter_context(mock.patch.object(session, "_loaded", lambda *_: True))
-        stack.enter_context(mock.patch.object(session, "_certificate", toys))
-        stack.enter_context(mock.patch.object(session, "_lessons", toys))
+        stack.enter_context(mock.patch.object(session, "_certificate", lambda *_: iter([{"closed": {}}])))
         stack.enter_context(mock.patch.object(child, "examining", unreachable))
         logging.getLogger().addHandler(logging.StreamHandler(log))
         demo = build(teaching=True)

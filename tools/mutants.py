@@ -32,7 +32,6 @@ TESTS = (
     "test_rules.py",
     "proof/test_lossless.py",
     "drafters/test_drafters.py",
-    "test_grammar.py",
 )
 SECONDS = 240  # of the processor: no test run is as long
 MEMORY = 6 * 2**30  # bytes; four times what the tests need

@@ -86,7 +86,7 @@ def side_by_side(
 
 
 def parameters_of(drafter: str, family: Family) -> int:
-    return sum(family.drafters[name].parameters for name in family.to_probe(drafter) or [drafter])
+    return family.drafters[family.wrapped(drafter) or drafter].parameters
 
 
 def speedup_of(entry: Row) -> float:

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tell("stopped")
         return code or 0
     except TyperException as error:
-        tell(error.format_message())
+        tell(GONE.get(getattr(error, "option_name", "")) or error.format_message())
         return 2
     except ValueError as error:
         tell(str(error))
@@ -104,11 +104,11 @@ def group() -> TyperGroup:
 def completed(words: Sequence[str]) -> list[str]:
     """Add `run` before a prompt, and repeat an option that takes several words before each of them.
 
-    ValueError for a command or option that is gone.
+    ValueError for a command that is gone.
     """
     words = list(words)
     for old, instead in GONE.items():
-        if words[: len(old.split())] == old.split() or (old.startswith("--") and old in words):
+        if words[: len(old.split())] == old.split():
             raise ValueError(instead)
     if words and words[0] not in (*group().commands, "--help", "--version"):
         return ["run", *words]

@@ -25,7 +25,6 @@ def app(
     ] = None,
     target: Annotated[str | None, Option(help="instead of --pair: a folder, a GGUF file, or a name on the Hub")] = None,
     draft: Annotated[list[str], Option(help="a drafter for --target; may be repeated")] = [],  # noqa: B006
-    universal: Annotated[bool, Option("--universal", help="--draft may have a tokenizer of its own")] = False,
     public: Annotated[bool, Option("--public", help="for strangers: smaller runs, and not too many a minute")] = False,
     teach: Annotated[bool, Option("--class", help="a teacher's page, and one for the phones of a class")] = False,
 ) -> None:
@@ -37,7 +36,7 @@ def app(
         row = exposure.row_of(host, teach)
     except (OSError, UnicodeError) as error:
         raise ValueError(f"--host {host} is no address of this machine") from error
-    begin_with(pair, target, draft, universal)
+    begin_with(pair, target, draft)
     os.environ[exposure.EXPOSURE] = row
     if public:
         os.environ["SPECDEC_PUBLIC"] = "1"
@@ -70,17 +69,15 @@ def without(error: ModuleNotFoundError, extra: str) -> ValueError:
     return ValueError(f"that needs packages that are not installed ({error.name}): pip install 'specdec[{extra}]'")
 
 
-def begin_with(pair: str | None, target: str | None, draft: list[str], universal: bool = False) -> None:
+def begin_with(pair: str | None, target: str | None, draft: list[str]) -> None:
     """Have the page begin with that pair, as SPECDEC_PAIR does. ValueError where the options say no pair."""
     from ..families import presets
 
     if draft and not target:
         raise ValueError("--draft belongs to a --target")
-    if universal and not draft:
-        raise ValueError("--universal is for a --draft with another tokenizer than the --target")
     if pair and target:
         raise ValueError("--pair and --target name two pairs; give one of them")
-    chosen = presets.written(target, draft, universal) if target else pair or presets.hosts()
+    chosen = presets.written(target, draft) if target else pair or presets.hosts()
     if chosen not in (EMBEDDED, TUNED, *ROUNDED) and presets.named(chosen) is None:
         raise ValueError(
             f"{chosen} is no pair; name one of {', '.join(presets.PRESETS)}, or write 'TARGET + DRAFT' with "

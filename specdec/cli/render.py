@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from ..events import Committed, Drafted, Event, Failed, Started, Verified
+from ..events import Committed, Event, Failed, Started, Verified
 from ..figures.stats import Comparison, LaneStats
 from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
@@ -130,9 +129,6 @@ def report(events: Sequence[Event], precision: str = "") -> str:
         lines.insert(0, f"{'verification':<28}{started.rule}, {kept}")
     if precision:
         lines.insert(0, f"{'target in':<28}{ABOUT.get(precision, precision)}")
-    if who := Counter(e.drafter for e in events if isinstance(e, Drafted) and e.drafter):
-        drafted = ", ".join(f"{name} {count}" for name, count in who.most_common())
-        lines.append(f"{'cycles by drafter':<28}{drafted}, nobody {spec.cycles - who.total()}")
     if started and started.drafter.endswith(EXIT) and spec.alpha is not None and spec.alpha < UNTRAINED:
         lines.append(BADLY)
     legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())

@@ -15,11 +15,9 @@ from typing import Annotated, Any, cast, Literal
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..grammar import check
 from ..methods import check_asked, known, METHODS, RULES
-from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
+from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
-from ..types import check_schema, MAX_GRAMMAR, TranslatableText
 from .commands import KEY, Precision
 from .render import as_lines, as_text, render, report_of_server, strip_control_characters
 
@@ -49,14 +47,10 @@ def words_of(setting: Setting, flag: Flag) -> Any:
 @with_settings
 def run(
     *,
-    json_schema: Annotated[
-        Path | None, Option(help="instead: a file with a JSON schema that the new text has to be a value of")
-    ] = None,
     target: Annotated[str | None, Option(help="instead of a family: a folder, a GGUF file, a name on the Hub")] = None,
     draft: Annotated[
         list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")
     ] = [],  # noqa: B006
-    universal: Annotated[bool, Option("--universal", help="draft models may have a tokenizer of their own")] = False,
     exit_layer: Annotated[int, Option(help="offer early_exit of --target at this layer (Llama, Qwen, …)")] = 0,
     dtype: Annotated[
         Precision | None,
@@ -80,28 +74,19 @@ def run(
         raise ValueError("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
     if target is None and (draft or exit_layer):
         raise ValueError("--draft and --exit-layer belong to a --target")
-    if universal and not draft:
-        raise ValueError("--universal is for a --draft with another tokenizer than the --target")
     if save is not None:
         check_place(save)
-    if json_schema is not None:
-        if given["grammar"] is not None:
-            raise ValueError("--grammar and --json-schema say the same thing twice; leave one of the two out")
-        given["grammar"] = schema = text_of(json_schema)
-        check_schema(schema)
     asked = RunRequest.of(given | {"stop": tuple(given["stop"]), "peer": bool(given["peer"])})
     check_asked(asked.prompt, asked.drafter, asked.k, asked.rule)
+    if gone := GONE.get(f"--drafter {asked.drafter}"):
+        raise ValueError(gone)
     if asked.drafter and known(asked.drafter) is None:
         raise ValueError(f"there is no drafter {asked.drafter!r}; choose from {', '.join(METHODS)}")
-    if asked.params.grammar is not None:
-        check(asked.params.grammar)
     if server is None and (plain is not None or key_env != KEY):
         raise ValueError("--plain and --key-env belong to a --server")
     if server is not None:
         if target is not None or asked.drafter or asked.peer or asked.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
-        if names := asked.params.host_only:
-            raise ValueError(f"--{names[0]} is for our own engine; leave it out with --server")
         header, told = watched(asked, server, plain, key_env, kind, as_json)
         return kept_as(save, header, told)
     from ..families import zoo  # after the arguments are known to be good
@@ -110,9 +95,7 @@ def run(
 
     number = zoo.dtype_of(dtype)
     if target is not None:
-        models = zoo.load_pair(
-            target, *draft, exit_layer=exit_layer, universal=universal, dtype=number, pickles=True, device=device
-        )
+        models = zoo.load_pair(target, *draft, exit_layer=exit_layer, dtype=number, pickles=True, device=device)
     else:
         models = zoo.load(asked.family, number, device)
     asked = replace(asked, drafter=asked.drafter or models.usual)
@@ -175,16 +158,3 @@ def check_place(path: Path) -> None:
         raise ValueError(f"the run cannot be saved: {path} is a folder")
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")
-
-
-def text_of(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(4 * MAX_GRAMMAR + 1)  # a character has up to 4 bytes
-        if len(data) > 4 * MAX_GRAMMAR:
-            raise ValueError(TranslatableText("The grammar has more than {limit} characters.", limit=MAX_GRAMMAR))
-        return data.decode()
-    except OSError as error:
-        raise ValueError(f"the schema cannot be read: {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"the schema cannot be read: {path} is no UTF-8 text") from None

@@ -1,7 +1,6 @@
 """Drafters: one file a method."""
 
 from .adaptive import AdaptiveDrafter
-from .auto import Arm, AutoDrafter
 from .base import CopyingDrafter, Drafter, NoDrafter
 from .block import BlockDrafter, BlockHead
 from .draft_model import DraftModelDrafter, QuantisedDrafter
@@ -12,12 +11,9 @@ from .mtp import MTPDrafter, MTPHead
 from .oracle import OracleDrafter
 from .prompt_lookup import PromptLookupDrafter
 from .suffix import SuffixDrafter
-from .universal import ForeignModel, UniversalDrafter
 
 __all__ = [
     "AdaptiveDrafter",
-    "Arm",
-    "AutoDrafter",
     "BlockDrafter",
     "BlockHead",
     "CopyingDrafter",
@@ -27,7 +23,6 @@ __all__ = [
     "Eagle3Head",
     "Eagle3TreeDrafter",
     "EarlyExitDrafter",
-    "ForeignModel",
     "MTPDrafter",
     "MTPHead",
     "MedusaDrafter",
@@ -38,5 +33,4 @@ __all__ = [
     "PromptLookupDrafter",
     "QuantisedDrafter",
     "SuffixDrafter",
-    "UniversalDrafter",
 ]

@@ -12,7 +12,6 @@ from typing import Generic, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from ..grammar import Guide
 from ..models.cache import StaticCache
 from ..models.view import TargetView
 from ..sampling import argmax, probabilities, Sampler
@@ -69,17 +68,7 @@ class CopyingDrafter(ABC):
         """At most `k` tokens that stood earlier in `text`, which is the text of the last call, grown."""
 
 
-class Guided:
-    """A drafter that masks its distribution where the text follows a grammar. Others propose what may be forbidden."""
-
-    guide: Guide | None = None
-
-    def masked(self, logits: Tensor | None, drafted: Sequence[int]) -> Tensor | None:
-        """Logits after the text and `drafted`; None where nothing can be drafted.  # [1, V]"""
-        return logits if logits is None or self.guide is None else self.guide.mask_draft(logits, drafted)
-
-
-class ChainDrafter(Guided):
+class ChainDrafter:
     """The loop of drafters that draft token by token; a subclass computes one step."""
 
     should_stop: ShouldStop | None = None
@@ -105,7 +94,7 @@ class ChainDrafter(Guided):
         seconds: list[float] = []
         started = time.perf_counter()
         while len(drafted) < k:
-            logits = self.masked(self.step(pending), drafted)
+            logits = self.step(pending)
             if logits is None:
                 break
             token, distribution = self.draw(logits, params, sampler, len(drafted))

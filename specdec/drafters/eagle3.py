@@ -28,7 +28,7 @@ from ..models.reduced import known_tokens, MAP, output_rows, WRITES
 from ..models.transformer import layer_tensors, Transformer
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
-from .base import Guided, Reader, ReadingChain, siblings
+from .base import Reader, ReadingChain, siblings
 
 # Of a tree: nodes opened a level and children of each, levels, nodes drafted. With the text's last token these are
 # eight rows, up to which a pass on a CPU grows slowly.
@@ -260,16 +260,7 @@ class Node:
     feature: Tensor  # [hidden], the state of its parent: what it is read with
 
 
-def path_to(nodes: Sequence[Node], node: int) -> list[int]:
-    """The tokens from the text down to `node`, itself included; none for -1."""
-    tokens = []
-    while node >= 0:
-        tokens.append(nodes[node].token)
-        node = nodes[node].parent
-    return tokens[::-1]
-
-
-class Eagle3TreeDrafter(Reader[Eagle3Head], Guided):
+class Eagle3TreeDrafter(Reader[Eagle3Head]):
     """Greedy: the tree of EAGLE-2 (arXiv 2406.16858), which holds the likeliest nodes of all.
 
     Where tokens are drawn, a choice by what was drawn would change its distribution: then the shape is fixed, a chain
@@ -285,13 +276,11 @@ class Eagle3TreeDrafter(Reader[Eagle3Head], Guided):
         return self._likeliest(pending, k) if params.temperature == 0.0 else self._drawn(pending, k, params, sampler)
 
     def _drawn(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        node, widths, path = -1, drawn_widths(k), list[int]()
+        node, widths = -1, drawn_widths(k)
         drafted, parents, distributions, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
         for level, width in enumerate(widths):
-            logits = self.masked(self.head.logits(self.read_on(pending)), path)
-            if logits is None:
-                break
+            logits = self.head.logits(self.read_on(pending))
             distribution, first = probabilities(logits, params)[0], len(drafted)
             for token, q in siblings(distribution, width, sampler, level):
                 drafted.append(token)
@@ -301,10 +290,7 @@ class Eagle3TreeDrafter(Reader[Eagle3Head], Guided):
                 seconds.append(now - started)
                 started = now
             node, pending = first, [drafted[first]]
-            path += pending
-        return Proposal(
-            tuple(drafted), tuple(parents), torch.stack(distributions) if distributions else None, tuple(seconds)
-        )
+        return Proposal(tuple(drafted), tuple(parents), torch.stack(distributions), tuple(seconds))
 
     def _likeliest(self, pending: list[int], k: int) -> Proposal:
         """Open the most probable nodes of each level, keep the best of all by joint probability: point masses."""
@@ -317,7 +303,7 @@ class Eagle3TreeDrafter(Reader[Eagle3Head], Guided):
             if level:  # open nodes are read again with their children: a few more rows cost less than a mask for them
                 opened += frontier
                 states = self._reopened(root, pending[-1], [nodes[i] for i in opened], opened)[-len(frontier) :]
-            found = self._candidates(states, [path_to(nodes, i) for i in frontier])
+            found = self.head.candidates(states, WIDTH)
             for parent, state, scores, ids in zip(frontier, states, *found, strict=True):
                 above = nodes[parent].score if level else 0.0
                 nodes += [
@@ -338,19 +324,6 @@ class Eagle3TreeDrafter(Reader[Eagle3Head], Guided):
             None,
             tuple(spent.pop(nodes[i].level, 0.0) for i in kept),  # the first node of a level carries its time
         )
-
-    def _candidates(self, states: Tensor, paths: list[list[int]]) -> tuple[list[list[float]], list[list[int]]]:
-        """The head's, of what a grammar allows after each of the drafted `paths`.  # [n, hidden] -> n lists each"""
-        if self.guide is None:
-            return self.head.candidates(states, WIDTH)
-        scores, ids = list[list[float]](), list[list[int]]()
-        for row, path in zip(self.head.logits(states), paths, strict=True):
-            masked = self.masked(row[None], path)
-            best = torch.zeros(0) if masked is None else masked[0].float().log_softmax(-1)
-            values, tokens = best.topk(min(WIDTH, len(best)))
-            scores.append(values[values > float("-inf")].tolist())
-            ids.append(tokens[values > float("-inf")].tolist())
-        return scores, ids
 
     def _reopened(self, root: Tensor, token: int, nodes: list[Node], places: list[int]) -> Tensor:
         """The states after `nodes`, read as a tree that follows the text's last pair.  # [nodes, hidden]"""

@@ -23,7 +23,7 @@ from ..models.matrix import kept, linear
 from ..models.view import TargetView
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter, Guided, siblings
+from .base import ChainDrafter, siblings
 
 Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is the third choice of head 1 after the best of head 0
 
@@ -153,12 +153,8 @@ class MedusaDrafter(ChainDrafter):
         yield from self.heads.logits(last_state(self.view), k)[:, None]
 
 
-class MedusaTreeDrafter(Guided):
-    """A tree of fixed shape. Greedy, its tokens are the heads' best choices; else siblings are drawn.
-
-    All tokens of a level have one distribution, whatever stands before them, so a grammar can mask that of the first
-    alone.
-    """
+class MedusaTreeDrafter:
+    """A tree of fixed shape. Greedy, its tokens are the heads' best choices; else siblings are drawn."""
 
     name = "medusa:tree"
 
@@ -172,9 +168,6 @@ class MedusaTreeDrafter(Guided):
             return Proposal()
         started = time.perf_counter()
         logits = self.heads.logits(last_state(self.view), max(map(len, paths)))
-        if (first := self.masked(logits[:1], [])) is None:
-            return Proposal()
-        logits = torch.cat((first, logits[1:]))
         width = 1 + max(map(max, paths))
         choices: list[list[tuple[int, Tensor | None]]]
         if params.temperature == 0.0:

@@ -1,7 +1,5 @@
 """Pairs of published models, by name; any other pair is written `TARGET + DRAFT`: names on the Hub, or folders.
 
-`TARGET + ~DRAFT` is a draft model with another tokenizer.
-
 It is data, and imports no torch: the page's menu reads it.
 """
 
@@ -15,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..exposure import limits
-from ..methods import AUTO, brought_by, DEFAULT, EMBEDDED, METHODS, QUANTISED, ROUNDED, TUNED
+from ..methods import brought_by, DEFAULT, EMBEDDED, METHODS, QUANTISED, ROUNDED, TUNED
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
 from . import hub, template
 from .hub import MORE
 from .star import NAME as STAR
 
-BESIDE, OTHERWISE = " + ", "~"
+BESIDE = " + "
 ALWAYS = tuple(m.name for m in METHODS.values() if not m.part)  # ways of drafting that need nothing but the target
 # Of a target without a draft, the quickest to begin first.
-ALONE = ("suffix", "prompt_lookup", QUANTISED, AUTO)
+ALONE = ("suffix", "prompt_lookup", QUANTISED)
 ANY = brought_by(*(m.name for m in METHODS.values() if m.published))
-MODEL, EAGLE3, MEDUSA, EXIT, UNIVERSAL = map(brought_by, (DEFAULT, "eagle3", "medusa", "early_exit", "universal"))
+MODEL, EAGLE3, MEDUSA, EXIT = map(brought_by, (DEFAULT, "eagle3", "medusa", "early_exit"))
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
@@ -43,11 +41,6 @@ class Pair:
     @property
     def models(self) -> tuple[str, ...]:
         return self.target, *self.drafts
-
-    @property
-    def universal(self) -> bool:
-        """Whether the drafts may have tokenizers of their own."""
-        return self.methods == UNIVERSAL
 
 
 @dataclass(frozen=True)
@@ -108,13 +101,11 @@ def named(spec: str) -> Pair | None:
     if spec in PRESETS:
         return PRESETS[spec]
     target, *drafts = (part.strip() for part in spec.split(BESIDE))
-    if universal := bool(drafts) and all(draft.startswith(OTHERWISE) for draft in drafts):
-        drafts = [draft.removeprefix(OTHERWISE).strip() for draft in drafts]
     if not all(map(is_model, (target, *drafts))):
         return None
     if not drafts:
         return Pair(target, methods=ALONE)
-    return Pair(target, tuple(drafts), methods=UNIVERSAL) if universal else Pair(target, tuple(drafts))
+    return Pair(target, tuple(drafts))
 
 
 def is_model(name: str) -> bool:
@@ -140,8 +131,8 @@ def answers(spec: str) -> bool:
     return True
 
 
-def written(target: str, drafts: Sequence[str] = (), universal: bool = False) -> str:
-    return BESIDE.join((target, *(OTHERWISE * universal + draft for draft in drafts)))
+def written(target: str, drafts: Sequence[str] = ()) -> str:
+    return BESIDE.join((target, *drafts))
 
 
 def hosts() -> str:

@@ -18,7 +18,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from ..drafters import Eagle3Head, ForeignModel, MedusaHeads
+from ..drafters import Eagle3Head, MedusaHeads
 from ..drafters.eagle3 import checked_taps, default_taps, layer_config
 from ..drafters.medusa import chosen_tree
 from ..models import gguf
@@ -59,7 +59,7 @@ OTHERS = {  # other ways of drafting, by a tensor that only they have
 FITS = "an EAGLE-3 head, Medusa heads or a plain draft model would fit"
 
 Model = Transformer | HuggingFaceModel
-Drafting = Eagle3Head | MedusaHeads | Model | ForeignModel
+Drafting = Eagle3Head | MedusaHeads | Model
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Model:
@@ -72,17 +72,15 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
     return HuggingFaceModel.load(folder, stored or dtype, device)
 
 
-def load_drafter(
-    folder: Path, target: Target, tokenizer: Tokenizer, pickles: bool = False, universal: bool = False
-) -> Drafting:
+def load_drafter(folder: Path, target: Target, tokenizer: Tokenizer, pickles: bool = False) -> Drafting:
     """What `folder` holds, ready to draft for `target`. ValueError says what was found and what would fit.
 
-    `universal` lets a draft model keep a tokenizer of its own. `pickles` also reads .bin and .pt files, their tensors
+    `pickles` also reads .bin and .pt files, their tensors
     alone: for files that people keep themselves, not for what a stranger names on a page.
     """
     with naming(folder):
         if gguf.is_file(folder):
-            return draft_model(folder, open_weights(folder), read_config(folder), target, tokenizer, universal)
+            return draft_model(folder, open_weights(folder), read_config(folder), target, tokenizer)
         path = folder / "config.json"
         config = read_json(path) if path.exists() else {}
         check_quantisation(config)
@@ -96,7 +94,7 @@ def load_drafter(
             return eagle3(weights, config, target)
         if kind == "reduced":
             return ReducedDraft(Config.read(config), weights, target, of_drafts(target.device))
-        return draft_model(folder, weights, config, target, tokenizer, universal)
+        return draft_model(folder, weights, config, target, tokenizer)
 
 
 def read_tensors(folder: Path, pickles: bool) -> Weights:
@@ -223,12 +221,9 @@ def draft_model(
     config: Mapping[str, Any],
     target: Target,
     tokenizer: Tokenizer,
-    universal: bool,
-) -> Model | ForeignModel:
-    """A smaller model: its vocabulary cut to the target's, or with its own tokenizer."""
-    own = read_tokenizer(folder)
-    if not universal:
-        check_same_tokens(tokenizer, own, target.vocabulary)
+) -> Model:
+    """A smaller model: its vocabulary cut to the target's."""
+    check_same_tokens(tokenizer, read_tokenizer(folder), target.vocabulary)
     draft: Model
     if is_ours(config):
         shape = Config.read(config)
@@ -240,11 +235,8 @@ def draft_model(
         dtype = target.dtype if target.stored in CODES else target.stored
         draft = HuggingFaceModel(config_of(config), dict(weights), dtype, target.device)
     draft.source = folder
-    cut_vocabulary(draft, shared_vocabulary(draft, own) if universal else target.vocabulary)
-    if not universal:
-        return draft
-    own.encode_special_tokens = True  # text becomes no control token here either
-    return ForeignModel(draft, Pieces(own), Pieces(tokenizer), target.vocabulary, prefix(own))
+    cut_vocabulary(draft, target.vocabulary)
+    return draft
 
 
 def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
@@ -312,8 +304,8 @@ def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
         a, b = (reader.piece(i) for reader in pieces)
         if pieces[0].bytes(i) != pieces[1].bytes(i) or (a and b and a != b):
             raise ValueError(
-                f"another tokenizer: id {i} is {a!r} for the target and {b!r} for the draft model; to draft all the "
-                "same, write ~ before the draft's name, or add --universal in a terminal"
+                f"another tokenizer: id {i} is {a!r} for the target and {b!r} for the draft model; "
+                "a draft model of the target's own family would fit"
             )
 
 

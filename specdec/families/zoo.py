@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from ..drafters import AdaptiveDrafter, Arm, AutoDrafter, CopyingDrafter, Drafter, ForeignModel
+from ..drafters import AdaptiveDrafter, CopyingDrafter, Drafter
 from ..figures import machine
-from ..methods import adapted, AUTO, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
+from ..methods import adapted, DEFAULT, EXIT, Method, METHODS, MODEL, of_part, QUANTISED, ROUNDED
 from ..models import gguf_header, native
 from ..models.base import LanguageModel, Target
 from ..models.checkpoint import naming, read_config, weight_files
@@ -67,7 +67,7 @@ class LoadedMethod:
 class Family:
     """A target, its tokenizer, and the ways of drafting for it. Every run gets a new drafter.
 
-    `adaptive:NAME` is the drafter of that name with a depth chosen in every cycle; `auto` chooses the drafter, too.
+    `adaptive:NAME` is the drafter of that name with a depth chosen in every cycle.
     """
 
     def __init__(self, name: str, target: Target, tokenizer: Tokenizer, drafts: Mapping[str, Target]) -> None:
@@ -79,7 +79,7 @@ class Family:
         self.prefix: tuple[int, ...] = () if control is None else (control,)  # begins every text
         self.end_tokens = frozenset(self.prefix)
         self.threads = torch.get_num_threads()
-        self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them; `auto:NAME` among others
+        self.costs: dict[str, Costs] = {}  # by drafter, where `probe` has measured them
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
         self.drafters |= {draft_name: LoadedMethod(METHODS[DEFAULT], draft) for draft_name, draft in drafts.items()}
         if target.exit_layers:
@@ -95,8 +95,6 @@ class Family:
         The process computes with this family's number of threads from here on.
         """
         self.use_threads()
-        if name == AUTO:
-            return self._auto_lane(capacity)
         wrapped = self.wrapped(name)
         name = wrapped or name
         if name not in self.drafters:
@@ -119,46 +117,12 @@ class Family:
         last what copies."""
         models = [name for name, fitted in self.drafters.items() if fitted.part is not None]
         models.sort(key=lambda name: (name == QUANTISED, self.drafters[name].method.part == EXIT))
-        return next(iter(models), self.auto_candidates[0])
+        return next(iter(models), "suffix")
 
     def wrapped(self, name: str) -> str:
         """Whom `adaptive` or `adaptive:NAME` wraps here; "" for any other name."""
         inner = adapted(name)
         return self.usual if inner == DEFAULT and DEFAULT not in self.drafters else inner
-
-    @property
-    def auto_candidates(self) -> list[str]:
-        """The drafters among which `auto` chooses."""
-        offered = [name for name in METHODS[AUTO].wraps if name in self.drafters]
-        models = [name for name in offered if not self.drafters[name].method.copies]
-        return [name for name in offered if name not in models[1:]]
-
-    def to_probe(self, name: str) -> list[str]:
-        """The drafters whose costs that one weighs, so that they are measured first. Copies cost next to nothing: where
-        `auto` has no other, one tells what a check costs.
-        """
-        if name == AUTO:
-            return [one for one in self.auto_candidates if not self.copies(one)] or self.auto_candidates[:1]
-        return [wrapped] if (wrapped := self.wrapped(name)) else []
-
-    def copies(self, name: str) -> bool:
-        return bool(self.drafters[name].method.copies)
-
-    def _auto_lane(self, capacity: int) -> tuple[TargetView, Drafter]:
-        """One view with the taps of all; copies cost no more than their check, and a check costs what it costs."""
-        probed = {name: self.costs[f"{AUTO}:{name}"] for name in self.to_probe(AUTO)}
-        cheapest = min(probed.values(), key=lambda costs: costs.overhead)
-        checks = Costs(0.0, cheapest.passes, cheapest.overhead)
-        chosen = {name: self.drafters[name] for name in self.auto_candidates}
-        view = TargetView(
-            self.target, sorted({tap for one in chosen.values() for tap in getattr(one.part, "taps", ())})
-        )
-        drafters = {name: self._drafter(name, view, capacity) for name in chosen}
-        arms = [
-            Arm(drafter, checks if self.copies(name) else probed[name], copies=self.copies(name))
-            for name, drafter in drafters.items()
-        ]
-        return view, AutoDrafter(arms)
 
     def use_threads(self) -> None:
         """torch has one thread count for the whole process, and the family before may have had another."""
@@ -228,10 +192,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
             if pair := presets.named(name):
                 for other in [key for key in _loaded if presets.named(key[0])]:
                     del _loaded[other]
-                family = load_pair(
-                    pair.target, *pair.drafts, exit_layer=pair.exit_layer, universal=pair.universal, dtype=dtype,
-                    device=device,
-                )  # fmt: skip
+                family = load_pair(pair.target, *pair.drafts, exit_layer=pair.exit_layer, dtype=dtype, device=device)
                 family.name = name
             else:
                 folder = EMBEDDED if name in ROUNDED else FOLDERS.get(name) or Path(name)
@@ -305,15 +266,14 @@ def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str,
 
 
 def load_pair(
-    target: str | Path, *drafts: str | Path, exit_layer: int = 0, universal: bool = False,
+    target: str | Path, *drafts: str | Path, exit_layer: int = 0,
     dtype: torch.dtype | None = None, pickles: bool = False, device: str = "cpu",
 ) -> Family:  # fmt: skip
     """A target in the Hub's layout and any number of drafters for it, each recognised by its tensors.
 
     Folders, GGUF files, or names on the Hub. `exit_layer` offers early exit there: LayerSkip's files do not say where
-    their models were trained to exit. `universal` lets draft models keep tokenizers of their own
-    (`drafters/universal.py`). `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second
-    drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
+    their models were trained to exit. `pickles` also reads drafters from .bin and .pt files, their tensors alone. A
+    second drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
     """
     device, drafts = resolved(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
@@ -337,15 +297,14 @@ def load_pair(
         if exit_layer:
             family.drafters |= early_exit_methods(exit_layer)
         for source, place in zip(drafts, others, strict=True):
-            part = published.load_drafter(place, model, tokenizer, pickles, universal)
+            part = published.load_drafter(place, model, tokenizer, pickles)
             for method in of_part(part):
                 if method.tree and not model.takes_trees:
                     continue
                 name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
                 family.drafters[name] = LoadedMethod(method, part)
-                draft = part.model if isinstance(part, ForeignModel) else part
-                if isinstance(draft, published.Model):
-                    family.drafts[name] = draft
+                if isinstance(part, published.Model):
+                    family.drafts[name] = part
         if isinstance(model, Transformer) and QuantisedCopy.pays(model):
             copy = QuantisedCopy(model, lambda needed: check_free(f"{target} in fewer bits", needed, device))
             with suppress(ValueError):  # a target that fills the memory drafts otherwise

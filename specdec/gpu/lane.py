@@ -62,8 +62,6 @@ def target_of(task: Task) -> object:
 def reason_against(task: Task) -> str:
     """Why the device has no cycle for `task`; "" if it has one."""
     drafter, target = inner_of(task), target_of(task)
-    if names := task.params.host_only or ["grammar"] * bool(task.guide):
-        return f"{', '.join(names)}: applied on the host"
     if not isinstance(target, Transformer):
         return "only our own decoder runs on the device"
     if type(task.rule) is not RejectionSampling:

@@ -1,22 +1,18 @@
-"""What drafting costs on this machine, from a second of real decoding: the figures that `adaptive` and `auto` weigh."""
+"""What drafting costs on this machine, from a second of real decoding: the figures that `adaptive` weighs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import linear_regression, median, mode
 from typing import NamedTuple
 
-from .. import engine
-from ..drafters import Drafter
 from ..engine import Task
 from ..events import Drafted, Event, Verified
 from ..families.zoo import Family
 from ..figures.stats import Comparison, LaneStats
 from ..gpu.lane import generate
-from ..methods import AUTO
-from ..sampling import Sampler
-from ..types import Costs, Proposal, SamplingParams, Tree
+from ..types import Costs, SamplingParams, Tree
 
 # Every usual depth: one row more may cost nothing, or a seventh of a pass. Long copies go deeper.
 DEPTHS, TOKENS, ROUNDS = (*range(1, 9), 12, 16), 25, 3
@@ -24,25 +20,17 @@ GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
 WARM = replace(GREEDY, temperature=0.8)
 # A text of usual length: a pass over several rows is more expensive after it than at the beginning of one.
 TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound. " * 4
-PAUSE = 8  # plain cycles, after which a drafter catches up
-Loop = Callable[[Task], Iterator[Event]]
 
 
-def probe(family: Family, name: str, for_auto: bool = False) -> Costs:
+def probe(family: Family, name: str) -> Costs:
     """Costs of drafting with `name`, in plain steps. Measured once, then frozen for this family.
 
-    With `for_auto`, as `auto` weighs it among others: in the plain loop, where alone drafters change, and with what
-    catching up costs. Medians of single cycles: one pause of the machine must not make a depth look permanently
-    expensive. ValueError where it drafts nothing.
+    Medians of single cycles: one pause of the machine must not make a depth look permanently expensive. ValueError
+    where it drafts nothing.
     """
-    key, loop = (f"{AUTO}:{name}", engine.generate) if for_auto else (name, generate)
-    if key not in family.costs:
-        compare(family, name, max(DEPTHS), loop)  # first calls are slow
-        seen = {depth: compare(family, name, depth, loop) for depth in DEPTHS}
-        late = [
-            cycle for _ in range(ROUNDS if for_auto else 0)
-            for cycle in cycles_of(events_of(family, name, min(DEPTHS), loop, pausing=True))
-        ]  # fmt: skip
+    if name not in family.costs:
+        compare(family, name, max(DEPTHS))  # first calls are slow
+        seen = {depth: compare(family, name, depth) for depth in DEPTHS}
         everything = [comparison for runs in seen.values() for comparison in runs.comparisons]
         step = median(one.step or 0.0 for one in everything)
         drafts, passes = dict[int, float](), dict[int, float]()
@@ -57,18 +45,17 @@ def probe(family: Family, name: str, for_auto: bool = False) -> Costs:
         level, start = fit_line(drafts)
         overhead = median(one.overhead or 0.0 for one in everything)
         found = interpolated(passes, max(DEPTHS))
-        behind = median(cycle.draft for cycle in late) / step - drafts[min(drafts)] if late else 0.0
         deepest = max(drafts)
         sampled = [
             cycle for _ in range(ROUNDS)
-            for cycle in cycles_of(events_of(family, name, deepest, loop, WARM)) if cycle.depth == deepest
+            for cycle in cycles_of(events_of(family, name, deepest, WARM)) if cycle.depth == deepest
         ]  # fmt: skip
         draws = median(cycle.draft for cycle in sampled) / step - drafts[deepest] if sampled else 0.0
-        family.costs[key] = Costs(
+        family.costs[name] = Costs(
             round(level, 4), tuple(round(cost, 4) for cost in found), round(overhead, 4),
-            round(max(0.0, behind / PAUSE), 4), round(max(0.0, draws / deepest), 4), round(start, 4),
+            round(max(0.0, draws / deepest), 4), round(start, 4),
         )  # fmt: skip
-    return family.costs[key]
+    return family.costs[name]
 
 
 class Cycle(NamedTuple):
@@ -84,34 +71,18 @@ class Runs(NamedTuple):
     cycles: list[Cycle]
 
 
-class Pausing:
-    """Lets `inner` draft after every `PAUSE` plain cycles."""
-
-    def __init__(self, inner: Drafter) -> None:
-        self.inner, self.name, self.paused = inner, inner.name, 0
-
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        if k and self.paused < PAUSE:
-            self.paused += 1
-            return Proposal()
-        self.paused = 0
-        return self.inner.propose(tokens, k, params, sampler)
-
-
-def compare(family: Family, name: str, k: int, loop: Loop = generate) -> Runs:
+def compare(family: Family, name: str, k: int) -> Runs:
     """Short speculative runs of fixed depth, and a plain one for comparison."""
-    lane, plain = Task.lane, events_of(family, "none", 0, loop)
-    drafted = [events_of(family, name, k, loop) for _ in range(ROUNDS)]
+    lane, plain = Task.lane, events_of(family, "none", 0)
+    drafted = [events_of(family, name, k) for _ in range(ROUNDS)]
     comparisons = [Comparison(speculative=LaneStats.of(run, lane), plain=LaneStats.of(plain, lane)) for run in drafted]
     return Runs(comparisons, [cycle for run in drafted for cycle in cycles_of(run)])
 
 
-def events_of(
-    family: Family, name: str, k: int, loop: Loop, params: SamplingParams = GREEDY, pausing: bool = False
-) -> list[Event]:
+def events_of(family: Family, name: str, k: int, params: SamplingParams = GREEDY) -> list[Event]:
     prompt = family.encode(TEXT)
     target, drafter = family.lane(name, len(prompt) + TOKENS)
-    return list(loop(Task(target, prompt, params, Pausing(drafter) if pausing else drafter, k, details=False)))
+    return list(generate(Task(target, prompt, params, drafter, k, details=False)))
 
 
 def cycles_of(events: Sequence[Event]) -> list[Cycle]:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from functools import lru_cache
 
 from .. import rules
 from ..engine import check_prompt, Task
 from ..events import Event
 from ..families.zoo import Family
 from ..gpu.lane import generate
-from ..grammar import check, Grammar, Guide, Words
-from ..methods import AUTO, check_asked
+from ..methods import check_asked
 from ..types import SamplingParams
 from ..verify import RejectionSampling, Rule
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
 from .probe import probe
 from .transformers import assisted
-
-words_of = lru_cache(4)(Words)  # of the last tokenizers
 
 
 def tasks(
@@ -30,35 +26,23 @@ def tasks(
     The plain lane never takes a lossy rule: without a draft nothing is lossy. The peer knows one rule.
     """
     check_asked(prompt, drafter, k, rule)
-    if peer and (names := params.host_only):
-        raise ValueError(f"transformers' own generation takes no {names[0]} here; leave one of the two out")
-    grammar = grammar_of(family, params)
     tokens = family.encode(prompt)
     capacity = min(family.target.context, len(tokens) + params.max_tokens)
     judge = rules.named(rule)
-    for name in family.to_probe(drafter):
-        probe(family, name, for_auto=drafter == AUTO)
+    if wrapped := family.wrapped(drafter):
+        probe(family, wrapped)
 
     def task(lane: str, drafter_name: str, k: int, rule: Rule) -> Task:
         target, drafter = family.lane(drafter_name, capacity)
         return Task(
             target, tokens, params, drafter, k, rule, end_tokens=family.end_tokens,
             token_bytes=family.pieces.bytes, piece=family.pieces.piece, lane=lane,
-            guide=Guide(grammar) if grammar else None, details=details,
+            details=details,
         )  # fmt: skip
 
     plain = judge if judge.lossless else RejectionSampling()
     beside = {PEER: task(PEER, drafter, k, RejectionSampling())} if peer else {}
     return {SPECULATIVE: task(SPECULATIVE, drafter, k, judge), **beside, PLAIN: task(PLAIN, "none", 0, plain)}
-
-
-def grammar_of(family: Family, params: SamplingParams) -> Grammar | None:
-    """What `params.grammar` allows these tokens. ValueError where it cannot be used."""
-    if params.grammar is None:
-        return None
-    check(params.grammar)
-    ends = () if params.ignore_end else family.end_tokens
-    return Grammar(params.grammar, words_of(family.pieces.bytes, family.target.vocabulary), ends)
 
 
 def race(
@@ -73,8 +57,8 @@ def race(
 ) -> Generator[Event, None, None]:
     """Run all lanes; their events come interleaved by the lanes' clocks. `peer` adds transformers' own generation.
 
-    PromptError for a prompt that is empty or too long, ValueError for an unknown drafter or rule, for a grammar that
-    cannot be used, and for a peer that has no such drafter or no grammar.
+    PromptError for a prompt that is empty or too long, ValueError for an unknown drafter or rule, and for a
+    peer that has no such drafter.
     """
     lanes = tasks(family, prompt, drafter, k, params or SamplingParams(), details, rule, peer)
     for task in lanes.values():

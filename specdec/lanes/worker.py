@@ -238,26 +238,17 @@ def certify(pair: str, text: str, mistake: str, draws: int, seed: int) -> Iterat
     from ..families import zoo
     from ..proof import certify
     from ..proof import pair as pairs
+    from ..proof.mistakes import PLANTABLE
 
     if pair == "embedded":
         zoo.load().use_threads()
         chosen = pairs.embedded(text)
     else:
-        chosen = pairs.guided_toy() if pair == "grammar" else pairs.toy()
-    return certify.certify(chosen, certify.mistakes_of(chosen).get(mistake), draws, seed)
+        chosen = pairs.toy()
+    return certify.certify(chosen, PLANTABLE.get(mistake), draws, seed)
 
 
-def learn(
-    drafter: str, kind: str, own: tuple[str, ...], seconds: float, after: float
-) -> Iterator[dict[str, Any] | None]:
-    """On the CPU, whatever runs elsewhere: the draft is small, and a GPU may be lent."""
-    from ..families import zoo
-    from ..learning import live
-
-    return live.learn(zoo.load(), drafter, live.of_kind(kind, own, seconds=seconds, after=after))
-
-
-CALLS: dict[str, Callable[..., Iterator[Any]]] = {"load": load, "race": race, "certify": certify, "learn": learn}
+CALLS: dict[str, Callable[..., Iterator[Any]]] = {"load": load, "race": race, "certify": certify}
 
 
 def serve(known: dict[str, Callable[..., Iterator[Any]]]) -> None:

@@ -35,7 +35,7 @@ from .worker import LOOK, NoGPU, RemoteFamily, WorkerDied
 LEAST, MOST = 10, 20  # seconds that a run asks for: the visitor's quota must hold them, and short runs wait less
 START, BYTES = 3.0, 2e9  # seconds to begin with, and bytes a second of weights that are moved
 LAYER = 0.0003  # seconds of a layer in plain PyTorch, generously
-# Tokens that `adaptive` writes to measure what drafting costs, `auto` of each that it chooses among.
+# Tokens that `adaptive` writes to measure what drafting costs.
 PROBED = len(DEPTHS) * ROUNDS * TOKENS
 SEATS = 16  # runs at once, waiting for a GPU or on one; each holds a thread of the page
 AGAIN = re.compile(r"Try again in (?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
@@ -55,10 +55,10 @@ def beginning() -> float:
 
 def duration(prompt: str, drafter: str, k: int, params: SamplingParams, peer: bool = False, **_: Any) -> int:
     """Seconds of the GPU to ask for: enough, in plain PyTorch, for drafts of which nothing is kept."""
-    probed = _family.to_probe(drafter)
-    drafting = max(family.facts.get(name, {}).get("layers", 1) for name in probed or [drafter])
+    wrapped = _family.wrapped(drafter)
+    drafting = family.facts.get(wrapped or drafter, {}).get("layers", 1)
     layers = (2 + peer) * family.facts["target"]["layers"] + k * drafting
-    tokens = params.max_tokens + len(probed) * PROBED
+    tokens = params.max_tokens + (PROBED if wrapped else 0)
     return min(MOST, max(LEAST, math.ceil(beginning() + LAYER * layers * tokens)))
 
 

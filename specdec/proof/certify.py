@@ -7,14 +7,14 @@ own.
 3. Greedily: token by token beside plain decoding.
 
 Each holds for the shipped rule, and each can be made to fail: any mistake of `mistakes.py` is planted in that same
-loop; where the pair follows a grammar, any of `grammar_mistakes.py`. In a terminal: `python -m tools.certificates`.
+loop. In a terminal: `python -m tools.certificates`.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -22,17 +22,11 @@ import torch
 
 from .checks import closed_form, greedy, LOSSLESS, sample, WINDOW
 from .goodness_of_fit import distances, draws_beyond, is_red
-from .grammar_mistakes import PLANTED
-from .mistakes import Mistake, PLANTABLE
+from .mistakes import Mistake
 from .pair import brief, ModelPair
 
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # where a sample is looked at
 NEWS = 0.25  # seconds between two reports of a growing sample
-
-
-def mistakes_of(pair: ModelPair) -> Mapping[str, Mistake]:
-    """Those that can be planted in it."""
-    return PLANTED if pair.grammar else PLANTABLE
 
 
 def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -52,8 +46,6 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
         "sampled": [],
         "done": 0,
     }
-    if pair.grammar:
-        result["grammar"] = pair.expression
     if mistake and mistake.harmless:
         result["harmless"] = True
     yield result

@@ -67,9 +67,7 @@ def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
 
 def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     p, distribution = pair.row(), next_token_distribution(pair, mistake)
-    whole = pair.draft.logits(pair.text)
-    drawn = whole if mistake and mistake.harmless else pair.masked(whole, pair.text[-1:])
-    q = probabilities(drawn[None], pair.params)[0]
+    q = probabilities(pair.draft.logits(pair.text)[None], pair.params)[0]
     error = float((distribution - p).abs().max())
     shown = torch.maximum(p, distribution.nan_to_num()).topk(min(SHOWN, len(p))).indices.tolist()
     shown.sort(key=lambda token: -float(p[token]))
@@ -138,8 +136,8 @@ def beside_plain(pair: ModelPair, mistake: Mistake | None, models: tuple[Languag
     """
     target, draft = models
     params = SamplingParams(max_tokens=pair.greedy, ignore_end=True)
-    plain_task = Task(target, pair.text, params, NoDrafter(), 0, guide=pair.guide(), details=False)
-    task = replace(plain_task, drafter=drafter_of(mistake, draft), k=GREEDY_K, guide=pair.guide())
+    plain_task = Task(target, pair.text, params, NoDrafter(), 0, details=False)
+    task = replace(plain_task, drafter=drafter_of(mistake, draft), k=GREEDY_K)
     plain, speculative = (
         [token for event in generate(one) if isinstance(event, Committed) for token in event.tokens]
         for one in (plain_task, mistake.apply(task, draft) if mistake else task)
@@ -152,6 +150,6 @@ def beside_plain(pair: ModelPair, mistake: Mistake | None, models: tuple[Languag
     if same < pair.greedy:
         text = [*pair.text, *plain[:same]]
         row = target.forward(text, target.new_cache(len(text)))[-1].double()
-        best = pair.masked(row, plain[:same]).topk(2).values
+        best = row.topk(2).values
         result["gap"] = brief(best[0] - best[1])
     return result

@@ -14,7 +14,6 @@ from torch import Tensor
 from ..drafters import DraftModelDrafter
 from ..engine import Task
 from ..families import zoo
-from ..grammar import Grammar, Guide
 from ..models.base import common_prefix, LanguageModel
 from ..models.transformer import Transformer
 from ..sampling import argmax, Sampler
@@ -27,8 +26,6 @@ from .warp import warped
 LENGTH = 3  # tokens of the joint distribution
 GREEDY_K, TOY_GREEDY, GREEDY = 4, 24, 48  # drafts a cycle, and tokens, of the greedy check
 TOY_WORDS = (" sun", " sea", " sky", " fog", " ice")
-# Endless; and after " sea", which is given as the first new token, all is open again as at the beginning.
-TOY_GRAMMAR = "( sea| sun( sky| fog)| fog( ice| sea))*"
 
 
 class CachedRows(ByPrefix):
@@ -61,8 +58,7 @@ class ModelPair:
     """A target and its draft model after `text` of two tokens or more.
 
     `precision` is the target's, whose distribution is certified; `coarse` gives both models in bfloat16. The first
-    `control` tokens of the text are control tokens, which are not shown. A `grammar`, an expression over the pieces,
-    begins with the text's last token.
+    `control` tokens of the text are control tokens, which are not shown.
     K = 2 is the shortest draft that has a first token, a last one and a bonus.
     """
 
@@ -77,15 +73,12 @@ class ModelPair:
         greedy: int,
         coarse: Callable[[], tuple[LanguageModel[Any], LanguageModel[Any]]] | None = None,
         control: int = 0,
-        grammar: str = "",
         precision: str = "float32",
     ) -> None:
         self.precision = precision
         self.name, self.text, self.params, self.piece, self.greedy = name, tuple(text), params, piece, greedy
         self.k, self.models, self.coarse = 2, (target, draft), coarse
-        self.words, self.expression = self.text[control:], grammar
-        spelled = lambda token: piece(token).encode()  # noqa: E731
-        self.grammar = Grammar.of(grammar, spelled, target.vocabulary) if grammar else None
+        self.words = self.text[control:]
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
@@ -93,25 +86,14 @@ class ModelPair:
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
         task = Task(
             self.target, self.text[:-1], params, drafter_of(mistake, self.draft), k, piece=self.piece,
-            guide=self.guide(), details=False,
+            details=False,
         )  # fmt: skip
         return mistake.apply(task, self.draft) if mistake else task
 
-    def guide(self) -> Guide | None:
-        """Of one run."""
-        return Guide(self.grammar) if self.grammar else None
-
     def row(self, tokens: tuple[int, ...] = ()) -> Tensor:
         """The target's distribution after the text and `tokens`, by a second warp (`warp.py`).  # [V]"""
-        logits = self.masked(self.target.logits(self.text + tokens), (self.text[-1], *tokens))
+        logits = self.target.logits(self.text + tokens)
         return torch.tensor(warped(logits.tolist(), self.params), dtype=torch.float64)
-
-    def masked(self, logits: Tensor, tokens: Sequence[int]) -> Tensor:
-        """What the grammar, if there is one, leaves of a row after these new tokens.  # [V]"""
-        if self.grammar is None:
-            return logits
-        allowed = Guide(self.grammar, tokens).allowed()
-        return logits if allowed is None else logits.masked_fill(~allowed, -math.inf)
 
     @functools.cached_property
     def exact(self) -> list[JointDistribution]:
@@ -130,18 +112,13 @@ def drafter_of(mistake: Mistake | None, draft: LanguageModel[Any]) -> DraftModel
     return ArgmaxDraft(draft) if mistake and mistake.needs_point_mass else DraftModelDrafter(draft)
 
 
-@functools.lru_cache(2)
-def toy(name: str = "toy", grammar: str = "") -> ModelPair:
+@functools.cache
+def toy() -> ModelPair:
     """Five words and a random table: small enough to walk every random path."""
     target = TableModel(len(TOY_WORDS), seed=1262)
     draft = TableModel(len(TOY_WORDS), seed=11_262, base=target)
     params, piece = SamplingParams(temperature=0.8), TOY_WORDS.__getitem__
-    return ModelPair(name, target, draft, (0, 1), params, piece, TOY_GREEDY, grammar=grammar)
-
-
-def guided_toy() -> ModelPair:
-    """The same under a small grammar."""
-    return toy("grammar", TOY_GRAMMAR)
+    return ModelPair("toy", target, draft, (0, 1), params, piece, TOY_GREEDY)
 
 
 @functools.lru_cache(2)

@@ -12,11 +12,10 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from ..drafters.base import Drafter, Guided, siblings
+from ..drafters.base import Drafter, siblings
 from ..drafters.draft_model import DraftModelDrafter
 from ..engine import generate, Task
 from ..events import Committed, Failed
-from ..grammar import Grammar, Guide
 from ..rules import RULES
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
@@ -94,7 +93,7 @@ class TableModel(ByPrefix):
         return self._rows[prefix]
 
 
-class TreeDrafter(Guided):
+class TreeDrafter:
     """A small tree of drafts for the proof: `width` siblings a level, the first of which has children.
 
     `how` is "sampled" (i.i.d. siblings), "without replacement" (q conditional on the earlier siblings) or
@@ -112,10 +111,7 @@ class TreeDrafter(Guided):
         distributions: list[Tensor] = []
         node, prefix = -1, tuple(tokens)
         for level in range(k):
-            logits = self.masked(self.model.logits(prefix)[None], prefix[len(tokens) :])
-            if logits is None:
-                break
-            distribution = probabilities(logits, params)[0]
+            distribution = probabilities(self.model.logits(prefix)[None], params)[0]
             width, first = min(self.width, int((distribution > 0).sum())), len(drafted)
             if self.how == "without replacement":
                 children = list(siblings(distribution, width, sampler, level))
@@ -144,19 +140,6 @@ class LookupToy:
 FULL_LAW = SamplingParams(temperature=1.0)
 
 
-class Unmasked(DraftModelDrafter):
-    """Draws from the draft model's whole distribution, whatever a grammar forbids, and reports that distribution."""
-
-    def masked(self, logits: Tensor | None, drafted: Sequence[int]) -> Tensor | None:
-        return logits
-
-
-@functools.lru_cache(256)
-def toy_grammar(expression: str, vocabulary: int, ends: frozenset[int]) -> Grammar:
-    """Token 0 is a, token 1 b, and so on."""
-    return Grammar.of(expression, lambda token: b"" if token in ends else bytes([ord("a") + token]), vocabulary, ends)
-
-
 @functools.lru_cache(256)
 def toy_models(vocabulary: int, seed: int, free: tuple[int, ...] | None = None) -> tuple[TableModel, TableModel]:
     """A target and a draft model that resembles it; kept, because an enumeration asks for them on every path."""
@@ -172,10 +155,9 @@ class Case:
     k: int = 2
     length: int = 3
     params: SamplingParams = FULL_LAW
-    drafter: str = "model"  # model | unmasked | point | sampled | without replacement | top
+    drafter: str = "model"  # model | point | sampled | without replacement | top
     seed: int = 0
     end: bool = False  # whether token V - 1 ends the text
-    grammar: str | None = None  # over the letters a, b, c, …, which the tokens spell
     free: tuple[int, ...] | None = None  # the only places at which the models are not sure of a token
 
     def models(self) -> tuple[TableModel, TableModel]:
@@ -184,51 +166,41 @@ class Case:
     def make_drafter(self, draft: TableModel) -> Drafter:
         if self.drafter == "model":
             return DraftModelDrafter(draft)
-        if self.drafter == "unmasked":  # what it says is what it draws from; the grammar it does not know
-            return Unmasked(draft)
         if self.drafter == "point":
             return LookupToy()
         return TreeDrafter(draft, how=self.drafter)
 
     def task(self, rule: Rule | None = None, drafter: Drafter | None = None) -> Task:
         target, draft = self.models()
-        grammar = self.machine()
         params = replace(self.params, max_tokens=self.length + 1)
         return Task(
             target, PROMPT, params, drafter or self.make_drafter(draft), self.k,
-            rule or RejectionSampling(), self.ends, guide=Guide(grammar) if grammar else None, details=False,
+            rule or RejectionSampling(), self.ends, details=False,
         )  # fmt: skip
 
     @property
     def ends(self) -> frozenset[int]:
         return frozenset({self.vocabulary - 1} if self.end else ())
 
-    def machine(self) -> Grammar | None:
-        return None if self.grammar is None else toy_grammar(self.grammar, self.vocabulary, self.ends)
-
     def exact_distribution(self) -> JointDistribution:
-        """The target's own distribution of the text, by multiplying its rows, which a second warp gives (`warp.py`);
-        under a grammar what that leaves of each."""
+        """The target's own distribution of the text, by multiplying its rows, which a second warp gives
+        (`warp.py`).
+        """
         return self.completed({(): 1.0}, self.length + 1)
 
     def completed(self, distribution: JointDistribution, length: int) -> JointDistribution:
         """`distribution` with its texts continued by the target to `length` tokens, or to the end token; longer ones
         are cut.
         """
-        target, grammar = self.models()[0], self.machine()
+        target = self.models()[0]
         full: JointDistribution = {}
         left = list(distribution.items())
         while left:
             tokens, chance = left.pop()
-            allowed = Guide(grammar, tokens).allowed() if grammar else None
-            over = (tokens and tokens[-1] in self.ends) or (grammar is not None and allowed is None)
-            if len(tokens) >= length or over:
+            if len(tokens) >= length or (tokens and tokens[-1] in self.ends):
                 full[tokens[:length]] = full.get(tokens[:length], 0.0) + chance
                 continue
-            logits = target.logits((*PROMPT, *tokens))[None]
-            if allowed is not None:
-                logits = logits.masked_fill(~allowed, -math.inf)
-            row = warped(logits[0].tolist(), self.params)
+            row = warped(target.logits((*PROMPT, *tokens)).tolist(), self.params)
             left += [((*tokens, token), chance * p) for token, p in enumerate(row) if p > 0.0]
         return full
 

@@ -50,8 +50,6 @@ def race(
     empty or too long, and for a plain server that reads it differently or speculates, too. What a server does wrong
     later is in its lane's `Failed`.
     """
-    if names := params.host_only:
-        raise ServerError("A server is watched without {name}. Leave it out.", name=names[0])
     if plain is not None and plain.facts.speculates:
         raise ServerError("The plain server speculates, too. A baseline is the same model served without speculation.")
     lanes = {SPECULATIVE: server} | ({PLAIN: plain} if plain is not None else {})

@@ -155,6 +155,8 @@ class LaneReader:
     def start(self, event: Started) -> None:
         self.started = event
         self.account.server = event.server
+        if event.guided:
+            self.not_reported("texts under a grammar, which is no longer checked")
         if event.server:
             return  # what its rule is, it does not say
         self.account.rule = event.rule or REJECTION  # older versions knew no other, and did not say it

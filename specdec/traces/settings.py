@@ -11,7 +11,6 @@ from itertools import pairwise
 from random import Random
 
 from ..events import Distribution, Finished, Started
-from ..grammar import fits
 from ..types import TranslatableText
 from .cycle import AuditedCycle
 from .distributions import ROUNDING
@@ -66,21 +65,10 @@ def check_ending(started: Started, finished: Finished, total: int, text: str) ->
         yield TranslatableText("the text has {total} tokens, of at most {limit}", total=total, limit=params.max_tokens)
     elif (reason == "length" and total < params.max_tokens) or (reason == "context" and total == params.max_tokens):
         yield TranslatableText("the lane ended with {total} tokens of {limit}", total=total, limit=params.max_tokens)
-    if (reason == "stop" and not params.stop) or (reason == "end" and params.ignore_end and not params.grammar):
+    if (reason == "stop" and not params.stop) or (reason == "end" and params.ignore_end and not started.guided):
         yield TranslatableText("the lane ended in a way that its settings exclude")
     if any(stop in text for stop in params.stop):
         yield TranslatableText("a stop string stands in the text")
-    if params.grammar is not None:
-        yield from check_grammar(params.grammar, text, reason == "end")
-
-
-def check_grammar(grammar: str, text: str, complete: bool) -> Iterator[TranslatableText]:
-    """A text that ended by itself is one of the grammar; one that was cut begins one, perhaps with half a character."""
-    try:
-        if not fits(grammar, text if complete else text.removesuffix("\ufffd"), complete):
-            yield TranslatableText("the text does not follow its grammar")
-    except ValueError:
-        yield TranslatableText("the grammar of the settings cannot be read")
 
 
 class Coins:

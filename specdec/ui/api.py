@@ -235,7 +235,7 @@ def certify(
     """A certificate that decoding is lossless, or that a planted mistake is not; each answer is the whole of it so far.
 
     Parameters:
-        pair: toy (two small tables), grammar (these under a grammar), or embedded (the models)
+        pair: toy (two small tables) or embedded (the models)
         mistake: empty for the shipped rule; a wrong name is answered with the list of the pair's known mistakes
         draws: texts to sample: 100, 1000, 5000, 10000 or 20000
         seed: of the sample

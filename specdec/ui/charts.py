@@ -93,28 +93,6 @@ def side_by_side(
     return figure
 
 
-def learning(
-    seconds: Sequence[float], runs: Sequence[float | None], together: Sequence[float | None], words: Any
-) -> Any:
-    """A dot a run, at the second of its end; a line through several runs put together."""
-    from plotly import graph_objects
-
-    hover = f"%{{x:.0f}} s: %{{y:.2f}}<extra>{words['alpha']}</extra>"
-    dots = graph_objects.Scatter(
-        x=list(seconds), y=list(runs), mode="markers", name=words["run_alpha"], hovertemplate=hover,
-        marker={"size": 6, "color": LINE},
-    )  # fmt: skip
-    line = graph_objects.Scatter(
-        x=list(seconds), y=list(together), mode="lines", name=words["mean_alpha"], hovertemplate=hover,
-        line={"color": LIVE, "width": 3},
-    )  # fmt: skip
-    figure = graph_objects.Figure([dots, line], layout(8 * ROW, lines=2, below=48))
-    figure.update_layout(legend=LEGEND)
-    figure.update_xaxes(rangemode="tozero", **scale(words["axis"]))
-    figure.update_yaxes(range=[0, 1], automargin=True, ticksuffix="  ", **scale())
-    return figure
-
-
 @dataclass(frozen=True)
 class Course:
     """A line of a chart; `notes` are numbers that its points tell beside their place."""

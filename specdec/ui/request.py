@@ -9,19 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..families import presets
-from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT, known, METHODS, ROUNDED, RULES
-from ..settings import RunRequest, Setting, SETTINGS
-from ..types import check_grammar, has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
+from ..methods import ADAPTIVE, CHAINS_ONLY, known, METHODS, ROUNDED, RULES
+from ..settings import GONE, RunRequest, Setting, SETTINGS
+from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, families, has_peer, is_pair
-from .text import sentences, strings, teaching, translated
+from .text import sentences, strings, translated
 
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
 MAX_TEXT = 500  # characters of an address, or of a key
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # of a certificate
 SERVER_DRAWS = (1_000, 2_000, 5_000, 10_000, 20_000)  # of a server's, at each context
-PAIRS = ("toy", "grammar", "embedded")
-PUPIL = "draft_model:story"  # who begins to learn: it has seen neither code nor facts
-MOST_OWN = 8  # prompts of a visitor's own that a draft learns from
+PAIRS = ("toy", "embedded")
 
 
 class InputError(ValueError):
@@ -41,8 +39,6 @@ def check(*sent: Any, **named: Any) -> RunRequest:
         raise InputError(say("chains_only"))
     # transformers has no target in 8 bits
     asked["peer"] &= has_peer(drafter) and asked["k"] > 0 and ROUNDED.get(asked["family"]) != "int8"
-    if asked["peer"] and asked["grammar"] is not None:
-        raise InputError(say("grammar_peer"))
     return RunRequest.of(asked)
 
 
@@ -71,39 +67,13 @@ class CertificateRequest:
 def check_certificate(
     pair: Any = "toy", mistake: Any = "", draws: Any = 20_000, seed: Any = 0, text: Any = ""
 ) -> CertificateRequest:
-    words = strings("lossless")
-    known = words["grammar_mistakes"] if pair == "grammar" else words["mistakes"] | words["harmless"]
+    known = strings("lossless")["mistakes"] | strings("lossless")["harmless"]
     if not isinstance(pair, str) or pair not in PAIRS:
         raise InputError(say("pair", names=", ".join(PAIRS)))
     if not isinstance(mistake, str) or mistake not in ("", *known):
         raise InputError(say("mistake", names=", ".join(known)))
     many, seed = one_of(DRAWS, draws), number(SETTINGS["seed"], seed)
     return CertificateRequest(pair, mistake, many, seed, readable(text) if pair == "embedded" else "")
-
-
-@dataclass(frozen=True, slots=True)
-class LearningRequest:
-    """`own` are prompts that the visitor ran."""
-
-    kind: str
-    drafter: str
-    own: tuple[str, ...] = ()
-
-
-def check_learning(kind: Any = "code", drafter: Any = "draft_model:story", own: Any = ()) -> LearningRequest:
-    if not isinstance(kind, str) or kind not in teaching():
-        raise InputError(say("kind", names=", ".join(teaching())))
-    if not isinstance(drafter, str) or drafter not in pupils():
-        raise InputError(say("pupil", names=", ".join(pupils())))
-    if not isinstance(own, list | tuple):
-        raise InputError(say("not_text"))
-    return LearningRequest(kind, drafter, tuple(map(readable, own[-MOST_OWN:])))
-
-
-def pupils() -> list[str]:
-    """The drafters that can learn here, the one with most to learn first: draft models by themselves."""
-    names = [name for name in drafters() if name.partition(":")[0] == DEFAULT]
-    return sorted(names, key=lambda name: name != PUPIL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +128,8 @@ def one_of(known: Sequence[int], draws: Any) -> int:
 
 def known_family(name: Any) -> str:
     names = families()
+    if isinstance(name, str) and "+ ~" in name:
+        raise InputError(translated(GONE["--universal"]))
     if isinstance(name, str) and (name in names or is_pair(name)):
         return name
     raise InputError(say("family" if presets.allowed() is not None else "family_or_pair", names=", ".join(names)))
@@ -165,6 +137,8 @@ def known_family(name: Any) -> str:
 
 def known_drafter(name: Any, family: str) -> str:
     """One of the menu, or `adaptive:NAME`: that one, with a depth chosen in every cycle."""
+    if gone := GONE.get(f"--drafter {name}"):
+        raise InputError(translated(gone))
     names = drafters(family)
     fixed = [name for name in names if METHODS[name].kind not in ("wrapper", "none")]
     if not isinstance(name, str) or name not in [*names, *(f"{ADAPTIVE}:{one}" for one in fixed)]:
@@ -232,19 +206,6 @@ def stops(value: Any) -> tuple[str, ...]:
     return found
 
 
-def known_grammar(grammar: Any) -> str | None:
-    """None where there is none. The engine compiles it: what may take long is not done here."""
-    if grammar is None or grammar == "":
-        return None
-    if not isinstance(grammar, str):
-        raise InputError(say("grammar_text"))
-    try:
-        check_grammar(grammar)
-    except ValueError as error:
-        raise InputError(translated(error.args[0])) from None
-    return grammar
-
-
 def say(error: str, **values: Any) -> str:
     return strings("page")["errors"][error].format(**values)
 
@@ -253,14 +214,13 @@ CALL = inspect.Signature([one.parameter for one in SETTINGS.values()])
 IN_TURN = sorted(SETTINGS, key=lambda name: name != "family")  # a drafter belongs to a family
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "prompt": readable, "drafter": lambda name: name, "rule": known_rule, "family": known_family, "stop": stops,
-    "grammar": known_grammar,
 }  # fmt: skip
 
 
 def from_link(query: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     """What a link asks for: the good ones among its settings, by name, and what is wrong with each of the others."""
     good: dict[str, Any] = {}
-    wrong: list[str] = []
+    wrong = [translated(GONE[f"--{name}"]) for name in query if f"--{name}" in GONE]
     for name in IN_TURN:
         if name in query:
             value = as_typed(SETTINGS[name], query[name])

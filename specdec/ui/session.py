@@ -31,7 +31,7 @@ from ..methods import DEFAULT, EMBEDDED, is_wrapper, METHODS
 from ..settings import RunRequest
 from ..traces.file import line, live_header, recording, Trace
 from . import menu
-from .request import CertificateRequest, LearningRequest
+from .request import CertificateRequest
 from .text import ASSETS, kind_of, sentences, strings, translated
 from .turns import Ticket, Turns
 from .visitors import asking, leads, visitors
@@ -49,7 +49,7 @@ if os.environ.get("SPACES_ZERO_GPU"):
     from ..lanes.zero import ZeroGPU
 
     _gpu = ZeroGPU()
-EXPECTED = {"run": 6.0, "series": 30.0, "certificate": 15.0, "learning": 40.0}  # seconds, at first
+EXPECTED = {"run": 6.0, "series": 30.0, "certificate": 15.0}  # seconds, at first
 _machine = Turns(EXPECTED)
 _warming = threading.Event()
 _fetching = threading.Lock()  # one download at a time
@@ -120,11 +120,6 @@ def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
 def certify(request: CertificateRequest) -> Iterator[News]:
     """A live certificate: each of the lines is the whole of it so far, as JSON. Closing the iterator stops it."""
     yield from admitted(_alone("certificate", _certify(request)))
-
-
-def learn(request: LearningRequest) -> Iterator[News]:
-    """Live learning: each of the lines is how far it is, as JSON. Closing the iterator stops it; nothing is kept."""
-    yield from admitted(_alone("learning", _learn(request)))
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
@@ -377,26 +372,6 @@ def _certify(request: CertificateRequest) -> Iterator[News]:
 def _certificate(request: CertificateRequest) -> Any:
     asked = request.pair, request.text, request.mistake, request.draws, request.seed
     return _worker.call("certify", *asked, pulse=True)
-
-
-def _learn(request: LearningRequest) -> Iterator[News]:
-    yield News("notice", notice("loading" if not _loaded(EMBEDDED) else "running"))
-    started: float | None = None
-    with contextlib.closing(_lessons(request)) as states:
-        for state in states:
-            yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
-            if started is None:  # until the first state the models are loaded
-                started = time.monotonic() if state else None
-            elif time.monotonic() - started > limits().learning + limits().after_learning:
-                yield News("cut", strings("learn")["deadline"].format(seconds=round(time.monotonic() - started)))
-                return
-    yield News("done", "")
-
-
-def _lessons(request: LearningRequest) -> Any:
-    allowed = limits()
-    asked = request.drafter, request.kind, request.own, allowed.learning, allowed.after_learning
-    return _worker.call("learn", *asked, pulse=True)
 
 
 def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[News | Raced]:

@@ -26,7 +26,7 @@ from .tabs import TABS
 from .text import language, LANGUAGES, of_drafters, PAGE, prompts, strings
 
 COMMAND = "pip install -r requirements.txt && python app.py"
-LIVE = re.compile(r'data-fold="(live|learn)"')  # sections in which an engine measures
+LIVE = re.compile(r'data-fold="live"')  # sections in which an engine measures
 HEAD = "shared/head"
 WITHOUT_FILE = (HEAD, "shared/fold")  # their templates hold words
 NAMED = ("prompt", "drafter")  # what a link names a recorded run by

@@ -123,12 +123,6 @@ def questions() -> dict[str, dict[str, list[str]]]:
     return json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
 
 
-@functools.cache
-def teaching() -> dict[str, list[str]]:
-    """Prompts that a draft may learn from, by kind: none that it is examined with."""
-    return json.loads((ASSETS / "learning.json").read_text(encoding="utf-8"))
-
-
 def kind_of(prompt: str) -> str:
     """The kind of an example prompt, "" for a prompt of the visitor's own."""
     return next((kind for kind, examples in prompts().items() if prompt in examples), "")

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 
 import pytest
 import torch
 from toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
 
-from specdec.drafters import AdaptiveDrafter, Arm, AutoDrafter, DraftModelDrafter, PromptLookupDrafter
-from specdec.drafters.base import Drafter
+from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, PromptLookupDrafter
 from specdec.engine import check_proposal, generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished
-from specdec.grammar import Grammar, Guide
-from specdec.methods import is_wrapper, METHODS
+from specdec.methods import is_wrapper
 from specdec.proof.toys import TableModel
 from specdec.proof.warp import warped
 from specdec.sampling import probabilities, RandomSampler, Sampler
@@ -208,81 +203,35 @@ def test_prompt_lookup_keeps_up_with_a_growing_text() -> None:
         assert drafter.propose(text, 3, WARM, RandomSampler(0)).tokens == lookup(text, 3)
 
 
-# ---- under a grammar ----
-
-# Copies, and who may choose them; heads blind to each other, own words.
-UNMASKED = (*(m.name for m in METHODS.values() if m.copies), "auto", "medusa:tree", "universal")
-GRAMMAR = Grammar.of("([a-h][g-w]{1,3})*", lambda token: bytes([ord("a") + token]), TARGET.vocabulary)
-
-
-def guided(make: Make, params: SamplingParams, k: int) -> list[Event]:
-    view = view_of()
-    return list(generate(Task(view, TEXT, params, make(view), k, guide=Guide(GRAMMAR))))
-
-
-def is_of_grammar(tokens: tuple[int, ...]) -> bool:
-    """A beginning of one of its texts. Python's `re` knows no beginnings, so the last chunk is completed."""
-    text = "".join(chr(ord("a") + token) for token in tokens)
-    return bool(re.fullmatch("([a-h][g-w]{1,3})*", text) or re.fullmatch("([a-h][g-w]{1,3})*", text + "g"))
-
-
-@pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("params", [WARM, SamplingParams()], ids=["warm", "greedy"])
-def test_under_a_grammar_drafts_are_of_it_and_greedy_text_is_plain_decodings(name: str, params: SamplingParams) -> None:
-    masked, params = name.removeprefix("adaptive:") not in UNMASKED, replace(params, max_tokens=12)
-    events = guided(MAKERS[name], params, 4)
-    assert not any(isinstance(event, Failed) for event in events)
-    text: tuple[int, ...] = ()
-    for event in events:
-        if isinstance(event, Drafted) and masked:
-            paths = [text]
-            for token, parent in zip(event.tokens, event.parents, strict=True):
-                paths.append((*paths[parent + 1], token))
-            assert all(is_of_grammar(path) for path in paths)
-        if isinstance(event, Committed):
-            text = (*text, *event.tokens)
-            assert is_of_grammar(text)
-    if params.temperature == 0.0:
-        assert text_of(events) == text_of(guided(MAKERS["none"], params, 0))
-
-
 # ---- whose distribution a draft is from ----
 
 
 def test_drafts_are_warped_as_the_target_is() -> None:
     """The first token's distribution. Unwarped drafts keep the text right, and are rejected more often.
 
-    Copies and trees of candidates draw nothing; a foreign draft model draws pieces of its own.
+    Copies and trees of candidates draw nothing.
     """
     whole, narrow = SamplingParams(temperature=1.0), SamplingParams(temperature=0.7, top_k=9, top_p=0.6)
     drawn = set[str]()
     for name, make in MAKERS.items():
         free, warp = (Run(make).propose(1, params=params) for params in (whole, narrow))
-        if free.probs is None or warp.probs is None or "universal" in name:
+        if free.probs is None or warp.probs is None:
             continue
         drawn.add(name)
         expected = warped(free.probs[0].double().log().tolist(), narrow)
         assert warp.probs[0].tolist() == pytest.approx(expected, abs=1e-5), name
-    assert drawn >= {"draft_model", "early_exit", "medusa:tree", "eagle3", "mtp", "block", "adaptive:eagle3", "auto"}
+    assert drawn >= {"draft_model", "early_exit", "medusa:tree", "eagle3", "mtp", "block", "adaptive:eagle3"}
 
 
 READER = TableModel(9, seed=4, context=512)
 
 
-def adapting(costs: Costs) -> AdaptiveDrafter:
-    return AdaptiveDrafter(DraftModelDrafter(READER), costs)
-
-
-def choosing(costs: Costs) -> AutoDrafter:
-    return AutoDrafter([Arm(DraftModelDrafter(READER), costs), Arm(PromptLookupDrafter(), costs, copies=True)])
-
-
-@pytest.mark.parametrize("make", [adapting, choosing])
-def test_after_idle_cycles_a_draft_is_still_the_models_own(make: Callable[[Costs], Drafter]) -> None:
+def test_after_idle_cycles_a_draft_is_still_the_models_own() -> None:
     """Neither what was rejected before nor what was written since changes it. A mistake here costs speed alone."""
     params, rng, idle, after_idle = SamplingParams(temperature=0.9, top_p=0.8), random.Random(4), False, 0
     for _ in range(8):
-        drafter, text = make(Costs(0.05, (1.0, 1.8, 1.8, 1.8, 1.8))), [0, 1]
+        costs, text = Costs(0.05, (1.0, 1.8, 1.8, 1.8, 1.8)), [0, 1]
+        drafter = AdaptiveDrafter(DraftModelDrafter(READER), costs)
         drafter.propose(text, 0, params, RandomSampler(0))
         for cycle in range(64):
             proposal = drafter.propose(text, 4, params, RandomSampler(rng.randrange(99)))

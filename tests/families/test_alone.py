@@ -27,7 +27,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> zoo.Family:
     return family
 
 
-@pytest.mark.parametrize("drafter", ["suffix", "prompt_lookup", "auto", "adaptive", "adaptive:suffix"])
+@pytest.mark.parametrize("drafter", ["suffix", "prompt_lookup", "adaptive", "adaptive:suffix"])
 def test_a_target_alone_has_ways_of_drafting_and_keeps_its_text(alone: zoo.Family, drafter: str) -> None:
     events = list(race(alone, "one two three one two", drafter, params=LONG))
     spoken, plain = (
@@ -40,13 +40,11 @@ def test_a_target_alone_has_ways_of_drafting_and_keeps_its_text(alone: zoo.Famil
 
 def test_who_drafts_is_a_copy_until_something_was_trained(alone: zoo.Family, tmp_path: Path) -> None:
     assert alone.usual == alone.wrapped("adaptive") == "quantised" and alone.wrapped("none") == ""
-    assert alone.auto_candidates == ["suffix", "quantised"] and alone.to_probe("auto") == ["quantised"]
     coarse = zoo.load_pair(alone.target.source, dtype=torch.int8)
     assert coarse.usual == coarse.wrapped("adaptive") == "suffix"
-    assert coarse.auto_candidates == coarse.to_probe("auto") == ["suffix"]
     target, draft = (toypairs.model_into(tmp_path / str(layers), layers, template=None) for layers in (2, 1))
     pair = zoo.load_pair(target, draft, exit_layer=1)
-    assert pair.usual == pair.wrapped("adaptive") == "draft_model" and pair.to_probe("auto") == ["draft_model"]
+    assert pair.usual == pair.wrapped("adaptive") == "draft_model"
     assert zoo.load_pair(target, exit_layer=1).usual == "early_exit"
 
 

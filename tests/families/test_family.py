@@ -17,7 +17,7 @@ from specdec.bench import suites as bench
 from specdec.bench.options import Options
 from specdec.bench.prompts import PROMPTS
 from specdec.cli.commands import Precision
-from specdec.drafters import AdaptiveDrafter, AutoDrafter
+from specdec.drafters import AdaptiveDrafter
 from specdec.engine import generate
 from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.families import zoo
@@ -36,9 +36,8 @@ PROMPT = "The old captain looked at the sea and"
 @pytest.fixture(scope="module")
 def exact() -> Family:
     family = zoo.load("embedded", torch.float32)
-    costs = Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05, 0.01)  # measuring them takes seconds
-    for name in ("draft_model", *(f"auto:{one}" for one in family.to_probe("auto"))):
-        family.costs.setdefault(name, costs)
+    costs = Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05)  # measuring them takes seconds
+    family.costs.setdefault("draft_model", costs)
     return family
 
 
@@ -109,7 +108,7 @@ def test_no_file_tells_where_it_was_made() -> None:
 
 
 def drafting(family: Family) -> list[str]:
-    return [*(name for name in family.drafters if name != "none"), "adaptive", "auto"]
+    return [*(name for name in family.drafters if name != "none"), "adaptive"]
 
 
 def greedy_ids(family: Family, prompt: str, drafter: str, k: int, tokens: int = 40) -> list[int]:
@@ -326,10 +325,6 @@ def test_every_further_draft_is_a_drafter_of_its_own_name(crowded: Path) -> None
     family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
     _, drafter = family.lane("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
-    family.costs |= {f"auto:{name}": Costs(0.1, (1.0, 1.2), 0.1) for name in family.to_probe("auto")}
-    _, drafter = family.lane("auto", 64)
-    assert isinstance(drafter, AutoDrafter) and [arm.drafter.name for arm in drafter.arms] == ["suffix", "draft_model"]
-    assert [arm.costs.draft for arm in drafter.arms if arm.copies] == [0.0]
     params = SamplingParams(0.8, max_tokens=16, seed=3)
     started = {
         e.lane: e.drafter for e in race(family, PROMPT, "draft_model:story", 3, params) if isinstance(e, Started)
@@ -353,7 +348,6 @@ def test_a_tuned_target_shares_the_tokenizer_and_the_draft_around_it(
         "draft_model:tuned",
         "early_exit",
     ]
-    assert family.auto_candidates == ["suffix", "draft_model:tuned"]
     assert family.describe()["family"] == "tuned"
     assert family.encode(PROMPT) == zoo.load(str(crowded), torch.float32).encode(PROMPT)
     (crowded / "draft_model").unlink()

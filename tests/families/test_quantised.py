@@ -63,7 +63,7 @@ def test_a_file_drafts_with_its_own_codes_where_they_are_multiplied(
 
 
 def test_it_is_offered_for_finer_numbers_alone(alone: Family, folder: Path) -> None:
-    assert "quantised" in alone.auto_candidates
+    assert "quantised" in alone.drafters
     assert "quantised" not in load_pair(folder, dtype=torch.int8).drafters
 
 

@@ -139,7 +139,6 @@ def test_it_is_a_pair_with_the_drafters_that_lie_here(monkeypatch: pytest.Monkey
     assert methods == (
         "draft_model",
         "adaptive",
-        "auto",
         "eagle3",
         "eagle3:tree",
         "suffix",

@@ -24,7 +24,6 @@ from specdec.events import Committed, Distribution, Drafted, Event, Failed, Fini
 from specdec.families import zoo
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import extent_of
-from specdec.grammar import Grammar, Guide
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
 from specdec.types import Costs, Tree
@@ -237,7 +236,6 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
         (task("like", rule=BlockVerification()), "block verification is judged on the host"),
         (task("like", drafter=DraftModelDrafter(small)), "reads at most 32"),
         (task("like", drafter=PromptLookupDrafter(5)), "3, 2 or 1"),
-        (task("like", guide=Guide(Grammar.of("a*", lambda token: b"a", DRAFT.vocabulary))), "applied on the host"),
     ):
         assert reason in lane.reason_against(one)
         with pytest.raises(ValueError, match=reason):

@@ -275,22 +275,6 @@ def test_it_ends_with_whoever_started_it() -> None:
 
 
 @pytest.mark.long
-def test_a_draft_learns_over_there_is_left_and_learns_again(worker: Worker) -> None:
-    """Closing the call ends it between two steps; what it held is not in the way of the next one."""
-    first = worker.call("learn", "draft_model:story", "facts", (), 600.0, 60.0)
-    while (state := next(first)) is None or not state["rounds"]:
-        pass
-    first.close()
-    states = [state for state in worker.call("learn", "draft_model:story", "facts", ("Q: Why?",), 2.0, 60.0) if state]
-    assert states[0]["rounds"] == [] and states[-1]["phase"] == "done"
-    assert states[-1]["certificate"]["passed"] == [True] * 3
-    family = worker.load("embedded", "cpu")
-    assert list(worker.race(family, PROMPT, "draft_model:story", 3, PARAMS))
-    with pytest.raises(ValueError, match="no examples of the kind 'poems'"):
-        list(worker.call("learn", "draft_model", "poems", (), 1.0, 1.0))
-
-
-@pytest.mark.long
 def test_the_page_starts_it_once_it_is_served_and_loads_no_model() -> None:
     code = (
         "import sys, threading; from specdec.ui import session; session.WARM_AFTER = 0.0\n"

@@ -237,7 +237,7 @@ def test_the_pair_of_the_page_is_measured_and_named(asked, monkeypatch):
     monkeypatch.setattr(session, "_fetch", lambda family: iter(()))
     told, drafters, texts = methods.of_target("smollm2")
     assert "SmolLM2" in told[0] and [kind for _, kind in texts["choices"]] == list(text.questions())
-    assert "auto" in [name for _, name in drafters["choices"]] and "auto" not in drafters["value"]
+    assert "adaptive" in [name for _, name in drafters["choices"]] and "adaptive" not in drafters["value"]
     updates = list(methods.measured(toyreport.report()["rows"], ["suffix"], "qa", 0.0, 3, 1, "smollm2"))
     assert [call[0] for call in asked] == [text.prompts()["qa"][0]] * 2
     ((_, here, recorded, *_),) = next(update[3] for update in updates if isinstance(update[3], list))

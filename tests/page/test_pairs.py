@@ -63,21 +63,17 @@ def test_a_pair_is_downloaded_loaded_and_run(server):
     assert told()[-1].kind == "done"
 
 
-def test_a_draft_with_another_tokenizer_is_refused_unless_it_is_marked(server, tmp_path):
+def test_a_draft_with_another_tokenizer_is_refused(server, tmp_path):
     path = tmp_path / "draft-1l" / "tokenizer.json"
     tokenizer = json.loads(path.read_text(encoding="utf-8"))
     tokenizer["model"]["vocab"] |= {"!": 2, '"': 1}
     path.write_text(json.dumps(tokenizer), encoding="utf-8")
     refused = told()[-1]
     assert refused.kind == "error" and "some/draft: another tokenizer: id 1 is '!'" in refused.text
-    assert "write ~ before the draft's name" in refused.text
-    marked = "some/target + ~some/draft"
-    assert menu.drafters(marked) == ["universal", "prompt_lookup", "suffix", "none"]
-    assert menu.drafters("some/target") == ["suffix", "prompt_lookup", "quantised", "auto", "none"]
-    news = list(session.run(check("Once upon", "universal", family=marked, max_tokens=8)))
-    assert news[-1].kind == "done"
-    header = json.loads(next(item.text for item in news if item.kind == "lines" and item.text))
-    assert header["models"]["family"] == marked and header["models"]["universal"]["layers"] == 1
+    assert "a draft model of the target's own family would fit" in refused.text
+    assert menu.drafters("some/target") == ["suffix", "prompt_lookup", "quantised", "none"]
+    with pytest.raises(InputError, match="no longer drafts with another tokenizer"):
+        check("Once upon", "universal", family="some/target + ~some/draft")
 
 
 def test_a_stopped_download_leaves_the_machine_to_others(server, monkeypatch):

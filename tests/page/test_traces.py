@@ -48,7 +48,7 @@ def test_a_link_fills_in_what_is_good_and_says_what_is_bad():
         ("temperature", "-1"), ("top_p", "0"), ("top_k", "-1"), ("max_tokens", "0"), ("seed", "2e9999"),
         ("drafter", "<script>"), ("drafter", ""), ("rule", "best"), ("family", "../.."), ("peer", "maybe"),
         ("prompt", "a" * 4001), ("prompt", "\0"), ("stop", "a\nb\nc\nd\ne"),
-        ("grammar", "(<script>\\"), ("grammar", '{"<script>"'),
+        ("grammar", "<script>"), ("drafter", "auto"), ("family", "a/b + ~<script>"),
     ],
 )  # fmt: skip
 def test_a_bad_setting_of_a_link_gets_one_sentence(name, value):

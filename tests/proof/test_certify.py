@@ -23,9 +23,8 @@ from specdec.proof import pair as pairs
 from specdec.proof.checks import closed_form, greedy, LOSSLESS, next_token_distribution, sample
 from specdec.proof.enumeration import output_distribution, paths, total_variation
 from specdec.proof.goodness_of_fit import distances, draws_beyond, g_test, is_red
-from specdec.proof.grammar_mistakes import GRAMMAR_MISTAKES, PLANTED, TARGET_ALONE
 from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES, OWN_DRAW, PLANTABLE
-from specdec.proof.pair import CachedRows, Given, guided_toy, ModelPair, next_tokens, toy
+from specdec.proof.pair import CachedRows, Given, ModelPair, next_tokens, toy
 from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler, Sampler
 from specdec.types import SamplingParams
@@ -205,21 +204,6 @@ def test_the_shipped_rule_and_what_only_looks_like_a_mistake_are_recorded_green(
     assert RECORDED["toy"][""]["exact"]["tv"][2] <= 1e-12
 
 
-@pytest.mark.parametrize("key", ["", *PLANTED])
-def test_under_a_grammar_the_checks_tell_a_mistake_from_what_only_looks_like_one(key: str) -> None:
-    pair, mistake, kept = guided_toy(), PLANTED.get(key), RECORDED["grammar"][key]
-    told, same = closed_form(pair, mistake), greedy(pair, mistake)
-    assert rounded(told).items() == rounded(kept["closed"]).items() and same == kept["greedy"]
-    harmful = key not in ("", TARGET_ALONE.key)
-    assert kept.get("harmless", False) == (key == TARGET_ALONE.key) and (kept["exact"]["tv"][2] > 1e-3) == harmful
-    assert any(map(is_red, kept["sampled"][-1][1])) == harmful
-    if not harmful:
-        assert told["error"] < 1e-12 and same["equal"] == same["of"] and kept["exact"]["tv"][2] < 1e-12
-    else:  # by enumeration of the first two tokens, here and now
-        distribution, _ = output_distribution(next_tokens(pair, mistake), 1_000)
-        assert total_variation(distribution, pair.exact[2]) == pytest.approx(kept["exact"]["tv"][2], rel=1e-3)
-
-
 # What each instrument of the certificate overlooks on the toys. Enumeration overlooks one, as it drafts two tokens: the
 # greedy text shows it, and so do single cycles (`test_cycles.py`), as they do every mistake of a rule.
 OVERLOOKED = {
@@ -230,7 +214,6 @@ OVERLOOKED = {
         "unjudged_fourth",
         "block_residual",
         "block_product",
-        "grammar_not_rolled_back",
     },
     "sampled": {"residual_epsilon", "coarse_ratio", "ratio_epsilon", "unjudged_fourth", "block_residual"},
     "exact": {"unjudged_fourth"},
@@ -238,7 +221,7 @@ OVERLOOKED = {
 
 
 def test_every_mistake_is_caught_by_an_instrument_of_the_certificate() -> None:
-    told = {key: RECORDED["toy"][key] for key in MISTAKES} | {key: RECORDED["grammar"][key] for key in GRAMMAR_MISTAKES}
+    told = {key: RECORDED["toy"][key] for key in MISTAKES}
     shown = {
         "closed": {key for key, one in told.items() if not certify.passed(one)[0]},
         "sampled": {key for key, one in told.items() if any(map(is_red, one["sampled"][-1][1]))},
@@ -247,13 +230,6 @@ def test_every_mistake_is_caught_by_an_instrument_of_the_certificate() -> None:
     greedy_shows = {key for key, one in told.items() if one["greedy"]["equal"] < one["greedy"]["of"]}
     assert {name: told.keys() - keys for name, keys in shown.items()} == OVERLOOKED
     assert set.union(*shown.values(), greedy_shows) == {*told}
-
-
-def test_a_draft_that_knows_no_grammar_is_kept_less_often() -> None:
-    beta, less = (RECORDED["grammar"][key]["closed"]["overlap"] for key in ("", TARGET_ALONE.key))
-    assert less < beta
-    free, bound = toy().row(), guided_toy().row()
-    assert bool((bound[free > 0] == 0).any()) and float(bound.sum()) == pytest.approx(1.0)
 
 
 def test_what_is_told_of_the_targets_own_draws_is_what_the_loop_keeps() -> None:
@@ -272,9 +248,7 @@ def test_what_is_told_of_the_targets_own_draws_is_what_the_loop_keeps() -> None:
 def test_the_page_names_every_mistake() -> None:
     assert strings("lossless")["harmless"].keys() == {OWN_DRAW.key} == PLANTABLE.keys() - MISTAKES.keys()
     assert strings("lossless")["mistakes"].keys() == MISTAKES.keys()
-    assert strings("lossless")["grammar_mistakes"].keys() == PLANTED.keys()
     assert all(RECORDED[pair].keys() == set(EVERY) for pair in ("toy", "embedded"))
-    assert RECORDED["grammar"].keys() == {"", *PLANTED}
     assert {*RECORDED} == {*strings("lossless")["rail"]["pairs"]} - {"server"} == {*request.PAIRS}
     assert request.DRAWS == certify.DRAWS
 
@@ -291,8 +265,7 @@ def test_readme_and_docs_give_the_number_of_mistakes() -> None:
         ({"pair": "other"}, "must be one of: toy"),
         ({"pair": ["toy"]}, "must be one of: toy"),
         ({"mistake": "__class__"}, "must be empty or one of"),
-        ({"pair": "grammar", "mistake": "from_target"}, "must be empty or one of: grammar_draft_only"),
-        ({"mistake": "grammar_draft_only"}, "must be empty or one of: from_target"),
+        ({"pair": "grammar"}, "must be one of: toy"),
         ({"draws": 7}, "must be one of: 100"),
         ({"draws": math.nan}, "must be one of: 100"),
         ({"seed": -1}, "The seed"),
@@ -322,7 +295,7 @@ def test_without_recorded_certificates_the_page_still_opens(tmp_path: Path, monk
     assert session.recorded_certificates("toy") == {}
 
 
-@pytest.mark.parametrize("pair", ["toy", "grammar", "embedded", "other", None, ["toy"]])
+@pytest.mark.parametrize("pair", ["toy", "embedded", "other", None, ["toy"]])
 def test_a_recorded_pair_is_fetched_by_its_name(pair: Any) -> None:
     known = RECORDED.keys() if isinstance(pair, str) else ()
     assert session.recorded_certificates(pair) == (RECORDED[pair] if pair in known else {})

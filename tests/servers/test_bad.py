@@ -49,15 +49,6 @@ def vllm(completion: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
     return answer
 
 
-def test_a_server_is_asked_nothing_under_a_grammar() -> None:
-    with Stub(vllm(lambda _: Reply([], 500))) as stub:
-        server = connect(stub.address, limits=QUICK)
-        asked = len(stub.asked)
-        with pytest.raises(ServerError, match="without grammar"):
-            lane.race(server, None, [1, 2], replace(PARAMS, grammar="a*"))
-        assert len(stub.asked) == asked
-
-
 def test_a_text_that_ends_at_once_is_a_sentence_not_an_empty_figure() -> None:
     class Ends:
         facts = Facts("ours", "1", "chat")

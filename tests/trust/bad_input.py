@@ -98,7 +98,6 @@ WANTED: dict[Callable[..., Any], dict[str, Any]] = {
         "temperature": 0.0,
         "max_tokens": 8,
         "rule": "block",
-        "grammar": "( [a-z]+)*",
     },
     api.certify: {"pair": "toy", "mistake": "", "draws": 100, "seed": 0, "text": ""},
 }

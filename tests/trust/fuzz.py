@@ -1,4 +1,4 @@
-"""Inputs that coverage leads to, at the grammar field and at every route: `python -m tools.fuzz`, counted."""
+"""Inputs that coverage leads to, at every route: `python -m tools.fuzz`, counted."""
 
 from __future__ import annotations
 

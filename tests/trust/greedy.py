@@ -20,7 +20,6 @@ from toyheads import (
     DRAFT,
     drafts_on,
     EXIT_LAYER,
-    FOREIGN,
     LAYERS,
     mtp_on,
     ours,
@@ -66,7 +65,7 @@ def family(name: str) -> tuple[Transformer, dict[str, Any]]:
     """A target, and what drafts for it, by the place of its class."""
     target = ours(by_transformers(FAMILIES[name], seed=sum(map(ord, name))))
     drafts = drafts_on(target)
-    parts = {"": None, EXIT: EXIT_LAYER, MODEL: DRAFT, "drafters.universal.ForeignModel": FOREIGN}
+    parts = {"": None, EXIT: EXIT_LAYER, MODEL: DRAFT}
     parts |= {
         "models.quantised.QuantisedCopy": quantised(DRAFT),
         "drafters.block.BlockHead": block_on(target),
@@ -131,7 +130,7 @@ def embedded(prompts: Sequence[str]) -> list[bool]:
     whole = zoo.load(dtype=torch.float32)
     equal = []
     for text, name, k in itertools.product(prompts, METHODS, (2, 5)):
-        if name in ("none", "universal") or name not in whole.drafters:
+        if name == "none" or name not in whole.drafters:
             continue
         lanes = tasks(whole, text, name, k, GREEDY, details=False)
         equal.append(text_of(lanes["speculative"])[0] == text_of(replace(lanes["plain"]))[0])

@@ -15,7 +15,7 @@ from specdec.traces.file import Trace
 from tools import mutants
 from tools.bench import tables, trust
 
-from . import bad_input, exactness, faults, figures, garbage, grammars, greedy, numbers
+from . import bad_input, exactness, faults, figures, garbage, greedy, numbers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,19 +56,6 @@ def test_greedy_texts_are_compared_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     other[-1] = (other[-1] + 1) % 23
     monkeypatch.setattr(greedy, "plain", lambda *_: other)
     assert not greedy.same(*one)[0]
-
-
-def test_hostile_grammars_are_many_and_what_is_no_sentence_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len({*grammars.hostile()}) >= 200
-    assert grammars.is_sentence(grammars.visit("a\\", 1)) and grammars.is_sentence("done")
-    for wrong in ("", "panic: index out of bounds.", "line one\nline two."):
-        monkeypatch.setattr(
-            grammars.session, "run", lambda _, wrong=wrong: iter([grammars.session.News("error", wrong)])
-        )
-        assert not grammars.is_sentence(grammars.visit("a*", 1))
-    lines = '{"event": "failed", "fatal": true, "reason": "The grammar is too large."}'
-    monkeypatch.setattr(grammars.session, "run", lambda _: iter([grammars.session.News("lines", lines)]))
-    assert grammars.visit("a*", 1) == "The grammar is too large."
 
 
 @pytest.mark.parametrize("inject", [faults.handed, faults.disks, faults.clocks], ids=lambda inject: inject.__name__)

@@ -25,7 +25,7 @@ function mount(element, props, watch, trigger, server) {
     part = KIT.parts(root);
   const DRAWS = JSON.parse(props.draws),
     SERVERS = JSON.parse(props.servers),
-    NAMED = { ...W.mistakes, ...W.harmless, ...W.grammar_mistakes },
+    NAMED = { ...W.mistakes, ...W.harmless },
     RECORDED = {};
   const S = {
     pair: "toy",
@@ -37,9 +37,7 @@ function mount(element, props, watch, trigger, server) {
     running: false,
   };
 
-  const isServer = () => S.pair === "server",
-    isGuided = () => S.pair === "grammar",
-    plantable = () => (isGuided() ? W.grammar_mistakes : { ...W.mistakes, ...W.harmless });
+  const isServer = () => S.pair === "server";
   const recorded = (pair, mistake) => (RECORDED[pair] || {})[mistake] || null;
   const signed = signs(W, part),
     inWords = verdictWords(W, NAMED),
@@ -83,7 +81,7 @@ function mount(element, props, watch, trigger, server) {
     const told = current();
     paintRail();
     for (const name of ["closed", "sampled", "greedy"]) part[name].hidden = isServer();
-    part.quiz.hidden = isServer() || isGuided();
+    part.quiz.hidden = isServer();
     part.contexts.hidden = !isServer();
     part.badge.replaceChildren(h("i", {}), isLive() ? W.badge.live : W.badge.recorded);
     part.badge.hidden = !told;
@@ -113,14 +111,9 @@ function mount(element, props, watch, trigger, server) {
     pressPair(S.pair);
     part.text.closest("label").hidden = S.pair !== "embedded";
     for (const node of [part.bugs, part.more.parentNode, part.harmless.parentNode])
-      node.hidden = isServer() || isGuided();
-    part.guided.hidden = !isGuided();
+      node.hidden = isServer();
     part.railtitle.textContent = isServer() ? W.server.rail.title : W.rail.title;
-    part.raillead.textContent = isServer()
-      ? W.server.rail.lead
-      : isGuided()
-        ? W.rail.lead_grammar
-        : W.rail.lead;
+    part.raillead.textContent = isServer() ? W.server.rail.lead : W.rail.lead;
     part.theirs.hidden = !isServer();
     part.drawslabel.textContent = isServer() ? W.server.rail.draws : W.rail.draws;
     part.run.textContent = isServer() ? W.server.rail.run : W.rail.run;
@@ -146,7 +139,7 @@ function mount(element, props, watch, trigger, server) {
     if (change.pair) {
       part.draws.value = isServer() ? SERVER_DRAWS : DRAWS[S.pair].length - 1;
       S.draws = DRAWS[S.pair][+part.draws.value];
-      if (!(S.mistake in plantable())) S.mistake = "";
+      if (!(S.mistake in NAMED)) S.mistake = "";
     }
     if (!isServer() && !RECORDED[S.pair]) fetchRecorded(S.pair);
     if (S.running && !isAsked()) stop();
@@ -212,7 +205,7 @@ function mount(element, props, watch, trigger, server) {
   const R = W.rail,
     labels = { pairlabel: R.pair, textlabel: R.text, stop: R.stop };
   for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
-  for (const name of ["bugs", "others", "guided", "aside"])
+  for (const name of ["bugs", "others", "aside"])
     part[name].setAttribute("aria-label", R.title);
   part.pair.setAttribute("aria-label", R.pair);
   part.progress.setAttribute("aria-label", R.run);

@@ -1,5 +1,5 @@
 // @ts-check
-/* The mistakes that can be planted: a switch each, the first ones on show, those of a grammar apart. */
+/* The mistakes that can be planted: a switch each, the first ones on show. */
 
 const { h, words, sentences } = require("../race/player.js");
 const { FIRST } = require("./reading.js");
@@ -36,7 +36,6 @@ function mistakes(W, root, part, named, planted, choose) {
   part.bugs.append(...keys.slice(0, FIRST).map(bug));
   part.harmlesslead.textContent = W.rail.harmless;
   part.harmless.append(...Object.keys(W.harmless).map(bug));
-  part.guided.append(...Object.keys(W.grammar_mistakes).map(bug));
   part.others.append(...keys.slice(FIRST).map(bug));
   return paint;
 }

@@ -1,11 +1,10 @@
 // @ts-check
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
-const { speculative, plain, peerOf, isOver, isServed, grammarOf } = require("./run.js");
+const { speculative, plain, peerOf, isOver, isServed } = require("./run.js");
 const { BLOCK, h, fixed, size, methodOf, pick, words, write } = require("./kit.js"),
   { counted, lines, nameOf } = require("./served.js");
 
-const LONGEST = 300; // characters of a grammar that a card shows
 const PRECISIONS = ["bfloat16", "int8", "int7"]; // each makes another target of the same weights
 
 const isOurs = (family) => /^(embedded|tuned)(:|$)/.test(family || "embedded");
@@ -63,7 +62,6 @@ function figures(W, root, part, S) {
         .join(" · "),
     );
     counted(W, part.counted, speculative(S.run));
-    bound(grammarOf(started));
     root.toggleAttribute("data-lossy", started.lossless === false);
     root.toggleAttribute("data-alone", !plain(S.run));
     root.toggleAttribute("data-peer", Boolean(peerOf(S.run)));
@@ -102,15 +100,6 @@ function figures(W, root, part, S) {
       : k === 1 && !methodOf(W.methods, drafter).tree
         ? W.lane.one
         : pick(W.drafter, drafter);
-
-  /* Under a grammar, a badge says so; touched, it shows the expression. */
-  function bound(grammar) {
-    part.grammar.hidden = !grammar;
-    write(part.grammar, "textContent", W.grammar.badge);
-    part.grammar.definition = words(W.grammar.about, {
-      grammar: grammar.length > LONGEST ? grammar.slice(0, LONGEST) + " …" : grammar,
-    });
-  }
 
   function peerWords(lane, version) {
     return words(pick(W.peer, lane.started ? lane.started.drafter : "other"), {

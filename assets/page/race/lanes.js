@@ -5,7 +5,7 @@
 
 const { EPS, tipOf, beginning, speculative, doneBy, shownLanes, depthOf } = require("./run.js"),
   { isOver, atEnd } = require("./run.js");
-const { visible, wrote, words, dress, h, atBreak, chip, statusOf, prompted } = require("./kit.js");
+const { visible, words, dress, h, atBreak, chip, statusOf, prompted } = require("./kit.js");
 
 const NEAR = 60; // px: two lines from its end a lane still follows
 const PROMPT = 64; // characters of a prompt's last line
@@ -118,7 +118,6 @@ function lanes(W, part, S) {
     dress(node, { role: "button", tabindex: -1 }, []);
     node.prepend(...prose(piece, node.hasAttribute("data-unnamed")));
     node.classList.add("sd-fut");
-    node.classList.toggle("sd-seam", Boolean(about.draft && wrote(about.draft)));
     const item = { node, state, from, judged, now: "fut", lane: l, piece, ...about };
     node.item = item;
     chips.push(item);

@@ -102,7 +102,6 @@ function newCycle(lane, open, event) {
       level,
       parent: parents[i],
       ready: draft ? (draft.steps[i] ?? draft.end) : served ? ms(event.at) : 0,
-      seam: ((drafted && drafted.own) || [])[i],
     };
   });
   const own = kept > event.accepted ? ownToken(event, verified, drafts.length) : null;
@@ -123,7 +122,6 @@ function newCycle(lane, open, event) {
     tokens: event.tokens,
     pieces: event.pieces,
     bonus: verified && verified.bonus,
-    who: (drafted && drafted.drafter) || "", // where the drafter is chosen anew in every cycle
     start: draft ? draft.start : check ? check.start : before ? before.at : 0,
     tree: new Set(parents).size < parents.length,
     accepted: reached.filter((level) =>

@@ -15,7 +15,6 @@ const {
   clamp,
   chance,
   shown,
-  wrote,
   words,
 } = require("./kit.js");
 
@@ -65,7 +64,6 @@ function numbers(W, S) {
       );
     if (draft.overlap != null) rows.push([C.beta, chance(draft.overlap)]);
     const notes = [
-      wrote(draft) && words(C.seam, { pieces: wrote(draft) }),
       draft.piece === "" && test.served ? W.server.unnamed_tip : null,
       test.note,
       item.state === "cut" ? C.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null,

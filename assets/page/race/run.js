@@ -186,16 +186,6 @@ const isGreedy = (run) => {
   return Boolean(started && started.params && started.params.temperature === 0);
 };
 
-/* The grammar of the settings, "" for none; and whether it alone leaves a token without a chance: top-k and top-p
- * do so, too. */
-const grammarOf = ({ params } = /** @type {any} */ ({})) =>
-  params && typeof params.grammar === "string" ? params.grammar : "";
-const isBarred = (started, p) =>
-  p === 0 &&
-  Boolean(grammarOf(started || {})) &&
-  !started.params.top_k &&
-  started.params.top_p === 1;
-
 module.exports = {
   EPS,
   UNNAMED,
@@ -223,6 +213,4 @@ module.exports = {
   shownLanes,
   depthOf,
   isGreedy,
-  grammarOf,
-  isBarred,
 };

@@ -12,8 +12,6 @@ const {
   partAt,
   tipOf,
   isServed,
-  grammarOf,
-  isBarred,
   isGreedy,
 } = require("./run.js");
 const {
@@ -58,7 +56,7 @@ function story(W, S, numbersOf) {
     if (!lane.first) return [Y.waiting];
     if (!F.a.k && isServed(S.run)) return [W.server.begun];
     if (!F.a.k) return [begin(lane.started, drafter)];
-    return [...whoDrafted(F.a.last), ...cycleWords(F.a.last, lane.started)];
+    return cycleWords(F.a.last, lane.started);
   }
 
   function begin(started, drafter) {
@@ -67,9 +65,6 @@ function story(W, S, numbersOf) {
       ? W.say.start_one
       : words(pick(W.say.start, k === 0 ? "none" : drafter), { k });
   }
-
-  const whoDrafted = (cycle) =>
-    cycle.who ? [words(W.say.who, { who: W.names[cycle.who] || cycle.who })] : [];
 
   function cycleWords(cycle, started) {
     const Y = W.say,
@@ -86,7 +81,7 @@ function story(W, S, numbersOf) {
       greedy = started && started.params && started.params.temperature === 0,
       spelled = bothWords(speculative(S.run), cycle, i);
     const rule = started ? started.rule : "",
-      drafter = cycle.who || (started ? started.drafter : ""),
+      drafter = started ? started.drafter : "",
       method = methodOf(W.methods, drafter),
       copied = method.copies;
     const { small, big } = method.kind === "model" ? Y.by_model : Y.by_other,
@@ -98,9 +93,7 @@ function story(W, S, numbersOf) {
       };
     const why = greedy
         ? Y.rejected_greedy
-        : isBarred(started, cycle.drafts[i].p)
-          ? Y.rejected_grammar
-          : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected),
+        : pick(Y.rejected_by, rule) || (copied ? Y.rejected_copy : Y.rejected),
       block = rule === BLOCK && !greedy;
     const then = left && block ? Y.left_block : left > 1 ? Y.left_many : left ? Y.left_one : "";
     return [
@@ -184,10 +177,8 @@ function story(W, S, numbersOf) {
   /* Why a lane wrote fewer tokens than it was asked for. */
   function endings() {
     const lanes = [speculative(S.run), plain(S.run)].filter(Boolean),
-      [a, b] = lanes.map((lane) => lane.finished.reason),
-      complete = Boolean(grammarOf(lanes[0].started || {}));
-    const one = (who, reason) =>
-      words(reason === "end" && complete ? W.grammar.complete : W.reason[reason] || "", { who });
+      [a, b] = lanes.map((lane) => lane.finished.reason);
+    const one = (who, reason) => words(W.reason[reason] || "", { who });
     if (!plain(S.run)) return [one(W.lane.speculative, a)];
     if (a === "end" && b === "end" && isGreedy(S.run)) {
       const { at, of } = partAt(S.run);

@@ -53,10 +53,6 @@ function short(piece, room) {
   return label.length > most ? label.slice(0, most - 1) + "…" : label;
 }
 
-/* Where the drafter cut the text otherwise: its own pieces under this token; else "". */
-const wrote = (draft) =>
-  (draft.seam || []).map((piece) => visible(piece).replace(/ /g, "␣")).join("|");
-
 /* What the registry says of a drafter, also of one with a name of its own (`eagle3:FOLDER`); of `adaptive:NAME`, what
    it says of that one. */
 function methodOf(methods, name) {
@@ -79,12 +75,6 @@ function fill(template, values) {
     .filter((part) => part !== "");
 }
 const words = (template, values) => fill(template, values).join("");
-
-/* What the drafter wrote in place of these, as a sentence after others. */
-function seams(W, drafts) {
-  const pieces = drafts.map(wrote).filter(Boolean).join("  ");
-  return pieces ? [" ", words(W.card.seam, { pieces })] : [];
-}
 
 /* Side by side; a Chinese full stop is as wide as a character, so no space follows it. */
 const sentences = (...parts) =>
@@ -129,8 +119,6 @@ module.exports = {
   visible,
   shown,
   short,
-  wrote,
-  seams,
   methodOf,
   pick,
   fill,

@@ -1,7 +1,7 @@
 // @ts-check
 /* The tokens of the cycle that is open, as chips; each keeps its verdict to itself until its turn. */
 
-const { chip, wrote } = require("../race/player.js");
+const { chip } = require("../race/player.js");
 
 function chips(page) {
   const { S, PW, now } = page;
@@ -28,7 +28,6 @@ function chips(page) {
   function chipOf(node, state, tag = "button") {
     const made = chip(PW, now().cycle.drafts[node].piece, state, tag);
     made.classList.toggle("sd-on", S.step === node && tag === "button");
-    made.classList.toggle("sd-seam", Boolean(wrote(now().cycle.drafts[node])));
     if (tag === "button")
       made.onclick = () => {
         const { steps } = now();

@@ -1,7 +1,7 @@
 // @ts-check
 /* What the open sub-step is, in a sentence with this cycle's own figures. */
 
-const { h, fill, words, shown, seams, duration, isBarred, apart } = require("../race/player.js");
+const { h, fill, words, shown, duration, apart } = require("../race/player.js");
 const { BLOCK, MATCH, NOISE, FIRST, TYPICAL } = require("./judge.js"),
   { weightOf, distributionsOf } = require("./distributions.js"),
   { figure, mark } = require("./marks.js");
@@ -21,7 +21,6 @@ function sentences(page, theirs) {
           time: cycle.draft ? duration(cycle.draft.end - cycle.draft.start) : "–",
           levels: Math.max(...cycle.drafts.map((draft) => draft.level)),
         }),
-        ...seams(PW, cycle.drafts),
       ];
     if (S.step === "check")
       return fill(n ? Y.check : Y.check_plain, { rows: n + 1, time: passTime() });
@@ -35,7 +34,7 @@ function sentences(page, theirs) {
         drafts: n,
       });
     if (S.step === "own") return ownSentence();
-    return [...judgeSentence(S.step), ...seams(PW, [cycle.drafts[S.step]])];
+    return judgeSentence(S.step);
   }
 
   function judgeSentence(node) {
@@ -78,9 +77,7 @@ function sentences(page, theirs) {
     if (isGreedy()) return fill(trial.kept ? Y.greedy : Y.not_greedy, told);
     return trial.p >= trial.q
       ? fill(Y.sure, told)
-      : isBarred(started(), trial.p)
-        ? fill(Y.barred, told)
-        : [...fill(Y.coin, told), ...fresh];
+      : [...fill(Y.coin, told), ...fresh];
   }
 
   function ownSentence() {

@@ -96,8 +96,6 @@ def check_server(settings: Mapping[str, Any], address: Any, plain: Any, key: Any
     if not address:
         raise InputError(say("no_server"))
     asked = {name: checked(one, settings[name]) for name, one in SETTINGS.items() if one.sampling}
-    if asked["grammar"] is not None:
-        raise InputError(say("grammar_server"))
     return WatchRequest(readable(settings["prompt"]), sampling(asked), address, plain, key)
 
 

@@ -144,6 +144,8 @@ def audited(trace: Trace) -> dict[str, Any]:
     }
     said = [words["fails" if faults else "holds"].format(**told)]
     said += [words["unchecked"].format(**told)] * (unchecked > 0)
+    guided = any(isinstance(event, Started) and event.guided for event in trace.events)
+    said += [words["guided"]] * guided
     said += [words["lossy"]] * (not faults and any(account.lossless is False for account in accounts))
     more = [words["more"].format(n=len(faults) - MAX_SHOWN)] * (len(faults) > MAX_SHOWN)
     return {"said": sentences(*said), "wrong": bool(faults), "list": faults[:MAX_SHOWN] + more}
@@ -157,11 +159,10 @@ def facts(trace: Trace) -> list[str]:
     measured = (figures.measured_speedup, figures.speculative.alpha, figures.speculative.tau)
     figured = ["–" if value is None else f"{value:.2f}" for value in measured]
     if started is None:
-        return [prompt, *["–"] * 6, *figured]
+        return [prompt, *["–"] * 5, *figured]
     params = started.params
     drafter, rule = shown(started.drafter), shown(started.rule)
-    grammar = shown(params.grammar or "–")
-    return [prompt, drafter, str(started.k), rule, f"{params.temperature:g}", str(params.seed), grammar, *figured]
+    return [prompt, drafter, str(started.k), rule, f"{params.temperature:g}", str(params.seed), *figured]
 
 
 def differs(row: tuple[str, str, str]) -> bool:

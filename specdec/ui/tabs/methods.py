@@ -13,7 +13,7 @@ import gradio as gr
 from ...figures.stats import Comparison, summary, TOKEN_KINDS
 from ...methods import EMBEDDED, is_wrapper
 from ...settings import RunRequest
-from .. import charts, learn, menu, results, session
+from .. import charts, menu, results, session
 from ..components.cards import cards
 from ..components.section import Cells, choice, downloads, folded, lines, notice, plot, table, tell, title
 from ..request import check, InputError, known_family
@@ -26,8 +26,8 @@ UPDATES_PER_SECOND = 2  # each costs the browser a look at all outputs, and the 
 Rows = list[dict[str, Any]]
 
 
-def build(tab: gr.Tab) -> Callable[[gr.State, gr.Dropdown], None]:
-    """All of the tab; what it returns has yet to be told which prompts were run, and which target the page has."""
+def build(tab: gr.Tab) -> Callable[[gr.Dropdown], None]:
+    """All of the tab; what it returns connects it with the page's menu of targets."""
     words, report = strings("methods"), results.recorded()
     rows = report.get("rows", [])
     with gr.Column(elem_classes="sd-methods"):
@@ -48,14 +48,7 @@ def build(tab: gr.Tab) -> Callable[[gr.State, gr.Dropdown], None]:
             breakdown(rows)
         with folded("live", words["live"] | {"lead": words["live"]["lead"].format(tokens=TOKENS)}):
             measure = live(rows)
-        with folded("learn", strings("learn") | {"lead": learn.lead()}):
-            teach = learn.section()
-
-    def connect(ran: gr.State, family: gr.Dropdown) -> None:
-        measure(family)
-        teach(ran)
-
-    return connect
+    return measure
 
 
 def questions(rows: Rows) -> None:

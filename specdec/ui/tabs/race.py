@@ -13,33 +13,24 @@ from markdown_it import MarkdownIt
 from ...families import presets
 from ...methods import EMBEDDED, ROUNDED, RULES
 from ...settings import Setting, SETTINGS, taking
-from ...types import EVERYWHERE
 from .. import browser, menu, session, watch
 from ..components.drawn import drawn, handler
 from ..components.engine import BROWSER, check_server, Engine, engine, SERVER
 from ..components.player import pack, player
 from ..components.section import ended, notice, tell
 from ..components.traces import traces
-from ..request import check, from_link, InputError, known_family, MOST_OWN, sent
+from ..request import check, from_link, InputError, known_family, sent
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 UPDATES_PER_SECOND, LONG_LOG = 8, 1_000_000  # past this length a log is sent less often
 # No limit of Gradio's: whoever waits in its line is told nothing. `session` has a line of its own.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 Request = TypeVar("Request")
-GRAMMARS = {
-    "answer": r" (yes|no)\.",
-    "date": r" [1-9][0-9]? (January|February|March|April|May|June|July|August|September|October|November|December) "
-    r"1[0-9]{3}\.",
-    "object": '{"type": "object", "properties": '
-    '{"name": {"type": "string", "maxLength": 16}, "age": {"type": "integer"}, "alive": {"type": "boolean"}}, '
-    '"required": ["name", "age", "alive"], "additionalProperties": false}',
-}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
-def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML, gr.State]:
-    """The settings by name, whose engine runs them, the player, and the prompts that the visitor ran."""
+def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML]:
+    """The settings by name, whose engine runs them, and the player."""
     with gr.Column(elem_classes="sd-race"):
         screen = player(shown := session.first_recorded(), render=False)
         with gr.Column(elem_classes="sd-console"):
@@ -48,17 +39,8 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], Engine, gr.HTML, gr.State]:
         with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
             gr.HTML(MarkdownIt().render(paragraph("reading")))  # Gradio's own Markdown comes with 75 kB of scripts
     connect(screen, line, [*who.fields, *fields], run_button, stop_button)
-    ran = gr.State([])
-    run_button.click(noted, [ran, fields[0]], ran, queue=False, **PRIVATE)
     gr.api(run, api_name="run" if language() == ENGLISH else f"run_{language()}", **ENGINE)
-    return dict(zip(SETTINGS, fields, strict=True)), who, screen, ran
-
-
-def noted(ran: list[str], prompt: Any) -> list[str]:
-    """The prompts of this visit, the newest last; a reload forgets them."""
-    if not isinstance(prompt, str) or not prompt.strip() or len(prompt) > SETTINGS["prompt"].high:
-        return ran
-    return [*(one for one in ran if one != prompt), prompt][-MOST_OWN:]
+    return dict(zip(SETTINGS, fields, strict=True)), who, screen
 
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.Button, gr.Button, gr.HTML]:
@@ -89,11 +71,10 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
             rule = dropdown("rule", RULES, words["rule_lines"])
             peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[menu.drafters()[0]])
             fields |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
-            rest = [one for one in SETTINGS.values() if one.name not in (*fields, "grammar")]
+            rest = [one for one in SETTINGS.values() if one.name not in fields]
             fields |= {one.name: field(one, shown) for one in rest}
-            fields["grammar"] = grammar_field(words["grammar"])
         with place:
-            own = [one.name for one in SETTINGS.values() if not one.served and one.name != "grammar"]
+            own = [one.name for one in SETTINGS.values() if not one.served]
             who = engine({name: fields[name] for name in own}, PRIVATE)
     with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
         traces()
@@ -140,19 +121,6 @@ def field(setting: Setting, shown: dict[str, Any]) -> Any:
         return gr.Number(value, label=label, elem_classes="sd-inline-number")
     low = setting.step if setting.above else setting.low
     return gr.Slider(low, setting.high, value=value, step=setting.step, label=label, buttons=[])
-
-
-def grammar_field(words: dict[str, Any]) -> gr.Textbox:
-    """With a row of examples: a press writes one."""
-    field = gr.Textbox(
-        "", label=words["label"], info=words["info"], placeholder=r"[A-Z][a-z]+( [a-z]+)*\.", lines=1, max_lines=6,
-        elem_id="grammar",
-    )  # fmt: skip
-    with gr.Row(elem_classes="sd-pills"):
-        for name, label in words["examples"].items():
-            pill = gr.Button(label, size="sm", elem_classes="sd-pill")
-            pill.click(None, None, field, js=handler("example", text=GRAMMARS[name]), queue=False, **PRIVATE)
-    return field
 
 
 def pairs(words: dict[str, Any], chosen: str) -> gr.Dropdown:
@@ -305,8 +273,6 @@ def settings_of(log: str) -> dict[str, Any]:
     try:
         header, started = (json.loads(text) for text in log.split("\n", 2)[:2])
         params, server = started["params"], started.get("server")
-        if not {*EVERYWHERE} <= params.keys():  # what came later may be missing
-            return {}
         ours = {
             "family": header.get("models", {}).get("family", EMBEDDED),
             "drafter": started["drafter"],
@@ -317,7 +283,7 @@ def settings_of(log: str) -> dict[str, Any]:
         return {
             "prompt": header["prompt"],
             **({} if server else ours),  # a server decides these by itself
-            **{one.name: as_sent(params.get(one.name, one.default)) for one in SETTINGS.values() if one.sampling},
+            **{one.name: as_sent(params[one.name]) for one in SETTINGS.values() if one.sampling},
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
@@ -414,7 +380,7 @@ def over() -> tuple[Any, ...]:
 def run(**settings: Any) -> Iterator[str]:
     """Run a prompt live, speculatively and plainly; streams the run as NDJSON: a header, then one event a line.
 
-    `peer` is a lane where transformers has such a drafter and k is 1 or more; both other lanes follow a `grammar`.
+    `peer` is a lane where transformers has such a drafter and k is 1 or more.
     The names of drafters, rules and families are those that a wrong name is answered with; `adaptive:NAME` adapts any
     drafter.
     Where others come first, empty strings arrive until it is this run's turn.

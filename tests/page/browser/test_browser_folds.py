@@ -29,7 +29,6 @@ TABS = {
             "All figures": (".sd-table tbody tr",),
             "Where do guesses fail?": ("#position-chart .heatmaplayer image", "#kind-chart .heatmaplayer image"),
             "Run it here": ("#measure",),
-            "Learn here": ("#learn",),
         },
     ),
 }

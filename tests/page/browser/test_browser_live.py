@@ -22,7 +22,7 @@ from chrome import (  # noqa: F401
     wait_for,
 )
 
-from specdec.events import Finished, Started, Verified
+from specdec.events import Started
 from specdec.methods import METHODS
 from specdec.ui import menu, session
 
@@ -87,44 +87,6 @@ def test_bad_input_is_explained_and_loses_nothing(open_page):
     expect(page.locator("#notice .sd-wrong")).to_contain_text("prompt is empty")
     assert page.inner_text("[data-part=lane0]") == before and page.inner_text(".sd-badge") == "Recorded"
     expect(page.locator("#run")).to_be_enabled()
-
-
-def test_a_grammar_is_checked_kept_and_shown(open_page, monkeypatch):
-    """Of the run on show the player tells it; where it leaves a draft p = 0, the sentence says so."""
-    params = replace(toyrun.PARAMS, grammar=" (yes|no)\\.")
-
-    def barred(event):
-        if isinstance(event, Started):
-            return replace(event, params=params)
-        if isinstance(event, Verified):
-            judged = tuple(replace(x, p=0.0) if x.status == "rejected" else x for x in event.positions)
-            return replace(event, positions=judged)
-        return replace(event, reason="end") if isinstance(event, Finished) else event
-
-    monkeypatch.setattr(
-        session, "_engine", lambda *_: (toyrun.Family(), lambda *_, **__: (barred(event) for event in toyrun.events()))
-    )
-    page = open_page(reduced_motion="reduce", query="?grammar={a")
-    expect(page.locator(".sd-wrong").first).to_contain_text("The schema is not a JSON object")
-    expect(part(page, "grammar")).to_be_hidden()
-    settings(page, advanced=True)
-    field, example = page.locator("#grammar textarea"), page.get_by_role("button", name="Yes or no")
-    example.click()  # Gradio writes a field's value once more just after showing it: a fill before that may be lost
-    expect(field).to_have_value(params.grammar)
-    field.fill("a\\")
-    page.locator("#run").click()
-    expect(page.locator("#notice .sd-wrong")).to_contain_text("a backslash that stands before nothing")
-    example.click()
-    expect(field).to_have_value(params.grammar)
-    page.wait_for_function("location.search.includes('grammar=+%28yes%7Cno%29')")
-    page.locator("#run").click()
-    wait_for(page, "done")
-    expect(says(page)).to_contain_text("Both lanes: the text is complete under the grammar.")
-    part(page, "grammar").click()
-    expect(part(page, "card")).to_contain_text(params.grammar)
-    page.press("[data-part=stage]", "Home")
-    step(page, 2)
-    expect(says(page)).to_contain_text("under the grammar its p is 0, so no coin could keep it")
 
 
 def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):

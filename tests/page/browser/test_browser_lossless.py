@@ -58,27 +58,6 @@ def test_the_real_models_certificates_are_recorded_too(open_page, monkeypatch):
 
 
 @pytest.mark.long
-def test_under_a_grammar_other_mistakes_are_offered(open_page):
-    page = open_page(375, reduced_motion="reduce")
-    certificate(page)
-    break_it(page, "from_target")
-    page.get_by_role("button", name="Grammar", exact=True).click()
-    title, place = verdict(page).locator("h2"), page.locator(".sd-proof [data-part=place]")
-    expect(place).to_contain_text("under the grammar ( sea| sun( sky| fog)| fog( ice| sea))*")
-    expect(title).to_have_text("Lossless")  # the mistake of the other pair is switched off
-    assert page.locator(".sd-bug:visible").count() == 4 and not page.locator("[data-part=quiz]").is_visible()
-    break_it(page, "grammar_not_rolled_back")
-    expect(title).to_have_text("Not lossless")
-    expect(verdict(page)).to_contain_text("Stay at the end of a rejected draft")
-    break_it(page, "grammar_target_only")
-    expect(title).to_have_text("Lossless")
-    expect(verdict(page)).to_contain_text("No mistake: what the grammar forbids")
-    page.get_by_role("button", name="Toy pair").click()
-    expect(verdict(page)).to_contain_text("All three checks agree")
-    assert page.locator(".sd-bug:visible").count() == 9  # eight, and what only looks like one
-
-
-@pytest.mark.long
 def test_fewer_draws_show_less(open_page):
     page = open_page(reduced_motion="reduce")
     certificate(page)

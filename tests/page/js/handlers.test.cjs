@@ -1,11 +1,10 @@
-// What Gradio's events run in the browser: the lines below the menus, an example, and what waited in the browser tab.
+// What Gradio's events run in the browser: the lines below the menus, and what waited in the browser tab.
 const test = require("node:test");
 const assert = require("node:assert");
 const path = require("node:path");
 const page = path.join(__dirname, "..", "..", "..", "assets", "page");
 const { restored } = require(path.join(page, "handlers", "kept.js"));
 const choices = require(path.join(page, "handlers", "choices.js"));
-const example = require(path.join(page, "handlers", "example.js"));
 
 const NOTHING = { __type__: "update" },
   KEPT = JSON.stringify({ left: 1000, log: "lines" }),
@@ -42,8 +41,4 @@ test("the lines follow drafter, rule and target; an unknown target has lines of 
   assert.deepEqual(told("copy", "lossy", "rounded"), ["update b", "update ", "update P"]);
   assert.deepEqual(told("copy", "exact", "somebody's"), ["update c", "update R", "update P"]);
   assert.deepEqual(told("other", "exact", "ours"), ["update ", "update R", "update "]);
-});
-
-test("a press writes its example", () => {
-  assert.equal(example.handler({ text: '{"type": "object"}' })(), '{"type": "object"}');
 });

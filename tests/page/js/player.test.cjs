@@ -32,76 +32,6 @@ test("tokens behind a rejection are discarded, and nobody judged them", () => {
   assert.equal(cycle.judged, 2);
 });
 
-test("a token tells what the draft wrote in its place, where it was cut otherwise", () => {
-  const lines = [
-    { event: "header", lanes: ["speculative", "plain"] },
-    {
-      event: "committed",
-      lane: "speculative",
-      cycle: 0,
-      tokens: [1],
-      pieces: ["a"],
-      accepted: 0,
-      kind: "bonus",
-      at: 0,
-    },
-    {
-      event: "drafted",
-      lane: "speculative",
-      cycle: 1,
-      tokens: [2, 3],
-      pieces: [" lighthouse", "."],
-      parents: [-1, 0],
-      start: 0,
-      end: 1,
-      own: [[" light", "house"], []],
-    },
-    {
-      event: "verified",
-      lane: "speculative",
-      cycle: 1,
-      positions: [
-        { token: 2, piece: " lighthouse", status: "accepted" },
-        { token: 3, piece: ".", status: "rejected" },
-      ],
-      start: 1,
-      end: 2,
-    },
-    {
-      event: "committed",
-      lane: "speculative",
-      cycle: 1,
-      tokens: [2, 4],
-      pieces: [" lighthouse", ","],
-      accepted: 1,
-      kind: "resampled",
-      at: 2,
-    },
-  ];
-  const drafts = (log) => player.fold(log).lanes.speculative.cycles[0].drafts.map(player.wrote);
-  assert.deepEqual(drafts(lines), ["␣light|house", ""]);
-  delete lines[2].own;
-  assert.deepEqual(drafts(lines), ["", ""]);
-});
-
-test("the grammar is blamed only where nothing else takes a token's chance", () => {
-  const under = (more) => ({ params: { grammar: "a*", top_k: 0, top_p: 1, ...more } });
-  assert.equal(player.isBarred(under({}), 0), true);
-  for (const [started, p] of [
-    [under({}), 1e-9],
-    [under({ top_k: 5 }), 0],
-    [under({ top_p: 0.9 }), 0],
-    [under({ grammar: null }), 0],
-    [{}, 0],
-    [null, 0],
-  ])
-    assert.equal(player.isBarred(started, p), false);
-  assert.deepEqual(
-    [player.grammarOf(under({})), player.grammarOf({ params: {} }), player.grammarOf({})],
-    ["a*", "", ""],
-  );
-});
-
 test("figures at the end", () => {
   const F = player.figuresAt(run, player.horizon(run));
   assert.equal(F.a.accepted, 3 + 2 + 1 + 0 + 2);
@@ -120,23 +50,6 @@ test("figures at time zero are empty, not wrong", () => {
   assert.equal(F.speedup, null);
   assert.equal(F.alpha, null);
   assert.equal(F.a.written, 1);
-});
-
-test("a cycle knows who drafted it, where the log says so", () => {
-  const named = player.fold(
-    lines.map((line) => (line.event === "drafted" ? { ...line, drafter: "suffix" } : line)),
-  );
-  assert.deepEqual(
-    [
-      ...new Set(
-        named.lanes.speculative.cycles
-          .filter((cycle) => cycle.drafts.length)
-          .map((cycle) => cycle.who),
-      ),
-    ],
-    ["suffix"],
-  );
-  assert.ok(run.lanes.speculative.cycles.every((cycle) => cycle.who === ""));
 });
 
 test("a growing log is read once, line by line, and a new first line begins a new run", () => {

@@ -42,13 +42,12 @@ test("a link names what matters, and what is not as usual", () => {
     stop: ["\n\n", "end"],
     top_k: 5,
     max_tokens: 64,
-    grammar: " (yes|no)&",
   });
   const full = asked(traces.linkOf(odd, "http://x/", RULES, SETTINGS));
   assert.equal(full.prompt, "a&b=c #1\n<é>");
   assert.deepEqual(
-    [full.grammar, full.family, full.rule, full.stop, full.top_k, full.peer, full.max_tokens],
-    [" (yes|no)&", "tuned", "block", "\\n\\n\nend", "5", "1", undefined],
+    [full.family, full.rule, full.stop, full.top_k, full.peer, full.max_tokens],
+    ["tuned", "block", "\\n\\n\nend", "5", "1", undefined],
   );
 });
 
