@@ -84,7 +84,7 @@ class Started:
     lossless: bool = True
     costs: Costs | None = None  # what a drafter weighs that chooses its own depth
     server: str = ""  # whose lane it is, if it is watched from outside: the kind of server and its version
-    guided: bool = False  # written by an earlier version under a grammar, which this one does not read
+    guided: bool | None = None  # written by an earlier version under a grammar, which this one does not read
 
 
 @dataclass(frozen=True, slots=True)

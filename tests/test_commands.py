@@ -22,7 +22,7 @@ from specdec.bench import measure, prompts
 from specdec.bench import suites as bench
 from specdec.bench.options import Options
 from specdec.cli import render
-from specdec.events import Failed, Finished, from_dict
+from specdec.events import Failed, from_dict
 from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, load
 from specdec.lanes import race as races
@@ -62,17 +62,6 @@ def test_the_terminal_prints_events(capsys: pytest.CaptureFixture[str], tmp_path
     trace = Trace.load(saved)
     assert trace.header.source == "recorded" and trace.header.kind == "story"
     assert trace.events == tuple(events)
-
-
-def test_the_terminal_follows_a_json_schema(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    schema, path = tmp_path / "schema.json", tmp_path / "run.jsonl"
-    schema.write_text('{"type": "array", "items": {"enum": ["é", 7]}, "minItems": 2, "maxItems": 2}', encoding="utf-8")
-    assert terminal.main(["A list: ", "--json-schema", str(schema), "--save", str(path), "--device", "cpu"]) == 0
-    run = Trace.load(path)
-    assert {e.reason for e in run.events if isinstance(e, Finished)} == {"end"}
-    assert all({*json.loads(text)} <= {"é", 7} for text in run.summary()["texts"].values())
-    assert terminal.main(["trace", str(path)]) == 0
-    capsys.readouterr()
 
 
 def test_a_target_in_eight_bits_says_so_wherever_it_is_shown(

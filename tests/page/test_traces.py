@@ -173,4 +173,4 @@ def test_every_string_that_the_buttons_ask_for_exists():
     assert len(asked) > 15 and asked <= words.keys()
     parts = set(re.findall(r'data-part="(\w+)"', (PAGE / "traces/traces.html").read_text(encoding="utf-8")))
     assert words["labels"].keys() <= parts and set(re.findall(r"\bpart\.(\w+)", script)) <= parts
-    assert words["rows"].keys() >= {"speedup", "alpha", "tau"} and len(words["rows"]) == 10
+    assert words["rows"].keys() >= {"speedup", "alpha", "tau"} and len(words["rows"]) == 9

@@ -27,7 +27,7 @@ from specdec.ui.watch import WatchRequest
 
 SPECULATIVE, PLAIN = "vllm-draft_model-mended", "vllm-plain"
 PROMPT, KEY = "The old lighthouse keeper", "sk-very-secret"
-SETTINGS = ("draft_model", 3, 0.0, 1, 0, 24, 3, "", "rejection", "embedded", False, "")  # of which a server takes some
+SETTINGS = ("draft_model", 3, 0.0, 1, 0, 24, 3, "", "rejection", "embedded", False)  # of which a server takes some
 SILENT, PATIENCE = 120.0, 30.0  # seconds: no test waits for the first
 
 
