@@ -68,7 +68,6 @@ def filled() -> list[torch.Tensor]:
     return taken
 
 
-
 def parts(kind: str) -> tuple[Transformer, Draft, list[int]]:
     """A target, what drafts for it, and a prompt."""
     if kind in DRAFTS:

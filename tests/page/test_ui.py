@@ -11,6 +11,7 @@ import re
 import shutil
 import threading
 import typing
+from dataclasses import replace
 from pathlib import Path
 
 import gradio as gr
