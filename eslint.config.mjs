@@ -9,23 +9,12 @@ export default [
   {
     files: ["assets/page/**/*.js"],
     languageOptions: {
-      sourceType: "commonjs",
-      // What the page gives to a component's script, and to the phone's.
-      globals: {
-        ...globals.browser,
-        element: "readonly",
-        props: "writable",
-        watch: "writable",
-        trigger: "writable",
-        server: "readonly",
-        run: "readonly",
-        watched: "readonly",
-      },
+      globals: globals.browser,
     },
   },
   {
-    files: ["tests/page/js/**/*.cjs"],
-    languageOptions: { sourceType: "commonjs", globals: globals.node },
+    files: ["tests/page/js/**/*.js"],
+    languageOptions: { globals: globals.node },
     rules: {
       "max-lines": "off",
       "max-len": ["error", { ...long, ignoreStrings: true }],

@@ -90,7 +90,6 @@ type Run = { header: LogEvent; names: string[]; lanes: Record<string, Lane>; clo
 
 /** The player of a page: a run, a moment of it, and what its other views may ask. */
 interface Player extends HTMLElement {
-  kit: any;
   words: any;
   run(): Run | null;
   log(): string;
@@ -112,13 +111,3 @@ interface ParentNode {
 interface Window {
   gradio_config: { components: any[]; css: string };
 }
-
-/* Of a component of the page; on a page of its own they are not there, or not all of them. */
-declare const element: HTMLElement;
-declare const props: any;
-declare const watch: Watch;
-declare const trigger: any;
-declare const server: any;
-/* Of the phone's page. */
-declare const run: { value: string };
-declare const watched: Record<string, () => void>;

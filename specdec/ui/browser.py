@@ -1,19 +1,17 @@
-"""The engine in the visitor's browser: what may be asked of it, and the files that it fetches from the app.
+"""What a browser fetches of the app beside Gradio's page: the page's scripts, and the engine that it may run itself.
 
-Its script and the models lie below PLACE, under a name that changes with them, and nothing else does. A family's models
-are written by a child process when the first visitor asks for them, and stay in memory: 17 MB of the built-in ones, 100
-MB of SmolLM2, which is offered where it is on this machine.
+A family's models are written by a child process when the first visitor asks for them, and stay in memory: 17 MB of the
+built-in ones, 100 MB of SmolLM2, which is offered where it is on this machine.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import hashlib
+import gzip
 import json
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,37 +21,32 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import children
-from ..families import hub, presets, star
+from ..families import hub, presets
 from ..methods import EMBEDDED, IN_BROWSER
 from ..settings import Setting, SETTINGS
-from .components.drawn import as_function, script
-from .menu import FAMILY
-from .text import of_drafters, PAGE, strings
+from .scripts import built_in, folder, layers, PLACE, sources
+from .text import of_drafters, strings
 
-PLACE, LISTED = "/browser", "json"
 NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # settings of a run there
 TEXTS = ("prompt", "stop")  # beside those numbers
-PATIENCE, FORGIVEN = 120.0, 60.0  # seconds for the models, of which a busy machine takes ten; until another try
-KEPT = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+DEADLINE_S = 120.0  # for writing the models, of which a busy machine takes ten
+HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
 def asked(families: Sequence[str]) -> dict[str, Any]:
     """What scripts are told of who drafts there for which family, of the numbers of a run, and of what it lacks."""
-    names = of_drafters("name")
-    numbers = {
-        one.name: {
-            "low": one.step if one.above else one.low, "high": one.high, "step": 1 if one.type_ is int else one.step,
-            "label": label(one),
-        }
-        for one in map(SETTINGS.__getitem__, NUMBERS)
-    }  # fmt: skip
-    known = {*NUMBERS, *TEXTS, *(one.name for one in SETTINGS.values() if not one.served and not one.sampling)}
-    others = [one for one in SETTINGS.values() if one.name not in known]
+    names, every = of_drafters("name"), SETTINGS.values()
+    ours = {*NUMBERS, *TEXTS, *(one.name for one in every if not one.served and not one.sampling)}
     return {
         "drafters": {family: {name: names[name] for name in IN_BROWSER[family]} for family in families},
-        "numbers": numbers,
-        "others": {one.name: {"usual": one.default, "label": label(one)} for one in others},
-    }  # fmt: skip
+        "numbers": {name: bounds(SETTINGS[name]) for name in NUMBERS},
+        "others": {one.name: {"usual": one.default, "label": label(one)} for one in every if one.name not in ours},
+    }
+
+
+def bounds(one: Setting) -> dict[str, Any]:
+    low, step = one.step if one.above else one.low, 1 if one.type_ is int else one.step
+    return {"low": low, "high": one.high, "step": step, "label": label(one)}
 
 
 def label(setting: Setting) -> str:
@@ -62,53 +55,21 @@ def label(setting: Setting) -> str:
 
 
 @functools.cache
-def engine_script() -> str:
-    return f"({as_function('', script('engine/worker'))})();\n"
-
-
-@functools.cache
-def scripts() -> dict[str, str]:
-    """That of the worker, and that of the page, which comes when this engine is chosen."""
-    page = f"{script('shared/browser')}\nreturn files['./browser.js'].engine(props);"
-    return {"engine.js": engine_script(), "page.js": f"self.specdecHere = {as_function('props', page)};\n"}
-
-
-@functools.cache
-def layers() -> dict[str, bytes]:
-    """`native.cpp` in WebAssembly, as `tools.wasm` writes it."""
-    return {path.stem: path.read_bytes() for path in sorted((PAGE / "engine").glob("*.wasm"))}
-
-
 def offered() -> list[str]:
-    """The families whose models this machine has."""
-    here = {
-        EMBEDDED: any(path.suffix == ".safetensors" for path in built_in()),
-        presets.STAR: hub.is_here(presets.STAR),
-    }
-    return [family for family, is_here in here.items() if is_here]
+    """The families whose models this machine has; without the built-in ones the engine is not offered."""
+    if not any(path.suffix == ".safetensors" for path in built_in()):
+        return []
+    return [EMBEDDED, *([presets.STAR] if hub.is_here(presets.STAR) else [])]
 
 
 def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
     """All that a run of it fetches: where each lies, and its size. The star's output matrix has codes of 8 bits, which
     relaxed SIMD does not multiply."""
-    of_layers = {name: one for name, one in layers().items() if family == EMBEDDED or not name.startswith("relaxed")}
     found = {name: {"path": f"{family}.{name}", "size": len(content)} for name, content in models.items()}
-    return found | {name: {"path": name, "size": len(binary)} for name, binary in of_layers.items()}
-
-
-def built_in() -> list[Path]:
-    return [path for part in ("target", "draft_model", "tokenizer") for path in sorted(FAMILY.glob(f"{part}/*.*"))]
-
-
-@functools.cache
-def folder() -> str:
-    """Where the files are, below PLACE: another name for another engine or other models. "" without models."""
-    if EMBEDDED not in offered():
-        return ""
-    digest = hashlib.sha256("".join([*scripts().values(), star.SHA256]).encode() + b"".join(layers().values()))
-    for path in built_in():
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    for name, binary in layers().items():
+        if family == EMBEDDED or not name.startswith("relaxed"):
+            found[name] = {"path": f"{name}.wasm", "size": len(binary)}
+    return found
 
 
 @functools.cache
@@ -117,7 +78,7 @@ def made(family: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as place:
         with children.start("specdec.families.browser", family, place, stdout=subprocess.DEVNULL) as child:
             try:
-                if child.wait(PATIENCE):
+                if child.wait(DEADLINE_S):
                     raise OSError("the models of the engine in the browser could not be written")
             except subprocess.TimeoutExpired:
                 child.kill()
@@ -125,46 +86,44 @@ def made(family: str) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in Path(place).iterdir()}
 
 
-class InBrowser:
-    """Middleware that answers what is below PLACE, and nothing else."""
+@functools.cache
+def compressed(name: str) -> bytes:
+    return gzip.compress(sources()[name].encode())
+
+
+class Files:
+    """Middleware that answers what is below `scripts.PLACE`, and nothing else."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self.app, self.making, self.failed = app, asyncio.Lock(), -FORGIVEN
+        self.app, self.making = app, asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(f"{PLACE}/"):
             await self.app(scope, receive, send)
             return
-        await (await self.answer(scope))(scope, receive, send)
+        place, _, name = scope["path"].partition(f"{folder()}/")
+        known = scope["method"] in ("GET", "HEAD") and not place
+        answer = await self.answer(name) if known else None
+        await (answer or JSONResponse({"detail": "There is no such file."}, 404))(scope, receive, send)
 
-    async def answer(self, scope: Scope) -> Response:
-        below, _, name = scope["path"].removeprefix(f"{PLACE}/").partition("/")
-        if scope["method"] not in ("GET", "HEAD") or not folder() or below != folder():
-            return JSONResponse({"detail": "There is no such file."}, 404)
+    async def answer(self, name: str) -> Response | None:
+        """A script, which every browser takes compressed; a part of the engine; or nothing."""
+        if name in sources():
+            return Response(compressed(name), 200, {**HEADERS, "Content-Encoding": "gzip"}, "text/javascript")
         try:
-            found = await self.content(name)
+            found = await self.part(name)
         except OSError:
             return JSONResponse({"detail": "The models could not be made. Try again."}, 503)
-        if found is None:
-            return JSONResponse({"detail": "There is no such file."}, 404)
-        kind = "text/javascript" if name in scripts() else "application/octet-stream"
-        return Response(found, media_type=kind, headers=KEPT)
+        return None if found is None else Response(found, 200, HEADERS, "application/octet-stream")
 
-    async def content(self, name: str) -> bytes | None:
-        """Of a file below `folder`; None for any other name."""
-        family, _, part = name.partition(".")
-        if name in scripts():
-            return scripts()[name].encode()
-        if name in layers():
-            return layers()[name]
-        if family not in offered():
+    async def part(self, name: str) -> bytes | None:
+        """`engine/LAYERS.wasm`, `engine/FAMILY.json`, which lists what a run fetches, and `engine/FAMILY.PART`."""
+        place, _, file = name.partition("/")
+        stem, _, kind = file.partition(".")
+        if place == "engine" and kind == "wasm":
+            return layers().get(stem)
+        if place != "engine" or stem not in offered():
             return None
         async with self.making:  # the first of many visitors at once has them made, the others wait
-            if time.monotonic() - self.failed < FORGIVEN:
-                raise OSError("they could not be made a moment ago")
-            try:
-                models = await run_in_threadpool(made, family)
-            except OSError:
-                self.failed = time.monotonic()
-                raise
-        return json.dumps(listed(family, models)).encode() if part == LISTED else models.get(part)
+            models = await run_in_threadpool(made, stem)
+        return json.dumps(listed(stem, models)).encode() if kind == "json" else models.get(kind)

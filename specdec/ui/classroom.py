@@ -33,9 +33,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..exposure import limits
 from ..traces.file import MAX_BYTES
 from .bodies import PART
-from .components.drawn import as_text, script
+from .components.drawn import as_text
 from .components.player import pack, player_words
 from .language import known, preferred
+from .scripts import served
 from .standalone import filled, read
 from .text import ENGLISH, speaking, strings, TAGS
 from .visitors import address_of, LEADS
@@ -50,8 +51,9 @@ SMALL = 1_000  # bytes of what a phone may send at once; a teacher may send a `P
 MOST_PARTS = 20_000
 NAME = re.compile(r"[0-9a-f]{16,64}")
 KINDS = ("keep", "count", "quiz")
+STYLES = ("shared/style.css", "race/race.css", "step/step.css", "class/question.css", "class/phone.css")
 POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
@@ -391,8 +393,8 @@ def written(language: str) -> str:
         parts = {
             "language": TAGS[language],
             "title": html.escape(f"{words['title']} · {strings('page')['brand']}"),
-            "style": "".join(map(read, ("shared/style.css", "step/step.css", "class/question.css", "class/phone.css"))),
+            "style": "".join(map(read, STYLES)),
             "data": pack(as_text(data)),
-            "phone_script": script("class/phone"),
+            "modules": served(),
         }
     return filled("class/phone.html", parts)

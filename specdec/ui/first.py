@@ -15,7 +15,8 @@ from starlette.responses import FileResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .gradio_private import address_in, before_app, scripts, with_head
-from .language import LANGUAGE_AT, PATHS
+from .language import LANGUAGE_AT
+from .scripts import served
 from .text import ASSETS, PAGE, speaking, strings, TAGS
 
 PICTURE, PREVIEW = ASSETS / "preview.png", "/preview.png"
@@ -50,29 +51,12 @@ class First:
         await self.app(scope, receive, write if is_page else send)
 
 
-class Preload:
-    """Middleware that names in the page's header the scripts that it waits for, so that all are fetched at once.
-
-    Their addresses are relative to the page. It belongs outside of the compression.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def name_scripts(message: Message) -> None:
-            if message["type"] == "http.response.start" and scripts():
-                links = ", ".join(f"<assets/{name}>; rel=modulepreload" for name in scripts())
-                MutableHeaders(scope=message).append("Link", links)
-            await send(message)
-
-        is_page = scope["type"] == "http" and scope["path"] in PATHS.values()
-        await self.app(scope, receive, name_scripts if is_page else send)
-
-
 def introduced(page: bytes, language: str) -> bytes:
-    """The page with our title, description and preview in place of Gradio's."""
-    return with_head(page, tags(language, address_in(page) + PREVIEW).encode())
+    """The page with our title, description and preview in place of Gradio's; and, before all other scripts, where
+    ours are, and which of Gradio's it waits for, so that all are fetched at once."""
+    page = with_head(page, tags(language, address_in(page) + PREVIEW).encode())
+    waits = "".join(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' for name in scripts())
+    return page.replace(b"<head>", f"<head>{served()}{waits}".encode(), 1)
 
 
 def tags(language: str, picture: str) -> str:

@@ -1,8 +1,8 @@
-"""The page as files that any host serves: the same tabs, templates, scripts, styles and texts; runs in the browser.
+"""The page as files that any host serves: the same tabs, templates, modules, styles and texts; runs in the browser.
 
 The page of each language is built as the app builds it. Its components become markup, and `assets/page/site/host.js`
 is to their scripts what Gradio is; what Python would answer is worked out beforehand. All data are scripts that set
-`specdec[NAME]`: those load from a disk as well, where a page may fetch nothing.
+`specdec[NAME]`, and modules are in the import map: those load from a disk as well, where a page may fetch nothing.
 """
 
 from __future__ import annotations
@@ -17,34 +17,18 @@ from pathlib import Path
 from ..methods import EMBEDDED
 from ..traces.file import recording
 from . import first, menu, session
-from .browser import engine_script, layers, listed
-from .components.drawn import as_function, as_text, handler, script
+from .browser import listed
+from .components.drawn import as_text
 from .request import PAIRS
-from .sheet import datum, scripts, Sheet
-from .standalone import fonts
-from .text import LANGUAGES, of_drafters, PAGE, prompts, speaking, strings, TAGS
-from .theme import STYLES, styles
+from .scripts import carrying, layers, sources
+from .sheet import datum, Sheet
+from .standalone import filled, fonts, read
+from .text import LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
+from .theme import STYLES
 
 MADE = ".specdec-site.json"  # what was written: the mark of a folder of ours
 MARKS = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r"})  # within single quotes
 AT_ONCE = re.compile(r'(?:src|href)="([\w./-]+\.(?:js|css))"')
-README = """---
-title: {title}
-emoji: 🏁
-colorFrom: indigo
-colorTo: green
-sdk: static
-app_file: index.html
-license: apache-2.0
-custom_headers:
-  cross-origin-embedder-policy: require-corp
-  cross-origin-opener-policy: same-origin
-  cross-origin-resource-policy: cross-origin
----
-
-{about} Recorded runs, and an engine in the browser: written by `specdec site` of specdec {version}. To look at it here:
-`python -m http.server`.
-"""
 
 
 @dataclass(frozen=True)
@@ -72,27 +56,27 @@ def write(
     """
     before = earlier(folder)
     engine = {family: models(family) for family in families}
-    told = {family: listed(family, parts) for family, parts in engine.items()}
     files, at_once = {name: text.encode() for name, text in shared().items()}, 0
-    files |= {f"engine/{name}": content for name, content in layers().items()}
+    files |= {f"engine/{name}.wasm": content for name, content in layers().items()}
     files |= {f"engine/{family}.{name}": one for family, parts in engine.items() for name, one in parts.items()}
     for language in languages:
         with speaking(language):
-            sheet = Sheet(languages, recorded_runs(), begin(), told)
-            index, text = sheet.index, document(sheet, version, base.rstrip("/"))
-            files |= {name: text.encode() for name, text in {index: text, **sheet.files}.items()}
-            named = [name.removeprefix(sheet.up) for name in AT_ONCE.findall(text)]
-            at_once = max(at_once, sum(len(files[name]) for name in [index, *named]))
+            lists = {family: listed(family, parts) for family, parts in engine.items()}
+            sheet = Sheet(languages, recorded_runs(), begin(), lists)
+            text = document(sheet, version, base.rstrip("/"))
+        files |= {name: one.encode() for name, one in {sheet.index: text, **sheet.files}.items()}
+        named = [name.removeprefix(sheet.up) for name in AT_ONCE.findall(text)]
+        at_once = max(at_once, sum(len(files[name]) for name in [sheet.index, *named]))
     files["preview.png"] = first.PICTURE.read_bytes()
     with speaking(languages[0]):
-        words = strings("page")
-        files["README.md"] = README.format(title=words["brand"], about=words["headline"], version=version).encode()
-    clear(before)
+        title, about = (strings("page")[name] for name in ("brand", "headline"))
+    files["README.md"] = filled("site/README.md", {"title": title, "about": about, "version": version}).encode()
+    for path in before:
+        path.unlink(missing_ok=True)
     files[MADE] = json.dumps(sorted(files)).encode()
     for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
     return Written(len(files), sum(map(len, files.values())), at_once)
 
 
@@ -102,61 +86,43 @@ def earlier(folder: Path) -> list[Path]:
         raise ValueError(f"{folder} is a file; name a folder")
     if not folder.is_dir() or not any(folder.iterdir()):
         return []
-    try:
-        names = [str(name) for name in json.loads((folder / MADE).read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):
-        raise ValueError(f"{folder} holds files that are not of a site; name a new or an empty folder") from None
-    return [folder / name for name in names if (folder / name).resolve().is_relative_to(folder.resolve())]
-
-
-def clear(files: Sequence[Path]) -> None:
-    """With the folders that are empty then."""
-    for path in files:
-        path.unlink(missing_ok=True)
-    for place in sorted({path.parent for path in files}, key=str, reverse=True):
-        if place.is_dir() and not any(place.iterdir()):
-            place.rmdir()
+    if not (folder / MADE).is_file():
+        raise ValueError(f"{folder} holds files that are not of a site; name a new or an empty folder")
+    return [folder / name for name in json.loads((folder / MADE).read_text(encoding="utf-8"))]
 
 
 def document(sheet: Sheet, version: str, base: str) -> str:
-    """The page itself. Its places are filled in one go: nothing that fills one is searched for others."""
-    sources = ("assets/scripts.js", f"{begin()}.js", f"{sheet.data}/page.js", "assets/host.js")
-    words = strings("site")
-    places = {
+    """The page itself."""
+    words, before = strings("site"), ("assets/modules.js", f"{begin()}.js", f"{sheet.data}/page.js")
+    parts = {
         "language": TAGS[sheet.language],
         "head": first.tags(sheet.language, f"{base}/preview.png" if base else f"{sheet.up}preview.png"),
         "up": sheet.up,
         "body": sheet.body,
         "foot": html.escape(words["foot"].format(version=version)),
         "noscript": html.escape(words["noscript"]),
-        "scripts": "\n".join(f'<script src="{sheet.up}{name}"></script>' for name in sources),
+        "scripts": "\n".join(f'<script src="{sheet.up}{name}"></script>' for name in before),
     }
-    template = (PAGE / "site/index.html").read_text(encoding="utf-8")
-    return re.sub(r"@@(\w+)@@", lambda place: places[place[1]], template)
+    return filled("site/index.html", parts)
 
 
 def shared() -> dict[str, str]:
     """The files that all languages need."""
     from plotly.offline import get_plotlyjs
 
-    takes = "element, props, watch, trigger, server"
-    bodies = [f"{as_text(name)}: {as_function(takes, body)}" for body, name in scripts().items()]
-    bodies.append(f'"handlers/kept": {as_function("", "return " + handler("kept"))}')
-    root = (PAGE / "shared/root.css").read_text(encoding="utf-8")
     files = {
-        "assets/site.css": "".join(map(styles, ("site/site", *STYLES))) + root,
+        "assets/site.css": "".join(read(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
         "assets/fonts.css": fonts(),
-        "assets/scripts.js": datum("scripts", "{" + ",\n".join(bodies) + "}"),
-        "assets/host.js": f"({as_function('', script('site/host'))})();\n",
-        "assets/engine.js": engine_script(),
+        "assets/modules.js": carrying(*(name for name in sources() if not name.startswith(("class/", "engine/")))),
         "assets/plotly.js": get_plotlyjs() + datum("assets/plotly", "true"),
     }
+    files |= {name: text for name, text in sources().items() if name.startswith("engine/")}
     for pair in PAIRS:
         name = f"certificates/{pair}"
         files[f"{name}.js"] = datum(name, as_text(session.recorded_certificates(pair)))
     for kind in session.recorded_names():
-        named = {f"traces/{kind}": "", **{name: drafter for drafter, name in others(kind).items()}}
-        files |= {f"{name}.js": datum(name, quoted(session.recorded(kind, drafter))) for name, drafter in named.items()}
+        for drafter, name in {"": f"traces/{kind}", **others(kind)}.items():
+            files[f"{name}.js"] = datum(name, quoted(session.recorded(kind, drafter)))
     return files
 
 

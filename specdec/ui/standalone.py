@@ -1,7 +1,7 @@
 """A run as one HTML file that plays anywhere, in slides too, and makes no network requests.
 
-It is the page's own player and its cycle view with the run beside them as data. Only the template is searched for
-places to fill, and nothing in data or words can be markup (`pack`): a token may be `</script>`.
+It is the page's own player and its cycle view, with their modules and the run beside them as data. Only the template
+is searched for places to fill, and nothing in data or words can be markup (`pack`): a token may be `</script>`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from functools import cache
 from typing import Any
 
 from ..traces.file import Trace
-from .components.drawn import as_text, script
+from .components.drawn import as_text
 from .components.player import pack, player_words
 from .gradio_private import font
+from .scripts import carried
 from .text import language, PAGE, strings, TAGS
 
 TITLE = 80  # characters of the prompt
@@ -44,18 +45,14 @@ def standalone(trace: Trace, home: str = "") -> str:
         "tagline": html.escape(words["tagline"]),
         "style": fonts() + read("shared/style.css") + read("race/race.css") + read("step/step.css"),
         "data": pack(as_text(data)),
+        "modules": carried("race/", "step/", "shared/arrival"),
     }
     return filled("traces/standalone.html", parts)
 
 
 def filled(template: str, parts: dict[str, str]) -> str:
     """A page of its own, with the player and the cycle view in it."""
-    parts |= {
-        "player": read("race/player.html"),
-        "step": read("step/step.html"),
-        "player_script": script("race/player"),
-        "step_script": script("step/step"),
-    }
+    parts |= {"player": read("race/player.html"), "step": read("step/step.html")}
     return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], read(template))
 
 

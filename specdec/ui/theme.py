@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import gradio as gr
@@ -10,11 +9,10 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from .api import has_mcp
-from .browser import InBrowser
+from .browser import Files
 from .classroom import Classroom, Room
-from .components.drawn import lean
 from .doors import opened
-from .first import First, Preload
+from .first import First
 from .gradio_private import SwappedFont
 from .kept import Kept
 from .language import LanguageRedirect
@@ -31,7 +29,6 @@ STYLES = (
     "shared/first",
 )
 CLASS = ("class/question", "class/teacher")
-AROUND = re.compile(r"\s*([{};])\s*")  # what a style sheet may do without
 LIGHT = {
     "page": "#ffffff",
     "surface": "#f8fafc",
@@ -106,7 +103,7 @@ def theme() -> gr.themes.Base:
 
 
 def styles(name: str) -> str:
-    return AROUND.sub(r"\1", lean((PAGE / f"{name}.css").read_text(encoding="utf-8")))
+    return (PAGE / f"{name}.css").read_text(encoding="utf-8")
 
 
 def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
@@ -136,10 +133,9 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
             "middleware": [
                 Middleware(Refusals),
                 Middleware(Listeners),
-                Middleware(InBrowser),
+                Middleware(Files),
                 Middleware(LanguageRedirect),
                 Middleware(Kept),
-                Middleware(Preload),
                 Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6),
                 Middleware(First),
                 *([Middleware(Classroom, room=room)] if room else []),

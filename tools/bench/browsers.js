@@ -4,7 +4,7 @@ const post = (told) => fetch("told", { method: "POST", body: JSON.stringify(told
 
 async function measure() {
   const { rows, family, files } = await (await fetch("asked.json")).json(),
-    worker = new Worker("engine.js"),
+    worker = new Worker("worker.js", { type: "module" }),
     found = [];
   let number = 0,
     threads = 1;

@@ -26,7 +26,8 @@ from specdec.families.browser import files
 from specdec.families.star import find
 from specdec.families.star import NAME as STAR
 from specdec.methods import EMBEDDED
-from specdec.ui.browser import engine_script, layers, listed
+from specdec.ui.browser import listed
+from specdec.ui.scripts import layers, sources
 from specdec.ui.text import prompts
 
 from .options import Options
@@ -70,8 +71,10 @@ def write(folder: Path, family: str, options: Options) -> None:
         for kind in KINDS[family] for drafter, k in DRAFTERS[family]
     ]  # fmt: skip
     asked = {"rows": rows, "family": family, "files": listed(family, parts)}
-    content = {f"{family}.{name}": one for name, one in parts.items()} | layers()
-    content |= {"asked.json": json.dumps(asked).encode(), "engine.js": engine_script().encode()}
+    content = {f"{family}.{name}": one for name, one in parts.items()}
+    content |= {f"{name}.wasm": one for name, one in layers().items()}
+    content |= {"asked.json": json.dumps(asked).encode()}
+    content |= {Path(name).name: text.encode() for name, text in sources().items() if name.startswith("engine/")}
     content["index.html"] = f"<!doctype html><script>{SCRIPT.read_text(encoding='utf-8')}</script>".encode()
     for name, one in content.items():
         (folder / name).write_bytes(one)

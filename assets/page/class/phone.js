@@ -1,9 +1,9 @@
 // @ts-check
-/* A phone of the class: it shows what the teacher's page shows, or replays the run at its owner's pace; and it votes.
- *
- * `run.value` is the log of the player on this page, and `watched` is what the player does when that has grown. */
+/* A phone of the class: it shows what the teacher's page shows, or replays the run at its owner's pace; and it
+ * votes. */
 
-const { questions } = require("./question.js");
+import { button, parts } from "#page/race/kit.js";
+import { questions } from "#page/class/question.js";
 
 const GLIDE = 200,
   FRAME = 33,
@@ -12,14 +12,13 @@ const VOTES = 200,
   AGAIN = 4000; // ms between two votes, and to the next try
 const KEY = "specdec.phone";
 
-function mount() {
-  const player = document.querySelector(".sd-player"),
-    W = JSON.parse(props.words),
+/* `run.value` is the log of the player on this page, and `watched` is what the player does when that has grown. */
+export function mount(element, props, player, run, watched) {
+  const W = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
     P = W.phone,
-    { button } = player.kit,
-    { worded, bars } = questions(player.kit, W, quiz),
-    part = player.kit.parts(element);
+    { worded, bars } = questions(W, quiz),
+    part = parts(element);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
     me = name();
   const S = {
@@ -181,5 +180,3 @@ function mount() {
   paintHead();
   listen();
 }
-
-mount();

@@ -1,12 +1,15 @@
 // @ts-check
 /* A question to the class, in words: its text, its choices, and what its answer says. */
 
+import { h } from "#page/race/kit.js";
+import { chance, fill, shown, words } from "#page/race/text.js";
+
 /* The chance with which a draft stays, and in which quarter from 0 to 1 it lies. */
 const stays = (p, q) => (q > p ? p / q : 1);
 const quarterOf = (p, q) => Math.min(3, Math.floor(4 * stays(p, q) + 1e-9)); // 0.3/0.4 is a little less than ¾
 
-/* kit: the player's; W: the words of `class.json`; quiz: the Guide's questions, which `number` counts. */
-function questions({ h, fill, words, shown, chance }, W, quiz) {
+/* W: the words of `class.json`; quiz: the Guide's questions, which `number` counts; `make` makes an element. */
+function questions(W, quiz, make = h) {
   const Q = W.question;
 
   function worded({ kind, piece, number, choices, p, q }) {
@@ -24,7 +27,7 @@ function questions({ h, fill, words, shown, chance }, W, quiz) {
         why: ({ right }) => words(Q.counted, { n: right }),
       };
     const told = {
-      piece: h("mark", { class: "sd-cl-piece" }, shown(piece)),
+      piece: make("mark", { class: "sd-cl-piece" }, shown(piece)),
       p: chance(p),
       q: chance(q),
     };
@@ -55,4 +58,4 @@ function questions({ h, fill, words, shown, chance }, W, quiz) {
   return { worded, bars };
 }
 
-module.exports = { quarterOf, questions };
+export { quarterOf, questions };

@@ -4,21 +4,23 @@
  * The secret comes in the address and leaves it at once, for a projector shows that, too; it stays in this browser
  * tab. */
 
-const { quarterOf, questions } = require("./question.js"),
-  { whenPlayed } = require("../shared/arrival.js");
+import { h, button, parts } from "#page/race/kit.js";
+import { speculative, doneBy, depthOf } from "#page/race/run.js";
+import { words } from "#page/race/text.js";
+import { quarterOf, questions } from "#page/class/question.js";
+import { whenPlayed } from "#page/shared/arrival.js";
 
 const GAP = 200,
   AGAIN = 1000,
   LONGEST = 400000; // ms between two posts, and after one that failed; characters of one
 const KEY = "specdec.teach";
 
-function mount(element, props, player, secret) {
+function teach(element, props, player, secret) {
   const W = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
     T = W.teacher,
-    { h, button, words, speculative, doneBy, depthOf } = player.kit,
-    { worded, bars } = questions(player.kit, W, quiz),
-    part = player.kit.parts(element);
+    { worded, bars } = questions(W, quiz),
+    part = parts(element);
   const some = (told, n, more) => words(n === 1 ? told.one : told.many, { n, ...more });
   const tell = (text, wrong = false) => {
     part.said.textContent = text;
@@ -30,7 +32,7 @@ function mount(element, props, player, secret) {
 
   let run = "",
     sent = "",
-    parts = 0,
+    count = 0,
     pointed = "",
     busy = false,
     over = false;
@@ -74,12 +76,12 @@ function mount(element, props, player, secret) {
     if (!run || !log.startsWith(sent))
       Object.assign(body, { run: fresh(), part: 0, log: log.slice(0, LONGEST) });
     else if (log.length > sent.length)
-      Object.assign(body, { run, part: parts, log: log.slice(sent.length, sent.length + LONGEST) });
+      Object.assign(body, { run, part: count, log: log.slice(sent.length, sent.length + LONGEST) });
     else if (now === pointed) return null;
     const done = () => {
       pointed = now;
       if (body.run)
-        [run, parts, sent] = [body.run, body.part + 1, (body.part ? sent : "") + body.log];
+        [run, count, sent] = [body.run, body.part + 1, (body.part ? sent : "") + body.log];
       if (part.said.textContent === T.lost) tell("");
     };
     return { body: { ...body, cursor }, done };
@@ -259,6 +261,7 @@ function secretOf() {
   return told || sessionStorage.getItem(KEY);
 }
 
-/* The player may be drawn after this. */
-const secret = secretOf();
-if (secret) whenPlayed((player) => mount(element, props, player, secret));
+export function mount(element, props) {
+  const secret = secretOf();
+  if (secret) whenPlayed((player) => teach(element, props, player, secret));
+}

@@ -2,8 +2,8 @@
 /* A cycle in numbers for people, as in `specdec/describe.py`: what each model thought at every drafted position.
  * It runs off the lane's clock. */
 
-const { blockChance, entropy, highest, overlap, residual } = require("./sampling.js");
-const { Random } = require("./random.js");
+import { blockChance, entropy, highest, overlap, residual } from "./sampling.js";
+import { Random } from "./random.js";
 
 const TOP = 8; // of each distribution
 
@@ -113,4 +113,4 @@ function describer(piece, noise, length) {
   return verification;
 }
 
-module.exports = { Noise, describer };
+export { Noise, describer };

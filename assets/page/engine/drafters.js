@@ -2,8 +2,8 @@
 /* Who drafts: `propose(text, k, params, sampler)` gives a chain of at most `k` tokens, as in `specdec/drafters`. One
  * instance serves one run. */
 
-const { argmax, probabilities } = require("./sampling.js");
-const { Suffix } = require("./suffix.js");
+import { argmax, probabilities } from "./sampling.js";
+import { Suffix } from "./suffix.js";
 
 const NOTHING = () => ({ tokens: [], probs: null, seconds: [] });
 
@@ -131,4 +131,4 @@ class DraftModel {
   }
 }
 
-module.exports = { NoDrafter, CopyingDrafter, PromptLookup, SuffixDrafter, DraftModel };
+export { NoDrafter, CopyingDrafter, PromptLookup, SuffixDrafter, DraftModel };

@@ -2,11 +2,11 @@
 /* The one loop, as in `specdec/engine.py`: draft, verify, commit. Knows no model, no method, no page; its events are
  * those of a trace. The cache holds every token of the text but the last. Cycle 0 is the prefill. */
 
-const { describer, Noise } = require("./describe.js");
-const { probabilities } = require("./sampling.js");
-const { RandomSampler } = require("./random.js");
-const { RejectionSampling } = require("./verify.js");
-const { TextStream } = require("./text.js");
+import { describer, Noise } from "./describe.js";
+import { probabilities } from "./sampling.js";
+import { RandomSampler } from "./random.js";
+import { RejectionSampling } from "./verify.js";
+import { TextStream } from "./text.js";
 
 const MOST = 64; // tokens of a draft
 
@@ -169,4 +169,4 @@ function* interleave(lanes) {
   }
 }
 
-module.exports = { generate, interleave, MOST };
+export { generate, interleave, MOST };

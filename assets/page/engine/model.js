@@ -201,4 +201,4 @@ class Cache {
   }
 }
 
-module.exports = { Model, layersIn, helps };
+export { Model, layersIn, helps };

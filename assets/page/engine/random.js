@@ -87,4 +87,4 @@ class RandomSampler {
   }
 }
 
-module.exports = { Random, RandomSampler };
+export { Random, RandomSampler };

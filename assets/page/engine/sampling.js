@@ -100,4 +100,4 @@ function blockChance(weight, p, q) {
   return weight < 1 ? mass / (mass + 1 - weight) : 1;
 }
 
-module.exports = { argmax, highest, probabilities, residual, overlap, entropy, blockChance };
+export { argmax, highest, probabilities, residual, overlap, entropy, blockChance };

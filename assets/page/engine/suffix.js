@@ -164,4 +164,4 @@ function common(one, other) {
   return n;
 }
 
-module.exports = { Suffix };
+export { Suffix };

@@ -147,4 +147,4 @@ class TextStream {
   }
 }
 
-module.exports = { Tokenizer, TextStream };
+export { Tokenizer, TextStream };

@@ -3,7 +3,7 @@
  * with probability min(1, p/q); after a rejection the target's own is drawn from the residual. Chains: Leviathan et al.
  * 2022 (arXiv 2211.17192), Chen et al. 2023 (2302.01318). */
 
-const { residual } = require("./sampling.js");
+import { residual } from "./sampling.js";
 
 /** @typedef {{ tokens: number[], probs: Float32Array[] | null, seconds: number[] }} Proposal `probs[i]` is what token i
  * was drawn from; null: each is a point mass */
@@ -65,4 +65,4 @@ class RejectionSampling {
   }
 }
 
-module.exports = { RejectionSampling };
+export { RejectionSampling };

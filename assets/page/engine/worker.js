@@ -2,10 +2,10 @@
 /* The engine of a page without a server, in a worker of its own. It is told `{ run, number, files, base }` or
  * `{ stop }`; it answers with `{ fetched, of }`, `{ lines }`, `{ done }`, or `{ wrong, ... }`. */
 
-const { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } = require("./drafters.js");
-const { generate, interleave } = require("./engine.js");
-const { helps, layersIn, Model } = require("./model.js");
-const { Tokenizer } = require("./text.js");
+import { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } from "./drafters.js";
+import { generate, interleave } from "./engine.js";
+import { helps, layersIn, Model } from "./model.js";
+import { Tokenizer } from "./text.js";
 
 const SLICE = 40, // ms of work before messages are read
   WARM = 900, // ms: a browser compiles what runs often, and only then is it fast
@@ -29,7 +29,7 @@ const threads = () =>
 /* A worker of this script that shares the layers' memory. */
 const help = (told) =>
   new Promise((ready, failed) => {
-    const worker = new Worker(self.location.href);
+    const worker = new Worker(self.location.href, { type: "module" });
     worker.onmessage = ready;
     worker.onerror = failed;
     worker.postMessage({ help: told });

@@ -3,9 +3,10 @@
  *
  * First the converter's arithmetic, without a document, so that Node can test it. Then the list. */
 
-const { h, button, words, fixed } = require("../race/player.js");
-const { HERE, lead, fold, halves, checked, openTab } = require("./prose.js");
-const { expectedAccepted } = require("../theory/formulas.js");
+import { h, button } from "#page/race/kit.js";
+import { words, fixed } from "#page/race/text.js";
+import { HERE, lead, fold, halves, checked, openTab } from "#page/guide/prose.js";
+import { expectedAccepted } from "#page/theory/formulas.js";
 
 /* ---- one run's acceptance, said in three ways ------------------------------------------------------------------ */
 
@@ -141,4 +142,4 @@ function converter(A) {
   );
 }
 
-module.exports = { convert, GROUPS, SEE, answers };
+export { convert, GROUPS, SEE, answers };

@@ -1,8 +1,9 @@
 // @ts-check
 /* The game: speculative sampling with one die. First its arithmetic, then the rules as they are told. */
 
-const { h, words } = require("../race/player.js");
-const { lead, fold } = require("./prose.js");
+import { h } from "#page/race/kit.js";
+import { words } from "#page/race/text.js";
+import { lead, fold } from "#page/guide/prose.js";
 
 /* Of six faces, those that stand for each word. Chosen so that every chance in the game is a number of sixths. */
 const GAME = { words: ["A", "B", "C"], draft: [4, 1, 1], target: [2, 2, 2], k: 3, cycles: 10 };
@@ -70,4 +71,4 @@ function game(W) {
   ];
 }
 
-module.exports = { GAME, oddsOf, cardsOf, keepOf, facesOf, game };
+export { GAME, oddsOf, cardsOf, keepOf, facesOf, game };

@@ -1,14 +1,14 @@
 // @ts-check
 /* Sub-pages of sections, one of them shown. The hash of the address names a section. Words are in its JSON. */
 
-const { h, link, parts } = require("../race/player.js");
-const { HERE, lead, list, fold, halves, marked } = require("./prose.js"),
-  { answers } = require("./answers.js"),
-  { lessons } = require("./lessons.js"),
-  { questions } = require("./questions.js"),
-  { game } = require("./game.js"),
-  { sheet } = require("./worksheet.js"),
-  { practice } = require("./practice.js");
+import { h, link, parts } from "#page/race/kit.js";
+import { HERE, lead, list, fold, halves, marked } from "#page/guide/prose.js";
+import { answers } from "#page/guide/answers.js";
+import { lessons } from "#page/guide/lessons.js";
+import { questions } from "#page/guide/questions.js";
+import { game } from "#page/guide/game.js";
+import { sheet } from "#page/guide/worksheet.js";
+import { practice } from "#page/guide/practice.js";
 
 /* Each sub-page goes by its first section. */
 const PAGES = [
@@ -20,7 +20,7 @@ const PAGES = [
 ];
 const PAPER = /arXiv (\d{4}\.\d{5})/;
 
-function mount(element, props) {
+export function mount(element, props) {
   const [W, tabs, sources] = [props.words, props.tabs, props.sources].map((text) =>
       JSON.parse(text),
     ),
@@ -135,5 +135,4 @@ function mount(element, props) {
   go(location.hash);
 }
 
-if (typeof element === "undefined") module.exports = { PAGES };
-else mount(element, props);
+export { PAGES };

@@ -1,8 +1,9 @@
 // @ts-check
 /* Plans for lessons, and the link that gives a class the same run. */
 
-const { h, button, words, copied } = require("../race/player.js");
-const { lead, list } = require("./prose.js");
+import { h, button, copied } from "#page/race/kit.js";
+import { words } from "#page/race/text.js";
+import { lead, list } from "#page/guide/prose.js";
 
 const ENGINE = { "data-engine": "" }; // such a link needs one
 
@@ -72,4 +73,4 @@ function classLink(T, part, props) {
   );
 }
 
-module.exports = { linkOf, lessons };
+export { linkOf, lessons };

@@ -37,4 +37,4 @@ function scrollTo(target, top, bottom) {
   return target.top - top - Math.max(0, (bottom - top - (target.bottom - target.top)) / 2);
 }
 
-module.exports = { MARGIN, RING, NARROW, CORNERS, boxAt, placeOf, scrollTo, apart };
+export { MARGIN, RING, NARROW, CORNERS, boxAt, placeOf, scrollTo, apart };

@@ -1,8 +1,9 @@
 // @ts-check
 /* In practice: how serving systems are told to speculate, and what they do unless they are. */
 
-const { h, button, table, tableRow, words, copied, answer } = require("../race/player.js");
-const { lead, fold, checked } = require("./prose.js");
+import { h, button, table, tableRow, copied, answer } from "#page/race/kit.js";
+import { words } from "#page/race/text.js";
+import { lead, fold, checked } from "#page/guide/prose.js";
 
 function practice({ practice: P }, { systems, defaults, beside }) {
   const read = (one) => checked(P.checked, one),
@@ -51,4 +52,4 @@ function command(line, P) {
   return [code, " ", press];
 }
 
-module.exports = { practice };
+export { practice };

@@ -1,7 +1,8 @@
 // @ts-check
 /* What several sections begin with or consist of. */
 
-const { h, link, words } = require("../race/player.js");
+import { h, link } from "#page/race/kit.js";
+import { words } from "#page/race/text.js";
 
 const HERE = "?tab=guide#"; // and the name of a section
 
@@ -61,4 +62,4 @@ function unfold(selector, frames = 600) {
   found.querySelector("summary")?.focus({ preventScroll: true });
 }
 
-module.exports = { HERE, lead, list, fold, halves, marked, checked, openTab };
+export { HERE, lead, list, fold, halves, marked, checked, openTab };

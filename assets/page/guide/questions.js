@@ -1,8 +1,9 @@
 // @ts-check
 /* Questions with their answers, and the tab that shows why. */
 
-const { h, button, words } = require("../race/player.js");
-const { lead, openTab } = require("./prose.js");
+import { h, button } from "#page/race/kit.js";
+import { words } from "#page/race/text.js";
+import { lead, openTab } from "#page/guide/prose.js";
 
 /* `tabs`: their labels by name. */
 function questions({ quiz: Q, see }, tabs) {
@@ -43,4 +44,4 @@ function questions({ quiz: Q, see }, tabs) {
   return [lead(Q.lead), h("ol", { class: "sd-gd-two sd-gd-quiz" }, Q.list.map(question))];
 }
 
-module.exports = { questions };
+export { questions };

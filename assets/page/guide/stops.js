@@ -83,4 +83,4 @@ const STEPS = [
   { id: "yours", tab: "race", at: "#run" },
 ];
 
-module.exports = { PLAYER, READY, STEPS };
+export { PLAYER, READY, STEPS };

@@ -1,15 +1,17 @@
 // @ts-check
 /* The guided tour: it opens the tabs, points at the widget that it speaks of, and does the deed or waits for it. */
 
-const { whenPlayed } = require("../shared/arrival.js");
-const { MARGIN, RING, NARROW, CORNERS, placeOf, scrollTo } = require("./place.js"),
-  { PLAYER, READY, STEPS } = require("./stops.js");
+import { parts } from "#page/race/kit.js";
+import { isOver, speculative, firstRejection, horizon } from "#page/race/run.js";
+import { words } from "#page/race/text.js";
+import { whenPlayed } from "#page/shared/arrival.js";
+import { MARGIN, RING, NARROW, CORNERS, placeOf, scrollTo } from "#page/guide/place.js";
+import { PLAYER, READY, STEPS } from "#page/guide/stops.js";
 
-function mount(element, props, player) {
-  const W = JSON.parse(props.words),
-    { words, isOver, speculative, firstRejection, horizon } = player.kit;
+function tour(element, props, server, player) {
+  const W = JSON.parse(props.words);
   const root = element.querySelector(".sd-touring"),
-    part = player.kit.parts(root);
+    part = parts(root);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   let recorded = ""; // a run in which coins decide
   const S = {
@@ -205,4 +207,5 @@ function mount(element, props, player) {
   if (new URLSearchParams(location.search).has("tour")) start(null);
 }
 
-whenPlayed((player) => mount(element, props, player)); // it stands outside the tabs
+export const mount = (element, props, watch, trigger, server) =>
+  whenPlayed((player) => tour(element, props, server, player));

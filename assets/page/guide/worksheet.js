@@ -1,9 +1,9 @@
 // @ts-check
 /* The worksheet: on paper only, and dark on white whatever the page is. */
 
-const { h, button, table } = require("../race/player.js");
-const { lead } = require("./prose.js"),
-  { GAME } = require("./game.js");
+import { h, button, table } from "#page/race/kit.js";
+import { lead } from "#page/guide/prose.js";
+import { GAME } from "#page/guide/game.js";
 
 function sheet(W, root, part) {
   const print = () => {
@@ -68,4 +68,4 @@ function worksheet(W, seed) {
   ];
 }
 
-module.exports = { sheet };
+export { sheet };

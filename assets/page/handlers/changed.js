@@ -8,4 +8,4 @@ const handler =
     window.dispatchEvent(new CustomEvent(event, { detail: values }));
   };
 
-module.exports = { handler };
+export { handler };

@@ -20,4 +20,4 @@ const handler =
     return [info(known[rule][drafter]), info(rules[rule]), info(peers[drafter])];
   };
 
-module.exports = { handler };
+export { handler };

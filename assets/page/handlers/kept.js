@@ -8,6 +8,7 @@ const NOTHING = { __type__: "update" };
 
 /**
  * Updates of the prompt's field and of the player.
+ * @returns {any[]}
  * @param {string | null} prompt
  * @param {string | null} run as `shared/keep.js` stored it
  * @param {{ hash: string, here: boolean, now: number }} page `here`: it was reloaded, or came back to
@@ -46,4 +47,4 @@ const handler = () => () => {
   return restored(prompt, run, { hash: location.hash, here, now: Date.now() });
 };
 
-module.exports = { handler, restored };
+export { handler, restored };

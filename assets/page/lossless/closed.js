@@ -1,13 +1,12 @@
 // @ts-check
 /* The closed form: the distribution that the rule writes, token by token, beside the target's. */
 
-const KIT = require("../race/player.js");
-const { EXACT, isExact, roughly, figure } = require("./reading.js"),
-  { note } = require("./signs.js");
+import { h, text, line, rect, svg, hatch, legend } from "#page/race/kit.js";
+import { words, sentences, short, chance } from "#page/race/text.js";
+import { EXACT, isExact, roughly, figure } from "#page/lossless/reading.js";
+import { note } from "#page/lossless/signs.js";
 
 function closedForm(W, level) {
-  const { h, text, line, rect, svg, hatch, legend, words, sentences, short, chance } = KIT;
-
   function paintClosed(told) {
     const C = W.closed,
       { error, overlap, needed } = told.closed,
@@ -82,4 +81,4 @@ function closedForm(W, level) {
   return paintClosed;
 }
 
-module.exports = { closedForm };
+export { closedForm };

@@ -1,7 +1,7 @@
 // @ts-check
 /* What is asked of a server. Its key is read when it is sent, and kept by its field alone. */
 
-const { h } = require("../race/player.js");
+import { h } from "#page/race/kit.js";
 
 const HEAT = 0.8;
 
@@ -83,4 +83,4 @@ function form(W, part, { listed, free, hottest }) {
   return { offered: free || listed.length > 0, asked };
 }
 
-module.exports = { form };
+export { form };

@@ -1,9 +1,10 @@
 // @ts-check
 /* Greedy text: token by token the same as plain decoding's, or where it parts. */
 
-const { h, chip, words, sentences } = require("../race/player.js");
-const { NEAR, figure } = require("./reading.js"),
-  { note } = require("./signs.js");
+import { h, chip } from "#page/race/kit.js";
+import { words, sentences } from "#page/race/text.js";
+import { NEAR, figure } from "#page/lossless/reading.js";
+import { note } from "#page/lossless/signs.js";
 
 function greedyText(W, PW, level) {
   function paintGreedy(told) {
@@ -63,4 +64,4 @@ function greedyText(W, PW, level) {
   return paintGreedy;
 }
 
-module.exports = { greedyText };
+export { greedyText };

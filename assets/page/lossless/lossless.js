@@ -4,25 +4,26 @@
  * What is read off a pair's is in reading.js, a server's is drawn by server.js. The small makers of elements are the
  * player's. Words are looked up; tokens enter by `append`: one may be `<script>`. */
 
-const KIT = require("../race/player.js");
-const { count } = require("./reading.js"),
-  { signs } = require("./signs.js"),
-  { verdictWords } = require("./verdict.js"),
-  { closedForm } = require("./closed.js"),
-  { sampledTexts } = require("./sampled.js"),
-  { greedyText } = require("./greedy.js"),
-  { mistakes } = require("./mistakes.js"),
-  { quiz } = require("./quiz.js"),
-  { examination } = require("./server.js");
+import { h, choice, parts } from "#page/race/kit.js";
+import { words, visible } from "#page/race/text.js";
+import { count } from "#page/lossless/reading.js";
+import { signs } from "#page/lossless/signs.js";
+import { verdictWords } from "#page/lossless/verdict.js";
+import { closedForm } from "#page/lossless/closed.js";
+import { sampledTexts } from "#page/lossless/sampled.js";
+import { greedyText } from "#page/lossless/greedy.js";
+import { mistakes } from "#page/lossless/mistakes.js";
+import { quiz } from "#page/lossless/quiz.js";
+import { examination } from "#page/lossless/server.js";
+import { whenPlayed } from "#page/shared/arrival.js";
 
 const SERVER_DRAWS = 1; // the second number of draws: the others take a server many minutes
 
-function mount(element, props, watch, trigger, server) {
-  const { h, choice, words, visible } = KIT;
+function lossless(element, props, watch, trigger, server, player) {
   const W = JSON.parse(props.words),
-    PW = document.querySelector(".sd-player").words,
+    PW = player.words,
     root = element.querySelector(".sd-proof"),
-    part = KIT.parts(root);
+    part = parts(root);
   const DRAWS = JSON.parse(props.draws),
     SERVERS = JSON.parse(props.servers),
     NAMED = { ...W.mistakes, ...W.harmless },
@@ -205,8 +206,7 @@ function mount(element, props, watch, trigger, server) {
   const R = W.rail,
     labels = { pairlabel: R.pair, textlabel: R.text, stop: R.stop };
   for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
-  for (const name of ["bugs", "others", "aside"])
-    part[name].setAttribute("aria-label", R.title);
+  for (const name of ["bugs", "others", "aside"]) part[name].setAttribute("aria-label", R.title);
   part.pair.setAttribute("aria-label", R.pair);
   part.progress.setAttribute("aria-label", R.run);
   part.text.value = props.text;
@@ -223,4 +223,5 @@ function mount(element, props, watch, trigger, server) {
   choose({});
 }
 
-mount(element, props, watch, trigger, server);
+export const mount = (element, props, watch, trigger, server) =>
+  whenPlayed((player) => lossless(element, props, watch, trigger, server, player));

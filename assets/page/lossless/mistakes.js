@@ -1,8 +1,9 @@
 // @ts-check
 /* The mistakes that can be planted: a switch each, the first ones on show. */
 
-const { h, words, sentences } = require("../race/player.js");
-const { FIRST } = require("./reading.js");
+import { h } from "#page/race/kit.js";
+import { words, sentences } from "#page/race/text.js";
+import { FIRST } from "#page/lossless/reading.js";
 
 /* `choose` is told which one; pressed again, none. `planted()` is the one that is on. */
 function mistakes(W, root, part, named, planted, choose) {
@@ -40,4 +41,4 @@ function mistakes(W, root, part, named, planted, choose) {
   return paint;
 }
 
-module.exports = { mistakes };
+export { mistakes };

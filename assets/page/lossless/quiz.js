@@ -1,8 +1,9 @@
 // @ts-check
 /* Predict, then reveal: which mistakes does the next token's distribution hide? */
 
-const { h, words } = require("../race/player.js");
-const { FIRST, isExact, scoreOf, figure } = require("./reading.js");
+import { h } from "#page/race/kit.js";
+import { words } from "#page/race/text.js";
+import { FIRST, isExact, scoreOf, figure } from "#page/lossless/reading.js";
 
 /* `recorded` gives the toy pair's certificate with a mistake, once it has been fetched. */
 function quiz(W, part, recorded) {
@@ -62,4 +63,4 @@ function quiz(W, part, recorded) {
   return paintQuiz;
 }
 
-module.exports = { quiz };
+export { quiz };

@@ -65,7 +65,7 @@ function figure(x) {
   return x >= 0.001 ? x.toFixed(3) : x.toExponential(0).replace("e-", "e−");
 }
 
-module.exports = {
+export {
   EXACT,
   FALSE_ALARM,
   NEAR,

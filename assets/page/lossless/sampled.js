@@ -1,9 +1,18 @@
 // @ts-check
 /* The sample: how far what was drawn lies from the target, after one token, two and three. */
 
-const { h, s, text, line, rect, svg, words, sentences, niceStep } = require("../race/player.js");
-const { FALSE_ALARM, sampleAt, isRed, checksOf, count, roughly, figure } = require("./reading.js"),
-  { note } = require("./signs.js");
+import { h, s, text, line, rect, svg } from "#page/race/kit.js";
+import { words, sentences, niceStep } from "#page/race/text.js";
+import {
+  FALSE_ALARM,
+  sampleAt,
+  isRed,
+  checksOf,
+  count,
+  roughly,
+  figure,
+} from "#page/lossless/reading.js";
+import { note } from "#page/lossless/signs.js";
 
 function sampledTexts(W, level) {
   function paintSampled(told, asked) {
@@ -78,4 +87,4 @@ function sampledTexts(W, level) {
   return paintSampled;
 }
 
-module.exports = { sampledTexts };
+export { sampledTexts };

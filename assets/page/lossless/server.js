@@ -1,9 +1,10 @@
 // @ts-check
 /* A server of others: its certificate as it grows. */
 
-const { h, table, tableRow, words, sentences, visible, chance } = require("../race/player.js");
-const { count, roughly, figure } = require("./reading.js"),
-  { form } = require("./form.js");
+import { h, table, tableRow } from "#page/race/kit.js";
+import { words, sentences, visible, chance } from "#page/race/text.js";
+import { count, roughly, figure } from "#page/lossless/reading.js";
+import { form } from "#page/lossless/form.js";
 
 const KINDS = {
   lossless: "good",
@@ -209,4 +210,4 @@ function examination(W, part, servers, { stamp, verdict, told: body }) {
   return { ...form(W, part, servers), paint, doing, share };
 }
 
-module.exports = { examination, share, blind };
+export { examination, share, blind };

@@ -1,7 +1,7 @@
 // @ts-check
 /* How a result is signed: the stamp and the words of the verdict, and those of one check. */
 
-const { h } = require("../race/player.js");
+import { h } from "#page/race/kit.js";
 
 const note = (...inner) => h("p", { class: "sd-sub sd-after" }, inner);
 
@@ -47,4 +47,4 @@ function signs(W, part) {
   return { stamp, verdict, told, level };
 }
 
-module.exports = { note, signs };
+export { note, signs };

@@ -1,8 +1,8 @@
 // @ts-check
 /* The verdict on a pair in words: which checks fail, and why one of them may have missed the mistake. */
 
-const { words, sentences, chance } = require("../race/player.js");
-const { sampleAt, verdictOf, neededBy, count, roughly } = require("./reading.js");
+import { words, sentences, chance } from "#page/race/text.js";
+import { sampleAt, verdictOf, neededBy, count, roughly } from "#page/lossless/reading.js";
 
 /* `named` are the mistakes; `healthy` is the certificate without one, if it is there. */
 function verdictWords(W, named) {
@@ -46,4 +46,4 @@ function verdictWords(W, named) {
   };
 }
 
-module.exports = { verdictWords };
+export { verdictWords };

@@ -1,8 +1,9 @@
 // @ts-check
 /* The table of times and costs below the charts. */
 
-const { isServed, gapsOf, shownLanes } = require("./run.js");
-const { fixed, duration, h, headRow, tableRow, write } = require("./kit.js");
+import { isServed, gapsOf, shownLanes } from "#page/race/run.js";
+import { fixed, duration } from "#page/race/text.js";
+import { h, headRow, tableRow, write } from "#page/race/kit.js";
 
 function account(W, part, S, term) {
   function paintAccount(F) {
@@ -77,4 +78,4 @@ function account(W, part, S, term) {
   return paintAccount;
 }
 
-module.exports = { account };
+export { account };

@@ -1,8 +1,9 @@
 // @ts-check
 /* The time axes of the timeline and of the curve of tokens. */
 
-const { EPS, isOver, written, shownLanes } = require("./run.js");
-const { marksOf, text, line } = require("./kit.js");
+import { EPS, isOver, written, shownLanes } from "#page/race/run.js";
+import { marksOf } from "#page/race/text.js";
+import { text, line } from "#page/race/kit.js";
 
 /**
  * Marks of an axis of milliseconds, as many as `count` in what is seen of it at once.
@@ -41,4 +42,4 @@ function axisEnd(run, end) {
   );
 }
 
-module.exports = { axis, axisEnd };
+export { axis, axisEnd };

@@ -1,8 +1,9 @@
 // @ts-check
 /* The card beside a token or a term, and what opens it: a pointer over it, the focus, a click, which pins it. */
 
-const { h, clamp } = require("./kit.js"),
-  { numbers } = require("./numbers.js");
+import { h } from "#page/race/kit.js";
+import { clamp } from "#page/race/text.js";
+import { numbers } from "#page/race/numbers.js";
 
 function cards(W, root, part, S, touch) {
   const { draftCard, ownCard } = numbers(W, S);
@@ -91,4 +92,4 @@ function cards(W, root, part, S, touch) {
   return { showToken, hide: hideCard };
 }
 
-module.exports = { cards };
+export { cards };

@@ -1,20 +1,9 @@
 // @ts-check
 /* The charts with a column per cycle: tokens of each draft, and the acceptance rate. */
 
-const { speculative } = require("./run.js");
-const {
-  MARK,
-  clamp,
-  fixed,
-  words,
-  niceStep,
-  s,
-  text,
-  line,
-  svg,
-  bundle,
-  hatch,
-} = require("./kit.js");
+import { speculative } from "#page/race/run.js";
+import { MARK, s, text, line, svg, bundle, hatch } from "#page/race/kit.js";
+import { clamp, fixed, words, niceStep } from "#page/race/text.js";
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
 function columnCharts(W, part, S) {
@@ -158,4 +147,4 @@ function columnCharts(W, part, S) {
   return { drawBars, drawAlpha };
 }
 
-module.exports = { columnCharts };
+export { columnCharts };

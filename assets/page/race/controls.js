@@ -1,9 +1,10 @@
 // @ts-check
 /* The buttons and keys that move a replay, and how they look from moment to moment. */
 
-const { h, duration, words, write, attribute, saved } = require("./kit.js"),
-  { AUTO, speedName } = require("./furniture.js"),
-  { EPS, shownLanes } = require("./run.js");
+import { h, write, attribute, saved } from "#page/race/kit.js";
+import { duration, words } from "#page/race/text.js";
+import { AUTO, speedName } from "#page/race/furniture.js";
+import { EPS, shownLanes } from "#page/race/run.js";
 
 const SPEEDS = [1, 10, 100, 400]; // times slower than it ran
 const TEXT = 120; // ms at least between two changes of a clock: the engine beside it needs the core
@@ -84,4 +85,4 @@ function controls(W, part, S, time, draw, log) {
   return paintTransport;
 }
 
-module.exports = { SPEEDS, controls };
+export { SPEEDS, controls };

@@ -1,9 +1,10 @@
 // @ts-check
 /* Tokens over time, a line for each lane. */
 
-const { EPS, isOver, written, isBusy, atEnd, shownLanes } = require("./run.js");
-const { clamp, fixed, duration, words, niceStep, s, text, line, svg } = require("./kit.js");
-const { axis, axisEnd } = require("./axes.js");
+import { EPS, isOver, written, isBusy, atEnd, shownLanes } from "#page/race/run.js";
+import { clamp, fixed, duration, words, niceStep } from "#page/race/text.js";
+import { s, text, line, svg } from "#page/race/kit.js";
+import { axis, axisEnd } from "#page/race/axes.js";
 
 /* S: the run on show, the moment S.t, and S.room: the widths of the charts. */
 function curve(W, part, S) {
@@ -140,4 +141,4 @@ function curve(W, part, S) {
   return drawCurve;
 }
 
-module.exports = { curve };
+export { curve };

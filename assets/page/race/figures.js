@@ -1,9 +1,10 @@
 // @ts-check
 /* What a run is, and its figures so far: the line of the badge, and the figures below it. */
 
-const { speculative, plain, peerOf, isOver, isServed } = require("./run.js");
-const { BLOCK, h, fixed, size, methodOf, pick, words, write } = require("./kit.js"),
-  { counted, lines, nameOf } = require("./served.js");
+import { speculative, plain, peerOf, isOver, isServed } from "#page/race/run.js";
+import { BLOCK, h, write } from "#page/race/kit.js";
+import { fixed, size, methodOf, pick, words } from "#page/race/text.js";
+import { counted, lines, nameOf } from "#page/race/served.js";
 
 const PRECISIONS = ["bfloat16", "int8", "int7"]; // each makes another target of the same weights
 
@@ -147,4 +148,4 @@ function placeOf(W, models, machine) {
     : cores;
 }
 
-module.exports = { figures, placeOf };
+export { figures, placeOf };

@@ -1,9 +1,9 @@
 // @ts-check
 /* The end of a run: each lane as a bar of its time, a picture and a film of both to share, and the text alone. */
 
-const { speculative } = require("./run.js");
-const { h, copied, answer, saved } = require("./kit.js");
-const { result, tokensAt, picture, film, filmKind } = require("./frames.js");
+import { speculative } from "#page/race/run.js";
+import { h, copied, answer, saved } from "#page/race/kit.js";
+import { result, tokensAt, picture, film, filmKind } from "#page/race/frames.js";
 
 function textOf(run) {
   const asked = (run.header.models || {}).chat ? "\n\n" : ""; // else the text goes on from the prompt
@@ -80,4 +80,4 @@ function finish(box, W, root) {
   return { draw };
 }
 
-module.exports = { finish, result, textOf };
+export { finish, result, textOf };

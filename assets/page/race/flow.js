@@ -7,7 +7,8 @@
  * move. Only transform, opacity and one clip change between two moments of one cycle. It tells nothing that the
  * sentence does not, so it is hidden from screen readers. */
 
-const { h, words, clamp, chip } = require("./kit.js");
+import { h, chip } from "#page/race/kit.js";
+import { words, clamp } from "#page/race/text.js";
 
 const DRAFTED = 0.4,
   PASSED = 0.7,
@@ -152,4 +153,4 @@ function flow(box, W) {
   return { draw, resized };
 }
 
-module.exports = { flow, progressAt, DRAFTED, PASSED };
+export { flow, progressAt, DRAFTED, PASSED };

@@ -2,8 +2,8 @@
 /* One moment of a race as a picture: the text of both lanes in the colours of its tokens, and what it took. The
  * picture to share is the moment when the speculative lane is done; a film is one moment after another. */
 
-const { EPS, speculative, plain, doneBy, figuresAt, serverOf, isBusy } = require("./run.js");
-const { words, duration, fixed, visible } = require("./kit.js");
+import { EPS, speculative, plain, doneBy, figuresAt, serverOf, isBusy } from "#page/race/run.js";
+import { words, duration, fixed, visible } from "#page/race/text.js";
 
 const WIDTH = 1200,
   HEIGHT = 630, // what pages show of a link
@@ -195,4 +195,4 @@ function film(W, run) {
   });
 }
 
-module.exports = { result, tokensAt, linesOf, picture, film, filmKind };
+export { result, tokensAt, linesOf, picture, film, filmKind };

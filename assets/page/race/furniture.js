@@ -2,7 +2,7 @@
 /* What stands on the player whatever it plays: titles, names for screen readers, the legend, the buttons of zoom
  * and speed. */
 
-const { h, chip, freshId } = require("./kit.js");
+import { h, chip, freshId } from "#page/race/kit.js";
 
 const AUTO = "auto"; // the speed that the page chooses from moment to moment
 
@@ -68,4 +68,4 @@ function legendChip(W, state) {
   return node;
 }
 
-module.exports = { AUTO, speedName, furniture };
+export { AUTO, speedName, furniture };

@@ -1,8 +1,8 @@
 // @ts-check
 /* The prompt of this visit whose guesses were kept least. */
 
-const { figuresAt, isOver, wasStopped } = require("./run.js");
-const { words, fixed, visible } = require("./text.js");
+import { figuresAt, isOver, wasStopped } from "#page/race/run.js";
+import { words, fixed, visible } from "#page/race/text.js";
 
 const ENOUGH = 16, // judged guesses of a run that counts
   SHOWN = 60; // characters of a prompt
@@ -28,4 +28,4 @@ const told = (W, { prompt, alpha }) =>
     alpha: fixed(alpha),
   });
 
-module.exports = { harder, told };
+export { harder, told };

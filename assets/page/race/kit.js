@@ -1,8 +1,7 @@
 // @ts-check
 /* What every view of a run shares: words and figures as the page writes them, elements, token chips. */
 
-const TEXT = require("./text.js"),
-  { visible } = TEXT;
+import { visible } from "#page/race/text.js";
 
 const UNNAMEABLE = ["rej", "dis", "cut", "pen"]; // states of a draft that a server may leave without a name
 const MARK = { acc: "✓", rej: "✗", dis: "·", res: "↻", bon: "+1", pen: "", pla: "", cut: "·" };
@@ -214,8 +213,7 @@ function prompted(header, write) {
   return h("span", { class: "sd-prompt sd-asked" }, before, own, after);
 }
 
-module.exports = {
-  ...TEXT,
+export {
   MARK,
   BLOCK,
   NOISE,

@@ -3,9 +3,19 @@
  * prose: pieces of a word join, and what was thrown away is a thin tick once it has been seen. With S.all every token
  * is a chip with its marks instead, and trees are trees. */
 
-const { EPS, tipOf, beginning, speculative, doneBy, shownLanes, depthOf } = require("./run.js"),
-  { isOver, atEnd } = require("./run.js");
-const { visible, words, dress, h, atBreak, chip, statusOf, prompted } = require("./kit.js");
+import {
+  EPS,
+  tipOf,
+  beginning,
+  speculative,
+  doneBy,
+  shownLanes,
+  depthOf,
+  isOver,
+  atEnd,
+} from "#page/race/run.js";
+import { visible, words } from "#page/race/text.js";
+import { dress, h, atBreak, chip, statusOf, prompted } from "#page/race/kit.js";
 
 const NEAR = 60; // px: two lines from its end a lane still follows
 const PROMPT = 64; // characters of a prompt's last line
@@ -192,4 +202,4 @@ function lanes(W, part, S) {
   return { clear, build, paint, follow, find };
 }
 
-module.exports = { lanes };
+export { lanes };

@@ -1,7 +1,7 @@
 // @ts-check
 /* The two figures that follow the playhead, each with its small chart: the speed-up and the acceptance rate. */
 
-const {
+import {
   EPS,
   speculative,
   plain,
@@ -11,9 +11,10 @@ const {
   isServed,
   isBusy,
   figuresAt,
-} = require("./run.js");
-const { h, s, line, text, svg, fixed, words, write, clamp } = require("./kit.js");
-const { axisEnd } = require("./axes.js");
+} from "#page/race/run.js";
+import { h, s, line, text, svg, write } from "#page/race/kit.js";
+import { fixed, words, clamp } from "#page/race/text.js";
+import { axisEnd } from "#page/race/axes.js";
 
 const ENOUGH = 16; // tokens; a ratio of fewer says nothing
 const SPARK = 48; // px: below this height a chart is a line alone
@@ -204,4 +205,4 @@ function path(points, name, x, y) {
   return d || "M0 0";
 }
 
-module.exports = { live, soFar, saved, ENOUGH };
+export { live, soFar, saved, ENOUGH };

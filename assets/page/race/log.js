@@ -2,7 +2,7 @@
 /* A run, folded from its log of events. Times inside are milliseconds since the end of a lane's prefill, because
  * the page compares decoding. */
 
-const { NOTHING, serverOf } = require("./run.js");
+import { NOTHING, serverOf } from "#page/race/run.js";
 
 const STATE = {
   accepted: "acc",
@@ -191,4 +191,4 @@ function read(reader, text) {
   return fresh;
 }
 
-module.exports = { newRun, fold, apply, newReader, read };
+export { newRun, fold, apply, newReader, read };

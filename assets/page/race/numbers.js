@@ -1,22 +1,9 @@
 // @ts-check
 /* What the card of a token says: its numbers, its coin and both distributions. */
 
-const { EPS, depthOf, shownLanes, isGreedy, serverOf, UNNAMED } = require("./run.js");
-const {
-  h,
-  s,
-  text,
-  line,
-  rect,
-  svg,
-  hatch,
-  chip,
-  statusOf,
-  clamp,
-  chance,
-  shown,
-  words,
-} = require("./kit.js");
+import { EPS, depthOf, shownLanes, isGreedy, serverOf, UNNAMED } from "#page/race/run.js";
+import { h, s, text, line, rect, svg, hatch, chip, statusOf } from "#page/race/kit.js";
+import { clamp, chance, shown, words } from "#page/race/text.js";
 
 function numbers(W, S) {
   const cardHead = (item, place) => [
@@ -260,4 +247,4 @@ function numbers(W, S) {
   return { draftCard, ownCard };
 }
 
-module.exports = { numbers };
+export { numbers };

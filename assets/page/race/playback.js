@@ -1,7 +1,7 @@
 // @ts-check
 /* The time of a replay: how it passes, where it stands still, and who moves it. */
 
-const {
+import {
   EPS,
   speculative,
   isOver,
@@ -10,10 +10,10 @@ const {
   firstRejection,
   atEnd,
   isServed,
-} = require("./run.js");
-const { clamp } = require("./kit.js"),
-  { FIRST, pace, livePace } = require("./tempo.js"),
-  { AUTO } = require("./furniture.js");
+} from "#page/race/run.js";
+import { clamp } from "#page/race/text.js";
+import { FIRST, pace, livePace } from "#page/race/tempo.js";
+import { AUTO } from "#page/race/furniture.js";
 
 const HOLD = 5500; // ms that the first rejection stands
 const FRAME = 30; // ms at least between two drawings: the engine beside it needs the core
@@ -184,4 +184,4 @@ function playback(S, calm, draw, announce) {
   };
 }
 
-module.exports = { playback };
+export { playback };

@@ -3,32 +3,42 @@
  *
  * Text from the log enters the page by `append` and `textContent` alone: a token may be `<script>`. */
 
-const RUN = { ...require("./run.js"), ...require("./log.js") },
-  SHARED = require("./kit.js");
-const { playback } = require("./playback.js"),
-  { SPEEDS, controls } = require("./controls.js"),
-  { flow, progressAt } = require("./flow.js"),
-  { finish } = require("./finish.js"),
-  { fromDraft, ways } = require("./ways.js"),
-  { furniture } = require("./furniture.js");
-const { figures } = require("./figures.js"),
-  { live } = require("./live.js"),
-  { why } = require("./why.js"),
-  { lanes } = require("./lanes.js"),
-  { story } = require("./story.js"),
-  { timeline } = require("./timeline.js"),
-  { columnCharts } = require("./columns.js"),
-  { curve } = require("./curve.js"),
-  { account } = require("./account.js"),
-  { cards } = require("./card.js");
-const { EPS, speculative, plain, peerOf, isOver, wasStopped, horizon, isServed } = RUN;
-const { figuresAt, firstRejection, newReader, read, atEnd } = RUN;
-const { h, write } = SHARED;
+import { h, parts, write } from "#page/race/kit.js";
+import {
+  EPS,
+  speculative,
+  plain,
+  peerOf,
+  isOver,
+  wasStopped,
+  horizon,
+  isServed,
+  figuresAt,
+  firstRejection,
+  atEnd,
+} from "#page/race/run.js";
+import { newReader, read } from "#page/race/log.js";
+import { playback } from "#page/race/playback.js";
+import { SPEEDS, controls } from "#page/race/controls.js";
+import { flow, progressAt } from "#page/race/flow.js";
+import { finish } from "#page/race/finish.js";
+import { fromDraft, ways } from "#page/race/ways.js";
+import { furniture } from "#page/race/furniture.js";
+import { figures } from "#page/race/figures.js";
+import { live } from "#page/race/live.js";
+import { why } from "#page/race/why.js";
+import { lanes } from "#page/race/lanes.js";
+import { story } from "#page/race/story.js";
+import { timeline } from "#page/race/timeline.js";
+import { columnCharts } from "#page/race/columns.js";
+import { curve } from "#page/race/curve.js";
+import { account } from "#page/race/account.js";
+import { cards } from "#page/race/card.js";
 
-function mount(element, props, watch, trigger) {
+function player(element, props, watch, trigger) {
   const W = JSON.parse(props.words),
     root = element.querySelector(".sd-player"),
-    part = SHARED.parts(root);
+    part = parts(root);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const S = {
     run: /** @type {any} */ (null),
@@ -64,8 +74,7 @@ function mount(element, props, watch, trigger) {
     drawCurve = curve(W, part, S),
     paintAccount = account(W, part, S, about.term),
     paintTransport = controls(W, part, S, time, draw, log);
-  /** @type {string | null} */
-  let drawn = null;
+  let drawn = /** @type {string | null} */ (null);
 
   /* -- taking in the log -- */
 
@@ -249,7 +258,6 @@ function mount(element, props, watch, trigger) {
   }
 
   Object.assign(root, {
-    kit: KIT,
     words: W,
     run: () => S.run,
     log,
@@ -264,14 +272,10 @@ function mount(element, props, watch, trigger) {
   }); // for the other views of the same run
   furniture(W, part, SPEEDS);
   ways(part, Boolean(trigger), calm);
+  const follow = () => [watch("value", pull), watch("ended", ended)];
   watchSize();
   pull();
   follow();
-
-  function follow() {
-    watch("value", pull);
-    watch("ended", ended);
-  }
 
   /* This player was drawn before Gradio was there, by `shared/first.js`; now its component is, and the player goes
    * on in it. */
@@ -285,13 +289,11 @@ function mount(element, props, watch, trigger) {
   };
 }
 
-const KIT = { ...RUN, ...SHARED }; // for the other views of a run
-if (typeof element === "undefined") module.exports = KIT;
-else {
+export function mount(element, props, watch, trigger = null) {
   const first = document.getElementById("first"),
     early = first && first.querySelector(".sd-player");
-  if (early && early.moveTo) {
+  if (early && early.moveTo && !first.contains(element))
     early.moveTo(element, props, watch, trigger);
-    first.remove();
-  } else mount(element, props, watch, typeof trigger === "undefined" ? null : trigger);
+  else player(element, props, watch, trigger);
+  if (first && !first.contains(element)) first.remove();
 }

@@ -186,7 +186,7 @@ const isGreedy = (run) => {
   return Boolean(started && started.params && started.params.temperature === 0);
 };
 
-module.exports = {
+export {
   EPS,
   UNNAMED,
   NOTHING,

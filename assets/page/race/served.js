@@ -1,8 +1,9 @@
 // @ts-check
 /* What the page says of a server that was watched from outside: what became of its drafts, and never why. */
 
-const { speculative, plain, firstRejection, isTold, serverOf, countedOf } = require("./run.js");
-const { fixed, fill, words, write } = require("./kit.js");
+import { speculative, plain, firstRejection, isTold, serverOf, countedOf } from "#page/race/run.js";
+import { fixed, fill, words } from "#page/race/text.js";
+import { write } from "#page/race/kit.js";
 
 /* S: the run on show and the moment. `tinted(state, piece)` and `numbersOf(draft)` are the story's. */
 function served(W, S, tinted, numbersOf) {
@@ -61,4 +62,4 @@ const lines = (W, { kind, version, k }) =>
   words(k ? W.server.drafts : W.server.watched, { server: nameOf({ kind, version }), k });
 const nameOf = ({ kind, version }) => `${kind || ""} ${version || ""}`.trim();
 
-module.exports = { served, counted, lines, nameOf };
+export { served, counted, lines, nameOf };

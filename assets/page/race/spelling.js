@@ -53,4 +53,4 @@ function bothWords(lane, cycle, i) {
   };
 }
 
-module.exports = { bothWords, whole };
+export { bothWords, whole };

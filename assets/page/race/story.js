@@ -1,7 +1,7 @@
 // @ts-check
 /* The sentence on what just happened, and the note below on what both texts have in common. */
 
-const {
+import {
   speculative,
   plain,
   peerOf,
@@ -13,23 +13,12 @@ const {
   tipOf,
   isServed,
   isGreedy,
-} = require("./run.js");
-const {
-    BLOCK,
-    NOISE,
-    h,
-    fixed,
-    duration,
-    shown,
-    pick,
-    fill,
-    words,
-    sentences,
-    methodOf,
-  } = require("./kit.js"),
-  { served } = require("./served.js");
-const { bothWords } = require("./spelling.js"),
-  { harder, told } = require("./hardest.js");
+} from "#page/race/run.js";
+import { BLOCK, NOISE, h } from "#page/race/kit.js";
+import { fixed, duration, shown, pick, fill, words, sentences, methodOf } from "#page/race/text.js";
+import { served } from "#page/race/served.js";
+import { bothWords } from "#page/race/spelling.js";
+import { harder, told } from "#page/race/hardest.js";
 
 /* S: the run on show and the moment. `numbersOf(draft)` makes the buttons that lead from a sentence to its numbers. */
 function story(W, S, numbersOf) {
@@ -247,4 +236,4 @@ function story(W, S, numbersOf) {
   return { sentence, footnote };
 }
 
-module.exports = { story };
+export { story };

@@ -2,7 +2,7 @@
 /* How fast a replay goes by itself: the first cycles are told in slow motion; the others pass in real time where the
  * model is slow enough to read along, and else as fast as can be followed. */
 
-const { EPS, speculative, doneBy, horizon, written } = require("./run.js");
+import { EPS, speculative, doneBy, horizon, written } from "#page/race/run.js";
 
 /* ms of the first cycles: how long each takes, how long its verdicts move, and how long its sentence is read. */
 const FIRST = [
@@ -40,4 +40,4 @@ function pace(run, t) {
 /* A run that is still being made. */
 const livePace = (run) => (rate(run) <= READABLE ? 1 : 100);
 
-module.exports = { FIRST, pace, livePace };
+export { FIRST, pace, livePace };

@@ -1,7 +1,7 @@
 // @ts-check
 /* Words and figures as the page writes them: no document here. */
 
-const { EPS } = require("./run.js");
+import { EPS } from "#page/race/run.js";
 
 const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 const fixed = (x, digits = 2) => x.toFixed(digits);
@@ -109,7 +109,7 @@ function marksOf(from, span, window, count) {
 const widthOf = (label) =>
   [...label].reduce((width, one) => width + (one > "\u2e80" ? 12 : 5.8), 0);
 
-module.exports = {
+export {
   clamp,
   fixed,
   chance,

@@ -1,9 +1,10 @@
 // @ts-check
 /* The timeline: when each lane drafted and verified. It takes its width from the page, so that its text stays 12 px. */
 
-const { EPS, isOver, horizon, isServed, shownLanes } = require("./run.js");
-const { clamp, duration, words, widthOf, h, s, text, line, svg, bundle } = require("./kit.js");
-const { axis, axisEnd } = require("./axes.js");
+import { EPS, isOver, horizon, isServed, shownLanes } from "#page/race/run.js";
+import { clamp, duration, words, widthOf } from "#page/race/text.js";
+import { h, s, text, line, svg, bundle } from "#page/race/kit.js";
+import { axis, axisEnd } from "#page/race/axes.js";
 
 const TOP = 16,
   ROW = 44,
@@ -175,4 +176,4 @@ function timeline(W, part, S) {
   return drawGantt;
 }
 
-module.exports = { timeline };
+export { timeline };

@@ -1,8 +1,8 @@
 // @ts-check
 /* Ways from the player to other parts of the page. */
 
-const { speculative, doneBy } = require("./run.js"),
-  { h } = require("./kit.js");
+import { speculative, doneBy } from "#page/race/run.js";
+import { h } from "#page/race/kit.js";
 
 /* How the page is read, the tour. */
 function ways(part, inPage, calm) {
@@ -46,4 +46,4 @@ function fromDraft({ W, S, root, text, card, touch }) {
   };
 }
 
-module.exports = { fromDraft, ways };
+export { fromDraft, ways };

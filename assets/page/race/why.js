@@ -1,8 +1,8 @@
 // @ts-check
 /* Why it can be faster, in one line, with what a pass cost in this run. */
 
-const { speculative, plain, isServed, isOver, figuresAt } = require("./run.js");
-const { duration, words, fixed } = require("./kit.js");
+import { speculative, plain, isServed, isOver, figuresAt } from "#page/race/run.js";
+import { duration, words, fixed } from "#page/race/text.js";
 
 const CHEAP = 1.35; // passes: up to here a check costs about what one token costs
 
@@ -24,4 +24,4 @@ function why(W, run, t) {
   return words((F.v || 0) <= CHEAP ? W.why.cheap : W.why.dear, told);
 }
 
-module.exports = { why };
+export { why };

@@ -2,50 +2,54 @@
 /* What Gradio's page lacks for the keyboard: a way straight to the button that runs live, and arrow keys on the
  * tabs. */
 
-const skip = /** @type {any} */ (element.querySelector("a"));
-skip.textContent = props.words;
-skip.addEventListener("click", (event) => {
-  event.preventDefault();
-  /** @type {HTMLElement} */ (document.getElementById("race-button")).click();
-  requestAnimationFrame(() => /** @type {HTMLElement} */ (document.getElementById("run")).focus());
-});
+export function mount(element, props) {
+  const skip = /** @type {any} */ (element.querySelector("a"));
+  skip.textContent = props.words;
+  skip.addEventListener("click", (event) => {
+    event.preventDefault();
+    /** @type {HTMLElement} */ (document.getElementById("race-button")).click();
+    requestAnimationFrame(() =>
+      /** @type {HTMLElement} */ (document.getElementById("run")).focus(),
+    );
+  });
 
-/* Tabs as the pattern of the ARIA guide: one stop for all, arrow keys, Home and End from one to the next. */
-const KEYS = {
-  ArrowRight: (at, n) => (at + 1) % n,
-  ArrowLeft: (at, n) => (at + n - 1) % n,
-  Home: () => 0,
-  End: (at, n) => n - 1,
-};
-/** @returns {any[]} */
-const tabs = () =>
-  [...document.querySelectorAll(".sd-tabs [role=tab]")].filter(
-    (tab) => tab.id && tab.getClientRects().length,
-  );
-function oneStop({ target }) {
-  const all = tabs(),
-    stop = all.includes(target)
-      ? target
-      : all.find((tab) => tab.getAttribute("aria-selected") === "true");
-  for (const tab of all) tab.tabIndex = tab === stop ? 0 : -1;
+  /* Tabs as the pattern of the ARIA guide: one stop for all, arrow keys, Home and End from one to the next. */
+  const KEYS = {
+    ArrowRight: (at, n) => (at + 1) % n,
+    ArrowLeft: (at, n) => (at + n - 1) % n,
+    Home: () => 0,
+    End: (at, n) => n - 1,
+  };
+  /** @returns {any[]} */
+  const tabs = () =>
+    [...document.querySelectorAll(".sd-tabs [role=tab]")].filter(
+      (tab) => tab.id && tab.getClientRects().length,
+    );
+  function oneStop({ target }) {
+    const all = tabs(),
+      stop = all.includes(target)
+        ? target
+        : all.find((tab) => tab.getAttribute("aria-selected") === "true");
+    for (const tab of all) tab.tabIndex = tab === stop ? 0 : -1;
+  }
+
+  document.addEventListener("keydown", (event) => {
+    const all = tabs(),
+      at = all.indexOf(document.activeElement);
+    if (at < 0 || !(event.key in KEYS) || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const next = all[KEYS[event.key](at, all.length)];
+    next.click();
+    next.focus();
+  });
+  /* A menu so long that it scrolls is no stop of its own: it closes when the focus leaves its field, and takes it
+   * along. */
+  document.addEventListener("keydown", ({ key }) => {
+    if (key !== "Tab") return;
+    for (const list of /** @type {NodeListOf<HTMLElement>} */ (
+      document.querySelectorAll("ul[role=listbox]")
+    ))
+      list.tabIndex = -1;
+  });
+  document.addEventListener("focusin", oneStop); // before the next press of Tab
 }
-
-document.addEventListener("keydown", (event) => {
-  const all = tabs(),
-    at = all.indexOf(document.activeElement);
-  if (at < 0 || !(event.key in KEYS) || event.altKey || event.ctrlKey || event.metaKey) return;
-  event.preventDefault();
-  const next = all[KEYS[event.key](at, all.length)];
-  next.click();
-  next.focus();
-});
-/* A menu so long that it scrolls is no stop of its own: it closes when the focus leaves its field, and takes it
- * along. */
-document.addEventListener("keydown", ({ key }) => {
-  if (key !== "Tab") return;
-  for (const list of /** @type {NodeListOf<HTMLElement>} */ (
-    document.querySelectorAll("ul[role=listbox]")
-  ))
-    list.tabIndex = -1;
-});
-document.addEventListener("focusin", oneStop); // before the next press of Tab

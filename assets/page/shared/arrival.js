@@ -21,4 +21,4 @@ function whenPlayed(mount) {
   });
 }
 
-module.exports = { whenPlayed };
+export { whenPlayed };

@@ -1,7 +1,7 @@
 // @ts-check
 /* The engine "this browser" on the page of the app: a run computed here. The server hears nothing of it. */
 
-const { checked, computed } = require("./computed.js");
+import { checked, computed } from "#page/shared/computed.js";
 
 /** @param {any} props those of `here.js` */
 function engine(props) {
@@ -12,11 +12,10 @@ function engine(props) {
       props.others,
       props.order,
     ].map((one) => JSON.parse(one)),
-    base = new URL(props.place, location.href),
+    base = new URL("../engine/", import.meta.url),
     /** @type {any} */ one = (selector) => document.querySelector(selector);
   const { start, stop, runs } = computed({
     W,
-    script: new URL("engine.js", base),
     base,
     async files(family) {
       const answer = await fetch(new URL(`${family}.json`, base));
@@ -42,4 +41,4 @@ function engine(props) {
   return { press, stop, runs };
 }
 
-module.exports = { engine };
+export { engine };

@@ -45,12 +45,12 @@ function checked(W, values, numbers, drafters, others) {
   return { prompt, family, drafter, k, params: { ignore_end: false, ...params, stop } };
 }
 
-/** @param {{ W: any, script: URL, base: URL, files: (family: string) => Promise<any>,
+/** @param {{ W: any, base: URL, files: (family: string) => Promise<any>,
  *   say: (text: string, wrong?: boolean, share?: number) => void, write: (log: string) => void,
  *   running: (is: boolean) => void }} host
- * `files` tells where a family's models are, from `base` on; `write` is given the log as it grows; `running` is called
- * at the beginning and once at the end of a run, however it ends. */
-function computed({ W, script, base, files, say, write, running }) {
+ * `base` is where the engine's files are, `files` tells which a family has; `write` is given the log as it grows;
+ * `running` is called at the beginning and once at the end of a run, however it ends. */
+function computed({ W, base, files, say, write, running }) {
   /** @type {Worker | null} */
   let worker = null;
   /** @type {Record<string, any>} */
@@ -83,7 +83,7 @@ function computed({ W, script, base, files, say, write, running }) {
         return run(false);
       }
       if (!worker) {
-        worker = new Worker(script);
+        worker = new Worker(new URL("worker.js", base), { type: "module" });
         worker.onmessage = heard;
         worker.onerror = () => heard({ data: { wrong: log ? "broken" : "missing" } });
       }
@@ -135,4 +135,4 @@ function computed({ W, script, base, files, say, write, running }) {
   return { start, stop, runs: () => runs };
 }
 
-module.exports = { checked, computed };
+export { checked, computed };

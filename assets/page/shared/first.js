@@ -34,7 +34,7 @@
     for (const place of first.querySelectorAll("[data-draws]")) {
       const { props } = components.find((one) => one.props.elem_id === place.dataset.draws);
       place.innerHTML = props.html_template;
-      new Function("element", "props", "watch", "trigger", props.js_on_load)(
+      new Function("element", "props", "watch", "trigger", "server", props.js_on_load)(
         place,
         { ...props.props, value: props.value },
         () => {},

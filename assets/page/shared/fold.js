@@ -1,21 +1,23 @@
 // @ts-check
 /* A section that a press opens. Gradio puts what is in it beside the template, perhaps later: it is moved into it. */
 
-const fold = /** @type {HTMLDetailsElement} */ (element.querySelector("details"));
-function fill() {
-  const inside = element.querySelector(":scope > .column");
-  if (inside) fold.append(inside);
-  return inside;
-}
-if (!fill()) {
-  const waiting = new MutationObserver(() => fill() && waiting.disconnect());
-  waiting.observe(element, { childList: true });
-}
+export function mount(element, props, watch, trigger) {
+  const fold = /** @type {HTMLDetailsElement} */ (element.querySelector("details"));
+  function fill() {
+    const inside = element.querySelector(":scope > .column");
+    if (inside) fold.append(inside);
+    return inside;
+  }
+  if (!fill()) {
+    const waiting = new MutationObserver(() => fill() && waiting.disconnect());
+    waiting.observe(element, { childList: true });
+  }
 
-let seen = false;
-fold.addEventListener("toggle", () => {
-  if (!fold.open) return;
-  if (!seen) trigger("expand"); // what is in it is drawn when it is looked at
-  seen = true;
-  dispatchEvent(new Event("resize")); // plotly's charts measure their room again
-});
+  let seen = false;
+  fold.addEventListener("toggle", () => {
+    if (!fold.open) return;
+    if (!seen) trigger("expand"); // what is in it is drawn when it is looked at
+    seen = true;
+    dispatchEvent(new Event("resize")); // plotly's charts measure their room again
+  });
+}

@@ -1,9 +1,11 @@
 // @ts-check
 /* The way to the API. Gradio's own button is hidden, for it speaks the browser's language and not the page's. */
 
-/** @type {HTMLElement} */ (element.querySelector("a")).addEventListener("click", (event) => {
-  const button = /** @type {HTMLElement | null} */ (document.querySelector("button.show-api"));
-  if (!button) return;
-  event.preventDefault();
-  button.click();
-});
+export function mount(element) {
+  /** @type {HTMLElement} */ (element.querySelector("a")).addEventListener("click", (event) => {
+    const button = /** @type {HTMLElement | null} */ (document.querySelector("button.show-api"));
+    if (!button) return;
+    event.preventDefault();
+    button.click();
+  });
+}

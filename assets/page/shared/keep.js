@@ -3,7 +3,7 @@
  * language, or a connection that breaks. What the address cannot hold stays in this browser tab's own storage, where
  * `handlers/kept.js` finds it when the page loads. */
 
-const { whenPlayed } = require("./arrival.js");
+import { whenPlayed } from "#page/shared/arrival.js";
 
 const RUN = "specdec.run",
   PROMPT = "specdec.prompt";
@@ -37,7 +37,7 @@ function withTab(search, tab, first) {
   return query;
 }
 
-function mount(props, player) {
+function keep(props, player) {
   const landing = player.log(),
     [names, usual, order] = [props.names, props.usual, props.tabs].map((text) => JSON.parse(text));
   let values = null,
@@ -115,5 +115,6 @@ function mount(props, player) {
   });
 }
 
-if (typeof document === "undefined") module.exports = { queryOf, searchOf, stored, withTab };
-else whenPlayed((player) => mount(props, player));
+export const mount = (element, props) => whenPlayed((player) => keep(props, player));
+
+export { queryOf, searchOf, stored, withTab };

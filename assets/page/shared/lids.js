@@ -2,28 +2,30 @@
 /* The lids of what folds away beside the prompt: the settings, with what is chosen written on them, and what can be
  * done with a run. All below them is there from the start: a run that a link brings needs it. */
 
-const W = JSON.parse(props.words),
-  [names, order] = [props.names, props.order].map((text) => JSON.parse(text));
-const [settings, more] = element.querySelectorAll("button");
+export function mount(element, props) {
+  const W = JSON.parse(props.words),
+    [names, order] = [props.names, props.order].map((text) => JSON.parse(text));
+  const [settings, more] = element.querySelectorAll("button");
 
-/* `values` in the order of the table of settings. */
-function write(values) {
-  const named = (name) => {
-    const value = values[order.indexOf(name)];
-    return name === "drafter" ? names[value] || value : value;
-  };
-  settings.textContent = W.lid.replace(/\{(\w+)\}/g, (_, name) => named(name));
-}
+  /* `values` in the order of the table of settings. */
+  function write(values) {
+    const named = (name) => {
+      const value = values[order.indexOf(name)];
+      return name === "drafter" ? names[value] || value : value;
+    };
+    settings.textContent = W.lid.replace(/\{(\w+)\}/g, (_, name) => named(name));
+  }
 
-write(JSON.parse(props.values));
-more.textContent = W.more;
-window.addEventListener("sd-settings", (event) => {
-  write(/** @type {CustomEvent} */ (event).detail);
-});
-for (const lid of [settings, more])
-  lid.addEventListener("click", () => {
-    const open = lid.getAttribute("aria-expanded") !== "true",
-      below = document.getElementById(String(lid.getAttribute("aria-controls")));
-    lid.setAttribute("aria-expanded", String(open));
-    if (below) below.classList.toggle("sd-unfolded", open);
+  write(JSON.parse(props.values));
+  more.textContent = W.more;
+  window.addEventListener("sd-settings", (event) => {
+    write(/** @type {CustomEvent} */ (event).detail);
   });
+  for (const lid of [settings, more])
+    lid.addEventListener("click", () => {
+      const open = lid.getAttribute("aria-expanded") !== "true",
+        below = document.getElementById(String(lid.getAttribute("aria-controls")));
+      lid.setAttribute("aria-expanded", String(open));
+      if (below) below.classList.toggle("sd-unfolded", open);
+    });
+}

@@ -1,15 +1,17 @@
 // @ts-check
 /* A few sentences as paragraphs; they enter by `textContent`. */
 
-const place = /** @type {HTMLElement} */ (element.querySelector(".sd-lines"));
+export function mount(element, props, watch) {
+  const place = /** @type {HTMLElement} */ (element.querySelector(".sd-lines"));
 
-/** @param {string} text */
-function paragraph(text) {
-  const line = document.createElement("p");
-  line.textContent = text;
-  return line;
+  /** @param {string} text */
+  function paragraph(text) {
+    const line = document.createElement("p");
+    line.textContent = text;
+    return line;
+  }
+
+  const show = () => place.replaceChildren(...(props.value || []).map(paragraph));
+  show();
+  watch("value", show);
 }
-
-const show = () => place.replaceChildren(...(props.value || []).map(paragraph));
-show();
-watch("value", show);

@@ -1,29 +1,31 @@
 // @ts-check
 /* One line: what is going on, how far it is, or what is wrong with the input or with a link. */
 
-const line = /** @type {HTMLElement} */ (element.querySelector("p")),
-  bar = /** @type {HTMLProgressElement} */ (element.querySelector("progress"));
+export function mount(element, props, watch) {
+  const line = /** @type {HTMLElement} */ (element.querySelector("p")),
+    bar = /** @type {HTMLProgressElement} */ (element.querySelector("progress"));
 
-function show() {
-  line.textContent = props.value || "";
-  line.classList.toggle("sd-wrong", props.wrong === true);
-  bar.hidden = !(props.share < 1);
-  bar.value = props.share;
+  function show() {
+    line.textContent = props.value || "";
+    line.classList.toggle("sd-wrong", props.wrong === true);
+    bar.hidden = !(props.share < 1);
+    bar.value = props.share;
+  }
+
+  /* What is computed in this browser is told without the server. */
+  Object.assign(line, {
+    /** @param {string} value @param {boolean} [wrong] @param {number} [share] */
+    say(value, wrong = false, share = 1) {
+      Object.assign(props, { value, wrong, share });
+      show();
+    },
+  });
+  show();
+  watch(["value", "wrong", "share"], show);
+  // Not an update of its own: the last word of the work that was stopped could overtake it.
+  watch("ended", () => {
+    if (!props.stopped) return;
+    line.textContent = props.stopped;
+    bar.hidden = true;
+  });
 }
-
-/* What is computed in this browser is told without the server. */
-Object.assign(line, {
-  /** @param {string} value @param {boolean} [wrong] @param {number} [share] */
-  say(value, wrong = false, share = 1) {
-    Object.assign(props, { value, wrong, share });
-    show();
-  },
-});
-show();
-watch(["value", "wrong", "share"], show);
-// Not an update of its own: the last word of the work that was stopped could overtake it.
-watch("ended", () => {
-  if (!props.stopped) return;
-  line.textContent = props.stopped;
-  bar.hidden = true;
-});

@@ -4,7 +4,7 @@
 const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b));
 
 /* By one column; what has no figure comes last either way, and rows that are even keep their order. */
-function sorted(rows, at, down) {
+export function sorted(rows, at, down) {
   const gone = (row) => Number(row[at] === null),
     sign = down ? -1 : 1;
   return [...rows].sort(
@@ -12,7 +12,7 @@ function sorted(rows, at, down) {
   );
 }
 
-function mount(element, props, watch) {
+export function mount(element, props, watch) {
   const [box, table] = [element.querySelector(".sd-scroll"), element.querySelector("table")],
     [heads, digits] = [props.heads, props.digits].map((text) => JSON.parse(text));
   const S = { at: null, down: false };
@@ -62,6 +62,3 @@ function mount(element, props, watch) {
   draw();
   watch("value", draw);
 }
-
-if (typeof module !== "undefined" && module.exports) module.exports = { sorted };
-else mount(element, props, watch);

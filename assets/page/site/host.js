@@ -4,23 +4,23 @@
  * `trigger` and `server`, as from Gradio. It opens tabs and folds, plays recorded runs, and draws charts. Every answer
  * was worked out beforehand by `specdec/ui/site.py`; nothing is asked of a server. */
 
-const { own } = require("./own.js");
-const { sound } = require("./trace.js");
+import { handler } from "#page/handlers/kept.js";
+import { own } from "#page/site/own.js";
+import { sound } from "#page/site/trace.js";
 
 /** @typedef {{ at: number, script: string, tab: string, props: any, server: Record<string, string> }} Part */
 
 const files = /** @type {any} */ (self).specdec,
-  { page, scripts } = files,
+  { page } = files,
   W = page.words;
-const ROOT = new URL("..", /** @type {HTMLScriptElement} */ (document.currentScript).src);
+const ROOT = new URL(page.up || ".", location.href);
 const one = (/** @type {string} */ selector) =>
     /** @type {any} */ (document.querySelector(selector)),
   all = (/** @type {string} */ selector) =>
     /** @type {any[]} */ ([...document.querySelectorAll(selector)]),
   at = (/** @type {number} */ number) => one(`[data-at="${number}"]`);
 
-/* ---- files: scripts, which load from a disk, too ------------------------------------------------------------ */
-
+/* ---- files: scripts, which load from a disk, too ---- */
 /** @type {Record<string, Promise<any>>} */
 const loading = {};
 
@@ -48,7 +48,7 @@ function load(name) {
 const mounted = new Map();
 
 /** @param {Part} part */
-function mount(part) {
+async function mount(part) {
   const element = at(part.at),
     props = { ...part.props },
     /** @type {[string[], () => void][]} */ watched = [];
@@ -58,7 +58,8 @@ function mount(part) {
     if (event === "opened") show(told.head);
     if (event === "expand") drawIn(element);
   };
-  scripts[part.script](element, props, watch, trigger, server(part));
+  const module = await import(`#page/${part.script}.js`);
+  module.mount(element, props, watch, trigger, server(part));
   const left = [...element.querySelectorAll("[data-engine]")].pop();
   if (left && !element.querySelector(".sd-engine")) left.parentElement.append(needsEngine());
 }
@@ -97,15 +98,12 @@ function needsEngine() {
   return line;
 }
 
-/** @param {string} script */
-const numberOf = (script) => page.parts.find((part) => part.script === script).at;
-
 /* ---- tabs and folds ----------------------------------------------------------------------------------------- */
 
 const tabs = all(".sd-tabs [role=tab]");
 
 /** @param {string} name */
-function openTab(name) {
+async function openTab(name) {
   for (const tab of tabs) {
     const chosen = tab.id === name + "-button";
     tab.classList.toggle("selected", chosen);
@@ -113,7 +111,8 @@ function openTab(name) {
     tab.tabIndex = chosen ? 0 : -1;
     one("#" + tab.getAttribute("aria-controls")).hidden = !chosen;
   }
-  for (const part of page.parts) if (part.tab === name && !mounted.has(part.at)) mount(part);
+  const fresh = page.parts.filter((part) => part.tab === name && !mounted.has(part.at));
+  await Promise.all(fresh.map(mount));
   drawIn(one("#" + name));
 }
 
@@ -173,7 +172,7 @@ function choose({ target }) {
 /* ---- recorded runs -------------------------------------------------------------------------------------------- */
 
 const drafter = one("#drafter"),
-  PLAYER = numberOf("race/player");
+  PLAYER = page.parts.find(({ script }) => script === "race/player").at;
 let wanted = 0;
 
 const say = (value, wrong = false, share = 1) =>
@@ -266,12 +265,13 @@ async function begin() {
     night = matchMedia("(prefers-color-scheme: dark)").matches;
   document.body.classList.toggle("dark", theme ? theme === "dark" : night);
   if (location.protocol === "file:") history.pushState = history.replaceState = () => {}; // forbidden there
-  for (const part of page.parts) if (!part.tab && part.script !== "shared/keep") mount(part);
+  const around = page.parts.filter((part) => !part.tab && part.script !== "shared/keep");
+  await Promise.all(around.map(mount));
   const value = await load(linked(asked)).catch(() => load(page.begin));
   page.parts.find((part) => part.at === PLAYER).props.value = value;
-  openTab("race");
-  mount(page.parts.find((part) => part.script === "shared/keep"));
-  const [, kept] = scripts["handlers/kept"]()();
+  await openTab("race");
+  await mount(page.parts.find((part) => part.script === "shared/keep"));
+  const [, kept] = handler()();
   if (kept.value) update(PLAYER, kept);
   if (!location.hash.startsWith("#run=")) show(kept.value || value);
   const tab = asked.get("tab");

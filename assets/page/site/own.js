@@ -1,7 +1,7 @@
 // @ts-check
 /* A prompt of the visitor's own on a page of files: its fields, and the button that runs and stops. */
 
-const { checked, computed } = require("../shared/computed.js");
+import { checked, computed } from "#page/shared/computed.js";
 
 /** @param {{ page: any, root: URL, say: (text: string, wrong?: boolean, share?: number) => void,
  *   write: (log: string) => void, over: () => void }} host
@@ -19,7 +19,6 @@ function own({ page, root, say, write, over }) {
     );
   const engine = computed({
     W,
-    script: new URL("assets/engine.js", root),
     base: new URL("engine/", root),
     files: async (family) => page.engine.files[family],
     say,
@@ -67,4 +66,4 @@ function own({ page, root, say, write, over }) {
   return { offer, press };
 }
 
-module.exports = { own };
+export { own };

@@ -83,4 +83,4 @@ function sound(text, most) {
   }
 }
 
-module.exports = { sound };
+export { sound };

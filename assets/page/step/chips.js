@@ -1,7 +1,7 @@
 // @ts-check
 /* The tokens of the cycle that is open, as chips; each keeps its verdict to itself until its turn. */
 
-const { chip } = require("../race/player.js");
+import { chip } from "#page/race/kit.js";
 
 function chips(page) {
   const { S, PW, now } = page;
@@ -46,4 +46,4 @@ function chips(page) {
   return { nodesShown, revealed, chipOf, ownChip };
 }
 
-module.exports = { chips };
+export { chips };

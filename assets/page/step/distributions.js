@@ -1,7 +1,7 @@
 // @ts-check
 /* Both models' distributions at the place of a draft, as far as its trace tells them, and which rows a chart shows. */
 
-const { BLOCK } = require("./judge.js");
+import { BLOCK } from "#page/step/judge.js";
 
 const SHOWN = 6; // tokens in a chart; all others are one
 
@@ -72,4 +72,4 @@ function rowsToShow(draft, own, weight = 1) {
   return { kept, rest: { ...rest, p: Math.max(0, rest.p), q: Math.max(0, rest.q) } };
 }
 
-module.exports = { SHOWN, weightOf, distributionsOf, rowsToShow };
+export { SHOWN, weightOf, distributionsOf, rowsToShow };

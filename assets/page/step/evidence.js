@@ -2,12 +2,13 @@
 /* Beside the sentence what it rests on: both models' probabilities and the test, or what the target's own token is
  * drawn from. */
 
-const { h, words, shown, legend } = require("../race/player.js");
-const { REJECTION, BLOCK, TYPICAL, headOf } = require("./judge.js"),
-  { weightOf } = require("./distributions.js"),
-  { title, note } = require("./marks.js");
-const { trials } = require("./trial.js"),
-  { residuals } = require("./residual.js");
+import { h, legend } from "#page/race/kit.js";
+import { words, shown } from "#page/race/text.js";
+import { REJECTION, BLOCK, TYPICAL, headOf } from "#page/step/judge.js";
+import { weightOf } from "#page/step/distributions.js";
+import { title, note } from "#page/step/marks.js";
+import { trials } from "#page/step/trial.js";
+import { residuals } from "#page/step/residual.js";
 
 function evidence(page, { bars, row }, theirs, guess) {
   const { W, S, part, now, isGreedy } = page;
@@ -99,4 +100,4 @@ function evidence(page, { bars, row }, theirs, guess) {
   return { paint: paintEvidence, focus };
 }
 
-module.exports = { evidence };
+export { evidence };

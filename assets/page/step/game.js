@@ -1,32 +1,21 @@
 // @ts-check
 /* Be the big model: ten guesses of the small one, kept or rejected by the visitor, then by the rule. */
 
-const {
-  h,
-  s,
-  text,
-  rect,
-  words,
-  chance,
-  chip,
-  visible,
-  parts,
-  copied,
-  answer,
-  button,
-} = require("../race/player.js");
-const { newReader, read, speculative } = require("../race/player.js");
-const { GAME, chanceOf, guessesOf, rounds, scored } = require("./guesses.js");
+import { h, s, text, rect, chip, parts, copied, answer, button } from "#page/race/kit.js";
+import { words, chance, visible } from "#page/race/text.js";
+import { newReader, read } from "#page/race/log.js";
+import { speculative } from "#page/race/run.js";
+import { GAME, chanceOf, guessesOf, rounds, scored } from "#page/step/guesses.js";
+import { whenPlayed } from "#page/shared/arrival.js";
 
 const BEFORE = 160, // characters of the text before a guess
   WIDTH = 360,
   NAMES = 150; // px of the bars, and of their names
 
-function mount(element, props) {
+function game(element, props, server, player) {
   const W = JSON.parse(props.words),
     root = element.querySelector(".sd-game"),
-    part = parts(root),
-    player = document.querySelector(".sd-player");
+    part = parts(root);
   const S = {
     run: /** @type {any} */ (null),
     game: -1,
@@ -54,7 +43,7 @@ function mount(element, props) {
 
   async function recorded() {
     const reader = newReader();
-    if (typeof server !== "undefined") read(reader, await server.sampled_run().catch(() => ""));
+    read(reader, await server.sampled_run().catch(() => ""));
     return reader.run;
   }
 
@@ -192,4 +181,5 @@ function mount(element, props) {
   wanted();
 }
 
-mount(element, props);
+export const mount = (element, props, watch, trigger, server) =>
+  whenPlayed((player) => game(element, props, server, player));

@@ -1,8 +1,9 @@
 // @ts-check
 /* Draft, pass and verdict one below the other, one column a draft. */
 
-const { h, words, chance, apart } = require("../race/player.js");
-const { BLOCK } = require("./judge.js");
+import { h } from "#page/race/kit.js";
+import { words, chance, apart } from "#page/race/text.js";
+import { BLOCK } from "#page/step/judge.js";
 
 function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
   const { W, PW, S, part, now } = page;
@@ -84,4 +85,4 @@ function grid(page, { nodesShown, revealed, chipOf, ownChip }) {
   return paintGrid;
 }
 
-module.exports = { grid };
+export { grid };

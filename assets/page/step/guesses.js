@@ -1,7 +1,7 @@
 // @ts-check
 /* Guesses of a run that a visitor judges in place of the target, and how that went: no document here. */
 
-const { REJECTION } = require("./judge.js");
+import { REJECTION } from "#page/step/judge.js";
 
 const GAME = 10,
   OPEN = 7; // guesses of a game, and those of them that a coin decides
@@ -54,4 +54,4 @@ function scored(judged, said) {
   };
 }
 
-module.exports = { GAME, chanceOf, guessesOf, rounds, scored };
+export { GAME, chanceOf, guessesOf, rounds, scored };

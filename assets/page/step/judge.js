@@ -229,7 +229,7 @@ function statesOf(cycle, verdict) {
   });
 }
 
-module.exports = {
+export {
   BLOCK,
   MATCH,
   NOISE,

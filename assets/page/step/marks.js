@@ -1,7 +1,8 @@
 // @ts-check
 /* How this tab writes: figures, tokens within a sentence, headings and remarks. */
 
-const { h, shown } = require("../race/player.js");
+import { h } from "#page/race/kit.js";
+import { shown } from "#page/race/text.js";
 
 const figure = (x) =>
   x >= 0.1 || x === 0
@@ -14,4 +15,4 @@ const title = (told) => h("h3", {}, told);
 const note = (told) => h("p", { class: "sd-sub sd-gapped" }, told);
 const formula = (told) => h("div", { class: "sd-formula" }, told);
 
-module.exports = { figure, mark, title, note, formula };
+export { figure, mark, title, note, formula };

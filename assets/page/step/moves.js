@@ -30,4 +30,4 @@ function moveIn(grid, step, moment) {
     );
 }
 
-module.exports = { moveIn };
+export { moveIn };

@@ -1,7 +1,7 @@
 // @ts-check
 /* What follows a verdict: the token that the target adds, and the sub-steps that the cycle is told in. */
 
-const { BLOCK, FIRST, REJECTION } = require("./judge.js");
+import { BLOCK, FIRST, REJECTION } from "#page/step/judge.js";
 
 /* The token that the target adds: drawn from what, and, where the trace can tell, which one it is. */
 function ownOf(cycle, verdict, theirs) {
@@ -62,4 +62,4 @@ function stepsOf(cycle, verdict, states, own) {
   ];
 }
 
-module.exports = { ownOf, stepsOf };
+export { ownOf, stepsOf };

@@ -1,8 +1,10 @@
 // @ts-check
 /* Bars of probabilities: what both models believe at a place, and the row that the target's own token comes from. */
 
-const { text, rect, svg, short, chance, UNNAMED } = require("../race/player.js");
-const { SHOWN, rowsToShow } = require("./distributions.js");
+import { text, rect, svg } from "#page/race/kit.js";
+import { short, chance } from "#page/race/text.js";
+import { UNNAMED } from "#page/race/run.js";
+import { SHOWN, rowsToShow } from "#page/step/distributions.js";
 
 const same = (a, b) =>
   a.token === UNNAMED || b.token === UNNAMED ? a.piece === b.piece : a.token === b.token; // a server may tell no ids
@@ -100,4 +102,4 @@ function probabilities({ W, now }) {
   return { bars, row };
 }
 
-module.exports = { probabilities };
+export { probabilities };

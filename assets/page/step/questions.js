@@ -1,9 +1,10 @@
 // @ts-check
 /* The questions beside a cycle: its notation, and what if the coin, the length or the rule had been another. */
 
-const { h, choice, clamp, words, sentences, shown } = require("../race/player.js");
-const { MATCH, NOISE, RULES, lacks } = require("./judge.js"),
-  { figure } = require("./marks.js");
+import { h, choice } from "#page/race/kit.js";
+import { clamp, words, sentences, shown } from "#page/race/text.js";
+import { MATCH, NOISE, RULES, lacks } from "#page/step/judge.js";
+import { figure } from "#page/step/marks.js";
 
 const SLIP = 6; // px of a finger that mean a drag
 
@@ -196,4 +197,4 @@ function whatIf(page, focus) {
   return { paint };
 }
 
-module.exports = { whatIf };
+export { whatIf };

@@ -1,7 +1,8 @@
 // @ts-check
 /* The rail: the sub-steps of the open cycle, the current one marked. */
 
-const { h, button, words } = require("../race/player.js");
+import { h, button } from "#page/race/kit.js";
+import { words } from "#page/race/text.js";
 
 function rail(page) {
   const { W, part, now } = page;
@@ -41,4 +42,4 @@ function rail(page) {
   return paintRail;
 }
 
-module.exports = { rail };
+export { rail };

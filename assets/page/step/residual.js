@@ -1,11 +1,10 @@
 // @ts-check
 /* What a replacement is drawn from: where the target's probability stands above the draft's, scaled to 1. */
 
-const KIT = require("../race/player.js");
-const { h, s, text, line, rect, svg } = KIT,
-  { hatch, fill, words, shown, short, chance, clamp } = KIT;
-const { distributionsOf, rowsToShow } = require("./distributions.js"),
-  { figure, mark, note, formula } = require("./marks.js");
+import { h, s, text, line, rect, svg, hatch } from "#page/race/kit.js";
+import { fill, words, shown, short, chance, clamp } from "#page/race/text.js";
+import { distributionsOf, rowsToShow } from "#page/step/distributions.js";
+import { figure, mark, note, formula } from "#page/step/marks.js";
 
 function residuals({ W, S, now }) {
   const drawn = () => now().own && now().own.sample;
@@ -147,4 +146,4 @@ function residuals({ W, S, now }) {
   return { areas, surpluses };
 }
 
-module.exports = { residuals };
+export { residuals };

@@ -1,13 +1,14 @@
 // @ts-check
 /* What the open sub-step is, in a sentence with this cycle's own figures. */
 
-const { h, fill, words, shown, duration, apart } = require("../race/player.js");
-const { BLOCK, MATCH, NOISE, FIRST, TYPICAL } = require("./judge.js"),
-  { weightOf, distributionsOf } = require("./distributions.js"),
-  { figure, mark } = require("./marks.js");
+import { h } from "#page/race/kit.js";
+import { fill, words, shown, duration, apart } from "#page/race/text.js";
+import { BLOCK, MATCH, NOISE, FIRST, TYPICAL } from "#page/step/judge.js";
+import { weightOf, distributionsOf } from "#page/step/distributions.js";
+import { figure, mark } from "#page/step/marks.js";
 
 function sentences(page, theirs) {
-  const { W, PW, S, now, isGreedy, started, passTime } = page;
+  const { W, S, now, isGreedy, passTime } = page;
 
   function sentence() {
     const { cycle, states, own, gained } = now(),
@@ -75,9 +76,7 @@ function sentences(page, theirs) {
         ...fresh,
       ];
     if (isGreedy()) return fill(trial.kept ? Y.greedy : Y.not_greedy, told);
-    return trial.p >= trial.q
-      ? fill(Y.sure, told)
-      : [...fill(Y.coin, told), ...fresh];
+    return trial.p >= trial.q ? fill(Y.sure, told) : [...fill(Y.coin, told), ...fresh];
   }
 
   function ownSentence() {
@@ -119,4 +118,4 @@ function sentences(page, theirs) {
   return { sentence, guess };
 }
 
-module.exports = { sentences };
+export { sentences };

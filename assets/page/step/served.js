@@ -1,8 +1,9 @@
 // @ts-check
 /* A cycle of a server taken apart: what there is, and what it does not tell. */
 
-const { h, fill, words } = require("../race/player.js");
-const { figure, mark, note, title } = require("./marks.js");
+import { h } from "#page/race/kit.js";
+import { fill, words } from "#page/race/text.js";
+import { figure, mark, note, title } from "#page/step/marks.js";
 
 /* `row` draws the target's row. */
 function served({ W, PW, now, passTime }, row) {
@@ -54,4 +55,4 @@ function served({ W, PW, now, passTime }, row) {
   return { sentence, judged, evidence, ownEvidence };
 }
 
-module.exports = { served };
+export { served };

@@ -4,28 +4,29 @@
  * Here is where the page stands: run, cycle, sub-step, question. What decides is in judge.js; each part of the page is
  * drawn by a file of its own. The run and the makers of elements are the player's. Text enters by `append`. */
 
-const KIT = require("../race/player.js");
-const { REJECTION, judge, recorded, statesOf } = require("./judge.js"),
-  { ownOf, stepsOf } = require("./own.js");
-const { chips } = require("./chips.js"),
-  { wholeText } = require("./text.js"),
-  { rail } = require("./rail.js"),
-  { sentences } = require("./sentence.js"),
-  { grid } = require("./grid.js"),
-  { moveIn } = require("./moves.js");
-const { probabilities } = require("./probabilities.js"),
-  { served } = require("./served.js"),
-  { evidence } = require("./evidence.js"),
-  { whatIf } = require("./questions.js"),
-  { transport } = require("./transport.js");
+import { h, button, parts } from "#page/race/kit.js";
+import { speculative, firstRejection } from "#page/race/run.js";
+import { words, duration, clamp } from "#page/race/text.js";
+import { REJECTION, judge, recorded, statesOf } from "#page/step/judge.js";
+import { ownOf, stepsOf } from "#page/step/own.js";
+import { chips } from "#page/step/chips.js";
+import { wholeText } from "#page/step/text.js";
+import { rail } from "#page/step/rail.js";
+import { sentences } from "#page/step/sentence.js";
+import { grid } from "#page/step/grid.js";
+import { moveIn } from "#page/step/moves.js";
+import { probabilities } from "#page/step/probabilities.js";
+import { served } from "#page/step/served.js";
+import { evidence } from "#page/step/evidence.js";
+import { whatIf } from "#page/step/questions.js";
+import { transport } from "#page/step/transport.js";
+import { whenPlayed } from "#page/shared/arrival.js";
 
-function mount(element, props) {
-  const { h, button, words, duration, clamp, speculative, firstRejection } = KIT;
+function stepper(element, props, server, player) {
   const W = JSON.parse(props.words),
-    player = document.querySelector(".sd-player"),
     PW = player.words,
     root = element.querySelector(".sd-step"),
-    part = KIT.parts(root);
+    part = parts(root);
   const S = {
     cycle: 0,
     step: "draft",
@@ -203,7 +204,7 @@ function mount(element, props) {
 
   /* At temperature 0 no coin decides: the way to a run in which it does. A saved page has no server to ask for it. */
   function toSampled() {
-    if (!isGreedy() || typeof server === "undefined") return [];
+    if (!isGreedy() || !server) return [];
     const load = async () => {
       const log = await server.sampled_run().catch(() => "");
       if (log) player.load(log);
@@ -266,4 +267,5 @@ function mount(element, props) {
   wanted();
 }
 
-mount(element, props);
+export const mount = (element, props, watch, trigger, server) =>
+  whenPlayed((player) => stepper(element, props, server, player));

@@ -1,8 +1,10 @@
 // @ts-check
 /* The text of the run, cycle by cycle: words to click, and of the open cycle its chips. */
 
-const { h, chip, words, shown, visible, speculative, prompted } = require("../race/player.js");
-const { recorded } = require("./judge.js");
+import { h, chip, prompted } from "#page/race/kit.js";
+import { words, shown, visible } from "#page/race/text.js";
+import { speculative } from "#page/race/run.js";
+import { recorded } from "#page/step/judge.js";
 
 function wholeText(page, { nodesShown, revealed, chipOf, ownChip }) {
   const { W, PW, S, part, cycles } = page;
@@ -83,4 +85,4 @@ function wholeText(page, { nodesShown, revealed, chipOf, ownChip }) {
   return { begin, write: writeText, paint: paintText };
 }
 
-module.exports = { wholeText };
+export { wholeText };

@@ -1,7 +1,8 @@
 // @ts-check
 /* Moving through the run: playing at a pace, the scrubber, the keys. */
 
-const { choice, words, clamp } = require("../race/player.js");
+import { choice } from "#page/race/kit.js";
+import { words, clamp } from "#page/race/text.js";
 
 const PACES = { slow: 5000, steady: 2500, quick: 900 }; // ms a sub-step
 
@@ -85,4 +86,4 @@ function transport(page) {
   return { play, paint: paintTransport };
 }
 
-module.exports = { transport };
+export { transport };

@@ -1,11 +1,10 @@
 // @ts-check
 /* The test that a draft takes: where its coin fell, or what a rule without a coin asks of it. */
 
-const KIT = require("../race/player.js");
-const { h, s, text, line, rect, svg } = KIT,
-  { hatch, fill, words, apart, clamp } = KIT;
-const { FIRST, MATCH } = require("./judge.js"),
-  { figure, mark, note, formula } = require("./marks.js");
+import { h, s, text, line, rect, svg, hatch } from "#page/race/kit.js";
+import { fill, words, apart, clamp } from "#page/race/text.js";
+import { FIRST, MATCH } from "#page/step/judge.js";
+import { figure, mark, note, formula } from "#page/step/marks.js";
 
 function trials({ W, S, now, isGreedy }) {
   const P = W.position,
@@ -116,4 +115,4 @@ function trials({ W, S, now, isGreedy }) {
   return (draft, trial, width) => (trial.u != null ? coin : plainTest)(draft, trial, width);
 }
 
-module.exports = { trials };
+export { trials };

@@ -2,9 +2,10 @@
 /* Two things that the formulas assume, as the run has them: one acceptance rate for every position, and what
  * verification costs by its rows. */
 
-const { text, line, words, sentences, fixed } = require("../race/player.js");
-const { wilson } = require("./formulas.js"),
-  { path, dot, diamond, rows, ticks, stepsTo } = require("./axes.js");
+import { text, line } from "#page/race/kit.js";
+import { words, sentences, fixed } from "#page/race/text.js";
+import { wilson } from "#page/theory/formulas.js";
+import { path, dot, diamond, rows, ticks, stepsTo } from "#page/theory/axes.js";
 
 function assumptions({ W, part, frame, here: ofRun, reports }) {
   function paintPositions(here) {
@@ -108,4 +109,4 @@ function assumptions({ W, part, frame, here: ofRun, reports }) {
   return { positions: () => paintPositions(ofRun()), checks: () => paintChecks(ofRun()) };
 }
 
-module.exports = { assumptions };
+export { assumptions };

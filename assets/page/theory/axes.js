@@ -1,19 +1,8 @@
 // @ts-check
 /* What the charts and tables of this page are made of. `room` holds the widths of the charts, by name. */
 
-const {
-  h,
-  s,
-  text,
-  line,
-  rect,
-  svg,
-  fixed,
-  clamp,
-  niceStep,
-  duration,
-  table,
-} = require("../race/player.js");
+import { h, s, text, line, rect, svg, table } from "#page/race/kit.js";
+import { fixed, clamp, niceStep, duration } from "#page/race/text.js";
 
 const times = (x, digits = 2) => fixed(x, digits) + "×";
 const byId = (list, id) => list.find((one) => one.id === id);
@@ -108,7 +97,7 @@ function axes(W, room) {
   return { frame, speedAxis };
 }
 
-module.exports = {
+export {
   axes,
   rows,
   ticks,

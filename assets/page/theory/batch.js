@@ -1,16 +1,17 @@
 // @ts-check
 /* Many texts at once: what that makes of speculation by kind of load, and throughput against the speed of each text. */
 
-const { text, line, words, sentences, fixed, widthOf } = require("../race/player.js");
-const {
+import { text, line } from "#page/race/kit.js";
+import { words, sentences, fixed, widthOf } from "#page/race/text.js";
+import {
   machineOf,
   modelOf,
   batchSpeedup,
   batchRates,
   crossings,
   memoryBytes,
-} = require("./formulas.js");
-const { times, byId, range, path, dot, rows, ticks, stepsTo } = require("./axes.js");
+} from "#page/theory/formulas.js";
+import { times, byId, range, path, dot, rows, ticks, stepsTo } from "#page/theory/axes.js";
 
 /* Target, context, and the tokens that the draft reads. */
 const LOADS = {
@@ -181,4 +182,4 @@ function batchView(W, part, S, { frame, speedAxis }, { machines, models }) {
   };
 }
 
-module.exports = { batchView };
+export { batchView };

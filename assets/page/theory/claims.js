@@ -1,10 +1,11 @@
 // @ts-check
 /* What introductions say, what follows from it by the formulas, and what was measured here. */
 
-const { h, button, tableRow, words, fixed } = require("../race/player.js");
-const { machineOf, modelOf, weightsRead, readingSeconds, speedup } = require("./formulas.js");
-const { rowsWith } = require("./measured.js"),
-  { times, byId, milliseconds, gigabytes, plainTable } = require("./axes.js");
+import { h, button, tableRow } from "#page/race/kit.js";
+import { words, fixed } from "#page/race/text.js";
+import { machineOf, modelOf, weightsRead, readingSeconds, speedup } from "#page/theory/formulas.js";
+import { rowsWith } from "#page/theory/measured.js";
+import { times, byId, milliseconds, gigabytes, plainTable } from "#page/theory/axes.js";
 
 /* `page` sets the sliders (`set`, `choose`), knows the best K, and says aloud what came of it. */
 function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPLE }) {
@@ -116,4 +117,4 @@ function claimsOf(W, part, S, page, { machines, models, reports, example: EXAMPL
   return { claims: paint };
 }
 
-module.exports = { claimsOf };
+export { claimsOf };

@@ -1,19 +1,10 @@
 // @ts-check
 /* The speed-up by draft length K, as curves and as a table, and why not a longer draft. */
 
-const {
-  h,
-  text,
-  line,
-  words,
-  sentences,
-  fixed,
-  clamp,
-  headRow,
-  tableRow,
-} = require("../race/player.js");
-const { expectedTokens, bestK } = require("./formulas.js"),
-  { times, range, path, dot, diamond, barCell, ticks } = require("./axes.js");
+import { h, text, line, headRow, tableRow } from "#page/race/kit.js";
+import { words, sentences, fixed, clamp } from "#page/race/text.js";
+import { expectedTokens, bestK } from "#page/theory/formulas.js";
+import { times, range, path, dot, diamond, barCell, ticks } from "#page/theory/axes.js";
 
 const LARGEST = 16, // the longest draft
   BENDS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
@@ -134,4 +125,4 @@ function byLength({ W, part, S, room, frame, speedAxis, here, cost, gain, best }
   return { curves: paintCurves, table: paintTable };
 }
 
-module.exports = { LARGEST, byLength };
+export { LARGEST, byLength };

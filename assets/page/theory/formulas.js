@@ -159,7 +159,7 @@ function tempered(law, temperature) {
 /* β = Σ min(p, q): the chance that a draft drawn from q is accepted. */
 const overlap = (p, q) => p.reduce((sum, one, i) => sum + Math.min(one, q[i]), 0);
 
-module.exports = {
+export {
   expectedTokens,
   expectedAccepted,
   acceptedDistribution,

@@ -1,9 +1,15 @@
 // @ts-check
 /* How many drafts of a cycle are kept: the distribution, the sum behind it, and the acceptance rate that pays. */
 
-const { h, text, line, rect, words, sentences, fixed, duration } = require("../race/player.js");
-const { expectedAccepted, acceptedDistribution, throughput, breakEven } = require("./formulas.js"),
-  { range, ticks } = require("./axes.js");
+import { h, text, line, rect } from "#page/race/kit.js";
+import { words, sentences, fixed, duration } from "#page/race/text.js";
+import {
+  expectedAccepted,
+  acceptedDistribution,
+  throughput,
+  breakEven,
+} from "#page/theory/formulas.js";
+import { range, ticks } from "#page/theory/axes.js";
 
 function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
   function paintKept(here) {
@@ -100,4 +106,4 @@ function keptDrafts({ W, part, S, frame, here: ofRun, cost }) {
   return { kept: () => paintKept(ofRun()), recursion: () => paintRecursion(ofRun()) };
 }
 
-module.exports = { keptDrafts };
+export { keptDrafts };

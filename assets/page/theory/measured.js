@@ -1,15 +1,15 @@
 // @ts-check
 /* What a run measured, in the letters of the formulas, and what the bench's runs foretell for it. */
 
-const KIT = require("../race/player.js");
-const { accountedSpeedup, growing, tokensByPosition } = require("./formulas.js");
+import { figuresAt, horizon, speculative } from "#page/race/run.js";
+import { accountedSpeedup, growing, tokensByPosition } from "#page/theory/formulas.js";
 
 /* In the letters of the formulas; null if nothing was drafted or nothing stands beside it. Costs are in plain steps. */
 function ofRun(run) {
   if (run.names.length < 2) return null;
-  const F = KIT.figuresAt(run, KIT.horizon(run)),
+  const F = figuresAt(run, horizon(run)),
     { a } = F,
-    lane = KIT.speculative(run),
+    lane = speculative(run),
     cycles = lane.cycles.slice(0, a.k),
     drafting = cycles.filter((cycle) => cycle.draft);
   if (!a.judged || F.c == null || F.v == null || !F.speedup) return null;
@@ -121,4 +121,4 @@ function predicted(reports, here) {
   };
 }
 
-module.exports = { ofRun, rowsWith, predicted };
+export { ofRun, rowsWith, predicted };

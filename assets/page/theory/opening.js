@@ -2,8 +2,9 @@
 /* What the page begins with: why a check is nearly free, when speculation loses, the best K at a glance, what the
  * temperature does to acceptance, and what each rule keeps of one draft. */
 
-const { h, text, line, rect, svg, headRow, tableRow, words, fixed } = require("../race/player.js");
-const {
+import { h, text, line, rect, svg, headRow, tableRow } from "#page/race/kit.js";
+import { words, fixed } from "#page/race/text.js";
+import {
   machineOf,
   modelOf,
   readingSeconds,
@@ -15,9 +16,9 @@ const {
   speedup,
   tempered,
   overlap,
-} = require("./formulas.js");
-const { rowsWith } = require("./measured.js"),
-  { times, byId, milliseconds, gigabytes } = require("./axes.js");
+} from "#page/theory/formulas.js";
+import { rowsWith } from "#page/theory/measured.js";
+import { times, byId, milliseconds, gigabytes } from "#page/theory/axes.js";
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
   COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
@@ -235,4 +236,4 @@ function opening({ W, part, S, room, gain }, { machines, models, reports }) {
   return { wall: paintWall, loses: paintLoses, heat: paintHeat, rules: paintRules };
 }
 
-module.exports = { opening };
+export { opening };

@@ -1,10 +1,11 @@
 // @ts-check
 /* The speed-up of the run as the formulas predict it, beside the one that was measured, and what lies between. */
 
-const { text, line, rect, svg, words, sentences, fixed } = require("../race/player.js");
-const { expectedTokens, speedup, wilson } = require("./formulas.js"),
-  { predicted } = require("./measured.js"),
-  { times } = require("./axes.js");
+import { text, line, rect, svg } from "#page/race/kit.js";
+import { words, sentences, fixed } from "#page/race/text.js";
+import { expectedTokens, speedup, wilson } from "#page/theory/formulas.js";
+import { predicted } from "#page/theory/measured.js";
+import { times } from "#page/theory/axes.js";
 
 function prediction({ W, part, room, here: ofRun, reports }) {
   function paintMeasured() {
@@ -126,4 +127,4 @@ function prediction({ W, part, room, here: ofRun, reports }) {
   return { measured: paintMeasured };
 }
 
-module.exports = { prediction };
+export { prediction };

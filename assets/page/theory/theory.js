@@ -3,29 +3,29 @@
  *
  * The run and the makers of elements are the player's. */
 
-const KIT = require("../race/player.js");
-const { expectedTokens, speedup, growing, bestK } = require("./formulas.js"),
-  { ofRun } = require("./measured.js"),
-  { axes, times } = require("./axes.js");
-const { opening } = require("./opening.js"),
-  { LARGEST, byLength } = require("./curves.js"),
-  { prediction } = require("./prediction.js"),
-  { keptDrafts } = require("./kept.js"),
-  { assumptions } = require("./assumptions.js"),
-  { memoryWall } = require("./wall.js"),
-  { claimsOf } = require("./claims.js");
+import { choice, parts } from "#page/race/kit.js";
+import { words, sentences, fixed, clamp } from "#page/race/text.js";
+import { expectedTokens, speedup, growing, bestK } from "#page/theory/formulas.js";
+import { ofRun } from "#page/theory/measured.js";
+import { axes, times } from "#page/theory/axes.js";
+import { opening } from "#page/theory/opening.js";
+import { LARGEST, byLength } from "#page/theory/curves.js";
+import { prediction } from "#page/theory/prediction.js";
+import { keptDrafts } from "#page/theory/kept.js";
+import { assumptions } from "#page/theory/assumptions.js";
+import { memoryWall } from "#page/theory/wall.js";
+import { claimsOf } from "#page/theory/claims.js";
+import { whenPlayed } from "#page/shared/arrival.js";
 
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 };
 
-function mount(element, props) {
-  const { words, sentences, fixed, clamp, choice } = KIT;
+function theory(element, props, player) {
   const W = JSON.parse(props.words),
     { models, read, machines: known } = JSON.parse(props.hardware),
     machines = known.map((one) => ({ ...one, name: W.machines[one.id] ?? one.name })),
-    reports = JSON.parse(props.results),
-    player = document.querySelector(".sd-player");
+    reports = JSON.parse(props.results);
   const root = element.querySelector(".sd-theory"),
-    part = KIT.parts(root);
+    part = parts(root);
   const S = {
     ...EXAMPLE,
     grows: true,
@@ -169,4 +169,4 @@ function mount(element, props) {
   measure();
 }
 
-mount(element, props);
+export const mount = (element, props) => whenPlayed((player) => theory(element, props, player));

@@ -1,19 +1,9 @@
 // @ts-check
 /* The memory wall: what a pass reads and computes on a machine, and what that makes of a batch. */
 
-const {
-  h,
-  link,
-  tableRow,
-  text,
-  line,
-  rect,
-  words,
-  sentences,
-  fixed,
-  clamp,
-} = require("../race/player.js");
-const {
+import { h, link, tableRow, text, line, rect } from "#page/race/kit.js";
+import { words, sentences, fixed, clamp } from "#page/race/text.js";
+import {
   machineOf,
   modelOf,
   weightsRead,
@@ -23,8 +13,8 @@ const {
   batchCosts,
   memoryBytes,
   speedup,
-} = require("./formulas.js");
-const {
+} from "#page/theory/formulas.js";
+import {
   times,
   byId,
   range,
@@ -35,8 +25,8 @@ const {
   barCell,
   plainTable,
   ticks,
-} = require("./axes.js");
-const { batchView } = require("./batch.js");
+} from "#page/theory/axes.js";
+import { batchView } from "#page/theory/batch.js";
 
 function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
   const { machines, models, read } = hardware,
@@ -254,4 +244,4 @@ function memoryWall(W, part, S, { frame, speedAxis, choose }, hardware) {
   return { roof: paint, ...many };
 }
 
-module.exports = { memoryWall };
+export { memoryWall };

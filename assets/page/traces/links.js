@@ -32,4 +32,4 @@ const frame = (address, title) =>
   `<iframe src="${escape(address)}" title="${escape(title)}" width="100%" height="900" ` +
   `loading="lazy" style="border:0"></iframe>`;
 
-module.exports = { linkOf, frame };
+export { linkOf, frame };

@@ -247,4 +247,4 @@ async function logIn(hash) {
   return unpack(JSON.parse(await new Blob(parts).text()));
 }
 
-module.exports = { LONGEST, INFLATED, pack, unpack, isSame, fragmentOf, carriesRun, logIn };
+export { LONGEST, INFLATED, pack, unpack, isSame, fragmentOf, carriesRun, logIn };

@@ -1,19 +1,21 @@
 /* Keeps, passes on, opens and compares runs. The run itself is the player's; files are checked by Python, not here. */
 
-const { fragmentOf, carriesRun, logIn } = require("./share.js"),
-  { linkOf, frame } = require("./links.js"),
-  { whenPlayed } = require("../shared/arrival.js");
+import { h, table, tableRow, copied, saved, parts } from "#page/race/kit.js";
+import { isOver } from "#page/race/run.js";
+import { shown, visible, fill, sentences } from "#page/race/text.js";
+import { fragmentOf, carriesRun, logIn } from "#page/traces/share.js";
+import { linkOf, frame } from "#page/traces/links.js";
+import { whenPlayed } from "#page/shared/arrival.js";
 
 /* ---- the buttons --------------------------------------------------------------------------------------------- */
 
-function mount(element, props, server, player) {
+function offer(element, props, server, player) {
   const W = JSON.parse(props.words),
     tabs = JSON.parse(props.tabs),
     rules = JSON.parse(props.rules),
     listed = JSON.parse(props.settings),
     root = element.querySelector(".sd-traces");
-  const part = player.kit.parts(root),
-    { h, table, tableRow, copied, saved, shown, visible, fill, sentences, isOver } = player.kit;
+  const part = parts(root);
   const base = location.href.split(/[?#]/, 1)[0];
   player.share = share; // the end of a race offers it, too
   let asked = 0,
@@ -251,5 +253,5 @@ function mount(element, props, server, player) {
   for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, drag);
 }
 
-if (typeof element === "undefined") module.exports = { linkOf, frame };
-else whenPlayed((player) => mount(element, props, server, player));
+export const mount = (element, props, watch, trigger, server) =>
+  whenPlayed((player) => offer(element, props, server, player));

@@ -43,7 +43,7 @@ def engine(of_our_own: Mapping[str, Any], private: Mapping[str, Any]) -> Engine:
     """`of_our_own` are the settings, by name, that a server decides by itself: they go while one is chosen."""
     words = strings("page")["settings"]["engine"]
     listed, free = known()
-    offered = [OWN, *([BROWSER] if browser.folder() else []), *([SERVER] if free or listed else [])]
+    offered = [OWN, *([BROWSER] if browser.offered() else []), *([SERVER] if free or listed else [])]
     first = BROWSER if BROWSER in offered and limits().in_browser else OWN
     chosen = gr.Radio(
         [(words[name], name) for name in offered], value=first, label=words["label"], info=words[f"about_{first}"],

@@ -28,7 +28,7 @@ def folded(name: str, told: dict[str, Any]) -> Iterator[gr.HTML]:
     heading, lid = (html.escape(told[part]) for part in ("title", "lid"))
     shut = f"<summary><h2>{heading}</h2><span>{lid}</span></summary>"
     shut = f'<details class="sd-fold sd-section" data-fold="{name}">{shut}</details>@children'
-    with drawn("shared/fold", words={}, template=shut) as section, gr.Column():
+    with drawn("shared/fold", words={}, template=shut, events=["expand"]) as section, gr.Column():
         if "lead" in told:
             lines([told["lead"]], elem_classes="sd-about")
         yield section

@@ -99,12 +99,11 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[list[Any], Engine, gr.B
 def in_browser(values: list[Any], chosen: str) -> None:
     """The script of the engine in the visitor's browser: it takes the presses that are meant for it. It is no part of
     the tab: even what shows nothing has a gap around it."""
-    if not browser.folder():
+    if not browser.offered():
         return
     words = {name: text for name, text in strings("site")["own"].items() if name not in ("about", "disk")}
-    place = f"{browser.PLACE.lstrip('/')}/{browser.folder()}/"
     drawn(
-        "shared/here", words=words, template="<span hidden></span>", place=place, here=BROWSER,
+        "shared/here", words=words, template="<span hidden></span>", here=BROWSER,
         chosen=chosen, order=list(SETTINGS), values=values, **browser.asked(browser.offered()),
     )  # fmt: skip
 

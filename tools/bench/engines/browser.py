@@ -17,16 +17,17 @@ from specdec.types import SamplingParams
 
 from .adapter import Asked, Engine, PLAIN
 
-PAGE = "<!doctype html><script src=engine.js></script>"
+PAGE = "<!doctype html>"
 LOAD = """async () => {
-  const { layersIn, Model } = engine["./model.js"],
+  const { layersIn, Model } = await import("./model.js"),
     bytes = async (name) => (await fetch(name)).arrayBuffer(),
     compiled = await layersIn(await bytes("layers"));
   self.target = new Model(compiled, await bytes("target"));
   self.draft = new Model(compiled, await bytes("draft"));
 }"""
-WRITE = """([prompt, params, method, k]) => {
-  const { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } = engine["./drafters.js"],
+WRITE = """async ([prompt, params, method, k]) => {
+  const { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } = await import("./drafters.js"),
+    { generate } = await import("./engine.js"),
     drafters = {
       draft_model: () => new DraftModel(draft, prompt.length + params.max_tokens + k),
       prompt_lookup: () => new PromptLookup(),
@@ -34,7 +35,7 @@ WRITE = """([prompt, params, method, k]) => {
     },
     drafter = (drafters[method] || (() => new NoDrafter()))(),
     nothing = { ends: [], bytes: () => new Uint8Array(), piece: () => "" },
-    events = engine["./engine.js"].generate({ ...nothing, lane: "", target, prompt, params, drafter, k }),
+    events = generate({ ...nothing, lane: "", target, prompt, params, drafter, k }),
     told = { tokens: [], drafted: 0, accepted: 0 };
   for (const event of events) {
     if (event.event === "drafted") told.drafted += event.tokens.length;
@@ -87,12 +88,13 @@ def launched() -> Iterator[Any]:
 
 def serve(asked: Asked, place: Path) -> None:
     """The files that the page fetches."""
-    from specdec.ui.browser import layers
-    from specdec.ui.components.drawn import as_function, script
+    from specdec.ui.scripts import layers, sources
 
     place.mkdir(exist_ok=True)
     (place / "index.html").write_text(PAGE)
-    (place / "engine.js").write_text(f"self.engine = ({as_function('', script('engine/worker') + 'return files;')})();")
+    for name, text in sources().items():
+        if name.startswith("engine/"):
+            (place / Path(name).name).write_text(text)
     (place / "layers").write_bytes(layers()["relaxed"])
     for name, folder in (("target", asked.target), ("draft", asked.draft)):
         (place / name).write_bytes(weights(folder))

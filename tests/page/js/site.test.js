@@ -1,13 +1,13 @@
 // The page as files reads runs itself: what has the form of one is played, anything else is not.
-const test = require("node:test");
-const assert = require("node:assert");
-const fs = require("node:fs");
-const path = require("node:path");
-const root = path.join(__dirname, "..", "..", "..");
-const { sound } = require(path.join(root, "assets", "page", "site", "trace.js"));
+import test from "node:test";
+import assert from "node:assert";
+import fs from "node:fs";
+import path from "node:path";
+import { ASSETS } from "./page.js";
+import { sound } from "#page/site/trace.js";
 
 const MOST = 1000000,
-  TRACES = path.join(root, "assets", "traces");
+  TRACES = path.join(ASSETS, "traces");
 const recorded = fs
   .readdirSync(TRACES, { recursive: true })
   .filter((name) => name.endsWith(".jsonl"));

@@ -1,14 +1,13 @@
 // A question to the class asks for a chance that can be worked out, not for the fall of a coin.
-const test = require("node:test");
-const assert = require("node:assert");
-const path = require("node:path");
-const ASSETS = path.join(__dirname, "..", "..", "..", "assets");
-const { quarterOf, questions } = require(path.join(ASSETS, "page", "class", "question.js"));
-const kit = require(path.join(ASSETS, "page", "race", "player.js"));
-const W = require(path.join(ASSETS, "text", "en", "class.json"));
+import test from "node:test";
+import assert from "node:assert";
+import { quarterOf, questions } from "#page/class/question.js";
+import { json } from "./page.js";
+
+const W = json("text/en/class.json");
 
 test("p and q come first, and the answer is min(1, p/q)", () => {
-  const { worded } = questions({ ...kit, h: (tag, attributes, text) => text }, W, { list: [] });
+  const { worded } = questions(W, { list: [] }, (tag, attributes, text) => text);
   const told = worded({ kind: "keep", piece: " the", choices: 4, p: 0.11, q: 0.61 });
   assert.equal(
     told.text.join(""),

@@ -1,16 +1,12 @@
 // The engine in the browser is exact: its loop is enumerated on toys, and mistakes planted in it are seen.
-const test = require("node:test");
-const assert = require("node:assert");
-const path = require("node:path");
-const folder = path.join(__dirname, "..", "..", "..", "assets", "page", "engine");
-const { Random, RandomSampler } = require(path.join(folder, "random.js"));
-const { argmax, highest, probabilities, residual } = require(path.join(folder, "sampling.js"));
-const { RejectionSampling } = require(path.join(folder, "verify.js"));
-const { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } = require(
-  path.join(folder, "drafters.js"),
-);
-const { generate, interleave } = require(path.join(folder, "engine.js"));
-const { TextStream } = require(path.join(folder, "text.js"));
+import test from "node:test";
+import assert from "node:assert";
+import { Random, RandomSampler } from "#page/engine/random.js";
+import { argmax, highest, probabilities, residual } from "#page/engine/sampling.js";
+import { RejectionSampling } from "#page/engine/verify.js";
+import { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } from "#page/engine/drafters.js";
+import { generate, interleave } from "#page/engine/engine.js";
+import { TextStream } from "#page/engine/text.js";
 
 const USUAL = {
   temperature: 1,

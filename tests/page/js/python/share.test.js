@@ -1,12 +1,10 @@
 // A run in a link: what goes in comes out, whatever else comes is refused. RUNS is a folder of runs, OUT one for
 // what came back.
-const test = require("node:test");
-const assert = require("node:assert");
-const fs = require("node:fs");
-const path = require("node:path");
-const share = require(
-  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "traces", "share.js"),
-);
+import test from "node:test";
+import assert from "node:assert";
+import fs from "node:fs";
+import path from "node:path";
+import * as share from "#page/traces/share.js";
 
 const runs = fs
   .readdirSync(process.env.RUNS, { recursive: true })

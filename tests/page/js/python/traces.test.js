@@ -1,14 +1,9 @@
 // The link to a run's settings and the frame around it. TRACE names a recorded run.
-const test = require("node:test");
-const assert = require("node:assert");
-const fs = require("node:fs");
-const path = require("node:path");
-const player = require(
-  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "race", "player.js"),
-);
-const traces = require(
-  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "traces", "traces.js"),
-);
+import test from "node:test";
+import fs from "node:fs";
+import assert from "node:assert";
+import * as traces from "#page/traces/traces.js";
+import { player } from "../page.js";
 
 const SETTINGS = JSON.parse(process.env.SETTINGS);
 const RULES = { "rejection sampling": "rejection", "block verification": "block" };

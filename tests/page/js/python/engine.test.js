@@ -1,15 +1,14 @@
 // The engine in the browser against Python's, on the built-in models: the same bits, the same runs.
-const test = require("node:test");
-const assert = require("node:assert");
-const fs = require("node:fs");
-const path = require("node:path");
-const { Worker } = require("node:worker_threads");
-const root = path.join(__dirname, "..", "..", "..", "..");
-const engine = (name) => require(path.join(root, "assets/page/engine", name));
-const { Model, layersIn } = engine("model.js"),
-  { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } = engine("drafters.js"),
-  { generate } = engine("engine.js"),
-  { Tokenizer } = engine("text.js");
+import test from "node:test";
+import assert from "node:assert";
+import fs from "node:fs";
+import path from "node:path";
+import { Worker } from "node:worker_threads";
+import { Model, layersIn } from "#page/engine/model.js";
+import { DraftModel, NoDrafter, PromptLookup, SuffixDrafter } from "#page/engine/drafters.js";
+import { generate } from "#page/engine/engine.js";
+import { ASSETS } from "../page.js";
+import { Tokenizer } from "#page/engine/text.js";
 
 const { TARGET, DRAFT, TOKENIZER, RUNS, LOGITS, LAYERS = "" } = process.env;
 const json = (file) => JSON.parse(fs.readFileSync(file, "utf8"));
@@ -20,7 +19,7 @@ const NEAR = 1e-4,
 
 const help = (told) =>
   new Promise((ready) => {
-    const worker = new Worker(path.join(__dirname, "helper.cjs"), { workerData: told });
+    const worker = new Worker(path.join(import.meta.dirname, "helper.js"), { workerData: told });
     worker.once("message", () => {
       worker.unref(); // it ends with this process
       ready(undefined);
@@ -28,7 +27,7 @@ const help = (told) =>
   });
 
 async function loaded() {
-  const binary = fs.readFileSync(path.join(root, "assets/page/engine", LAYERS)),
+  const binary = fs.readFileSync(path.join(ASSETS, "page", "engine", LAYERS)),
     layers = await layersIn(binary, THREADS, help),
     model = (file) => new Model(layers, new Uint8Array(fs.readFileSync(file)).buffer);
   const tokenizer = new Tokenizer(json(TOKENIZER));

@@ -1,10 +1,7 @@
 // The order of a table's rows after a press on a heading.
-const test = require("node:test");
-const assert = require("node:assert");
-const path = require("node:path");
-const { sorted } = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "shared", "table.js"),
-);
+import test from "node:test";
+import assert from "node:assert";
+import { sorted } from "#page/shared/table.js";
 
 const rows = [
   ["b", 2, "first"],

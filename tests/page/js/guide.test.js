@@ -1,16 +1,16 @@
 // The tour's panel never covers what it points at; its steps have their words; the game's odds are the target's.
-const test = require("node:test");
-const assert = require("node:assert");
-const fs = require("node:fs");
-const path = require("node:path");
-const ASSETS = path.join(__dirname, "..", "..", "..", "assets");
-const page = (name) => require(path.join(ASSETS, "page", name + ".js"));
-const tour = { ...page("guide/place"), ...page("guide/stops") };
-const game = page("guide/game");
-const { PAGES } = page("guide/guide");
-const { linkOf } = page("guide/lessons");
-const { expectedTokens } = page("theory/formulas");
-const words = JSON.parse(fs.readFileSync(path.join(ASSETS, "text", "en", "guide.json"), "utf8"));
+import test from "node:test";
+import assert from "node:assert";
+import * as place from "#page/guide/place.js";
+import * as stops from "#page/guide/stops.js";
+import * as game from "#page/guide/game.js";
+import { PAGES } from "#page/guide/guide.js";
+import { linkOf } from "#page/guide/lessons.js";
+import { expectedTokens } from "#page/theory/formulas.js";
+import { json } from "./page.js";
+
+const tour = { ...place, ...stops };
+const words = json("text/en/guide.json");
 
 const box = (left, top, width, height) => ({
   left,

@@ -1,12 +1,11 @@
 // Token flow and tempo: pure functions of a cycle and a moment.
-const test = require("node:test");
-const assert = require("node:assert");
-const path = require("node:path");
-const RACE = path.join(__dirname, "..", "..", "..", "assets", "page", "race");
-const { fold, speculative } = require(path.join(RACE, "player.js"));
-const { progressAt, DRAFTED, PASSED } = require(path.join(RACE, "flow.js"));
-const { eventsOf } = require("./runs.cjs");
-const { pace } = require(path.join(RACE, "tempo.js"));
+import test from "node:test";
+import assert from "node:assert";
+import { progressAt, DRAFTED, PASSED } from "#page/race/flow.js";
+import { pace } from "#page/race/tempo.js";
+import { eventsOf, player } from "./page.js";
+
+const { fold, speculative } = player;
 
 const run = fold(eventsOf("toy"));
 const cycle = speculative(run).cycles[1];

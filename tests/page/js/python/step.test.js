@@ -1,14 +1,15 @@
 // What if: the page's verdicts against those of the engine's rules on the same drafts, rows and coins. CASES
 // names them.
-const test = require("node:test");
-const assert = require("node:assert");
-const fs = require("node:fs");
-const path = require("node:path");
-const page = (name) =>
-  require(path.join(__dirname, "..", "..", "..", "..", "assets", "page", name + ".js"));
-const player = page("race/player");
-const step = { ...page("step/judge"), ...page("step/own"), ...page("step/distributions") };
-const { figure } = page("step/marks");
+import test from "node:test";
+import assert from "node:assert";
+import fs from "node:fs";
+import * as judge from "#page/step/judge.js";
+import * as own from "#page/step/own.js";
+import * as distributions from "#page/step/distributions.js";
+import { figure } from "#page/step/marks.js";
+import { json, player } from "../page.js";
+
+const step = { ...judge, ...own, ...distributions };
 
 const STATE = { accepted: "acc", rejected: "rej", discarded: "dis" };
 const lines = (log) =>
@@ -177,12 +178,7 @@ test("what a question lacks is told without a guess at why: a run in a link is n
     ["en", /too old/],
     ["zh", /太旧/],
   ]) {
-    const W = JSON.parse(
-      fs.readFileSync(
-        path.join(__dirname, "..", "..", "..", "..", "assets", "text", language, "step.json"),
-        "utf8",
-      ),
-    );
+    const W = json(`text/${language}/step.json`);
     assert.doesNotMatch(Object.values(W.lacks).join(), old);
   }
 });

@@ -1,20 +1,11 @@
-"use strict";
 /* What the page reads off a certificate, on those that are recorded. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as lossless from "#page/lossless/reading.js";
+import * as server from "#page/lossless/server.js";
+import { json } from "./page.js";
 
-const assert = require("node:assert/strict");
-const fs = require("node:fs");
-const path = require("node:path");
-const { test } = require("node:test");
-
-const lossless = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "reading.js"),
-);
-const server = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "lossless", "server.js"),
-);
-const { toy: RECORDED, embedded: REAL } = JSON.parse(
-  fs.readFileSync(path.join(__dirname, "..", "..", "..", "assets", "certificates.json"), "utf8"),
-);
+const { toy: RECORDED, embedded: REAL } = json("certificates.json");
 
 /* Caught, or with the number of draws that it takes, or with the length of the drafts that show it. */
 function isToldOf(told) {

@@ -1,16 +1,15 @@
 // The page's formulas against specdec/theory.py, and what it reads off a run against specdec/stats.py. CASES
 // names both.
-const test = require("node:test");
-const assert = require("node:assert");
-const fs = require("node:fs");
-const path = require("node:path");
-const player = require(
-  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "race", "player.js"),
-);
-const folder = path.join(__dirname, "..", "..", "..", "..", "assets", "page", "theory");
+import test from "node:test";
+import assert from "node:assert";
+import fs from "node:fs";
+import * as formulasOfPage from "#page/theory/formulas.js";
+import * as measured from "#page/theory/measured.js";
+import { player } from "../page.js";
+
 const theory = {
-  ...require(path.join(folder, "formulas.js")),
-  ...require(path.join(folder, "measured.js")),
+  ...formulasOfPage,
+  ...measured,
 };
 
 const { formulas, runs, reports } = JSON.parse(fs.readFileSync(process.env.CASES, "utf8"));

@@ -1,13 +1,12 @@
 // One run's acceptance is the same, said as vLLM says it, as α, or as τ; and answers lead somewhere.
-const test = require("node:test");
-const assert = require("node:assert");
-const fs = require("node:fs");
-const path = require("node:path");
-const ASSETS = path.join(__dirname, "..", "..", "..", "assets");
-const { convert, GROUPS, SEE } = require(path.join(ASSETS, "page", "guide", "answers.js"));
-const { overlap } = require(path.join(ASSETS, "page", "theory", "formulas.js"));
-const { expectedTokens } = require(path.join(ASSETS, "page", "theory", "formulas.js"));
-const words = JSON.parse(fs.readFileSync(path.join(ASSETS, "text", "en", "guide.json"), "utf8"));
+import test from "node:test";
+import assert from "node:assert";
+import { convert, GROUPS, SEE } from "#page/guide/answers.js";
+import { overlap } from "#page/theory/formulas.js";
+import { expectedTokens } from "#page/theory/formulas.js";
+import { json } from "./page.js";
+
+const words = json("text/en/guide.json");
 const near = (a, b, by = 1e-9) => assert.ok(Math.abs(a - b) < by, `${a} ${b}`);
 
 test("each of the three gives the other two, by the formulas of Theory", () => {

@@ -1,12 +1,9 @@
 // The pure half of the player: what a run adds up to.
-const test = require("node:test");
-const assert = require("node:assert");
-const path = require("node:path");
-const player = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "race", "player.js"),
-);
+import test from "node:test";
+import assert from "node:assert";
+import { placeOf } from "#page/race/figures.js";
+import { eventsOf, player } from "./page.js";
 
-const { eventsOf } = require("./runs.cjs");
 const lines = eventsOf("toy");
 const run = player.fold(lines);
 const { speculative, plain } = run.lanes;
@@ -307,9 +304,6 @@ test("odd characters are visible, and numbers never lie at the edges", () => {
 });
 
 test("a run says where it ran, and that a GPU was shared", () => {
-  const { placeOf } = require(
-    path.join(__dirname, "..", "..", "..", "assets", "page", "race", "figures.js"),
-  );
   const W = {
       meta: {
         shared: "a shared {gpu}",

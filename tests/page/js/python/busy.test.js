@@ -1,11 +1,9 @@
 // Whether a machine was busy, by the rule of Python. CASES is a folder of runs, EXPECTED what Python says of each.
-const test = require("node:test");
-const assert = require("node:assert");
-const fs = require("node:fs");
-const path = require("node:path");
-const player = require(
-  path.join(__dirname, "..", "..", "..", "..", "assets", "page", "race", "player.js"),
-);
+import test from "node:test";
+import assert from "node:assert";
+import fs from "node:fs";
+import path from "node:path";
+import { player } from "../page.js";
 
 test("the page doubts the speed-ups that the summary doubts", () => {
   const expected = Object.entries(JSON.parse(fs.readFileSync(process.env.EXPECTED, "utf8")));

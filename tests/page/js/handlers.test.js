@@ -1,10 +1,8 @@
 // What Gradio's events run in the browser: the lines below the menus, and what waited in the browser tab.
-const test = require("node:test");
-const assert = require("node:assert");
-const path = require("node:path");
-const page = path.join(__dirname, "..", "..", "..", "assets", "page");
-const { restored } = require(path.join(page, "handlers", "kept.js"));
-const choices = require(path.join(page, "handlers", "choices.js"));
+import test from "node:test";
+import assert from "node:assert";
+import { restored } from "#page/handlers/kept.js";
+import * as choices from "#page/handlers/choices.js";
 
 const NOTHING = { __type__: "update" },
   KEPT = JSON.stringify({ left: 1000, log: "lines" }),

@@ -1,19 +1,17 @@
 // What the stage says of a run on its way: ratios, whole words, the pace. `node --test tests/page/js`.
-const test = require("node:test");
-const assert = require("node:assert");
-const fs = require("node:fs");
-const path = require("node:path");
-const race = (name) =>
-  require(path.join(__dirname, "..", "..", "..", "assets", "page", "race", name + ".js"));
-const { fold, figuresAt, horizon, read, newReader } = race("player");
-const { soFar, saved, ENOUGH } = race("live");
-const { whole } = race("spelling");
-const { pace, livePace } = race("tempo");
-const { why } = race("why");
-const { harder } = race("hardest");
-const { eventsOf } = require("./runs.cjs");
+import test from "node:test";
+import assert from "node:assert";
+import fs from "node:fs";
+import path from "node:path";
+import { soFar, saved, ENOUGH } from "#page/race/live.js";
+import { whole } from "#page/race/spelling.js";
+import { pace, livePace } from "#page/race/tempo.js";
+import { why } from "#page/race/why.js";
+import { harder } from "#page/race/hardest.js";
+import { linesOf, tokensAt } from "#page/race/frames.js";
+import { ASSETS, eventsOf, player } from "./page.js";
 
-const { linesOf, tokensAt } = race("frames");
+const { fold, figuresAt, horizon, read, newReader } = player;
 
 const lines = eventsOf("toy");
 
@@ -132,7 +130,7 @@ test("a frame breaks its lines before words and at breaks, and no word in two", 
 
 /* A recorded run of the page, as if the visitor had just made it. */
 function live(name) {
-  const file = path.join(__dirname, "..", "..", "..", "assets", "traces", name + ".jsonl"),
+  const file = path.join(ASSETS, "traces", name + ".jsonl"),
     reader = newReader();
   read(reader, fs.readFileSync(file, "utf-8"));
   return { ...reader.run, header: { ...reader.run.header, source: "live", prompt: name } };

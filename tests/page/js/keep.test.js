@@ -1,10 +1,7 @@
 // What stands in the address: settings that differ from the usual ones, and the tab.
-const test = require("node:test");
-const assert = require("node:assert");
-const path = require("node:path");
-const { queryOf, searchOf, stored, withTab } = require(
-  path.join(__dirname, "..", "..", "..", "assets", "page", "shared", "keep.js"),
-);
+import test from "node:test";
+import assert from "node:assert";
+import { queryOf, searchOf, stored, withTab } from "#page/shared/keep.js";
 
 const NAMES = ["prompt", "k", "peer"],
   USUAL = { prompt: "Once", k: 3, peer: false };

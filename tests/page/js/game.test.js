@@ -1,14 +1,13 @@
 // Be the big model: which guesses are asked, and what the score says. `node --test tests/page/js`.
-const test = require("node:test");
-const assert = require("node:assert");
-const fs = require("node:fs");
-const path = require("node:path");
-const ASSETS = path.join(__dirname, "..", "..", "..", "assets");
-const { GAME, chanceOf, guessesOf, rounds, scored } = require(
-  path.join(ASSETS, "page", "step", "guesses.js"),
-);
-const { read, newReader, speculative } = require(path.join(ASSETS, "page", "race", "player.js"));
-const W = require(path.join(ASSETS, "text", "en", "game.json"));
+import test from "node:test";
+import assert from "node:assert";
+import fs from "node:fs";
+import path from "node:path";
+import { GAME, chanceOf, guessesOf, rounds, scored } from "#page/step/guesses.js";
+import { ASSETS, json, player } from "./page.js";
+
+const { read, newReader, speculative } = player;
+const W = json("text/en/game.json");
 
 const laneOf = (name) => {
   const reader = newReader();

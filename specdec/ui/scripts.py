@@ -1,0 +1,79 @@
+"""The page's scripts: ES modules below `assets/page`, which name each other `#page/FOLDER/NAME.js`.
+
+An import map says where those are: on the app's pages they are files, each fetched once; a page that is one file, or
+that may lie on a disk, carries them as `data:` addresses. Node reads the same names in `package.json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from ..families import star
+from .components.drawn import as_text
+from .text import ASSETS, PAGE
+
+PLACE = "/page"
+FIRST = ("race", "shared/head", "shared/arrival")  # what the first screen imports
+
+
+@cache
+def sources() -> dict[str, str]:
+    """By their names below `assets/page`."""
+    return {path.relative_to(PAGE).as_posix(): path.read_text(encoding="utf-8") for path in sorted(PAGE.glob("*/*.js"))}
+
+
+@cache
+def layers() -> dict[str, bytes]:
+    """`native.cpp` in WebAssembly, as `tools.wasm` writes it."""
+    return {path.stem: path.read_bytes() for path in sorted((PAGE / "engine").glob("*.wasm"))}
+
+
+def built_in() -> list[Path]:
+    """The models that the engine in a browser runs without a download."""
+    parts = ("target", "draft_model", "tokenizer")
+    return [path for part in parts for path in sorted((ASSETS / "family" / part).glob("*.*"))]
+
+
+@cache
+def folder() -> str:
+    """Where the app serves them, below its own address: another name for other scripts, layers or models."""
+    digest = hashlib.sha256("".join([*sources().values(), star.SHA256]).encode() + b"".join(layers().values()))
+    for path in built_in():
+        digest.update(path.read_bytes())
+    return f"{PLACE}/{digest.hexdigest()[:16]}"
+
+
+def served() -> str:
+    """Of a page of the app: the import map, and what its first screen needs at once. It stands before any module."""
+    early = "".join(
+        f'<link rel="modulepreload" href=".{folder()}/{name}">' for name in sources() if name.startswith(FIRST)
+    )
+    return import_map({"#page/": f".{folder()}/"}) + early
+
+
+def carried(*begin: str) -> str:
+    """Of a page that is one file: the modules whose names begin so."""
+    return import_map(inlined(*(name for name in sources() if name.startswith(begin))))
+
+
+def carrying(*names: str) -> str:
+    """A script that gives these modules to the page that loads it."""
+    text = as_text(import_text(inlined(*names)))
+    made = f'Object.assign(document.createElement("script"), {{ type: "importmap", textContent: {text} }})'
+    return f"document.head.append({made});\n"
+
+
+def inlined(*names: str) -> dict[str, str]:
+    """Modules as addresses; what an address would take for its end, or leave out, is escaped."""
+    marks = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%#\n"})
+    return {f"#page/{name}": f"data:text/javascript,{sources()[name].translate(marks)}" for name in names}
+
+
+def import_map(places: dict[str, str]) -> str:
+    return f'<script type="importmap">{import_text(places)}</script>'
+
+
+def import_text(places: dict[str, str]) -> str:
+    return as_text({"imports": places}).replace("<", "\\u003c")
