@@ -20,7 +20,7 @@ from specdec.engine import generate, Task
 from specdec.events import Committed, Failed
 from specdec.families import zoo
 from specdec.lanes.race import PEER, PLAIN, race
-from specdec.models.hugging_face import HuggingFaceModel, TREES
+from specdec.models.hugging_face import HuggingFaceModel
 from specdec.models.pretrained import config_of, context_of
 from specdec.types import SamplingParams
 
@@ -69,9 +69,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen3_moe": {**EXPERTS, **WINDOWED, "num_experts": 4, "use_sliding_window": True},
     "stablelm": GROUPED,
     "starcoder2": {**GROUPED, **WINDOWED},
-}  # fmt: skip
-# These draft and check chains alone.
-CHAINS: dict[str, dict[str, Any]] = {
     "gpt_neo": {**BASE, "num_heads": 4, "window_size": WINDOW},
     "falcon_alibi": {**BASE, "alibi": True},
     "gemma4_text": {**HEADS, **WINDOWED, "vocab_size_per_layer_input": VOCABULARY, "hidden_size_per_layer_input": 8},
@@ -88,7 +85,7 @@ def grid(names: Any) -> list[Any]:
 def reference(kind: str, seed: int = 0, layers: int = LAYERS) -> Any:
     """By transformers, in fp32, with norms and biases that are neither ones nor zeros and logits that are no draw."""
     torch.manual_seed(seed)
-    said = {**FAMILIES, **CHAINS}[kind] | {"n_layer": layers, "num_hidden_layers": layers}
+    said = FAMILIES[kind] | {"n_layer": layers, "num_hidden_layers": layers}
     if kind == "gpt_neo":
         said |= {"num_layers": layers, "attention_types": [[["global", "local"], layers // 2]]}
     config = transformers.AutoConfig.for_model(kind.removesuffix("_alibi"), **said)
@@ -112,13 +109,13 @@ def close(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
     return torch.allclose(ours, theirs, atol=1e-4 * float(theirs.abs().max()), rtol=0.0)
 
 
-@pytest.mark.parametrize("kind", grid([*FAMILIES, *CHAINS]))
+@pytest.mark.parametrize("kind", grid(FAMILIES))
 def test_logits_and_states_equal_those_of_transformers(kind: str, tmp_path: Path) -> None:
     """In chunks and after roll-backs, far beyond a window; the states are those that its layers read and give."""
     model = reference(kind)
     ours = HuggingFaceModel.load(folder_of(tmp_path, model))
     assert (ours.depth, ours.width, ours.context) == (LAYERS, WIDTH, CONTEXT)
-    assert ours.parameters == model.num_parameters() and ours.takes_trees is (kind in TREES)
+    assert ours.parameters == model.num_parameters()
     with torch.no_grad():
         said = model(torch.tensor([TEXT]), output_hidden_states=True)
     cache = ours.new_cache(64, taps=(0, 2, LAYERS))
@@ -132,43 +129,6 @@ def test_logits_and_states_equal_those_of_transformers(kind: str, tmp_path: Path
     assert close(ours.normed(cache.states[LAYERS][: len(TEXT)]), said.hidden_states[-1][0])
     with pytest.raises(ValueError, match="65 tokens do not fit a cache of 64"):
         ours.forward([1] * 25, cache)
-
-
-def test_every_family_whose_trees_are_offered_is_in_the_grid() -> None:
-    assert sorted(TREES) == sorted(FAMILIES)
-
-
-@pytest.mark.parametrize("kind", grid(FAMILIES))
-def test_a_tree_is_its_paths(kind: str, tmp_path: Path) -> None:
-    """Each node's row is transformers' for its path alone, and after a path is kept the cache is that path's."""
-    model, rng = reference(kind), random.Random(3)
-    ours = HuggingFaceModel.load(folder_of(tmp_path, model))
-
-    def alone(text: list[int]) -> torch.Tensor:
-        with torch.no_grad():
-            logits: torch.Tensor = model(torch.tensor([text])).logits[0, -1]
-        return logits
-
-    for size in (3, 7):
-        parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
-        tokens = [rng.randrange(VOCABULARY) for _ in range(size)]
-        cache = ours.new_cache(64, taps=(2,))
-        ours.forward(TEXT[:20], cache)
-        rows = ours.forward(TEXT[20:22] + tokens, cache, parents, size + 1)
-        assert close(rows[0], alone(TEXT[:22]))
-        path: list[int] = []
-        for node in range(size):
-            path, at = [], node
-            while at >= 0:
-                path.insert(0, at)
-                at = parents[at]
-            assert close(rows[node + 1], alone(TEXT[:22] + [tokens[i] for i in path]))
-        cache.keep(22, path)
-        text = TEXT[:22] + [tokens[i] for i in path] + [5]
-        assert close(ours.forward([5], cache)[0], alone(text))
-        with torch.no_grad():
-            states = model(torch.tensor([text]), output_hidden_states=True).hidden_states[2][0]
-        assert close(cache.states[2][: len(text)], states)
 
 
 def greedy(family: zoo.Family, name: str, k: int = 4) -> list[int]:
@@ -185,7 +145,7 @@ def generated(model: Any) -> list[int]:
     return text
 
 
-@pytest.mark.parametrize("kind", grid([*FAMILIES, *CHAINS]))
+@pytest.mark.parametrize("kind", grid(FAMILIES))
 def test_greedy_text_is_that_of_its_own_generation(kind: str, tmp_path: Path) -> None:
     model = reference(kind)
     small = folder_of(tmp_path / "draft", reference(kind, seed=1, layers=2))
@@ -210,7 +170,7 @@ def gemma(tmp_path_factory: pytest.TempPathFactory) -> zoo.Family:
 
 
 def test_every_drafter_keeps_the_text(gemma: zoo.Family) -> None:
-    assert {"draft_model", "eagle3", "eagle3:tree", "medusa", "medusa:tree", "prompt_lookup"} <= set(gemma.drafters)
+    assert {"draft_model", "eagle3", "medusa", "prompt_lookup"} <= set(gemma.drafters)
     expected = generated(reference("gemma3_text"))
     for name in gemma.drafters:
         assert greedy(gemma, name) == expected, name
@@ -248,7 +208,7 @@ def test_what_is_not_offered_with_such_a_target_is_said(tmp_path: Path) -> None:
         "dtype": "bfloat16", "device": "cpu", "threads": 0,
     }  # fmt: skip
     cache = family.target.new_cache(9)
-    with pytest.raises(ValueError, match="trees are not tested with gpt_neo models"):
+    with pytest.raises(ValueError, match="gpt_neo models check no trees"):
         family.target.forward([1, 2, 3], cache, (-1, -1))
 
 
