@@ -22,7 +22,7 @@ from torch import Tensor
 from ..models.base import Target
 from ..models.cache import StaticCache
 from ..models.checkpoint import brief, check_tensors, naming, read_json, read_weights, section, Weights
-from ..models.config import Config, FULL, SLIDING, whole
+from ..models.config import Config, FULL, SLIDING
 from ..models.matrix import linear
 from ..models.reduced import known_tokens, MAP, output_rows, WRITES
 from ..models.transformer import layer_tensors, Transformer
@@ -54,7 +54,7 @@ def layer_config(data: Mapping[str, Any]) -> Config:
     if not isinstance(kinds, list) or kinds[0] not in (SLIDING, FULL) or any(kind != kinds[0] for kind in kinds):
         raise ValueError(f"the head has one layer; its layer_types are {brief(repr(kinds))}, which tells no window")
     config = Config.read({name: value for name, value in data.items() if name not in unread} | {"num_hidden_layers": 1})
-    return replace(config, windows={0: whole(data, "sliding_window")} if kinds[0] == SLIDING else {})
+    return replace(config, windows={0: data["sliding_window"]} if kinds[0] == SLIDING else {})
 
 
 class Eagle3Head:

@@ -1,23 +1,30 @@
-"""What a model trained on conversations expects around a prompt: its chat template, rendered once.
+"""What a model trained on conversations expects around a prompt: its chat template, rendered once by transformers.
 
-Control tokens come from the template alone; text from people never becomes one.
+A template is a program from the checkpoint, which may never end: a process of its own renders it, within bounds.
+Control tokens come from the template alone; text from people never becomes one. This imports no torch.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
 
-from ..models import gguf
-from ..models.checkpoint import read_json
+from .. import children
+from ..models import gguf_header
 from ..text import ids_of
 from . import gguf_tokenizer
-from .template import around, FILE, TABLE
 
-LARGEST = 2**20  # characters of a template
+FILE, TABLE = "chat_template.jinja", "tokenizer_config.json"
+MESSAGE = "speculative-decoding"  # stands for a prompt while the template is rendered
+MOST = 4_000  # characters round a prompt
+SECONDS = 60.0  # of the clock: many may wait for it
+MEMORY = 2**29  # bytes
 
 
 @dataclass(frozen=True)
@@ -31,11 +38,11 @@ class Chat:
     def tokens(self, prompt: str, tokenizer: Tokenizer) -> list[int]:
         """As if the template had been rendered with that prompt; but what looks like a control token in it is none."""
         prompt = prompt.strip() if self.trims else prompt
-        known = tokenizer.get_added_tokens_decoder()
+        controls = tokenizer.get_added_tokens_decoder()
         own, *around = (
             with_controls(text, tokenizer) for text in (self.before + prompt + self.after, self.before, self.after)
         )
-        if sum(token in known for token in own) == sum(token in known for part in around for token in part):
+        if sum(token in controls for token in own) == sum(token in controls for part in around for token in part):
             return own
         before, after = around
         return [*before, *ids_of(prompt, tokenizer), *after]
@@ -54,38 +61,71 @@ def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
         tokenizer.encode_special_tokens = True
 
 
-def read(folder: Path) -> Chat | None:
+def read(place: Path) -> Chat | None:
     """The template of a checkpoint, without thinking where it can be left out; None for a model without one.
 
     ValueError where the template cannot be rendered, or leaves the prompt out.
     """
-    if gguf.is_file(folder):
-        header = gguf.read(folder)
-        template, controls = header.value("tokenizer.chat_template", str, "") or None, gguf_tokenizer.controls(header)
-    else:
-        said = read_json(folder / TABLE) if (folder / TABLE).exists() else {}
-        template = template_of(folder, said)
-        controls = {name: text_of(value) for name, value in said.items() if name.endswith("_token") and text_of(value)}
-    if template is None:
+    template, controls = template_of(place)
+    if not template:
         return None
-    if len(template) > LARGEST:
-        raise ValueError(f"the chat template is longer than {LARGEST:,} characters")
-    return Chat(*around(template, controls))
+    try:
+        answer = children.ask(__name__, [template, controls], SECONDS)
+    except ValueError:
+        raise ValueError("the chat template takes too much time or memory") from None
+    if isinstance(answer, str):
+        raise ValueError(answer)
+    return Chat(*answer)
 
 
-def template_of(folder: Path, said: dict[str, Any]) -> str | None:
-    """From its own file, or the tokenizer's settings, where it may be the one named "default" in a list."""
-    if (folder / FILE).is_file():
-        with (folder / FILE).open(encoding="utf-8", errors="replace") as file:
-            return file.read(LARGEST + 1)
-    found = said.get("chat_template")
-    if isinstance(found, list):
-        defaults = (one for one in found if isinstance(one, dict) and one.get("name") == "default")
-        found = next(defaults, {}).get("template")
-    return found if isinstance(found, str) and found.strip() else None
+def template_of(place: Path) -> tuple[str, dict[str, str]]:
+    """A checkpoint's template, "" where it has none, and the control tokens that it may name."""
+    if gguf_header.is_file(place):
+        header = gguf_header.read(place)
+        return header.value("tokenizer.chat_template", ""), gguf_tokenizer.controls(header)
+    table = place / TABLE
+    facts = json.loads(table.read_bytes()) if table.is_file() else {}
+    texts = {name: value["content"] if isinstance(value, dict) else value for name, value in facts.items()
+             if name.endswith("_token") and value}  # fmt: skip
+    if (place / FILE).is_file():
+        return (place / FILE).read_text(encoding="utf-8"), texts
+    template = facts.get("chat_template") or ""
+    if isinstance(template, list):  # several by name
+        template = next((one["template"] for one in template if one["name"] == "default"), "")
+    return template, texts
 
 
-def text_of(value: Any) -> str:
-    """A control token is its text, or an object that holds it."""
-    content = value.get("content") if isinstance(value, dict) else value
-    return content if isinstance(content, str) else ""
+# ---- the other process ----
+
+
+def rendered(template: str, controls: dict[str, str], message: str) -> str:
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    (text,), _ = render_jinja_template(
+        [[{"role": "user", "content": message}]], chat_template=template, add_generation_prompt=True,
+        enable_thinking=False, **controls,
+    )  # fmt: skip
+    return str(text)
+
+
+def main() -> Any:
+    """The fields of a `Chat`, or the reason why there is none."""
+    template, controls = json.load(sys.stdin)
+    rendered("", {}, "")  # loads what is needed
+    with contextlib.suppress(ImportError, OSError):  # Windows has no such limits
+        import resource
+
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
+    try:
+        before, found, after = rendered(template, controls, MESSAGE).partition(MESSAGE)
+        spaced = rendered(template, controls, f" {MESSAGE} ")
+    except Exception as error:  # a program fails in its own way
+        return f"the chat template cannot be rendered: {' '.join(str(error).split())[:200]}"
+    if not found or MESSAGE in after or len(before) + len(after) > MOST:
+        return f"the chat template does not hold a prompt once, in at most {MOST:,} characters of its own"
+    return before, after, f" {MESSAGE} " not in spaced
+
+
+if __name__ == "__main__":
+    print(json.dumps(main()))

@@ -21,7 +21,6 @@ from .. import children
 from ..models import gguf_header
 from ..types import TranslatableText
 from . import star
-from .star import check_disk, sha256
 
 PICKLES = ("pytorch_model*.bin", "medusa_lm_head.pt")
 MORE = 1.25  # of the weights' bytes: what a model takes in memory, with its loading and its caches
@@ -84,59 +83,55 @@ def is_here(name: str) -> bool:
     """Whether nothing has to be fetched; ValueError where the name is none."""
     if name == star.NAME:
         return star.find() is not None
-    if is_on_disk(name):
-        return True
     try:
-        return cached(name) is not None
+        return is_on_disk(name) or cached(name) is not None
     except Exception as error:
         raise ValueError(reason(name, error)) from error
 
 
 def reason(name: str, error: Exception) -> TranslatableText:
     """Why a checkpoint could not be had, and what to do: one sentence."""
-    from huggingface_hub import errors
-
     if error.args and isinstance(error.args[0], TranslatableText):
         return error.args[0]
-    causes = [error]
-    while (cause := causes[-1].__cause__) is not None and len(causes) < 8:
-        causes.append(cause)  # type: ignore[arg-type]
-
-    def is_a(*kinds: Any) -> bool:
-        return any(isinstance(one, kinds) for one in causes)
-
-    if is_a(errors.HFValidationError):
-        return TranslatableText(
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__) is not None:
+        causes.append(cause)
+    kinds = {kind.__name__ for one in causes for kind in type(one).__mro__}
+    message = " ".join(str(error).split())[:200] or type(error).__name__
+    failed = TranslatableText(
+        "{name} could not be fetched ({said}). Try again: what has arrived is kept.", name=name, said=message
+    )
+    sentences = {
+        "HFValidationError": TranslatableText(
             "{name} is no folder here, and no name of a model: such a name is OWNER/MODEL.", name=name
-        )
-    if is_a(errors.GatedRepoError):
-        return TranslatableText(
+        ),
+        "GatedRepoError": TranslatableText(
             "{name} asks for your agreement: accept it at https://huggingface.co/{name}, then log in with "
             "`hf auth login`, or set HF_TOKEN.",
             name=name,
-        )
-    if is_a(errors.RepositoryNotFoundError):
-        return TranslatableText("There is no model {name} on the Hub, or it is private. Check the name.", name=name)
-    if is_a(errors.OfflineModeIsEnabled):
-        return TranslatableText("{name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.", name=name)
-    if is_a(errors.LocalEntryNotFoundError, errors.DryRunError, ConnectionError, TimeoutError):
-        return TranslatableText(
+        ),
+        "RepositoryNotFoundError": TranslatableText(
+            "There is no model {name} on the Hub, or it is private. Check the name.", name=name
+        ),
+        "OfflineModeIsEnabled": TranslatableText(
+            "{name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.", name=name
+        ),
+        "HfHubHTTPError": failed,
+        "OSError": TranslatableText(
             "{name} is not on this machine, and the Hub cannot be reached. Check the network.", name=name
-        )
-    said = " ".join(str(error).split())[:200] or type(error).__name__
-    return TranslatableText(
-        "{name} could not be fetched ({said}). Try again: what has arrived is kept.", name=name, said=said
-    )
+        ),
+    }
+    return next((sentence for kind, sentence in sentences.items() if kind in kinds), failed)
 
 
 def too_large(name: str, needed: float, free: float) -> ValueError:
     """The refusal of a checkpoint that needs more bytes of memory than are free."""
-    told = {"needed": f"{needed / 1e9:.1f}", "free": f"{free / 1e9:.1f}"}
     return ValueError(
         TranslatableText(
             "{name} needs about {needed} GB of memory here, and {free} GB are free. Choose a smaller pair.",
             name=name,
-            **told,
+            needed=f"{needed / 1e9:.1f}",
+            free=f"{free / 1e9:.1f}",
         )
     )
 
@@ -183,57 +178,37 @@ class Download:
         from huggingface_hub import constants, snapshot_download
 
         files = snapshot_download(self.name, **patterns(), dry_run=True)
-        if not any(file.filename.endswith(".safetensors") for file in files):
+        stored = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
+        if not stored:
             raise ValueError(
                 TranslatableText("{name} holds no .safetensors file, and nothing else is opened.", name=self.name)
             )
-        stored = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
         if MORE * stored > self.memory:
             raise too_large(self.name, MORE * stored, self.memory)
         place = Path(constants.HF_HUB_CACHE)
         large = [file for file in files if file.will_download and (file.file_size or 0) >= LARGE]
         self.total = sum(file.file_size or 0 for file in large)
-        check_disk(self.name, self.total, place)
+        star.check_disk(self.name, self.total, place)
         for file in large:
             self.fill(file.filename, file.commit_hash, place)
         snapshot_download(self.name, **patterns())
 
     def fill(self, filename: str, commit: str, place: Path) -> None:
-        """A file as a blob of the cache. By itself the library begins anew after a stop (2.4, November 2026).
-
-        The Hub names a large file by its SHA-256, which is checked: what lay here may have been spoilt. Other names
-        are left to the library.
-        """
+        """A file as a blob of the cache, if the Hub names it by its SHA-256; others are left to the library."""
         from huggingface_hub import get_hf_file_metadata, hf_hub_url
-        from huggingface_hub.file_download import http_get, repo_folder_name
-        from huggingface_hub.utils import build_hf_headers, WeakFileLock
+        from huggingface_hub.file_download import repo_folder_name
+        from huggingface_hub.utils import build_hf_headers
 
-        url, headers = hf_hub_url(self.name, filename, revision=commit), build_hf_headers()
+        url = hf_hub_url(self.name, filename, revision=commit)
         facts = get_hf_file_metadata(url)
-        if facts.etag is None or not re.fullmatch("[0-9a-f]{64}", facts.etag):
+        if facts.size is None or not re.fullmatch("[0-9a-f]{64}", facts.etag or ""):
             return
-        blob = place / repo_folder_name(repo_id=self.name, repo_type="model") / "blobs" / facts.etag
+        blob = place / repo_folder_name(repo_id=self.name, repo_type="model") / "blobs" / str(facts.etag)
         blob.parent.mkdir(parents=True, exist_ok=True)
         self._part = blob.with_name(f"{blob.name}.part")
-        with WeakFileLock(blob.with_name(f"{blob.name}.lock")):
-            for _ in range(2):
-                with self._part.open("ab") as sink:
-                    if facts.size is not None and sink.tell() > facts.size:
-                        sink.truncate(sink.seek(0))
-                    http_get(url, sink, resume_size=sink.tell(), headers=headers, expected_size=facts.size)
-                if sha256(self._part) == blob.name:
-                    break
-                self._part.unlink()
-            else:
-                raise ValueError(
-                    TranslatableText(
-                        "{file} of {name} arrived twice with other content than the Hub names. Check what stands "
-                        "between this machine and the Hub, a proxy or a mirror, and try again.",
-                        name=self.name, file=filename,
-                    )
-                )  # fmt: skip
-            self._finished += self._part.stat().st_size
-            self._part.replace(blob)
+        star.fill(self._part, url, blob.name, facts.size, build_hf_headers())
+        self._finished += facts.size
+        self._part.replace(blob)
 
 
 def main(memory: int, names: Sequence[str]) -> None:
@@ -258,8 +233,8 @@ def main(memory: int, names: Sequence[str]) -> None:
                 now = star.Download() if name == star.NAME else Download(name, memory)
                 now.run()
         except Exception as error:
-            said = reason(name, error)
-            last = {"template": said.template, "values": said.values}
+            sentence = reason(name, error)
+            last = {"template": sentence.template, "values": sentence.values}
             break
     over.set()
     teller.join()

@@ -16,7 +16,7 @@ from ..exposure import limits
 from ..methods import brought_by, DEFAULT, EMBEDDED, METHODS, QUANTISED, ROUNDED, TUNED
 from ..models.gguf_header import is_named
 from ..paths import ASSETS
-from . import hub, template
+from . import chat, hub
 from .hub import MORE
 from .star import NAME as STAR
 
@@ -127,7 +127,7 @@ def answers(spec: str) -> bool:
         return pair is not None
     with contextlib.suppress(ValueError):
         place = Path(pair.target) if hub.is_on_disk(pair.target) else hub.cached(pair.target)
-        return place is None or template.has_one(place)
+        return place is None or bool(chat.template_of(place)[0])
     return True
 
 

@@ -7,8 +7,7 @@ by that class first. Ours are complete, and load without importing transformers.
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,12 @@ from .checkpoint import brief, check_quantisation, read_config
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "seed_oss", "smollm3")
 NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")  # no default would be right
-COUNTS = (*NEEDED, "intermediate_size", "num_key_value_heads", "head_dim", "max_position_embeddings")
-MOST = {"num_hidden_layers": 2**12, "max_position_embeddings": 2**21}  # larger values are mistakes
-COMPLETE = (*COUNTS, "hidden_act", "rms_norm_eps", "tie_word_embeddings", "attention_bias", "mlp_bias")
-SCALINGS = {  # kinds of rotary positions, and the numbers that a file must give with each
-    "default": (),
-    "linear": ("factor",),
-    "yarn": ("factor",),
-    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
-}
+NUMBERS = (
+    *NEEDED, "intermediate_size", "num_key_value_heads", "head_dim", "max_position_embeddings", "rms_norm_eps",
+    "tie_word_embeddings",
+)  # fmt: skip
+COMPLETE = (*NUMBERS, "hidden_act", "attention_bias", "mlp_bias")
+SCALINGS = ("default", "linear", "yarn", "llama3")  # of rotary positions, by a factor that no text changes
 SLIDING, FULL = "sliding_attention", "full_attention"
 
 
@@ -67,42 +63,24 @@ class Config:
         check_quantisation(data)
         if lacking := [name for name in NEEDED if data.get(name) is None]:
             raise ValueError(f"config.json lacks {', '.join(lacking)}")
-        for name in COUNTS:
-            if data.get(name) is not None:
-                whole(data, name)
-        check_rotary(data.get("rope_scaling") or data.get("rope_parameters") or {})
-        exits = data.get("exit_layers") or ()
+        exits = tuple(data.get("exit_layers") or ())
         if not is_complete(data):
             data = completed(kind, data)
         if data["hidden_act"] != "silu":
             raise ValueError(f"the activation {brief(data['hidden_act'])} is not supported")
-        if flag(data, "mlp_bias"):
+        if data.get("mlp_bias"):
             raise ValueError("biases in the MLP are not supported")
-        layers, heads = whole(data, "num_hidden_layers"), whole(data, "num_attention_heads")
-        kv_heads = whole(data, "num_key_value_heads")
-        head_dim = whole(data, "head_dim") if data.get("head_dim") else whole(data, "hidden_size") // heads
-        if heads % kv_heads:
-            raise ValueError(f"{heads} heads cannot share {kv_heads} heads of keys and values")
-        if head_dim % 2:
-            raise ValueError(f"head_dim is {head_dim}; rotary positions turn pairs, so it would be even")
+        head_dim = data.get("head_dim") or data["hidden_size"] // data["num_attention_heads"]
         return cls(
+            **{name: data[name] for name in NUMBERS if name != "head_dim"},
             model_type=kind,
-            vocab_size=whole(data, "vocab_size"),
-            hidden_size=whole(data, "hidden_size"),
-            intermediate_size=whole(data, "intermediate_size"),
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            num_key_value_heads=kv_heads,
             head_dim=head_dim,
-            rms_norm_eps=positive(data, "rms_norm_eps"),
-            max_position_embeddings=whole(data, "max_position_embeddings"),
-            tie_word_embeddings=flag(data, "tie_word_embeddings"),
             rope=rotary(data),
             biases=biases(kind, data),
             qk_norm=kind == "qwen3",
             layers_without_rotary=without_rotary(kind, data),
-            windows=sliding_windows(kind, data, layers),
-            exit_layers=exit_layers(exits, layers),
+            windows=sliding_windows(kind, data),
+            exit_layers=exits,
         )
 
     def rotary_frequencies(self) -> tuple[Tensor, float]:
@@ -114,16 +92,14 @@ class Config:
         from transformers import LlamaConfig
         from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-        try:
-            config = LlamaConfig(
-                hidden_size=self.hidden_size, num_attention_heads=self.num_attention_heads, head_dim=self.head_dim,
-                max_position_embeddings=self.max_position_embeddings, rope_parameters=dict(self.rope),
-            )  # fmt: skip
-            inverse, factor = ROPE_INIT_FUNCTIONS[kind](config, "cpu")
-        except Exception as error:  # a number that is a string, a list: each fails in its own way
-            raise ValueError(f"rotary scaling {kind} in config.json makes no sense: {brief(error)}") from error
-        if not (bool(inverse.isfinite().all()) and math.isfinite(factor)):
-            raise ValueError(f"rotary scaling {kind} in config.json gives frequencies that are not finite")
+        config = LlamaConfig(
+            hidden_size=self.hidden_size,
+            num_attention_heads=self.num_attention_heads,
+            head_dim=self.head_dim,
+            max_position_embeddings=self.max_position_embeddings,
+            rope_parameters=dict(self.rope),
+        )
+        inverse, factor = ROPE_INIT_FUNCTIONS[kind](config, "cpu")
         return inverse, factor
 
 
@@ -152,57 +128,18 @@ def completed(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
     return full
 
 
-def whole(data: Mapping[str, Any], name: str) -> int:
-    """A count, from 1 on."""
-    value, most = data.get(name), MOST.get(name, 2**24)
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise ValueError(f"{name} in config.json is {brief(repr(value))}; it would be a whole number from 1 to {most}")
-    return value
-
-
-def positive(data: Mapping[str, Any], name: str) -> float:
-    value = data.get(name)
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < math.inf:
-        raise ValueError(f"{name} in config.json is {brief(repr(value))}; it would be a number above 0")
-    return value
-
-
-def flag(data: Mapping[str, Any], name: str) -> bool:
-    value = data.get(name, False)
-    if not isinstance(value, bool):
-        raise ValueError(f"{name} in config.json is {brief(repr(value))}; it would be true or false")
-    return value
-
-
-def check_rotary(said: Any) -> None:
-    """ValueError for rotary positions that we would turn otherwise than they were trained."""
-    if not isinstance(said, dict):
-        raise ValueError(f"rope_parameters in config.json is {brief(repr(said))}; it would be an object")
-    kind = said.get("rope_type", said.get("type", "default"))
-    if kind in ("dynamic", "longrope"):
-        raise ValueError(f"rotary scaling {kind} depends on the length of the text")
-    if kind not in tuple(SCALINGS):
-        raise ValueError(f"rotary scaling {brief(repr(kind))} is not among {', '.join(SCALINGS)}")
-    for name in SCALINGS[kind]:
-        if said.get(name) is None:
-            raise ValueError(f"rotary scaling {kind} in config.json lacks {name}")
-        positive(said, name)
-    for name, value in said.items():
-        if isinstance(value, (str, list, dict)) and name not in ("rope_type", "type"):
-            raise ValueError(
-                f"{brief(name)} of rotary scaling {kind} in config.json is {brief(repr(value))}; it would be a number"
-            )
-
-
 def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
-    """How positions turn queries and keys: `rope_type` and its numbers, of a complete config."""
-    said = data["rope_parameters"]
-    check_rotary(said)
-    rope = {name: value for name, value in said.items() if name != "type" and value is not None}
+    """How positions turn queries and keys: `rope_type` and its numbers, of a complete config.
+
+    ValueError for rotary positions that we would turn otherwise than they were trained.
+    """
+    rope = {name: value for name, value in data["rope_parameters"].items() if name != "type" and value is not None}
+    kind = rope.get("rope_type")
+    if kind not in SCALINGS:
+        why = ": it depends on the length of the text" if kind in ("dynamic", "longrope") else ""
+        raise ValueError(f"rotary scaling {brief(kind)} is not among {', '.join(SCALINGS)}{why}")
     if rope.pop("partial_rotary_factor", 1.0) != 1.0:
         raise ValueError("partial_rotary_factor is not 1: turning only a part of each head is not supported")
-    for name in {"rope_theta", "original_max_position_embeddings"} & {"rope_theta", *rope}:
-        positive(rope, name)
     return rope
 
 
@@ -210,38 +147,25 @@ def biases(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
     inner: tuple[str, ...] = ("q_proj", "k_proj", "v_proj")
     if kind in ("qwen2", "mistral"):  # by their architecture
         return inner if kind == "qwen2" else ()
-    outer = flag(data, "attention_out_bias" if kind == "seed_oss" else "attention_bias")
-    return (*(inner if flag(data, "attention_bias") else ()), *(("o_proj",) if outer else ()))
+    outer = data.get("attention_out_bias" if kind == "seed_oss" else "attention_bias")
+    return (*(inner if data.get("attention_bias") else ()), *(("o_proj",) if outer else ()))
 
 
 def without_rotary(kind: str, data: Mapping[str, Any]) -> frozenset[int]:
     if kind != "smollm3":
         return frozenset()
-    turned = data["no_rope_layers"]  # 1 where positions turn
-    if not isinstance(turned, list) or len(turned) < data["num_hidden_layers"]:
-        raise ValueError(f"no_rope_layers in config.json is {brief(repr(turned))}; it would have one entry a layer")
-    return frozenset(i for i, turns in enumerate(turned) if not turns)
+    return frozenset(i for i, turns in enumerate(data["no_rope_layers"]) if not turns)
 
 
-def sliding_windows(kind: str, data: Mapping[str, Any], layers: int) -> dict[int, int]:
+def sliding_windows(kind: str, data: Mapping[str, Any]) -> dict[int, int]:
     """layer -> how many positions it sees, its own included."""
-    kinds = data.get("layer_types")
+    kinds, window = data.get("layer_types") or (), data.get("sliding_window")
     if kind == "llama":
         return {}
-    if kind == "mistral":
-        if data.get("sliding_window") is None:
-            return {}
-        if kinds and set(kinds) != {SLIDING}:
-            raise ValueError(
-                "layer_types has no effect on a mistral model; remove it or sliding_window from config.json"
-            )
-        return dict.fromkeys(range(layers), whole(data, "sliding_window"))
-    if others := set(kinds or ()) - {SLIDING, FULL}:
+    if kind == "mistral":  # whose every layer has it, whatever `layer_types` says
+        return dict.fromkeys(range(data["num_hidden_layers"]), window) if window else {}
+    if others := {*kinds} - {SLIDING, FULL}:
         raise ValueError(f"layer_types in config.json names {brief(min(others))}, which is not supported")
-    return {i: whole(data, "sliding_window") for i, name in enumerate(kinds or ()) if name == SLIDING}
-
-
-def exit_layers(said: object, layers: int) -> tuple[int, ...]:
-    if not isinstance(said, Sequence) or not all(isinstance(layer, int) for layer in said):
-        raise ValueError(f"exit_layers in config.json is {brief(repr(said))}; it would be a list of layers")
-    return tuple(layer for layer in said if 0 < layer < layers)
+    if SLIDING in kinds and not window:
+        raise ValueError("layer_types in config.json names a sliding window, and sliding_window says no length")
+    return {i: window for i, name in enumerate(kinds) if name == SLIDING}

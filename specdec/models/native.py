@@ -12,12 +12,9 @@ import hashlib
 import logging
 import os
 import re
-import secrets
 import shutil
-import stat
 import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -34,7 +31,6 @@ COMPILE = "-std=c++17 -O3 -march=native -ffp-contract=off -fopenmp -shared -fPIC
 BLOCK = 32  # outputs whose weights lie side by side, as the source reads them
 LANES = 16  # the most numbers in a register
 OFF = "SPECDEC_NATIVE"  # 0: torch alone
-MOST, DIGEST = 2**24, hashlib.sha256().digest_size  # bytes of the compiled file, and of what it ends with
 
 log = logging.getLogger(__name__)
 missing = ""  # why `library` has none, where it has tried; it is shown to others, so it names no place
@@ -62,7 +58,7 @@ def library() -> C.CDLL | None:
     if os.environ.get(OFF) == "0" or torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
         return None
     try:
-        compiled = C.CDLL(f"/proc/self/fd/{built()}")
+        compiled = loaded()
         number, pointer = C.c_int64, C.c_void_p
         compiled.specdec_product.argtypes = [pointer, pointer, number, pointer, C.c_int]
         compiled.specdec_normalise.argtypes = [pointer, number, number, C.c_float, pointer]
@@ -70,7 +66,7 @@ def library() -> C.CDLL | None:
             pointer, number, pointer, number, number, pointer, pointer, *[number] * 6, pointer, pointer, C.c_int,
             C.c_float, C.c_int,
         ]  # fmt: skip
-    except (OSError, RuntimeError, AttributeError, subprocess.SubprocessError) as error:
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         log.info("small models run in torch: %s", error)
         missing = "g++ failed" if isinstance(error, subprocess.SubprocessError) else str(error)
         if isinstance(error, OSError) and error.strerror:
@@ -80,92 +76,37 @@ def library() -> C.CDLL | None:
 
 
 def runs_on(device: str) -> bool:
-    """Whether matrices there are multiplied by the compiled source."""
+    """Whether matrices there are multiplied by the compiled source. It is not compiled for a GPU's sake."""
     return torch.device(device).type == "cpu" and library() is not None
 
 
-def built() -> int:
-    """Compiles, unless it was compiled on this machine before; the library as an open file, which stays open.
-
-    What is loaded is that very file: nobody can put another one under its name in between. OSError or SubprocessError
-    where it cannot be made.
-    """
+def loaded() -> C.CDLL:
+    """Compiles, unless that was done on this machine before, and loads. OSError or SubprocessError where it cannot."""
     compiler = shutil.which("g++")
-    if compiler is None or not os.path.isabs(compiler):  # one in the folder that somebody stands in is none
+    if compiler is None:
         raise FileNotFoundError("no g++")
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=30).stdout
     processor = "".join(re.findall(r"^(?:model name|flags)\b.*", Path("/proc/cpuinfo").read_text(), re.M)[:2])
-    made_of = [SOURCE.read_bytes(), " ".join(COMPILE).encode(), version, processor.encode(), b"sealed"]
-    name = f"native-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"
-    with own_folder() as place:
-        try:
-            return opened(name, place)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            log.warning("the compiled layers of small models are not used (%s), but made anew", error)
-        with tempfile.TemporaryDirectory() as work:
-            new = Path(work) / name
-            log.warning("compiling the layers of small models for this processor, once: some ten seconds")
-            subprocess.run(
-                [compiler, *COMPILE, str(SOURCE), "-o", str(new)], capture_output=True, check=True, timeout=300
-            )
-            keep(new.read_bytes(), name, place)
-        return opened(name, place)
-
-
-@contextlib.contextmanager
-def own_folder() -> Iterator[int]:
-    """An open folder that nobody else can write to: in the user's cache or, where that is somebody else's, beside other
-    temporary files. OSError without any."""
-    places = [Path(tempfile.gettempdir(), f"specdec-{os.geteuid()}")]
-    with contextlib.suppress(RuntimeError):  # no home
-        places.insert(0, Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specdec")
-    for place in places:
-        try:
-            for folder in (*reversed(place.parents), place):
-                if not folder.exists():
-                    folder.mkdir(mode=0o700, exist_ok=True)
-            opened = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except OSError as error:
-            failure = error
-            continue
-        try:
-            if os.fstat(opened).st_uid == os.geteuid():
-                os.fchmod(opened, 0o700)
-                yield opened
-                return
-            failure = PermissionError("its folder belongs to another user")
-        finally:
-            os.close(opened)
-    raise failure
-
-
-def keep(library: bytes, name: str, place: int) -> None:
-    """With its digest behind it, at once or not at all: several processes may compile together."""
-    new = f"{name}.{secrets.token_hex(8)}"
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=place), "wb") as file:
-        file.write(library + hashlib.sha256(library).digest())
-    os.replace(new, name, src_dir_fd=place, dst_dir_fd=place)
-
-
-def opened(name: str, place: int) -> int:
-    """A library that is whole, and that nobody but this user has ever been able to write. OSError for any other.
-
-    Owner and mode keep out what others put there; the digest tells what a full disk or a crash has left.
-    """
-    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+    made_of = [SOURCE.read_bytes(), " ".join(COMPILE).encode(), version, processor.encode()]
+    file = folder() / f"native-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"
+    if file.exists():
+        with contextlib.suppress(OSError):  # a full disk or a crash has left a part of it
+            return C.CDLL(str(file))
+    log.warning("compiling the layers of small models for this processor, once: some ten seconds")
+    new = file.with_suffix(f".{os.getpid()}")
     try:
-        facts = os.fstat(file)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
-            raise PermissionError("others could have written them")
-        data = os.pread(file, MOST, 0)
-        if len(data) <= DIGEST or hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
-            raise OSError("the file is damaged")
-        return file
-    except OSError:
-        os.close(file)
-        raise
+        subprocess.run([compiler, *COMPILE, str(SOURCE), "-o", str(new)], capture_output=True, check=True, timeout=300)
+        os.replace(new, file)  # at once or not at all: several processes may compile together
+    finally:
+        new.unlink(missing_ok=True)
+    return C.CDLL(str(file))
+
+
+def folder() -> Path:
+    """Where compiled libraries are kept: in the user's cache, readable by its owner alone."""
+    place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specdec"
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return place
 
 
 @dataclass(slots=True)
@@ -242,20 +183,10 @@ class NativeLayers:
         head_dim: int, floor: float,
     ) -> NativeLayers | None:  # fmt: skip
         """`matrices` are those of query, key and value, of the output, of gate and up, and the last; None if they are
-        not all `Blocked`, or their sizes do not fit the registers or each other."""
+        not all `Blocked`, or do not fit the registers."""
         rows = [[matrix.struct for matrix in layer if isinstance(matrix, Blocked)] for layer in matrices]
         if not rows or head_dim % LANES or any(len(row) < 4 or row[3].inputs % BLOCK for row in rows):
             return None
-        stored, outputs, width = heads * head_dim, (heads + 2 * kv_heads) * head_dim, rows[0][1].outputs
-        for i, ((qkv, *others), bias) in enumerate(zip(rows, biases, strict=True)):
-            inner = others[2].inputs
-            shapes = [(matrix.outputs, matrix.inputs) for matrix in others]
-            if qkv.outputs != outputs or shapes != [(width, stored), (2 * inner, width), (width, inner)]:
-                return None  # torch says what is wrong
-            if i and qkv.inputs != width:  # only the first layer may be told what to read
-                return None
-            if bias is not None and (len(bias) != outputs or bias.dtype != torch.float32):
-                return None
         structs = [
             LayerStruct(*row, None if bias is None else bias.data_ptr()) for row, bias in zip(rows, biases, strict=True)
         ]
@@ -265,8 +196,6 @@ class NativeLayers:
         """States divided by their length, as the layers do it.  # float32 [n, hidden] -> [n, hidden]"""
         compiled, x = library(), fitting(x, x.shape[-1])
         assert compiled is not None
-        if x.shape[1] % LANES:
-            raise ValueError(f"states of {x.shape[1]} numbers do not fill registers of {LANES}")
         normed = torch.empty_like(x)
         compiled.specdec_normalise(x.data_ptr(), *x.shape, self.floor, normed.data_ptr())
         return normed
@@ -286,10 +215,7 @@ class NativeLayers:
             raise ValueError(f"{len(x)} tokens at {start} are more than there are positions")
         if first == last:
             return
-        fitting(x, self.structs[first].out.outputs)
         first_read = fitting(x if read is None else read, self.structs[first].qkv.inputs)
-        if len(first_read) != len(x):
-            raise ValueError(f"{len(x)} states cannot read {len(first_read)} rows")
         marks = [first, *(layer for layer in cache.states if first < layer < last), last]
         for layer, following in pairwise(marks):
             if layer in cache.states:

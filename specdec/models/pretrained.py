@@ -1,24 +1,15 @@
-"""Models as transformers makes them, from a config and tensors that were read and checked here.
-
-The library is never given a stranger's folder: what lies there chooses no kernel, no other file and no code.
-"""
+"""Models as transformers makes them, from a config and tensors that were read here. No code of a checkpoint is run."""
 
 from __future__ import annotations
 
-import copy
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from .checkpoint import brief, check_quantisation, is_mask, PLAIN, Weights
-from .config import COUNTS, FAMILIES, NEEDED, whole
-
-# What a config.json may say beside the shape: kernels, other files, how outputs look. The dtype is the host's.
-IGNORED = re.compile(r"^_|implementation|_plan$|^(fusion|kernel|distributed)_config$|^transformers_weights$|dtype$"
-                     r"|^output_|^(use_)?return_dict$")  # fmt: skip
+from .checkpoint import brief, check_quantisation, Weights
+from .config import FAMILIES, NEEDED
 
 
 def is_ours(config: Mapping[str, Any]) -> bool:
@@ -28,12 +19,12 @@ def is_ours(config: Mapping[str, Any]) -> bool:
 
 
 def as_library(data: Mapping[str, Any]) -> Any:
-    """transformers' config of what a config.json says of the model's shape, and of nothing else."""
+    """transformers' config of what a config.json says."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     try:
         with quiet():
-            return CONFIG_MAPPING[data["model_type"]].from_dict(shape_of(dict(data)))
+            return CONFIG_MAPPING[data["model_type"]].from_dict(dict(data))
     except Exception as error:  # its checks raise what they like
         raise ValueError(f"config.json is none that transformers reads: {brief(error)}") from error
 
@@ -56,9 +47,6 @@ def config_of(data: Mapping[str, Any]) -> Any:
     names = kind_of_config.attribute_map
     if lacking := [n for n in NEEDED if data.get(n) is None and data.get(names.get(n, n)) is None]:
         raise ValueError(f"config.json lacks {', '.join(names.get(name, name) for name in lacking)}")
-    for name in {*COUNTS, *(names.get(name, name) for name in COUNTS)}:
-        if data.get(name) is not None:
-            whole(data, name)
     config = as_library(data)
     if config.sub_configs:
         raise ValueError(f"{kind} models read more than text; a checkpoint of the text model alone would fit")
@@ -71,13 +59,6 @@ def config_of(data: Mapping[str, Any]) -> Any:
 
 def unfit(kind: str) -> str:
     return f"{kind} models keep a state that cannot be rolled back by length, so no rejected draft could be taken back"
-
-
-def shape_of(said: Any) -> Any:
-    """`said` without the keys that are IGNORED, at every depth."""
-    if isinstance(said, dict):
-        return {key: shape_of(value) for key, value in said.items() if not IGNORED.search(key)}
-    return [shape_of(part) for part in said] if isinstance(said, list) else said
 
 
 def context_of(config: Any) -> int:
@@ -95,45 +76,26 @@ def built(config: Any, weights: Weights, dtype: torch.dtype, device: str) -> Any
     """transformers' model with exactly these weights. ValueError where they are not all, or more, than it has."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
 
-    check_size(config, weights)
     with quiet():
         try:
-            model, found = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
-                None, config=config, state_dict=dict(weights), dtype=dtype, device_map=device_map(device),
-                output_loading_info=True, ignore_mismatched_sizes=True, local_files_only=True, use_safetensors=True,
-                trust_remote_code=False,
-            )  # fmt: skip
+            model, report = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
+                None,
+                config=config,
+                state_dict=dict(weights),
+                dtype=dtype,
+                device_map=device_map(device),
+                output_loading_info=True,
+                local_files_only=True,
+            )
         except Exception as error:
             raise ValueError(f"transformers cannot make this {config.model_type} model: {brief(error)}") from error
-    for what, names in (("lacks", found["missing_keys"]), ("holds", found["unexpected_keys"])):
+    for what, names in (("lacks", report["missing_keys"]), ("holds", report["unexpected_keys"])):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise ValueError(f"the checkpoint {what} {min(names)}{more}; by its config.json it would be otherwise")
-    for name, stored, meant in found["mismatched_keys"]:
-        raise ValueError(f"{name} has the shape {[*stored]}; config.json makes it {[*meant]}")
     model.config.pad_token_id = None  # else it warns of texts that hold that token
     model = model if device_map(device) else model.to(device)
     return model.eval().requires_grad_(False)
-
-
-def check_size(config: Any, weights: Weights) -> None:
-    """ValueError for weights that are no numbers, and before memory is taken for what they could never fill."""
-    from transformers import AutoModelForCausalLM
-
-    for name, tensor in weights.items():
-        if tensor.dtype not in PLAIN and not is_mask(name, tensor):
-            raise ValueError(f"{name} is stored as {str(tensor.dtype).removeprefix('torch.')}, not as weights are")
-    stored, layers = sum(tensor.numel() for tensor in weights.values()), config.num_hidden_layers
-    if layers > len(weights):
-        raise ValueError(f"config.json names {layers} layers; the checkpoint holds {len(weights)} tensors")
-    with torch.device("meta"), quiet():
-        try:
-            model = AutoModelForCausalLM.from_config(copy.deepcopy(config))
-        except Exception as error:
-            raise ValueError(f"config.json makes no {config.model_type} model: {brief(error)}") from error
-    size = sum(part.numel() for part in (*model.parameters(), *model.buffers()))
-    if size > 2 * stored + 2**26:  # a tied matrix is stored once, a table not at all
-        raise ValueError(f"config.json makes a model of {size} numbers; the checkpoint holds {stored}")
 
 
 def device_map(device: str) -> str | None:

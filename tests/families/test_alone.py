@@ -8,7 +8,6 @@ import pytest
 import torch
 import toypairs
 
-from specdec.cli import main, render
 from specdec.drafters import CopyingDrafter, PromptLookupDrafter, SuffixDrafter
 from specdec.events import Committed, Drafted
 from specdec.families import zoo
@@ -68,18 +67,3 @@ def test_a_lane_of_a_chat_model_knows_what_stands_around_its_prompt(alone: zoo.F
     assert isinstance(drafter, CopyingDrafter)
     before, after = drafter.around
     assert "".join(map(alone.pieces.piece, tokens[before : len(tokens) - after])) == "one two three"
-
-
-def test_the_terminal_sets_an_answer_apart_and_says_that_no_layer_was_trained(
-    alone: zoo.Family, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    render.as_text("Why?", [], answers=True)
-    assert capsys.readouterr().out.startswith("Why?\n\n")
-    family = zoo.load_pair(alone.target.source, exit_layer=1)
-    family.chat = alone.chat
-    for bound in (0.0, 1.1):
-        monkeypatch.setattr(render, "UNTRAINED", bound)
-        monkeypatch.setattr(zoo, "load_pair", lambda *_, **__: family)
-        assert main(["Why?", "--target", str(alone.target.source), "--exit-layer", "1", "--max-tokens", "24"]) == 0
-        out = capsys.readouterr().out
-        assert out.startswith("Why?\n\n") and out.count(render.BADLY) == int(bound)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
 import pytest
 import toypairs
 import transformers
-from tokenizers import Tokenizer
 
-from specdec.families import chat, published, template
+from specdec.families import chat, published
 
 PLAIN = "{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}"
-PROMPTS = ["Tell me a story.", "  spaces round me \n", "Zeile\nfür Zeile 🐟", "a", "[INST]"]
+PROMPTS = ["Tell me a story.", "  spaces round me \n", "Zeile\nfür Zeile 🐟", "[INST]"]
 
 
 def folder_with(path: Path, template: str | None) -> Path:
@@ -23,28 +21,17 @@ def folder_with(path: Path, template: str | None) -> Path:
     return path
 
 
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Templates are rendered in this process: what one of its own costs is no matter of these tests."""
-
-    def ask(module: str, question: object, seconds: float) -> object:
-        monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(question)))
-        return template.main()
-
-    monkeypatch.setattr(template, "limit", lambda: None)
-    monkeypatch.setattr(template.children, "ask", ask)
-
-
-@pytest.mark.parametrize("prompt", PROMPTS)
 @pytest.mark.parametrize("shown", [toypairs.TEMPLATE, PLAIN], ids=["trims", "keeps"])
-def test_tokens_are_those_of_transformers(shown: str, prompt: str, tmp_path: Path, here: None) -> None:
+def test_tokens_are_those_of_transformers(shown: str, tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "model", shown)
-    found = chat.read(folder)
+    found, words = chat.read(folder), published.read_tokenizer(folder)
     assert found is not None and found.trims == (shown == toypairs.TEMPLATE)
-    theirs = transformers.AutoTokenizer.from_pretrained(folder).apply_chat_template(
-        [{"role": "user", "content": prompt}], add_generation_prompt=True, return_dict=False
-    )
-    assert found.tokens(prompt, published.read_tokenizer(folder)) == theirs
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    for prompt in PROMPTS:
+        said = [{"role": "user", "content": prompt}]
+        assert found.tokens(prompt, words) == theirs.apply_chat_template(
+            said, add_generation_prompt=True, return_dict=False
+        )
 
 
 def test_text_from_people_never_becomes_a_control_token(tmp_path: Path) -> None:
@@ -64,40 +51,25 @@ def test_text_from_people_never_becomes_a_control_token(tmp_path: Path) -> None:
 def test_a_template_lies_in_its_own_file_or_in_a_list(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "model", None)
     assert chat.read(folder) is None
-    settings = folder / "tokenizer_config.json"
     listed = [{"name": "tools", "template": "no"}, {"name": "default", "template": PLAIN}]
-    settings.write_text(json.dumps({"chat_template": listed, "bos_token": {"content": "<s>"}}))
-    assert chat.read(folder) == chat.Chat("[INST] ", " [/INST]", False)
+    settings = {"chat_template": listed, "bos_token": {"content": "<s>"}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert chat.template_of(folder) == (PLAIN, {"bos_token": "<s>"})
     (folder / "chat_template.jinja").write_text("{{ bos_token }}" + PLAIN)
     assert chat.read(folder) == chat.Chat("<s>[INST] ", " [/INST]", False)
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    ["{% for %}", "{{ messages[7].content }}", "{{ ''.__class__.__mro__ }}", "nothing", PLAIN * 2, "x" * 9_000],
-)
-def test_a_template_without_the_prompt_is_refused(wrong: str, tmp_path: Path, here: None) -> None:
-    with pytest.raises(ValueError, match="the chat template"):
-        chat.read(folder_with(tmp_path / "model", wrong))
-
-
-@pytest.mark.parametrize(
-    "body",
+    ("wrong", "reason"),
     [
-        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-        "{{ 10 ** (10 ** 9) }}",
-        "{% set x = 'x' * 10 ** 9 %}",
-        "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
-        "{% set x = namespace(a='x') %}{% for a in range(9999) %}{% set x.a = x.a + x.a %}{% endfor %}",
+        ("{{ ''.__class__.__mro__ }}", "cannot be rendered"),
+        (PLAIN * 2, "does not hold a prompt once"),
+        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "takes too much time"),
+        (PLAIN + "{% set x = 'x' * 10 ** 9 %}", "takes too much|cannot be rendered"),
     ],
 )
-def test_a_template_may_neither_loop_nor_fill_the_memory(body: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"the chat template (takes too much|cannot be rendered)"):
-        chat.read(folder_with(tmp_path / "model", PLAIN + body))
-
-
-def test_a_tokenizer_is_left_as_it_was(tmp_path: Path) -> None:
-    folder = folder_with(tmp_path / "model", toypairs.TEMPLATE)
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    chat.with_controls("<|im_end|>", tokenizer)
-    assert tokenizer.encode_special_tokens
+def test_a_template_has_bounds(wrong: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "time" in reason:
+        monkeypatch.setattr(chat, "SECONDS", 2.0)
+    with pytest.raises(ValueError, match=f"the chat template {reason}"):
+        chat.read(folder_with(tmp_path / "model", wrong))

@@ -20,9 +20,8 @@ from specdec.engine import generate, Task
 from specdec.events import Committed, Failed
 from specdec.families import zoo
 from specdec.lanes.race import PEER, PLAIN, race
-from specdec.lanes.transformers import read
-from specdec.models.hugging_face import HuggingFaceModel, TREES
-from specdec.models.pretrained import as_library, config_of, context_of, device_map
+from specdec.models.hugging_face import HuggingFaceModel
+from specdec.models.pretrained import config_of, context_of
 from specdec.types import SamplingParams
 
 pytestmark = pytest.mark.filterwarnings("error::FutureWarning")  # the names that transformers is about to take away
@@ -70,9 +69,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen3_moe": {**EXPERTS, **WINDOWED, "num_experts": 4, "use_sliding_window": True},
     "stablelm": GROUPED,
     "starcoder2": {**GROUPED, **WINDOWED},
-}  # fmt: skip
-# These draft and check chains alone.
-CHAINS: dict[str, dict[str, Any]] = {
     "gpt_neo": {**BASE, "num_heads": 4, "window_size": WINDOW},
     "falcon_alibi": {**BASE, "alibi": True},
     "gemma4_text": {**HEADS, **WINDOWED, "vocab_size_per_layer_input": VOCABULARY, "hidden_size_per_layer_input": 8},
@@ -89,7 +85,7 @@ def grid(names: Any) -> list[Any]:
 def reference(kind: str, seed: int = 0, layers: int = LAYERS) -> Any:
     """By transformers, in fp32, with norms and biases that are neither ones nor zeros and logits that are no draw."""
     torch.manual_seed(seed)
-    said = {**FAMILIES, **CHAINS}[kind] | {"n_layer": layers, "num_hidden_layers": layers}
+    said = FAMILIES[kind] | {"n_layer": layers, "num_hidden_layers": layers}
     if kind == "gpt_neo":
         said |= {"num_layers": layers, "attention_types": [[["global", "local"], layers // 2]]}
     config = transformers.AutoConfig.for_model(kind.removesuffix("_alibi"), **said)
@@ -113,13 +109,13 @@ def close(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
     return torch.allclose(ours, theirs, atol=1e-4 * float(theirs.abs().max()), rtol=0.0)
 
 
-@pytest.mark.parametrize("kind", grid([*FAMILIES, *CHAINS]))
+@pytest.mark.parametrize("kind", grid(FAMILIES))
 def test_logits_and_states_equal_those_of_transformers(kind: str, tmp_path: Path) -> None:
     """In chunks and after roll-backs, far beyond a window; the states are those that its layers read and give."""
     model = reference(kind)
     ours = HuggingFaceModel.load(folder_of(tmp_path, model))
     assert (ours.depth, ours.width, ours.context) == (LAYERS, WIDTH, CONTEXT)
-    assert ours.parameters == model.num_parameters() and ours.takes_trees is (kind in TREES)
+    assert ours.parameters == model.num_parameters()
     with torch.no_grad():
         said = model(torch.tensor([TEXT]), output_hidden_states=True)
     cache = ours.new_cache(64, taps=(0, 2, LAYERS))
@@ -133,43 +129,6 @@ def test_logits_and_states_equal_those_of_transformers(kind: str, tmp_path: Path
     assert close(ours.normed(cache.states[LAYERS][: len(TEXT)]), said.hidden_states[-1][0])
     with pytest.raises(ValueError, match="65 tokens do not fit a cache of 64"):
         ours.forward([1] * 25, cache)
-
-
-def test_every_family_whose_trees_are_offered_is_in_the_grid() -> None:
-    assert sorted(TREES) == sorted(FAMILIES)
-
-
-@pytest.mark.parametrize("kind", grid(FAMILIES))
-def test_a_tree_is_its_paths(kind: str, tmp_path: Path) -> None:
-    """Each node's row is transformers' for its path alone, and after a path is kept the cache is that path's."""
-    model, rng = reference(kind), random.Random(3)
-    ours = HuggingFaceModel.load(folder_of(tmp_path, model))
-
-    def alone(text: list[int]) -> torch.Tensor:
-        with torch.no_grad():
-            logits: torch.Tensor = model(torch.tensor([text])).logits[0, -1]
-        return logits
-
-    for size in (3, 7):
-        parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
-        tokens = [rng.randrange(VOCABULARY) for _ in range(size)]
-        cache = ours.new_cache(64, taps=(2,))
-        ours.forward(TEXT[:20], cache)
-        rows = ours.forward(TEXT[20:22] + tokens, cache, parents, size + 1)
-        assert close(rows[0], alone(TEXT[:22]))
-        path: list[int] = []
-        for node in range(size):
-            path, at = [], node
-            while at >= 0:
-                path.insert(0, at)
-                at = parents[at]
-            assert close(rows[node + 1], alone(TEXT[:22] + [tokens[i] for i in path]))
-        cache.keep(22, path)
-        text = TEXT[:22] + [tokens[i] for i in path] + [5]
-        assert close(ours.forward([5], cache)[0], alone(text))
-        with torch.no_grad():
-            states = model(torch.tensor([text]), output_hidden_states=True).hidden_states[2][0]
-        assert close(cache.states[2][: len(text)], states)
 
 
 def greedy(family: zoo.Family, name: str, k: int = 4) -> list[int]:
@@ -186,7 +145,7 @@ def generated(model: Any) -> list[int]:
     return text
 
 
-@pytest.mark.parametrize("kind", grid([*FAMILIES, *CHAINS]))
+@pytest.mark.parametrize("kind", grid(FAMILIES))
 def test_greedy_text_is_that_of_its_own_generation(kind: str, tmp_path: Path) -> None:
     model = reference(kind)
     small = folder_of(tmp_path / "draft", reference(kind, seed=1, layers=2))
@@ -211,7 +170,7 @@ def gemma(tmp_path_factory: pytest.TempPathFactory) -> zoo.Family:
 
 
 def test_every_drafter_keeps_the_text(gemma: zoo.Family) -> None:
-    assert {"draft_model", "eagle3", "eagle3:tree", "medusa", "medusa:tree", "prompt_lookup"} <= set(gemma.drafters)
+    assert {"draft_model", "eagle3", "medusa", "prompt_lookup"} <= set(gemma.drafters)
     expected = generated(reference("gemma3_text"))
     for name in gemma.drafters:
         assert greedy(gemma, name) == expected, name
@@ -249,33 +208,8 @@ def test_what_is_not_offered_with_such_a_target_is_said(tmp_path: Path) -> None:
         "dtype": "bfloat16", "device": "cpu", "threads": 0,
     }  # fmt: skip
     cache = family.target.new_cache(9)
-    with pytest.raises(ValueError, match="trees are not tested with gpt_neo models"):
+    with pytest.raises(ValueError, match="gpt_neo models check no trees"):
         family.target.forward([1, 2, 3], cache, (-1, -1))
-
-
-def test_the_masks_that_old_checkpoints_keep_are_not_read(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, reference("gpt_neox"))
-    plain = HuggingFaceModel.load(folder)
-    kept = {"bias": torch.ones(1, 1, 9, 9, dtype=torch.uint8), "masked_bias": torch.tensor(-1e9)}
-    old = {f"gpt_neox.layers.{i}.attention.{name}": w.clone() for i in range(LAYERS) for name, w in kept.items()}
-    save_file(load_file(folder / "model.safetensors") | old, folder / "model.safetensors")
-    assert torch.equal(*(model.forward(TEXT, model.new_cache(64)) for model in (plain, HuggingFaceModel.load(folder))))
-
-
-def test_several_gpus_share_a_model_where_accelerate_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformers.utils.is_accelerate_available", lambda: True)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    assert (device_map("cuda"), device_map("cuda:1"), device_map("cpu")) == ("auto", None, None)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
-    assert device_map("cuda") is None
-
-
-def test_ids_that_only_pad_are_cut(tmp_path: Path) -> None:
-    ours = HuggingFaceModel.load(folder_of(tmp_path, reference("gpt2")))
-    whole = ours.forward(TEXT[:9], ours.new_cache(9))
-    ours.cut_vocabulary(20)
-    assert torch.equal(ours.forward(TEXT[:9], ours.new_cache(9)), whole[:, :20]) and ours.vocabulary == 20
-    assert ours.project(torch.zeros(1, WIDTH)).shape == (1, 20)
 
 
 # What cannot run here.
@@ -304,24 +238,16 @@ def test_what_cannot_run_here_is_refused_before_its_weights_are_read(kind: str, 
 
 
 ONE = "model.layers.1.self_attn.q_proj.weight"
-ZEROS = torch.zeros(WIDTH, WIDTH)
 DAMAGED: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor | None], str]] = {
     "a tensor missing": ({}, {ONE: None}, f"lacks {ONE}"),
-    "a tensor too many": ({}, {"model.vision.weight": ZEROS}, r"holds model\.vision\.weight"),
-    "another shape": ({}, {ONE: torch.zeros(3, 3)}, rf"{ONE} has the shape \[3, 3\]; config.json makes it \[32, 32\]"),
-    "NaN": ({}, {ONE: ZEROS / 0}, "holds NaN or infinity"),
-    "whole numbers": ({}, {ONE: ZEROS.long()}, "is stored as int64"),
-    "8 bits": ({}, {ONE: ZEROS.to(torch.int8)}, "quantised"),
+    "a tensor too many": ({}, {"model.vision.weight": torch.zeros(2)}, r"holds model\.vision\.weight"),
+    "another shape": ({}, {ONE: torch.zeros(3, 3)}, "cannot make this gemma3_text model"),
     "quantised": ({"quantization_config": {"quant_method": "mxfp4"}}, {}, "quantised .*mxfp4"),
     "code of its own": ({"auto_map": {"AutoModel": "x.Y"}}, {}, r"names code of its own \(auto_map\)"),
     "more layers": ({"num_hidden_layers": 8, "layer_types": None}, {}, r"lacks model\.layers\.6\."),
-    "far more layers": ({"num_hidden_layers": 3000, "layer_types": None}, {}, "names 3000 layers; the ch"),
-    "layers without end": ({"num_hidden_layers": 10**12}, {}, "num_hidden_layers in config.json is 1000000000000"),
-    "a vast vocabulary": ({"vocab_size": 2**24}, {}, "makes a model of .* numbers; the checkpoint holds"),
-    "a number as a word": ({"hidden_size": "32"}, {}, "hidden_size in config.json is '32'"),
+    "a number as a word": ({"hidden_size": "32"}, {}, "hidden_size"),
     "tokens that see those to come": ({"is_causal": False}, {}, "other logits after a roll-back"),
     "no heads": ({"num_attention_heads": None}, {}, "config.json lacks num_attention_heads"),
-    "a word for a theta": ({"rope_parameters": {"full_attention": "x"}}, {}, r"config\.json"),
 }  # fmt: skip
 
 
@@ -329,70 +255,13 @@ DAMAGED: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor | None], str]] =
 def test_a_checkpoint_that_does_not_fit_together_is_refused_with_one_sentence(what: str, tmp_path: Path) -> None:
     said, tensors, reason = DAMAGED[what]
     folder = folder_of(tmp_path / "model", reference("gemma3_text"))
-    edit(folder, **said)
+    config = json.loads((folder / "config.json").read_text()) | said
+    (folder / "config.json").write_text(json.dumps(config))
     weights = load_file(folder / "model.safetensors") | tensors
     save_file({name: w for name, w in weights.items() if w is not None}, folder / "model.safetensors")
     with pytest.raises(ValueError, match=f"^{folder}: .*{reason}") as caught:
         zoo.load_pair(folder, dtype=torch.float32)
-    assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
-
-
-def edit(folder: Path, **said: Any) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((folder / "config.json").read_text()) | said
-    (folder / "config.json").write_text(json.dumps(data))
-    return data
-
-
-EVIL = {
-    "_attn_implementation": "evil/kernel", "attn_implementation": "evil/kernel",
-    "_experts_implementation": "evil/kernel", "experts_implementation": "evil/kernel",
-    "_attn_implementation_internal": "evil/kernel", "fusion_config": {"patch_embeddings": True},
-    "transformers_weights": "/etc/passwd", "base_model_tp_plan": {"layers.*": "colwise"}, "use_cache": False,
-    "return_dict": False, "output_attentions": True, "output_hidden_states": True, "dtype": "float16",
-    "per_layer_config": {"0": {"_attn_implementation": "evil/kernel"}},
-}  # fmt: skip
-
-
-def test_a_config_chooses_no_kernel_and_no_file(tmp_path: Path) -> None:
-    model = reference("qwen3_moe")
-    folder = folder_of(tmp_path, model)
-    data = edit(folder, **EVIL)
-    obeyed = type(model.config).from_dict(
-        {name: EVIL[name] for name in ("_attn_implementation", "transformers_weights")}
-    )
-    assert (
-        obeyed._attn_implementation == "evil/kernel" and obeyed.transformers_weights == "/etc/passwd"
-    )  # unless dropped
-    ours = HuggingFaceModel.load(folder)
-    for config in (config_of(data), as_library(data), ours.model.config):
-        assert "evil" not in str(vars(config)) and "passwd" not in str(vars(config))
-    with torch.no_grad():
-        expected = model(torch.tensor([TEXT])).logits[0]
-    assert close(ours.forward(TEXT, ours.new_cache(64), rows=len(TEXT)), expected)
-    assert ours.model.config._attn_implementation == "sdpa"
-    assert read(folder, torch.float32, "cpu").config._attn_implementation == "sdpa"  # for the lane of transformers
-
-
-def test_random_damage_of_a_config_is_refused_or_harmless(tmp_path: Path) -> None:
-    """A byte changed, or a value of another kind: a ValueError of one sentence, or a model that can be asked."""
-    folder, chance = folder_of(tmp_path, reference("gemma3_text", layers=2)), random.Random(1)
-    whole = (folder / "config.json").read_bytes()
-    values = [None, "x", -1, 0, 3, 10**12, 0.5, [], [1], {"a": 1}, True, float("nan"), {"rope_type": "longrope"}]
-    names, refused = [*json.loads(whole), "is_causal", "rope_scaling"], 0
-    for i in range(60):
-        data = bytearray(whole)
-        data[chance.randrange(len(data))] = chance.randrange(256)
-        if i % 2:
-            data[:] = json.dumps(json.loads(whole) | {chance.choice(names): chance.choice(values)}).encode()
-        (folder / "config.json").write_bytes(data)
-        try:
-            model = HuggingFaceModel.load(folder)
-        except ValueError as error:
-            assert type(error) is ValueError and "\n" not in str(error) and len(str(error)) < 600
-            refused += 1
-        else:
-            model.forward([1, 2], model.new_cache(8))
-    assert 10 < refused < 60
+    assert "\n" not in str(caught.value)
 
 
 def test_rotary_positions_that_change_with_the_length_are_read_up_to_where_they_change() -> None:

@@ -13,13 +13,10 @@ from toyheads import TEXT as TOY_TEXT
 from specdec.drafters import BlockDrafter, MTPDrafter
 from specdec.gpu.cycle import Cycle
 from specdec.gpu.graphs import StaticDecoder
-from specdec.models import device, matrix
+from specdec.models import matrix
 from specdec.models.config import Config
-from specdec.models.device import faster, outputs_first
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
-
-CPU = torch.device("cpu")
 
 
 def model(name: str = "qwen3", dtype: torch.dtype = torch.float32) -> Transformer:
@@ -83,31 +80,6 @@ def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch: None, monkeypa
     assert torch.equal(first.layers[0].qkv, other.layers[0].qkv)  # type: ignore[arg-type]
     assert first.head.stride() != other.head.stride()  # type: ignore[union-attr]
     assert torch.allclose(logits(first), logits(other), atol=2e-5)
-
-
-@pytest.mark.parametrize("outputs_win", [False, True])
-def test_the_faster_order_is_taken(outputs_win: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "BEYOND_CACHE", 4000)
-    seen = []
-
-    def seconds(x: torch.Tensor, matrices: list[torch.Tensor]) -> float:
-        assert x.shape[1:] == matrices[0].shape[:1] == (24,) and matrices[0].shape == (24, 10) and len(matrices) == 5
-        x @ matrices[-1]
-        seen.append((len(x), outputs := matrices[0].stride(0) == 1))
-        return float(outputs != outputs_win)
-
-    assert faster(10, 24, torch.float32, CPU, seconds) == outputs_win
-    assert seen == [(rows, order) for order in (True, False) for rows in device.ROWS]
-
-
-def test_what_cannot_be_measured_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "BEYOND_CACHE", 4000)
-
-    def seconds(x: torch.Tensor, matrices: list[torch.Tensor]) -> float:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    assert not faster(8, 8, torch.float32, CPU, seconds)
-    assert not outputs_first(torch.zeros(8, 8))
 
 
 @pytest.mark.parametrize("padded", [False, True])

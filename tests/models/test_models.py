@@ -125,7 +125,7 @@ def test_in_bfloat16_a_row_alone_is_nearly_the_row_among_others(padded: bool) ->
         ({"model_type": "gemma3"}, "gemma3 models are not among"),
         ({"hidden_act": "gelu"}, "activation gelu"),
         ({"mlp_bias": True}, "biases in the MLP"),
-        ({"rope_parameters": {"rope_type": "dynamic"}}, "length of the text"),
+        ({"rope_parameters": {"rope_type": "dynamic", "factor": 2.0}}, "length of the text"),
     ],
 )
 def test_what_we_would_compute_wrongly_is_refused_with_the_reason(change: dict[str, Any], reason: str) -> None:
