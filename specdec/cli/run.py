@@ -18,7 +18,7 @@ from ..events import Committed, Event, Failed
 from ..grammar import check
 from ..methods import check_asked, known, METHODS, RULES
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
-from ..traces.file import Header
+from ..traces.file import Header, writable
 from ..types import check_schema, MAX_GRAMMAR, TranslatableText
 from .commands import KEY, Precision
 from .render import as_lines, as_text, render, report_of_server, strip_control_characters
@@ -171,8 +171,7 @@ def kept_as(save: Path | None, header: Header, events: Sequence[Event]) -> int:
 
 def check_place(path: Path) -> None:
     """ValueError where no file can be written: before a run, not after it."""
-    if path.is_dir():
-        raise ValueError(f"the run cannot be saved: {path} is a folder")
+    path = writable(path)
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")
 
