@@ -49,7 +49,7 @@ ALLOWED = {
         "bench",
     },
 }
-for room in ("families", "lanes"):  # they start processes
+for room in ("families", "lanes", "proof"):  # they start processes
     ALLOWED[room].add("children")
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
 SESSION = {"exposure", "paths", "methods", "settings", "types", "events", "families", "lanes", "traces", "ui"}

@@ -137,7 +137,7 @@ def certify(
 def prove(
     verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
     rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = RULES[0],
-    paths: Annotated[int, Option(min=1, help="leave out toys with more random paths than this")] = 500,
+    paths: Annotated[int, Option(min=1, help="leave out toys with more random paths than this")] = 100,
 ) -> int:
     """Every random path of the shipped loop, or of a verifier of your own, against the exact distribution."""
     if rule not in RULES:

@@ -17,7 +17,7 @@ from typer import Argument, Option
 from ..events import Committed, Event, Failed
 from ..methods import check_asked, known, METHODS, RULES
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
-from ..traces.file import Header
+from ..traces.file import Header, writable
 from .commands import KEY, Precision
 from .render import as_lines, as_text, render, report_of_server, strip_control_characters
 
@@ -154,7 +154,6 @@ def kept_as(save: Path | None, header: Header, events: Sequence[Event]) -> int:
 
 def check_place(path: Path) -> None:
     """ValueError where no file can be written: before a run, not after it."""
-    if path.is_dir():
-        raise ValueError(f"the run cannot be saved: {path} is a folder")
+    path = writable(path)
     if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"the run cannot be saved: nothing can be written to {path}")

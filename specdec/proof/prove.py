@@ -9,7 +9,14 @@ looked at: the sampler has compared it already.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -18,6 +25,7 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
+from .. import children
 from ..rules import named, RULES
 from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
@@ -37,14 +45,9 @@ from .toys import (
 )
 
 EXACT = 1e-12  # float64 arithmetic over a few thousand paths stays below it
-LOOPS = (
-    (3, 1, 1),
-    (3, 2, 2),
-    (3, 2, 3),
-    (2, 3, 3),
-    (2, 3, 4),
-    (5, 2, 2),
-)  # V, K and length of what judges a user's verifier
+PATHS = 100  # of a toy: what has more is left out, so that a proof takes about a minute
+NEWS_S = 5.0  # between two lines of progress
+LOOPS = ((3, 1, 1), (3, 2, 2), (3, 2, 3), (2, 3, 3), (2, 3, 4), (5, 2, 2))  # V, K and length, for a user's verifier
 
 
 class HiddenCoin:
@@ -84,11 +87,9 @@ class UserRule(Rule):
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         if not proposal.tokens:
             return Verdict((), sampler.categorical(rows[0], ("own", -1)), "bonus", ())
+        q = proposal.distributions(rows)
         try:
-            out = [
-                int(t)
-                for t in self._verify(list(proposal.tokens), rows, proposal.distributions(rows), HidesCoins(sampler))
-            ]
+            out = [int(token) for token in self._verify(list(proposal.tokens), rows, q, HidesCoins(sampler))]
             if not out:
                 raise ValueError("verify returned no token")
         except Exception as error:
@@ -102,25 +103,62 @@ class UserRule(Rule):
 
 
 def judge(path: Path) -> int:
-    """Print the exact distance of a verifier's output distribution from the target's; 0 if it is lossless, else 1.
+    """Print how far a verifier's output distribution lies from the target's; 0 if it is lossless, else 1.
 
-    ValueError says what is wrong with a file that cannot be judged.
+    The file runs in a process of its own, where all that it prints goes to the error stream. How that process ends
+    says nothing: only a verdict counts that begins with a word which the file was not given. ValueError says what is
+    wrong with a file that cannot be judged.
     """
+    word, verdict = secrets.token_hex(8), None
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
+    with children.start(__name__, str(path), **pipes) as child:
+        try:
+            child.stdin.write(word + "\n")
+            child.stdin.close()
+            for line in child.stdout:
+                if line.startswith(word):
+                    verdict = json.loads(line.removeprefix(word))
+                    break
+                print(line, end="", flush=True)
+        finally:
+            child.kill()
+    if verdict is None:
+        raise ValueError(f"{path.name} ended its process before it was judged")
+    if isinstance(verdict, str):
+        raise ValueError(verdict)
+    print(f"{path.name}: {'lossless' if verdict <= EXACT else 'NOT lossless'}; largest total variation {verdict:.3g}")
+    print(looked_at(loops_of_chains(), groups(trees=False)))
+    return 0 if verdict <= EXACT else 1
+
+
+def judge_here(path: Path, tell: Callable[[str], object]) -> float:
+    """The largest total variation that `looks` finds, each told as it is found. ValueError as in `judge`."""
     rule, worst = UserRule(load(path), path.name), 0.0
-    print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
+    tell(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
     try:
-        for line, found in looks(rule):
-            print(f"{line}  {found:.3g}")
-            worst = max(worst, found)
+        for line, error in looks(rule):
+            tell(f"{line}  {error:.3g}")
+            worst = max(worst, error)
     except TooManyPaths as error:
         raise ValueError(f"{path.name} asks for too many random numbers to walk every path: {error}") from error
     except Exception as error:
         if rule.error is None:
             raise
         raise ValueError(f"{path.name} raised {type(rule.error).__name__}: {rule.error}") from error
-    print(f"{path.name}: {'lossless' if worst <= EXACT else 'NOT lossless'}; largest total variation {worst:.3g}")
-    print(looked_at(loops_of_chains(), groups(trees=False)))
-    return 0 if worst <= EXACT else 1
+    return worst
+
+
+def main(path: Path) -> None:
+    """Judge a file in this process, which the file may end as it likes, and write the verdict for `judge`."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as out:
+        os.dup2(2, 1)
+        word = sys.stdin.readline().rstrip()
+        verdict: float | str
+        try:
+            verdict = judge_here(path, lambda line: out.write(line + "\n"))
+        except ValueError as error:
+            verdict = str(error)
+        out.write(word + json.dumps(verdict) + "\n")
 
 
 def loops_of_chains() -> list[Case]:
@@ -137,11 +175,10 @@ def looks(rule: Rule) -> Iterator[tuple[str, float]]:
     """
     loops = loops_of_chains()
     for case in [*loops, *deep_cases()]:
-        distribution, count = (
-            output_distribution(run_loop(partial(case.task, rule))) if case in loops else cycle_distribution(case, rule)
-        )
-        line = f"{case.vocabulary:>2} {case.k:>2} {case.length:>6} {case.params.temperature:>11} {count:>7}"
-        yield line, total_variation(distribution, case.exact_distribution())
+        whole = case in loops
+        walked = output_distribution(run_loop(partial(case.task, rule))) if whole else cycle_distribution(case, rule)
+        line = f"{case.vocabulary:>2} {case.k:>2} {case.length:>6} {case.params.temperature:>11} {walked[1]:>7}"
+        yield line, total_variation(walked[0], case.exact_distribution())
     for name, cycles in groups(trees=False).items():
         distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
         yield f"{len(cycles)} cycles ({name}): {sum(counts)} paths", max(distances)
@@ -178,33 +215,44 @@ def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[
     return verify  # type: ignore[no-any-return]
 
 
-def prove_rule(rule: str = "rejection", paths: int = 500) -> int:
+def prove_rule(rule: str = "rejection", paths: int = PATHS) -> int:
     """Prove a shipped rule by its name in `RULES`; print the result. 0 if it is lossless, else 1.
 
     Of the loop's toys, those with more random paths are left out (ValueError if all are); single cycles are all walked.
     """
-    proved, left_out, total, worst = list[Case](), 0, 0, 0.0
-    for case in [*cases(rule), *deep_loops(rule)]:
-        try:
-            error, count = shipped_error(case, paths, rule)
-        except TooManyPaths:
-            left_out += 1
-            continue
-        total, worst = total + count, max(worst, error)
-        proved.append(case)
+    loops, cycles = [*cases(rule), *deep_loops(rule)], groups(RULES[rule].trees)
+    proved, total, worst, last = list[Case](), 0, 0.0, time.monotonic()
+    for number, case in enumerate(loops):
+        with contextlib.suppress(TooManyPaths):
+            if len(case.exact_distribution()) <= paths:  # there are no fewer paths than texts
+                error, count = shipped_error(case, paths, rule)
+                worst, total = max(worst, error), total + count
+                proved.append(case)
+        if time.monotonic() - last > NEWS_S:
+            last = time.monotonic()
+            print(f"{number + 1} of {len(loops)} toys, {total:,} random paths, largest error {worst:.2g}", flush=True)
     if not any(case.free is None for case in proved):
         raise ValueError(f"no toy has as few as {paths} random paths, so nothing was proved; allow more")
-    for case in deep_cases():
-        distribution, count = cycle_distribution(case, named(rule))
-        total, worst = total + count, max(worst, largest_error(distribution, case.exact_distribution()))
-    cycles = groups(RULES[rule].trees)
-    for cycle in [cycle for group in cycles.values() for cycle in group]:
-        error, count = distance(cycle, named(rule))
-        total, worst = total + count, max(worst, error)
-    single = len(deep_cases()) + sum(map(len, cycles.values()))
+    for name, error, count in single_cycles(named(rule), cycles):
+        worst, total = max(worst, error), total + count
+        print(f"single cycles ({name}): {count:,} random paths, largest error {error:.2g}", flush=True)
     print(
-        f"{RULES[rule].name}: {len(proved)} toys and {single} cycles, {total} random paths, largest error {worst:.2g} "
-        f"({left_out} larger toys left out)"
+        f"{RULES[rule].name}: {len(proved)} toys and {sum(map(len, cycles.values()))} cycles, {total:,} random paths, "
+        f"largest error {worst:.2g} ({len(loops) - len(proved)} larger toys left out)"
     )
     print(looked_at(proved, cycles))
     return 0 if worst <= EXACT else 1
+
+
+def single_cycles(rule: Rule, groups: dict[str, list[Cycle]]) -> Iterator[tuple[str, float, int]]:
+    """By group: its largest error, and its random paths."""
+    walked = [(case, *cycle_distribution(case, rule)) for case in deep_cases()]
+    errors = [largest_error(distribution, case.exact_distribution()) for case, distribution, _ in walked]
+    yield "chains of up to six", max(errors), sum(count for _, _, count in walked)
+    for name, cycles in groups.items():
+        errors, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
+        yield name, max(errors), sum(counts)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

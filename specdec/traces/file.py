@@ -7,6 +7,7 @@ may come from anywhere: it is read as data, and refused with one sentence where 
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
@@ -112,7 +113,8 @@ class Trace:
         return self.header.line() + "".join(map(line, self.events))
 
     def save(self, path: str | Path) -> None:
-        path = Path(path)
+        """Write the file that `path` leads to, whole or not at all. ValueError as `writable` says."""
+        path = writable(Path(path))
         partial = path.with_suffix(path.suffix + ".partial")
         try:
             partial.write_text(self.dumps(), encoding="utf-8")
@@ -164,6 +166,15 @@ def live_header(
         run=uuid.uuid4().hex[:12], source="live", prompt=prompt, lanes=lanes, kind=kind,
         models=models, machine=here or machine.describe(), created=now,
     )  # fmt: skip
+
+
+def writable(path: Path) -> Path:
+    """The file that `path` leads to by its links. ValueError where that is there and no regular file."""
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no regular file"
+        raise ValueError(f"the run cannot be saved: {path} is {kind}")
+    return path
 
 
 def recording(folder: Path, kind: str, drafter: str) -> Path:

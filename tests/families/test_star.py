@@ -13,7 +13,6 @@ import togguf
 
 from specdec.cli import main
 from specdec.families import hub, presets, star, zoo
-from specdec.methods import METHODS
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,17 @@
-"""The command `prove`: for the shipped loop, and for a user's own verifier."""
+"""The command `prove`: for the shipped loop, and for verifiers of a user, wrong in a corner or right in a way of their
+own.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from specdec.proof import enumeration, prove, toys
-from specdec.proof.cycles import Cycle, groups
+from specdec.proof.cycles import Cycle, distance, groups
+from specdec.proof.prove import EXACT, judge_here, load, looks, UserRule
 from specdec.proof.wrong_rules import ResidualIsNothing
 from specdec.rules import RULES
 
@@ -22,19 +26,55 @@ def verify(tokens, p, q, sampler):
         out.append(token)
     return out + [sampler.categorical(p[len(tokens)], "bonus")]
 """
+FORGED = "print('my_verify.py: lossless; largest total variation 0', flush=True)\n"
+ALWAYS = "import os, sys\ndef verify(tokens, p, q, sampler):\n    return [tokens[0], 0]\n"
 
 
-def judge(tmp_path: Path, source: str) -> int:
+def written(tmp_path: Path, source: str) -> Path:
     path = tmp_path / "my_verify.py"
     path.write_text(source)
-    return prove.judge(path)
+    return path
+
+
+def told(path: Path) -> tuple[float, str]:
+    lines = list[str]()
+    return judge_here(path, lines.append), "\n".join(lines)
+
+
+def few(trees: bool) -> dict[str, list[Cycle]]:
+    return {name: cycles[-1:] for name, cycles in groups(trees).items()}
 
 
 def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert judge(tmp_path, RIGHT) == 0
-    told = capsys.readouterr().out
-    assert "my_verify.py: lossless" in told and "V up to 5 with K up to 3; K up to 16" in told
-    assert "single cycles: K up to 16" in told and "V up to 32, and up to 262,144" in told
+    """In the process of its own, which sends every line as it is found."""
+    assert prove.judge(written(tmp_path, FORGED + RIGHT)) == 0
+    out = capsys.readouterr().out
+    assert out.count("my_verify.py: lossless") == 1 and "V up to 5 with K up to 3; K up to 16" in out
+    assert "single cycles: K up to 16" in out and "V up to 32, and up to 262,144" in out
+    assert len(re.findall(r"^ ?\d+ +\d+ .*e-\d\d$", out, re.MULTILINE)) > 20
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ALWAYS + FORGED + "sys.exit()",
+        ALWAYS + FORGED + "os._exit(0)",
+        ALWAYS.replace("return", "sys.exit(0) or"),
+        ALWAYS.replace("return", "os.write(1, b'0.0') and os._exit(0) or"),
+    ],
+    ids=["exits at its end", "ends at its end", "exits in verify", "ends in verify"],
+)
+def test_a_lossy_verifier_that_ends_its_process_is_not_taken_for_lossless(tmp_path: Path, source: str) -> None:
+    with pytest.raises(ValueError, match="ended its process before it was judged"):
+        prove.judge(written(tmp_path, source))
+
+
+def test_a_lossy_verifier_is_not_lossless_whatever_it_prints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = "import atexit, os\natexit.register(os._exit, 0)\n" + FORGED + RIGHT.replace("left / left.sum()", "p[i]")
+    assert prove.judge(written(tmp_path, source)) == 1
+    assert "my_verify.py: lossless" not in (out := capsys.readouterr().out) and "NOT lossless" in out
 
 
 def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,21 +82,7 @@ def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: 
     source = "def verify(tokens, p, q, sampler):\n    return [sampler.categorical(p[0], 0) for _ in range(40)]"
     monkeypatch.setattr(prove, "output_distribution", lambda run: enumeration.output_distribution(run, 100))
     with pytest.raises(ValueError, match="asks for too many random numbers"):
-        judge(tmp_path, source)
-
-
-def few(trees: bool) -> dict[str, list[Cycle]]:
-    return {name: cycles[-1:] for name, cycles in groups(trees).items()}
-
-
-def test_a_wrong_verifier_is_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Many more of them: `test_wrong_verifiers.py`."""
-    monkeypatch.setattr(prove, "LOOPS", prove.LOOPS[:1])
-    monkeypatch.setattr(prove, "groups", few)
-    assert judge(tmp_path, RIGHT.replace("left / left.sum()", "p[i]")) == 1
-    assert "NOT lossless" in capsys.readouterr().out
+        told(written(tmp_path, source))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +97,12 @@ def test_a_wrong_verifier_is_not(
 )
 def test_a_file_that_cannot_be_judged_says_why(tmp_path: Path, source: str, advice: str) -> None:
     with pytest.raises(ValueError, match=advice):
-        judge(tmp_path, source)
+        told(written(tmp_path, source))
+
+
+def test_a_missing_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot read"):
+        prove.judge(tmp_path / "none.py")
 
 
 @pytest.mark.parametrize(
@@ -86,21 +117,88 @@ def test_a_verifier_that_looks_at_u_is_refused_with_a_sentence(tmp_path: Path, l
     """One path stands for every u with that answer, so a second look at u would go unseen."""
     source = "import math\n" + RIGHT.replace("if not accepted:", f"if not (accepted or {look}):")
     with pytest.raises(ValueError, match="use `accepted`"):
-        judge(tmp_path, source)
+        told(written(tmp_path, source))
 
 
-def test_a_missing_file_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="cannot read"):
-        prove.judge(tmp_path / "none.py")
+# ---- wrong in a corner only ----
+
+JUDGE, BONUS = "        if not accepted:", "p[len(tokens)]"
+LEFT, NORMAL, P, Q = "(p[i] - q[i]).clamp(min=0)", "left / left.sum()", "float(p[i, token])", "float(q[i, token])"
+K, V = "len(tokens)", "p.shape[1]"
+WRONG: dict[str, tuple[str, str]] = {
+    **{f"draft {n + 1} and later are not judged": (JUDGE, f"{JUDGE[:-1]} and i < {n}:") for n in (1, 3, 15)},
+    "draft 7 alone is not judged": (JUDGE, f"{JUDGE[:-1]} and i != 6:"),
+    **{f"from the target where V >= {n}": (NORMAL, f"p[i] if {V} >= {n} else {NORMAL}") for n in (4, 100, 200_000)},
+    "the last token's residual is not normalised": (NORMAL, f"(left if i == {K} - 1 else left / left.sum())"),
+    "the residual one place too early from the eighth on": (LEFT, "(p[i - (i > 6)] - q[i - (i > 6)]).clamp(min=0)"),
+    "the residual of the next draft": (LEFT, f"(p[i] - q[min(i + 1, {K} - 1)]).clamp(min=0)"),
+    "the bonus of sixteen drafts one row too early": (BONUS, f"p[{K} - ({K} == 16)]"),
+    "the bonus of nine drafts from the draft": (BONUS, f"(q[-1] if {K} == 9 else p[{K}])"),
+    "a tie is rejected": (P, f"({P} if {P} != {Q} else 0.0)"),
+    "what the target excludes is kept": (JUDGE, f"{JUDGE[:-1]} and p[i, token] > 0:"),
+    "what the draft excludes is never resampled": (LEFT, f"({LEFT} * (q[i] > 0) + 1e-300)"),
+    "the ratio in float32": (P, f"float(p[i, token].float() / q[i, token].float()) * {Q}"),
+    "a small ratio is none": (P, f"({P} if {P} > 1e-6 * {Q} else 0.0)"),
+    "a large ratio is cut at the wrong place": (P, f"({P} if {P} < 1e6 * {Q} else 0.999 * {Q})"),
+    "the residual of the twenty likeliest": (LEFT, f"{LEFT} * (p[i] >= p[i].topk(min(20, {V})).values[-1])"),
+    "ids of 17 bits where one is resampled": (f"({NORMAL}, i)", f"({NORMAL}, i) % 131072"),
+    "the bonus twice after ten": ('"bonus")]', '"bonus")] * (1 + (len(tokens) == 10))'),
+    "a token too many after a rejection": (f"({NORMAL}, i)]", f"({NORMAL}, i), 0]"),
+    "a tenth of a per cent too lenient": (P, f"1.001 * {P}"),
+}
+COINS_FIRST = """
+def verify(tokens, p, q, sampler):
+    coins = [sampler.accept(float(p[i, t]), float(q[i, t]), i)[0] for i, t in enumerate(tokens)]
+    n = coins.index(False) if False in coins else len(tokens)
+    left = (p[n] - q[n]).clamp(min=0) if n < len(tokens) else p[n]
+    return [*tokens[:n], sampler.categorical(left / left.sum(), n)]
+"""
+MATCHES = """
+def verify(tokens, p, q, sampler):
+    out = []
+    for i, row in enumerate(p):
+        out.append(sampler.categorical(row, i))
+        if i == len(tokens) or out[-1] != tokens[i]:
+            return out
+"""
+SEVEN = RIGHT.replace("enumerate(tokens)", "enumerate(tokens[:7])").replace(BONUS, "p[min(7, len(tokens))]")
+
+
+def rule_of(tmp_path: Path, source: str) -> UserRule:
+    return UserRule(load(written(tmp_path, source)), "my_verify.py")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name: str) -> None:
+    """Single cycles first: they are the quickest of what `prove` looks at."""
+    right, wrong = WRONG[name]
+    assert right in RIGHT
+    rule = rule_of(tmp_path, RIGHT.replace(right, wrong))
+    single = (distance(cycle, rule)[0] > EXACT for cycles in groups(trees=False).values() for cycle in cycles)
+    assert any(single) or any(error > EXACT for _, error in looks(rule))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "source", [COINS_FIRST, MATCHES, SEVEN], ids=["all coins first", "sample and match", "seven drafts at most"]
+)
+def test_a_verifier_that_is_right_in_its_own_way_is_not(tmp_path: Path, source: str) -> None:
+    assert all(error <= EXACT for _, error in looks(rule_of(tmp_path, source)))
+
+
+# ---- the shipped loop ----
 
 
 def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ninth of it; `exactness` of `python -m tests.report` enumerates samples of the same toys."""
+    """A ninth of it, and says how far it is."""
     monkeypatch.setattr(prove, "cases", lambda rule: toys.cases(rule)[::9])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: toys.deep_loops(rule)[::9])
     monkeypatch.setattr(prove, "groups", few)
+    monkeypatch.setattr(prove, "NEWS_S", 0.0)
     assert prove.prove_rule(paths=12) == 0
-    assert "largest error" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert out.index("1 of 205 toys") < out.index("205 of 205 toys") < out.index("single cycles (vocabularies)")
+    assert "larger toys left out" in out.splitlines()[-4]
 
 
 def test_a_distribution_that_is_none_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,12 +214,9 @@ def test_nothing_tried_is_nothing_proved() -> None:
         prove.prove_rule(paths=0)
 
 
-def test_paths_have_all_the_probability() -> None:
+def test_paths_have_all_the_probability_and_too_many_are_refused_not_cut() -> None:
     case = toys.Case(3, 2, 3)
     total = sum(chance for _, chance in enumeration.paths(toys.run_loop(case.task), 1000))
     assert total == pytest.approx(1.0, abs=1e-12)
-
-
-def test_too_many_paths_are_refused_not_cut() -> None:
     with pytest.raises(enumeration.TooManyPaths):
-        list(enumeration.paths(toys.run_loop(toys.Case(3, 2, 3).task), 5))
+        list(enumeration.paths(toys.run_loop(case.task), 5))

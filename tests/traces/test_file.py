@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from specdec.cli.run import check_place
 from specdec.drafters import DraftModelDrafter
 from specdec.engine import generate, Task
 from specdec.events import from_dict, to_dict
@@ -178,6 +180,29 @@ def test_a_seed_that_no_trace_can_hold_is_refused_before_the_run(seed: int) -> N
 def test_events_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         EXAMPLE.events[0].lane = "other"  # type: ignore[misc]
+
+
+def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    link, file = tmp_path / "link.jsonl", tmp_path / "elsewhere" / "run.jsonl"
+    link.symlink_to(file)
+    for _ in range(2):  # the file is not there, and then it is
+        EXAMPLE.save(link)
+        assert link.is_symlink() and Trace.load(file) == EXAMPLE
+    assert [*file.parent.iterdir()] == [file]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files here")
+def test_what_is_no_regular_file_is_refused_before_the_run_and_stays(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("/dev/null")
+    for path in (pipe, link, Path("/dev/null")):
+        with pytest.raises(ValueError, match="no regular file"):
+            check_place(path)
+    with pytest.raises(ValueError, match="no regular file"):
+        EXAMPLE.save(pipe)
+    assert pipe.is_fifo() and link.is_symlink()
 
 
 @pytest.mark.parametrize("what", ["write_text", "replace"])
