@@ -189,10 +189,10 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the seconds that ea
     "embedded": (embedded, 40),
     "smollm2": (smollm2, 70),
     "steps": (steps, 60),
-    "trees": (trees, 30),
-    "without_triton": (without_triton, 60),
     "generate": (generate, 40),
     "generate_compiled": (generate_compiled, 70),
+    "trees": (trees, 30),
+    "without_triton": (without_triton, 60),
     "tests": (tests, 170),
 }
 
