@@ -97,8 +97,10 @@ def test_a_stop_string_across_tokens_and_cycles() -> None:
     text = end(run(task())).text
     for begin, length in itertools.product((3, 9, 17), (2, 5)):
         stop = text[begin : begin + length]
+        plain = ids(run(task(NoDrafter(), replace(GREEDY, stop=(stop,)))))
         for k in (0, 2, 8):
             events = run(task(Oracle(), replace(GREEDY, stop=(stop,)), k=k))
+            assert ids(events) == plain and end(events).tokens == len(plain)
             assert end(events).text == text[: text.index(stop)]
             assert end(events).reason == "stop"
             assert "".join(e.text for e in events if isinstance(e, Committed)) == end(events).text

@@ -24,7 +24,7 @@ from specdec.lanes.race import race
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, TooManyPaths, total_variation
 from specdec.proof.goodness_of_fit import g_test, GTest
-from specdec.proof.toys import Case, cases, deep_loops, run_loop, shipped_error
+from specdec.proof.toys import Case, cases, deep_loops, largest_error, run_loop, shipped_error
 from specdec.proof.wrong_rules import TokenResidualAfterBlock
 from specdec.rules import BlockVerification, named, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
@@ -157,6 +157,14 @@ def test_enumeration_catches_the_mistake(rule: type[Rule], length: int) -> None:
     case = Case(3, 2, length, SamplingParams(0.7), seed=1)
     distribution, _ = output_distribution(run_loop(lambda: case.task(rule())))
     assert total_variation(distribution, case.exact_distribution()) > 1e-4
+
+
+@pytest.mark.parametrize("key", ["rejection", "match", "shared_noise"])
+@pytest.mark.parametrize("how", ["sampled", "without replacement", "top"])
+def test_of_three_siblings_each_is_judged(key: str, how: str) -> None:
+    case = Case(4, 1, 2, SamplingParams(0.9), seed=2)
+    run = run_loop(lambda: case.task(named(key), toys.TreeDrafter(case.models()[1], 3, how)))
+    assert largest_error(output_distribution(run)[0], case.exact_distribution()) <= EXACT
 
 
 # Block verification keeps more.
