@@ -225,16 +225,6 @@ def test_closing_the_stream_ends_the_run(stop_after: int) -> None:
     assert list(stream) == []
 
 
-def test_the_clock_stands_still_while_the_reader_is_slow() -> None:
-    import time
-
-    events = []
-    for event in generate(task(params=replace(GREEDY, max_tokens=4))):
-        events.append(event)
-        time.sleep(0.05)
-    assert end(events).at < 0.05
-
-
 class Bushy:
     """Three siblings a level, to the full depth: far more nodes than the text has room for at its end."""
 
