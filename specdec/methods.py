@@ -69,12 +69,9 @@ class Method:
         return None if self.part in ("", EXIT) else located(self.part)
 
     def make(self, view: TargetView, part: Any, capacity: int) -> Drafter:
-        """A drafter for one run of at most `capacity` tokens, on the target as that run sees it.
-
-        ValueError for one that drafts with others: it needs their costs, which `Family.lane` has.
+        """A drafter for one run of at most `capacity` tokens, on the target as that run sees it. `Family.lane` makes
+        those that wrap another, since they need its costs.
         """
-        if self.wraps:
-            raise ValueError(f"{self.name} drafts with drafters of others; Family.lane makes it")
         given = {"view": view, "part": part, "capacity": capacity}
         drafter: Drafter = self.drafter_class(*(given[name] for name in self.takes))
         return drafter

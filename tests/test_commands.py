@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +29,6 @@ from specdec.traces.file import Trace
 from specdec.types import SamplingParams
 from tools.bench import __main__ as tool
 from tools.bench import methods, peers
-from tools.bench import options as tool_options
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -137,6 +135,8 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["prove", "/nowhere.py"], "cannot read /nowhere.py"),
         (["bench", "-k", "-3"], "-k"),
         (["bench", "--suite", "magic"], "there is no suite"),
+        (["bench", "--target", "x"], "belong to --suite pair, which needs a target"),
+        (["bench", "--suite", "server", "--server", "x", "--dtype", "int8"], "--device and --dtype belong to"),
         (["bench", "--drafter", "magic"], "there is no drafter 'magic' in this suite; choose from"),
         (["bench", "--suite", "server", "--server", "http://a", "--drafter", "suffix"], "a server has its own"),
         (["app", "--port", "99999"], "--port"),
@@ -260,23 +260,6 @@ def test_every_peer_writes_the_same_text() -> None:
     assert peer.compiled(prompt, 12) == peer.lookup(prompt, 12) == peer.assisted(2, prompt, 12) == expected
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["--suite", "hub"], "belong to --suite pair, which needs a target"),
-        (["--target", "x"], "belong to --suite pair, which needs a target"),
-        (["--draft", "x"], "belong to --suite pair, which needs a target"),
-        (["--suite", "server", "--server", "x", "--device", "cuda"], "--device and --dtype belong to"),
-        (["--suite", "server", "--server", "x", "--dtype", "int8"], "--device and --dtype belong to"),
-    ],
-)
-def test_what_belongs_to_another_suite_is_refused(
-    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert terminal.main(["bench", *arguments]) == 2
-    assert reason in capsys.readouterr().err
-
-
 def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     line = f"{shlex.quote(sys.executable)} -m specdec {command}"
     return subprocess.run(
@@ -354,40 +337,6 @@ def test_a_first_word_that_is_no_command_is_a_prompt() -> None:
         "bench", "-k", "3", "-k", "5", "--suite", "hub", "--draft", "a", "--draft", "b",
     ]  # fmt: skip
     assert terminal.completed(["bench", "-k", "-3"]) == ["bench", "-k", "-3"]
-
-
-def test_the_bench_measures_the_family_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(name: str, dtype: torch.dtype | None, device: str) -> None:
-        raise LookupError(f"asked for {name} on {device} in {dtype}")
-
-    monkeypatch.setattr(bench, "load", load)
-    with pytest.raises(LookupError, match="asked for tuned on cpu in None"):
-        terminal.main(["bench", "--family", "tuned"])
-    with pytest.raises(LookupError, match=r"asked for embedded on cpu in torch\.int8"):
-        terminal.main(["bench", "--dtype", "int8"])
-    with pytest.raises(LookupError, match="asked for embedded on cuda"):
-        terminal.main(["bench", "--suite", "methods", "--device", "cuda"])
-
-
-def test_every_suite_of_ours_is_measured_and_the_long_ones_row_by_row() -> None:
-    assert set(tool.SUITES) == {*tool_options.AT_ONCE, *tool_options.ROW_BY_ROW}
-    row_by_row = {name for name, suite in tool.SUITES.items() if "journal" in signature(suite).parameters}
-    assert row_by_row == {*tool_options.ROW_BY_ROW}
-
-
-def test_headlines_leave_looping_rows_out() -> None:
-    def row(domain: str, speedup: float, repetition: float) -> dict[str, object]:
-        return {
-            "drafter": "draft_model",
-            "domain": domain,
-            "temperature": 0.0,
-            "measured_speedup": speedup,
-            "repetition": repetition,
-        }
-
-    rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
-    assert methods.headline(rows, 0.0) == {"speedup": 2.5, "domains": {"story": 2.0, "code": 3.0}, "looping": ["facts"]}
-    assert methods.headline(rows[2:], 0.0)["speedup"] is None
 
 
 def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: pytest.MonkeyPatch, shallow: str) -> None:

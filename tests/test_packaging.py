@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
-from hatchling.metadata.core import ProjectMetadata
-from hatchling.plugin.manager import PluginManager
 from huggingface_hub import SpaceHardware
 from packaging.requirements import Requirement
 
@@ -129,8 +127,3 @@ def test_menus_hide_what_the_wheel_leaves_out(
     assert {"draft_model", "eagle3", "mtp", "block", "early_exit"} <= {*offered}
     with pytest.raises(ValueError, match="clone of the repository"):
         zoo.load("tuned")
-
-
-def test_the_description_does_not_begin_with_what_a_space_reads() -> None:
-    metadata = ProjectMetadata(str(ROOT), PluginManager())
-    assert metadata.core.readme.lstrip().startswith("# specdec") and "sdk_version" not in metadata.core.readme

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-import toyreport
 from PIL import Image
 
 from specdec.cli import group
@@ -133,47 +132,3 @@ def test_pictures_are_light_and_the_race_moves() -> None:
     for theme in ("light", "dark"):
         with Image.open(PICTURES / f"race-{theme}.webp") as film:
             assert film.n_frames > 20
-
-
-def test_a_line_a_drafter() -> None:
-    row = {
-        "drafter": "eagle3",
-        "temperature": 0.0,
-        "domain": "story",
-        "measured_speedup": 1.5,
-        "alpha": 0.8,
-        "tau": None,
-    }
-    table = tables.methods({"rows": [{**row, "domain": "code", "temperature": 0.8}, row]})
-    assert table.splitlines()[0] == "| drafter | story, T = 0 | code, T = 0.8 |"
-    assert table.splitlines()[2] == "| `eagle3` | 1.50× · 0.80 · – | 1.50× · 0.80 · – |"
-
-
-def test_depths_stand_in_the_order_of_their_size() -> None:
-    row = {"drafter": "eagle3", "temperature": 0.0, "domain": "story", "tau_by_k": {"10": 3.5, "2": 2.25}}
-    sampled = row | {"temperature": 0.8, "tau_by_k": {"10": 3.0, "2": 2.0}}
-    alone = row | {"drafter": "adaptive", "tau_by_k": {"8": 3.0}}
-    table = tables.at_equal_depth({"rows": [sampled, row, alone]}).splitlines()
-    assert table[0] == "| τ at K = 2 · 10 | story, T = 0 | story, T = 0.8 |"
-    assert table[2:] == ["| `eagle3` | 2.25 · 3.50 | 2.00 · 3.00 |"]
-
-
-def test_a_line_a_batch_size() -> None:
-    report = toyreport.batches()
-    table = tables.batch(report).splitlines()
-    assert table[0] == "| texts at once | 64 tokens: plain | K = 3 | K = 7 | 384 tokens: plain | K = 3 | K = 7 |"
-    assert table[3].startswith("| 4 | 400 | 440 · 1.10× · 1.50 | 360 · 0.90× · 1.50 | 400 | 540 · 1.35× · 1.50 |")
-    assert table[-1].startswith(
-        "Measured on Toy, 2 cores, 2026-01-02. τ with texts of 64, K = 3: 2.50; 64, K = 7: 2.50;"
-    )
-    assert table[-1].endswith("decoding's: all.")
-    report["points"][0]["identical_to_plain"] = False
-    assert tables.batch(report).endswith("NOT ALL.")
-
-
-def test_a_space_can_read_its_settings() -> None:
-    """Hugging Face reads YAML between two lines of dashes at the top."""
-    opening, settings, text = (ROOT / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    keys = dict(line.split(": ", 1) for line in settings.splitlines())
-    assert opening == "" and text.lstrip().startswith("# ")
-    assert keys["sdk"] == "gradio" and (ROOT / keys["app_file"]).is_file()

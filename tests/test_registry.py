@@ -58,12 +58,6 @@ def test_what_it_needs_is_told_whole(method: Method) -> None:
         assert METHODS[method.variant_of].part == method.part and method.card is None
 
 
-@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.wraps])
-def test_what_drafts_with_others_is_made_by_a_family(name: str) -> None:
-    with pytest.raises(ValueError, match=rf"{name} .* Family\.lane"):
-        METHODS[name].make(None, None, 8)  # type: ignore[arg-type]
-
-
 def test_names_of_ones_own_are_known_by_their_kind() -> None:
     names = "eagle3:folder", "medusa:tree:folder", "adaptive", "adaptive:eagle3:tree"
     found = [known(name) for name in names]

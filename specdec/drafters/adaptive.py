@@ -58,7 +58,7 @@ class AdaptiveDrafter:
 
     def _depth(self, k: int) -> int:
         """The depth of the best expected rate; 0 where plain decoding is faster, except for a trial now and then."""
-        alpha = self.stop.acceptance.doubted(1.0)  # if in doubt, trying is cheaper than not drafting
+        alpha = self.stop.acceptance.upper  # if in doubt, trying is cheaper than not drafting
         expected, survival, best, depth = 1.0, 1.0, self.rate.plain, 0
         for deeper, cost in enumerate(self.costs.cycles(k)[1:], 1):
             survival *= alpha

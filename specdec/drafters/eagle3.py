@@ -74,35 +74,21 @@ class Eagle3Head:
         of each of the target's states before they are fused, and `norm_output`, of what the next step reads.
         `stored` is what matrices are rounded to (`kept`).
         """
-        weights = with_outputs(weights, target)
-        needed = (
-            "fc.weight", "norm.weight", "lm_head.weight", "midlayer.hidden_norm.weight",
-            "midlayer.input_layernorm.weight",
-        )  # fmt: skip
-        if lacking := [name for name in needed if name not in weights]:
-            raise ValueError(f"this is no EAGLE-3 head: it lacks {', '.join(lacking)}")
-        width, fc = target.width, weights["fc.weight"]
-        if tuple(fc.shape) != (width, width * len(taps)) or config.hidden_size != width:
-            raise ValueError(f"the head's fc {tuple(fc.shape)} does not fit the target's {len(taps)} × {width}")
-        shapes = head_tensors(config, weights, width, len(taps))
-        check_tensors({name: weights[name] for name in weights if name not in APART}, shapes)
-        words = weights.get("embed_tokens.weight", target.embedding)
+        weights = with_output_matrix(weights, target)
+        width = target.width
+        if config.hidden_size != width:
+            raise ValueError(f"the EAGLE-3 head is {config.hidden_size} wide, and the target {width}")
+        self.ids = draft_vocabulary(weights, target).to(target.device)
+        shapes = head_tensors(config, weights, width, len(taps), len(self.ids))
+        check_tensors({name: weights[name] for name in weights if name not in OPTIONAL}, shapes)
+        words, fc = weights.get("embed_tokens.weight", target.embedding), weights["fc.weight"].float()
         if len(words) < target.vocabulary or words.shape[1:] != (width,):
             raise ValueError(
-                f"the EAGLE-3 head embeds {len(words)} tokens in {words[0].numel()} numbers; "
-                f"for this target it would embed {target.vocabulary} in {width}"
+                f"the EAGLE-3 head embeds {tuple(words.shape)}; for this target it would embed {target.vocabulary} "
+                f"tokens in {width} numbers"
             )
-        self.ids = torch.arange(len(weights["lm_head.weight"])) + offsets(weights)
-        if len(self.ids.unique()) < len(self.ids) or self.ids.min() < 0 or self.ids.max() >= target.vocabulary:
-            raise ValueError("the head's draft vocabulary does not lie in the target's")
-        self.ids = self.ids.to(target.device)
-        shape = replace(
-            config,
-            num_hidden_layers=1,
-            tie_word_embeddings=False,
-            max_position_embeddings=target.context,
-        )
-        layer = lean(weights, target.embedding)
+        shape = replace(config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context)
+        layer = decoder_weights(weights, words)
         if norm_output:  # the output matrix reads what is normed already
             layer["model.norm.weight"] = torch.ones(width)
         self.decoder = Transformer(shape, layer, target.dtype, target.device, stored)
@@ -114,7 +100,7 @@ class Eagle3Head:
         self.output_norm = norm("norm.weight") if norm_output else None
         norms = [weights[name].float() for i in range(len(taps)) if (name := f"fc_norm.{i}.weight") in weights]
         self.fc_norm = bool(norms)
-        self.fc = self.decoder.matrix(fc.float() * torch.cat(norms) * self.decoder.unit(width) if norms else fc.float())
+        self.fc = self.decoder.matrix(fc * torch.cat(norms) * self.decoder.unit(width) if norms else fc)
         self.vocabulary, self.taps = target.vocabulary, tuple(taps)
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
@@ -178,11 +164,13 @@ class Eagle3Head:
         return best.values.tolist(), self.ids[best.indices].tolist()
 
 
-APART = ("embed_tokens.weight", "d2t", "t2d")  # which a head may bring or not
+OPTIONAL = ("embed_tokens.weight", "d2t", "t2d")
 
 
-def head_tensors(config: Config, weights: Mapping[str, Tensor], width: int, taps: int) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of a head but those APART. Biases and QK-norm are believed where it brings them."""
+def head_tensors(
+    config: Config, weights: Mapping[str, Tensor], width: int, taps: int, words: int
+) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of a head, but for OPTIONAL ones. Biases and norms of q and k are used if present."""
     own = replace(
         config,
         biases=tuple(f"{part}_proj" for part in "qkvo" if f"midlayer.self_attn.{part}_proj.bias" in weights),
@@ -192,33 +180,28 @@ def head_tensors(config: Config, weights: Mapping[str, Tensor], width: int, taps
     return {
         "fc.weight": (width, width * taps), "norm.weight": (width,),
         **({f"fc_norm.{i}.weight": (width,) for i in range(taps)} if "fc_norm.0.weight" in weights else {}),
-        "lm_head.weight": (len(weights["lm_head.weight"]), width),
+        "lm_head.weight": (words, width),
         **{f"midlayer.{name}": shape for name, shape in layer.items()},
     }  # fmt: skip
 
 
-def with_outputs(weights: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
-    """With the output matrix of a head that writes through the target's: as many rows less in its file."""
+def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
+    """A head that writes through the target's output matrix (its file is smaller by that) gets its own rows of it."""
     whole = dict(weights)
     if (writes := whole.pop(WRITES, None)) is not None and MAP in whole:
         if tuple(writes.shape) != (target.width, target.width):
             raise ValueError(f"the EAGLE-3 head writes through {tuple(writes.shape)}, to a target {target.width} wide")
-        rows = output_rows(target, known_tokens(whole[MAP], target.vocabulary))
-        whole["lm_head.weight"] = rows @ writes.float().T
+        whole["lm_head.weight"] = output_rows(target, draft_vocabulary(whole, target)) @ writes.float().T
     return whole
 
 
-def offsets(weights: Mapping[str, Tensor]) -> Tensor:
-    """What to add to each token of the head's own vocabulary to have the target's."""
-    count = len(weights["lm_head.weight"])
-    table = weights.get("d2t", torch.zeros(count, dtype=torch.int64))
-    if table.shape != (count,) or table.is_floating_point():
-        raise ValueError(f"the EAGLE-3 head knows {count} tokens, its map d2t {len(table)}")
-    return table
+def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> Tensor:
+    """The target's id of each of the head's tokens; all ids where the head brings no map.  # [draft V]"""
+    return known_tokens(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target.vocabulary)
 
 
-def lean(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
-    """The head as a decoder of one layer, under the names that ours reads; `words` are the target's embeddings."""
+def decoder_weights(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
+    """The head as a decoder of one layer, under the names that `Transformer` reads. `words` is [V, hidden]."""
     layer = {
         name.replace("midlayer.", "model.layers.0."): tensor
         for name, tensor in weights.items()
@@ -227,7 +210,7 @@ def lean(weights: Mapping[str, Tensor], words: Tensor) -> Weights:
     norms = [weights[f"midlayer.{name}.weight"] for name in ("input_layernorm", "hidden_norm")]
     return layer | {
         "model.layers.0.input_layernorm.weight": torch.cat(norms),
-        "model.embed_tokens.weight": weights.get("embed_tokens.weight", words),
+        "model.embed_tokens.weight": words,
         "model.norm.weight": weights["norm.weight"],
         "lm_head.weight": weights["lm_head.weight"],
     }

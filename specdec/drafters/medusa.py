@@ -47,13 +47,6 @@ class MedusaHeads:
 
         Without a tree of their own, heads get as much of TREE as they are deep.
         """
-
-        def parts(part: str) -> list[Tensor]:
-            return [weights[f"{head}.{part}"].float() for head in range(count)]
-
-        def stacked(part: str) -> Tensor:
-            return torch.stack(parts(part)).to(target.device, target.dtype)
-
         count = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
         if not count:
             raise ValueError("these are no Medusa heads: there is no tensor 0.0.linear.weight")
@@ -70,11 +63,15 @@ class MedusaHeads:
         self.taps = (target.depth,)
         self.target, self.count, self.tree = target, count, sorted(tree, key=lambda path: (len(path), path))
         self.parameters = sum(tensor.numel() for tensor in weights.values())
+
+        def of_all_heads(part: str) -> Tensor:
+            return torch.stack([weights[f"{head}.{part}"].to(target.device, target.dtype) for head in range(count)])
+
         self.blocks = [
-            (stacked(f"{i}.linear.weight").transpose(1, 2).contiguous(), stacked(f"{i}.linear.bias")[:, None])
+            (of_all_heads(f"{i}.linear.weight").transpose(1, 2).contiguous(), of_all_heads(f"{i}.linear.bias")[:, None])
             for i in range(layers)
         ]
-        outputs = parts(own) if own in shapes else []
+        outputs = [weights[f"{head}.{own}"].float() for head in range(count)] if own in shapes else []
         self.outputs = [kept(output, target.dtype, target.device, stored) for output in outputs]
 
     @classmethod
@@ -99,29 +96,22 @@ class MedusaHeads:
 
 
 def chosen_tree(config: Mapping[str, Any]) -> Tree | None:
-    """The paths of a checkpoint's `medusa_choices`, if it has some."""
-    said = config.get("medusa_choices")
-    if not said:
-        return None
-    if not isinstance(said, list) or not all(isinstance(path, list) and path for path in said):
-        raise ValueError(f"medusa_choices in config.json is {brief(repr(said))}; it would be a list of paths")
-    return [tuple(path) for path in said]
+    """The paths of a checkpoint's `medusa_choices`, if it has some. ValueError where it is no list of lists."""
+    choices = config.get("medusa_choices")
+    try:
+        return [tuple(map(int, path)) for path in choices] if choices else None
+    except (TypeError, ValueError):
+        raise ValueError(f"medusa_choices in config.json is {brief(repr(choices))}, not a list of paths") from None
 
 
 def check_tree(tree: Tree, heads: int, vocabulary: int) -> None:
-    """ValueError unless every node has its parent, a head and a token."""
-    if len(tree) > NODES:
-        raise ValueError(f"medusa_choices has {len(tree)} nodes; {NODES} is the most")
-    paths = set(tree)
-    for path in tree:
-        if not all(type(rank) is int and 0 <= rank < vocabulary for rank in path):
-            raise ValueError(f"medusa_choices names the ranks {list(path)}; a rank lies between 0 and {vocabulary - 1}")
-        if len(path) > heads:
-            raise ValueError(f"medusa_choices goes {len(path)} tokens deep; there are {heads} heads")
-        if len(path) > 1 and path[:-1] not in paths:
-            raise ValueError(f"medusa_choices names {list(path)} and not its parent {list(path[:-1])}")
-    if len(paths) < len(tree):
-        raise ValueError("medusa_choices names a node twice")
+    """ValueError unless every node has its parent, a head and a token, and stands there once."""
+    paths = set(tree) | {()}
+    good = all(path and path[:-1] in paths and min(path) >= 0 and max(path) < vocabulary for path in tree)
+    if not good or len(paths) != len(tree) + 1 or len(tree) > NODES or max(map(len, tree)) > heads:
+        raise ValueError(
+            f"medusa_choices in config.json is no tree of at most {NODES} nodes for {heads} heads; leave it out"
+        )
 
 
 def last_state(view: TargetView) -> Tensor:

@@ -17,7 +17,6 @@ class Share:
     MEMORY = 0.97  # of a judged token
 
     def __init__(self, prior: float, weight: float = 3.0) -> None:
-        self.prior, self.weight = prior, weight
         self.kept, self.seen = prior * weight, weight
 
     def add(self, kept: int, judged: int) -> None:
@@ -26,23 +25,14 @@ class Share:
         self.kept = memory * self.kept + (later - memory) / (1.0 - self.MEMORY)
         self.seen = memory * self.seen + (1.0 - memory) / (1.0 - self.MEMORY)
 
-    def forget(self, memory: float) -> None:
-        """What stands for outcomes nobody saw is the prior, again."""
-        self.kept = memory * self.kept + (1.0 - memory) * self.weight * self.prior
-        self.seen = memory * self.seen + (1.0 - memory) * self.weight
-
     @property
     def value(self) -> float:
         return self.kept / self.seen
 
-    def after(self, kept: int) -> float:
-        """The share if that many more were kept, one after the other (a beta distribution's next outcome)."""
-        return (self.kept + kept) / (self.seen + kept)
-
-    def doubted(self, errors: float) -> float:
-        """That many standard errors above what was seen."""
-        value = self.value
-        return min(1.0, value + errors * math.sqrt(max(0.0, value * (1.0 - value)) / self.seen))
+    @property
+    def upper(self) -> float:
+        """One standard error above the share."""
+        return min(1.0, self.value + math.sqrt(max(0.0, self.value * (1.0 - self.value)) / self.seen))
 
 
 class Calibration:
@@ -71,18 +61,13 @@ class Calibration:
 
 
 class Rate:
-    """Tokens a plain step, of recent cycles with and without drafts: what a draft must beat. `plain` is the least.
-
-    `expected` is what stands for the first cycles, which would else be measured by plain decoding alone.
-    """
+    """Tokens a plain step, of recent cycles with and without drafts: what a draft must beat. `plain` is the least."""
 
     MEMORY = 0.9  # of a cycle
-    EARLY = 2.0  # plain steps that `expected` stands for
 
-    def __init__(self, plain: float = 1.0, expected: float | None = None) -> None:
+    def __init__(self, plain: float = 1.0) -> None:
         self.plain = plain
-        self.spent = 0.0 if expected is None else self.EARLY
-        self.tokens = self.spent * (expected or 0.0)
+        self.spent = self.tokens = 0.0
 
     def add(self, tokens: int, cost: float) -> None:
         self.tokens = self.MEMORY * self.tokens + tokens
@@ -94,14 +79,12 @@ class Rate:
 
 
 class DraftLengthController:
-    """Asked after each drafted token: is that enough? It learns how often tokens were kept that the draft was so sure
-    of. The token that ends a draft stays in it, so the output distribution is untouched.
-
-    With `patience` below 1, tokens are enough that give that share of the rate.
+    """Decides after each drafted token whether the draft is long enough, and learns how often tokens were kept that
+    the draft was so sure of. The token that ends a draft stays in it, so the output distribution is untouched.
     """
 
-    def __init__(self, rate: Rate, patience: float = 1.0) -> None:
-        self.rate, self.patience = rate, patience
+    def __init__(self, rate: Rate) -> None:
+        self.rate = rate
         self.acceptance = Share(0.6)  # of any drafted token
         self.calibration = Calibration()
         self._odds: list[float] = []  # of the draft, a token each
@@ -112,7 +95,7 @@ class DraftLengthController:
     def begin(self, cycles: Sequence[float]) -> None:
         """A draft may be as deep as these cycles' costs, by depth, go."""
         self._cycles, self._odds, self._survival = cycles, [], 1.0
-        self._next, self._least = self.acceptance.value, self.patience * self.rate.value
+        self._next, self._least = self.acceptance.value, self.rate.value
 
     def __call__(self, confidence: float, index: int) -> bool:
         odds = self.calibration.odds(confidence)

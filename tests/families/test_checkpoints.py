@@ -283,11 +283,11 @@ HEADS: dict[str, tuple[str, Edit, str]] = {
         "eagle3", config(layer_types=["sliding_attention", "full_attention"], sliding_window=4), "tells no window",
     ),
     "choices too deep": (
-        "medusa", choices([0], [0, 0], [0, 0, 0], [0] * 4, [0] * 5), "5 tokens deep; there are 4 heads",
+        "medusa", choices([0], [0, 0], [0, 0, 0], [0] * 4, [0] * 5), "no tree of at most 64 nodes for 4 heads",
     ),
-    "choices without a parent": ("medusa", choices([0], [1, 0]), r"names \[1, 0\] and not its parent \[1\]"),
-    "choices beyond the tokens": ("medusa", choices([23]), "a rank lies between 0 and 22"),
-    "choices are a word": ("medusa", config(medusa_choices="mc_sim_7b_63"), "would be a list of paths"),
+    "choices without a parent": ("medusa", choices([0], [1, 0]), "no tree"),
+    "choices beyond the tokens": ("medusa", choices([23]), "no tree"),
+    "choices are a word": ("medusa", config(medusa_choices="mc_sim_7b_63"), "not a list of paths"),
 }  # fmt: skip
 
 

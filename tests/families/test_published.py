@@ -215,7 +215,7 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
     ),
     "five features for three": (FIVE, plain_config(), "fuses 160 numbers into 32; .* 3 features"),
     "d2t out of range": (
-        {**eagle3_weights(), "d2t": eagle3_weights()["d2t"] + 5}, plain_config(), "draft vocabulary does not lie",
+        {**eagle3_weights(), "d2t": eagle3_weights()["d2t"] + 5}, plain_config(), "names a token beyond the 23",
     ),
     "no map": (without(eagle3_weights(), "d2t"), plain_config(), "brings no map d2t"),
     "no config": (eagle3_weights(), None, "no config.json"),

@@ -9,13 +9,16 @@ import togguf
 import torch
 
 from specdec import load_pair, SamplingParams
-from specdec.engine import generate
+from specdec.engine import generate, Task
 from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, Family
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
 from specdec.lanes.race import tasks
 from specdec.models.grouped import FILE
+from specdec.proof.enumeration import output_distribution
+from specdec.proof.toys import largest_error, run_loop
+from specdec.sampling import probabilities
 
 
 def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneStats:
@@ -45,6 +48,26 @@ def test_nearly_all_of_its_guesses_are_kept_and_greedy_text_is_plain(alone: Fami
     assert found.judged > 30 and found.accepted > 0.8 * found.judged
     if not temperature:
         assert found.ids == text(alone, "none", 0, params).ids
+
+
+def test_every_random_path_of_its_lane_gives_the_targets_distribution(alone: Family) -> None:
+    """Exact up to float32: what the copy says that it drew from is what it drew from."""
+    prompt, params = alone.encode("def add(a"), SamplingParams(0.7, top_k=2, max_tokens=3, ignore_end=True)
+
+    def task() -> Task:
+        target, drafter = alone.lane("quantised", 64)
+        return Task(target, prompt, params, drafter, k=2, details=False)
+
+    exact: dict[tuple[int, ...], float] = {(): 1.0}
+    for _ in range(params.max_tokens):
+        rows = {text: alone.target.forward([*prompt, *text], alone.target.new_cache(64))[-1:] for text in exact}
+        exact = {
+            (*text, token): chance * float(probabilities(rows[text], params)[0, token])
+            for text, chance in exact.items()
+            for token in probabilities(rows[text], params)[0].nonzero().flatten().tolist()
+        }
+    distribution, _ = output_distribution(run_loop(task))
+    assert largest_error(distribution, exact) < 1e-5
 
 
 def test_its_matrices_are_rounded_and_its_embeddings_are_the_targets(alone: Family) -> None:
