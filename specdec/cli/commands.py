@@ -227,18 +227,13 @@ def doctor(
 
 
 def export(
-    engine: Annotated[Literal["vllm", "llama_cpp"], Argument(help="who is to read it", show_default=False)],
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder with target/ and tokenizer/")] = EMBEDDED,
-    numbers: Annotated[
-        Literal["f32", "f16", "bf16", "q8_0"], Option(help="of llama_cpp: what its matrices hold")
-    ] = "f32",
 ) -> None:
-    """A family as other engines read it: folders for vLLM (and transformers), GGUF files for llama.cpp."""
-    from ..export import llama_cpp, vllm
+    """A family as folders that vLLM, transformers and llama.cpp's converter read."""
+    from ..export import export
 
-    written = vllm.export(family, out) if engine == "vllm" else llama_cpp.export(family, out, numbers)
-    print(*written, sep="\n")
+    print(*export(family, out), sep="\n")
 
 
 def site(
