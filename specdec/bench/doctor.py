@@ -27,6 +27,7 @@ from ..methods import EMBEDDED
 from ..servers import lane
 from ..servers.base import Chunk, Ending, Server
 from ..servers.connect import connect_pair
+from ..servers.stream import Limits
 from ..types import SamplingParams
 from .servers import sound
 
@@ -37,6 +38,7 @@ PROMPTS = (
     "Give me three tips for learning a language.",
 )
 TOKENS, WARM_UP = 64, 8  # of a text, and of one before the clock counts
+TOTAL_S = 1_800.0  # that all requests to a server may take
 FEW = 0.1  # kept of the drafted tokens: so few that something does not fit
 MANY = 20  # drafts judged at a place, before it is spoken of
 FAULTY = 0.25  # kept while sampling against kept at T = 0: a lossless rule loses less on ordinary text
@@ -111,12 +113,13 @@ def of_server(server: Server, plain: Server | None, temperature: float) -> Itera
 
     params, facts = SamplingParams(max_tokens=TOKENS), server.facts
     for one in filter(None, (server, plain)):
-        lanes(one, replace(params, max_tokens=WARM_UP), one.read)
-    greedy = lanes(server, params, server.read)
-    sampled = lanes(server, replace(params, temperature=temperature, seed=1), server.read) if temperature else []
-    has_template = server.read(PROMPTS[0]) != server.tokenize(PROMPTS[0])
+        lanes(one, replace(params, max_tokens=WARM_UP), one.tokenize_chat)
+    greedy = lanes(server, params, server.tokenize_chat)
+    warm = replace(params, temperature=temperature, seed=1)
+    sampled = lanes(server, warm, server.tokenize_chat) if temperature else []
+    has_template = server.tokenize_chat(PROMPTS[0]) != server.tokenize(PROMPTS[0])
     bare = lanes(server, params, server.tokenize) if has_template else []
-    beside = lanes(plain, params, plain.read) if plain else []
+    beside = lanes(plain, params, plain.tokenize_chat) if plain else []
     k = facts.k or asked_for(greedy)
     measured, options = Measured(greedy, sampled, bare, beside, k), OPTIONS.get(facts.kind, OPTIONS[""])
     if facts.speculates is False and counts(greedy) is None:
@@ -368,7 +371,7 @@ def examined(
 ) -> int:
     """Prints each finding as it comes; the exit status."""
     if server:
-        asked, beside = connect_pair(server, plain, os.environ.get("SPECDEC_SERVER_KEY", ""))
+        asked, beside = connect_pair(server, plain, os.environ.get("SPECDEC_SERVER_KEY", ""), Limits(total_s=TOTAL_S))
         findings = of_server(asked, beside, temperature)
     else:
         known = target in (EMBEDDED, *presets.PRESETS) and not draft

@@ -21,12 +21,14 @@ from ..figures.stats import Comparison, interval, LaneStats, middle, summary
 from ..servers import lane
 from ..servers.base import Server
 from ..servers.connect import connect_pair
+from ..servers.stream import Limits
 from ..types import SamplingParams
 from .measure import params_for
 from .options import Options
 from .prompts import PROMPTS
 
 TEMPERATURES = (0.0, 0.8)
+DAY_S = 86_400.0
 CROWDS = (1, 4, 16)  # requests at once
 FIGURES = (
     "alpha", "alpha_by_position", "draft_acceptance_rate", "tau", "tokens_per_second", "plain_tokens_per_second",
@@ -41,7 +43,9 @@ COLUMNS = {
 
 def report(options: Options) -> dict[str, Any]:
     """ValueError where a server cannot be asked, or breaks off."""
-    server, plain = connect_pair(options.server or "", options.plain, os.environ.get("SPECDEC_SERVER_KEY", ""))
+    server, plain = connect_pair(
+        options.server or "", options.plain, os.environ.get("SPECDEC_SERVER_KEY", ""), Limits(total_s=DAY_S)
+    )
     rows = measure(server, plain, options)
     print(pandas.DataFrame(rows)[list(COLUMNS)].rename(columns=COLUMNS).to_string(index=False), end="\n\n")
     crowds = [one for temperature in TEMPERATURES for one in under_load(server, plain, temperature, options)]

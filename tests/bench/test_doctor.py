@@ -162,7 +162,8 @@ def test_a_real_servers_rejected_drafts_are_counted() -> None:
     for name in ("vllm-draft_model", "vllm-draft_model-untold"):
         with replay(name) as stub:
             server = connect(stub.address)
-            stats = [watched(server, server.read(one), SamplingParams(max_tokens=TOKENS)) for one in doctor.PROMPTS]
+            params = SamplingParams(max_tokens=TOKENS)
+            stats = [watched(server, server.tokenize_chat(one), params) for one in doctor.PROMPTS]
         assert sum(one.drafted for one in stats) == 4 * sum(one.drafting_cycles for one in stats)
         assert 0 < sum(one.accepted for one in stats) < sum(one.drafted for one in stats)
         assert any(one.judged_at for one in stats)
