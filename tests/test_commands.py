@@ -218,9 +218,9 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
     assert len(table) > 12
 
 
-@pytest.mark.parametrize(("suite", "domain"), [("hub", "story"), ("pair", "qa")])
+@pytest.mark.parametrize("domain", ["story", "qa"])
 def test_the_bench_measures_a_pair_from_folders(
-    suite: str, domain: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    domain: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     shallow: str,
 ) -> None:  # fmt: skip
     """In the Hub's layout, each model with its tokenizer; a target with a chat template is asked questions."""
@@ -233,7 +233,7 @@ def test_the_bench_measures_a_pair_from_folders(
         template = "{% for one in messages %}Q: {{ one.content }}\n{% endfor %}A:"
         (tmp_path / "target" / "chat_template.jinja").write_text(template, encoding="utf-8")
     pair = ["--target", str(tmp_path / "target"), "--draft", str(tmp_path / "draft_model")]
-    assert terminal.main(["bench", "--suite", suite, *pair, "--tokens", "4", "--repeats", "1", "-k", "2"]) == 0
+    assert terminal.main(["bench", "--suite", "pair", *pair, "--tokens", "4", "--repeats", "1", "-k", "2"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     every = {"draft_model", "quantised", "early_exit", "prompt_lookup", "suffix", "adaptive"}
     assert {row["drafter"] for row in report["rows"]} == every and {row["domain"] for row in report["rows"]} == {domain}
@@ -263,7 +263,7 @@ def test_every_peer_writes_the_same_text() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--suite", "hub"], "belong to --suite pair, which needs a target"),
+        (["--suite", "pair"], "belong to --suite pair, which needs a target"),
         (["--target", "x"], "belong to --suite pair, which needs a target"),
         (["--draft", "x"], "belong to --suite pair, which needs a target"),
         (["--suite", "server", "--server", "x", "--device", "cuda"], "--device and --dtype belong to"),
@@ -350,8 +350,8 @@ def test_a_target_that_failed_is_no_success(
 def test_a_first_word_that_is_no_command_is_a_prompt() -> None:
     assert terminal.completed(["Once upon", "-k", "4"]) == ["run", "Once upon", "-k", "4"]
     assert terminal.completed(["--drafter", "medusa", "Once"]) == ["run", "--drafter", "medusa", "Once"]
-    assert terminal.completed(["bench", "-k", "3", "5", "--suite", "hub", "--draft", "a", "b"]) == [
-        "bench", "-k", "3", "-k", "5", "--suite", "hub", "--draft", "a", "--draft", "b",
+    assert terminal.completed(["bench", "-k", "3", "5", "--suite", "pair", "--draft", "a", "b"]) == [
+        "bench", "-k", "3", "-k", "5", "--suite", "pair", "--draft", "a", "--draft", "b",
     ]  # fmt: skip
     assert terminal.completed(["bench", "-k", "-3"]) == ["bench", "-k", "-3"]
 

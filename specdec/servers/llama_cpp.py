@@ -43,9 +43,6 @@ class LlamaCpp:
             context=fields.context(at(settings, "n_ctx")),
             speculates=speculative if isinstance(speculative, bool) else None,
         )
-        own = {name: at(settings, "params", name) for name in ("top_k", "top_p")}
-        # What a request gets that names none.
-        self.usual = {name: float(one) for name, one in own.items() if isinstance(one, (int, float))}
         self._has_template = at(props, "chat_template") not in (None, "", NO_TEMPLATE)
 
     def tokenize(self, text: str) -> tuple[int, ...]:

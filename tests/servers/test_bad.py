@@ -19,7 +19,7 @@ from specdec.events import Committed, Failed, Finished
 from specdec.servers import lane
 from specdec.servers.base import Server, ServerError
 from specdec.servers.certificate import certify
-from specdec.servers.connect import connect, origin
+from specdec.servers.connect import connect
 from specdec.servers.stream import Left, Limits
 from specdec.types import SamplingParams
 
@@ -205,18 +205,6 @@ def test_a_key_that_cannot_be_sent_is_not_shown(key: str) -> None:
     with pytest.raises(ServerError, match="cannot be sent") as raised:
         connect("http://127.0.0.1:1", key)
     assert key not in str(raised.value)
-
-
-@pytest.mark.parametrize("address", ["", "127.0.0.1:8000", "ftp://x", "http://", "http://a:b@x", "http://x/path",
-                                     "http://x?y", "http://x:99999"])  # fmt: skip
-def test_what_is_no_address_is_refused_before_anything_is_sent(address: str) -> None:
-    with pytest.raises(ServerError, match=r"address"):
-        connect(address)
-
-
-def test_an_address_has_one_form() -> None:
-    assert origin(" HTTP://Example.com:80/v1/ ") == "http://example.com"
-    assert origin("https://[::1]:8000") == "https://[::1]:8000"
 
 
 def test_a_busy_server_is_asked_again_but_not_in_mid_text() -> None:

@@ -6,10 +6,7 @@ import pytest
 from stub import Reply, Stub
 
 from specdec.servers.base import ServerError
-from specdec.servers.connect import allowed_addresses, connect
-from specdec.servers.stream import Limits
-
-QUICK = Limits()
+from specdec.servers.connect import allowed_addresses, connect, origin
 
 
 @pytest.fixture(autouse=True)
@@ -26,34 +23,35 @@ def test_a_public_host_asks_nobody_by_itself() -> None:
         assert not stub.asked
 
 
-@pytest.mark.parametrize("space", [False, True])
-def test_ones_own_machine_asks_anybody(space: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ones_own_machine_asks_anybody_and_a_space_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPECDEC_PUBLIC")
-    if space:
-        monkeypatch.setenv("SPACE_ID", "somebody/space")
-    assert allowed_addresses() == (() if space else None)
+    assert allowed_addresses() is None
+    monkeypatch.setenv("SPACE_ID", "somebody/space")
+    assert allowed_addresses() == ()
 
 
 def test_what_is_listed_is_asked_and_nothing_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Stub(lambda _: Reply.of({"data": []})) as stub:
-        monkeypatch.setenv("SPECDEC_SERVERS", f"https://other.example, {stub.address}/v1/")
-        assert allowed_addresses() == ("https://other.example", stub.address)
-        with pytest.raises(ServerError, match="names no model"):
-            connect(stub.address, limits=QUICK)
-        assert len(stub.asked) == 1
-        port = stub.address.rsplit(":", 1)[1]
-        for other in (f"http://localhost:{port}", f"http://127.1:{port}", f"http://127.0.0.1:{int(port) - 1}"):
-            with pytest.raises(ServerError, match="only the servers"):
-                connect(other, limits=QUICK)
-        with pytest.raises(ServerError, match="only the servers"):
-            connect(stub.address.replace("http:", "https:"), limits=QUICK)
-
-
-def test_the_environments_proxy_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     with Stub(lambda _: Reply.of({"data": []})) as stub, Stub(lambda _: Reply.of({})) as proxy:
-        monkeypatch.setenv("SPECDEC_SERVERS", stub.address)
+        monkeypatch.setenv("SPECDEC_SERVERS", f"https://other.example, {stub.address}/v1/")
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.address)
+        assert allowed_addresses() == ("https://other.example", stub.address)
         with pytest.raises(ServerError, match="names no model"):
-            connect(stub.address, limits=QUICK)
-        assert not proxy.asked
+            connect(stub.address)
+        assert len(stub.asked) == 1 and not proxy.asked
+        port = stub.address.rsplit(":", 1)[1]
+        for other in (f"http://localhost:{port}", f"http://127.0.0.1:{int(port) - 1}", f"https://127.0.0.1:{port}"):
+            with pytest.raises(ServerError, match="only the servers"):
+                connect(other)
+
+
+def test_an_address_has_one_form() -> None:
+    assert origin(" HTTP://Example.com:80/v1/ ") == "http://example.com"
+    assert origin("https://[::1]:8000") == "https://[::1]:8000"
+
+
+@pytest.mark.parametrize("address", ["", "127.0.0.1:8000", "ftp://x", "http://", "http://a:b@x", "http://x/path",
+                                     "http://x?y", "http://x:99999"])  # fmt: skip
+def test_what_is_no_address_is_refused_before_anything_is_sent(address: str) -> None:
+    with pytest.raises(ServerError, match=r"address"):
+        connect(address)
