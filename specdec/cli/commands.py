@@ -66,7 +66,10 @@ def app(
 
 
 def without(error: ModuleNotFoundError, extra: str) -> ValueError:
-    return ValueError(f"that needs packages that are not installed ({error.name}): pip install 'specdec[{extra}]'")
+    return ValueError(
+        f"that needs the package {error.name}, which is not installed: pip install {error.name}, "
+        f"or in a clone of this repository: pip install '.[{extra}]'"
+    )
 
 
 def begin_with(pair: str | None, target: str | None, draft: list[str]) -> None:
