@@ -128,6 +128,8 @@ GONE = {
     "--universal": SAME_TOKENIZER,
     "--drafter universal": SAME_TOKENIZER,
     "--drafter auto": TranslatableText("The drafter auto has gone; choose one by the table in Methods, or adaptive."),
+    "export vllm": "`export` names no engine any more: `specdec export --out FOLDER` writes what vLLM reads",
+    "export llama_cpp": "`export` writes no GGUF files any more; llama.cpp's own converter does, see docs/serving.md",
 }
 
 

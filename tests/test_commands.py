@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,14 +23,14 @@ from specdec.bench import measure, prompts
 from specdec.bench import suites as bench
 from specdec.bench.options import Options
 from specdec.cli import render
-from specdec.events import Failed, from_dict
+from specdec.events import Committed, Failed, from_dict
 from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, load
+from specdec.figures import machine
 from specdec.lanes import race as races
+from specdec.lanes.interleave import PEER
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
-from tools.bench import __main__ as tool
-from tools.bench import methods, peers
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -47,6 +49,8 @@ def test_the_terminal_shows_text_and_figures(capsys: pytest.CaptureFixture[str])
     assert terminal.main(["Once upon a time", "--drafter", "draft_model", "-k", "4", "--max-tokens", "24"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("Once upon a time")
+    assert re.search(r"^target +embedded$", out, re.M)
+    assert re.search(r"^drafter +draft_model, K = 4, T = 0\.8, seed 0$", out, re.M)
     assert "✗" in out and "measured speed-up" in out and "tokens per cycle" in out
     assert "\033" not in out  # no colours into a file
 
@@ -81,6 +85,51 @@ def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch: pytest.Mon
     drawn = "".join(told) + render.render(failed, [], False)
     assert not set(drawn) & {"\x1b", "\x07", "\x9b", "\u202e", "\r"}
     assert "⟨001B⟩]0;title⟨0007⟩" in drawn and "⟨202E⟩turned" in drawn and "kept" in drawn and "⟨001B⟩[2J" in drawn
+
+
+def test_no_error_steers_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file's chat template may raise whatever it likes."""
+
+    def loads(*_: object, **__: object) -> None:
+        raise ValueError("no template: \x1b]0;title\x07\u202e")
+
+    monkeypatch.setattr(zoo, "load_pair", loads)
+    assert terminal.main(["x", "--target", "a/b"]) == 2
+    assert capsys.readouterr().err == "specdec: no template: ⟨001B⟩]0;title⟨0007⟩⟨202E⟩\n"
+    assert terminal.main(["trace", "/no\x1b[2J"]) == 1
+    assert "⟨001B⟩[2J: No such file" in (told := capsys.readouterr().err) and "\x1b" not in told
+
+
+def test_the_bare_command_tells_what_there_is_in_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert terminal.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and max(map(len, lines)) < 120 and "doctor" in lines[-1]
+
+
+def test_a_missing_package_is_named_and_nobody_elses_is_advised(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "specdec.bench.suites")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert terminal.main(["bench"]) == 2
+    told = capsys.readouterr().err
+    assert "pip install pandas" in told and "pip install '.[bench]'" in told and "specdec[" not in told
+    assert 'name = "specdec-watch"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("load", "told"), [(0.1, False), (12.0, True)])
+def test_a_machine_that_others_use_is_told(load: float, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: 2)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
+    assert (render.BUSY in render.report(toyrun.events())) is told
+
+
+def test_a_peers_other_text_is_told() -> None:
+    events = toyrun.peer_trace().events
+    peers = [e for e in events if isinstance(e, Committed) and e.lane == PEER]
+    changed = [replace(e, tokens=(7,) * len(e.tokens)) if e in peers else e for e in events]
+    same = [*(e for e in events if e.lane == "plain"), *(replace(e, lane=PEER) for e in events if e.lane == "plain")]
+    assert render.PARTED in render.report(changed) and render.PARTED not in render.report(same)
 
 
 def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(
@@ -135,8 +184,11 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["prove", "/nowhere.py"], "cannot read /nowhere.py"),
         (["bench", "-k", "-3"], "-k"),
         (["bench", "--suite", "magic"], "there is no suite"),
+        (["bench", "--suite", "pair"], "belong to --suite pair, which needs a target"),
         (["bench", "--target", "x"], "belong to --suite pair, which needs a target"),
         (["bench", "--suite", "server", "--server", "x", "--dtype", "int8"], "--device and --dtype belong to"),
+        (["bench", "--plain", "http://127.0.0.1:1"], "belong to --suite server"),
+        (["x", "--target", "smollm"], "there is no model 'smollm' here; did you mean smollm2?"),
         (["bench", "--drafter", "magic"], "there is no drafter 'magic' in this suite; choose from"),
         (["bench", "--suite", "server", "--server", "http://a", "--drafter", "suffix"], "a server has its own"),
         (["app", "--port", "99999"], "--port"),
@@ -218,46 +270,21 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
     assert len(table) > 12
 
 
-@pytest.mark.parametrize(("suite", "domain"), [("hub", "story"), ("pair", "qa")])
 def test_the_bench_measures_a_pair_from_folders(
-    suite: str, domain: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-    shallow: str,
-) -> None:  # fmt: skip
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shallow: str
+) -> None:
     """In the Hub's layout, each model with its tokenizer; a target with a chat template is asked questions."""
-    monkeypatch.setattr(bench, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
     monkeypatch.setattr(bench, "QUESTIONS", {"qa": prompts.QUESTIONS["qa"][:1]})
     for name in ("target", "draft_model"):
         shutil.copytree(Path(shallow, name), tmp_path / name)
         shutil.copytree(EMBEDDED / "tokenizer", tmp_path / name, dirs_exist_ok=True)
-    if domain == "qa":
-        template = "{% for one in messages %}Q: {{ one.content }}\n{% endfor %}A:"
-        (tmp_path / "target" / "chat_template.jinja").write_text(template, encoding="utf-8")
+    template = "{% for one in messages %}Q: {{ one.content }}\n{% endfor %}A:"
+    (tmp_path / "target" / "chat_template.jinja").write_text(template, encoding="utf-8")
     pair = ["--target", str(tmp_path / "target"), "--draft", str(tmp_path / "draft_model")]
-    assert terminal.main(["bench", "--suite", suite, *pair, "--tokens", "4", "--repeats", "1", "-k", "2"]) == 0
+    assert terminal.main(["bench", "--suite", "pair", *pair, "--tokens", "4", "--repeats", "1", "-k", "2"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     every = {"draft_model", "quantised", "early_exit", "prompt_lookup", "suffix", "adaptive"}
-    assert {row["drafter"] for row in report["rows"]} == every and {row["domain"] for row in report["rows"]} == {domain}
-
-
-@pytest.mark.long
-def test_the_report_of_a_family_stands_beside_transformers(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shallow: str
-) -> None:
-    monkeypatch.setattr(methods, "prompts_of", lambda _: {"story": prompts.PROMPTS["story"][:1]})
-    monkeypatch.setattr(peers, "ASSISTED_K", (None, 2))
-    asked = ["--suite", "embedded", "--family", shallow, "--tokens", "8", "--repeats", "1", "-k", "2"]
-    assert tool.main(asked) == 0
-    report = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert report["peers"]["prompts_with_identical_text"] == "1 of 1"
-    assert all(row["host_syncs_per_cycle"] >= 1.0 for row in report["rows"])  # whether the logits are finite
-    assert report["setup_seconds"] >= 0.0 and 0.0 < report["event_overhead_share"] < 1.0
-
-
-def test_every_peer_writes_the_same_text() -> None:
-    """Those for a GPU, too, where the static cache is compiled."""
-    peer, prompt = peers.Peer(load("embedded", torch.float32)), prompts.PROMPTS["story"][0]
-    expected = peer.generate(prompt, 12)
-    assert peer.compiled(prompt, 12) == peer.lookup(prompt, 12) == peer.assisted(2, prompt, 12) == expected
+    assert {row["drafter"] for row in report["rows"]} == every and {row["domain"] for row in report["rows"]} == {"qa"}
 
 
 def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -333,8 +360,8 @@ def test_a_target_that_failed_is_no_success(
 def test_a_first_word_that_is_no_command_is_a_prompt() -> None:
     assert terminal.completed(["Once upon", "-k", "4"]) == ["run", "Once upon", "-k", "4"]
     assert terminal.completed(["--drafter", "medusa", "Once"]) == ["run", "--drafter", "medusa", "Once"]
-    assert terminal.completed(["bench", "-k", "3", "5", "--suite", "hub", "--draft", "a", "b"]) == [
-        "bench", "-k", "3", "-k", "5", "--suite", "hub", "--draft", "a", "--draft", "b",
+    assert terminal.completed(["bench", "-k", "3", "5", "--suite", "pair", "--draft", "a", "b"]) == [
+        "bench", "-k", "3", "-k", "5", "--suite", "pair", "--draft", "a", "--draft", "b",
     ]  # fmt: skip
     assert terminal.completed(["bench", "-k", "-3"]) == ["bench", "-k", "-3"]
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..engine import Task
+from ..events import Event, Failed
 from ..families.zoo import Family
 from ..figures.stats import account, Comparison, interval, LaneStats, middle, repetition, spread, summary
 from ..gpu.lane import generate
@@ -45,6 +46,14 @@ class Neighbours:
 
 def run(task: Task) -> LaneStats:
     return LaneStats.of(list(generate(task)), task.lane)
+
+
+def sound(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events of a server's run. ValueError where it failed."""
+    for event in events:
+        if isinstance(event, Failed):
+            raise ValueError(f"the server failed in the middle of the suite: {event.reason}")
+    return events
 
 
 def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:

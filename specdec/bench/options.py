@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-PAIR = ("pair", "hub")  # one suite; the second is its older name
-SUITES = ("embedded", "methods", *PAIR, "server")
+SUITES = ("embedded", "methods", "pair", "server")
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Options:
         """ValueError for what belongs to another suite."""
         if self.suite not in SUITES:
             raise ValueError(f"there is no suite {self.suite!r}; choose from {', '.join(SUITES)}")
-        pair, server = self.suite in PAIR, self.suite == "server"
+        pair, server = self.suite == "pair", self.suite == "server"
         if pair is not bool(self.target) or (not pair and self.draft):
             raise ValueError("--target and --draft belong to --suite pair, which needs a target")
         if server and (self.device != "cpu" or self.dtype):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,10 +23,13 @@ from tqdm import tqdm
 from .. import __version__
 from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
+from ..figures.stats import Comparison
 from ..gpu import lane
 from ..methods import adapted, ADAPTIVE, DEFAULT, is_wrapper, METHODS
-from . import servers
-from .measure import pairs, Row, row, Setting
+from ..servers import lane as watching
+from ..servers.connect import connect_pair
+from ..servers.stream import Limits
+from .measure import Neighbours, pairs, Row, row, Setting, sound
 from .options import Options
 from .prompts import PROMPTS, QUESTIONS
 
@@ -33,6 +37,7 @@ TEMPERATURES = (0.0, 0.8)
 ADAPTIVE_MOST = 16  # who chooses the depth does so up to this
 CYCLES = 24  # of a suite on a GPU that wait for a further run: torch has streams for 32
 CHOOSING = 1  # rounds in which the best k is found; the reported rounds come afterwards and are others
+DAY_S = 86_400.0
 Prompts = Mapping[str, Sequence[str]]  # by domain
 
 
@@ -40,18 +45,13 @@ def drafters_of(suite: str, family: Family) -> list[str]:
     names = [name for name in family.drafters if name != "none"]
     if suite == "embedded":
         names = [name for name in names if name in METHODS and METHODS[name].peer and not METHODS[name].variant_of]
-    wrappers = [m.name for m in METHODS.values() if m.wraps] if suite == "methods" else [ADAPTIVE]
-    return [*names, *(wrappers if DEFAULT in names else [])]
-
-
-def depths_of(drafter: str, options: Options) -> list[int]:
-    return [ADAPTIVE_MOST] if is_wrapper(drafter) else list(options.k)
+    return [*names, *([ADAPTIVE] if DEFAULT in names else [])]
 
 
 def measure(
     family: Family, options: Options, prompts: Prompts | None = None
 ) -> Iterator[tuple[str, Sequence[str], Iterator[Row]]]:
-    """A place (a domain at a temperature), its prompts, and a row a drafter, measured as they are asked for.
+    """Yield places (a domain at a temperature), each with its prompts and a row a drafter, measured as asked for.
 
     Every drafter stands at its best k: the one of the largest median speed-up.
     """
@@ -59,34 +59,53 @@ def measure(
     drafters = drafters_of(options.suite, family)
     if unknown := [name for name in options.drafter if (adapted(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
-    drafters = list(options.drafter) or drafters
-    rounds = sum(len(depths_of(name, options)) * (CHOOSING + 1) + options.repeats + 1 for name in drafters)
+    depths = {name: [ADAPTIVE_MOST] if is_wrapper(name) else options.k for name in options.drafter or drafters}
+    rounds = sum(len(ks) * (CHOOSING + 1) + options.repeats + 1 for ks in depths.values())
     total = sum(map(len, prompts.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
         for domain, texts in prompts.items():
             for temperature in TEMPERATURES:
-                found = side_by_side(family, drafters, domain, texts, temperature, options, bar.update)
-                yield f"{domain}, T = {temperature}", texts, found
+                settings = [Setting(name, domain, temperature, k) for name, ks in depths.items() for k in ks]
+                yield f"{domain}, T = {temperature}", texts, side_by_side(family, settings, texts, options, bar.update)
 
 
 def side_by_side(
-    family: Family, drafters: Sequence[str], domain: str, prompts: Sequence[str], temperature: float, options: Options,
-    tick: Callable[[], object],
-) -> Iterator[Row]:  # fmt: skip
-    settings = [Setting(name, domain, temperature, k) for name in drafters for k in depths_of(name, options)]
-    found = pairs(family, tuple(prompts), settings, options.tokens, CHOOSING, tick)
-    tried = {setting: row(setting, measured, 0) for setting, measured in found.items()}
-    scores = {setting: speedup_of(entry) for setting, entry in tried.items()}
-    best = [max((s for s in settings if s.drafter == name), key=scores.__getitem__) for name in drafters]
+    family: Family, settings: list[Setting], prompts: Sequence[str], options: Options, tick: Callable[[], object]
+) -> Iterator[Row]:
+    trials = pairs(family, tuple(prompts), settings, options.tokens, CHOOSING, tick)
+    tried = {setting: row(setting, measured, 0) for setting, measured in trials.items()}
+    best = dict[str, Setting]()
+    for setting in sorted(settings, key=lambda setting: -speedup_of(tried[setting])):
+        best.setdefault(setting.drafter, setting)
+    chosen = [best[name] for name in dict.fromkeys(setting.drafter for setting in settings)]
     # Seeds of its own: those that chose K would flatter what they chose.
-    measured = pairs(family, tuple(prompts), best, options.tokens, options.repeats, tick, CHOOSING + 1)
-    for setting in best:
-        entry = row(setting, measured[setting], parameters_of(setting.drafter, family))
+    measured = pairs(family, tuple(prompts), chosen, options.tokens, options.repeats, tick, CHOOSING + 1)
+    for setting in chosen:
+        parameters = family.drafters[family.wrapped(setting.drafter) or setting.drafter].parameters
+        entry = row(setting, measured[setting], parameters)
         yield entry | {"tau_by_k": {str(s.k): tried[s]["tau"] for s in settings if s.drafter == setting.drafter}}
 
 
-def parameters_of(drafter: str, family: Family) -> int:
-    return family.drafters[family.wrapped(drafter) or drafter].parameters
+def of_server(options: Options) -> dict[str, Any]:
+    """Measure a server of others in the same rows. ValueError where it cannot be asked, or breaks off."""
+    key = os.environ.get("SPECDEC_SERVER_KEY", "")
+    server, plain = connect_pair(options.server or "", options.plain, key, Limits(total_s=DAY_S))
+    rows = list[Row]()
+    for domain, prompts in tqdm(PROMPTS.items(), desc="measuring", unit="domain"):
+        for temperature in TEMPERATURES:
+            setting = Setting(server.facts.kind, domain, temperature, server.facts.k or 0)
+            measured = list[Neighbours]()
+            for repeat in range(options.repeats + 1):  # the first round warms up
+                for index, prompt in enumerate(prompts):
+                    *_, last = watching.race(server, plain, prompt, setting.params(options.tokens, repeat))
+                    assert isinstance(last, watching.FinalTrace)
+                    comparison = Comparison.of(sound(last.events))
+                    measured += [Neighbours(index, comparison)] if repeat else []
+            counted = {one.comparison.speculative.counted or "none" for one in measured}
+            same = None if plain is None else row(setting, measured, 0)["identical_to_plain"]
+            rows.append(row(setting, measured, 0) | {"cycles": "/".join(sorted(counted)), "identical_to_plain": same})
+    print(table(rows))
+    return {"rows": rows, "tokens": options.tokens, "models": watching.about(server, plain)}
 
 
 def speedup_of(entry: Row) -> float:
@@ -105,8 +124,7 @@ COLUMNS = {
 def table(rows: Sequence[Row]) -> str:
     frame = pandas.DataFrame(list(rows))[list(COLUMNS)].rename(columns=COLUMNS)
     frame["identical"] = [{True: "yes", False: "NO", None: "–"}[value] for value in frame["identical"]]
-    whole = {name: "{:.0f}".format for name in ("plain tok/s", "tok/s")}
-    return frame.to_string(index=False, float_format="{:.2f}".format, formatters=whole)
+    return frame.to_string(index=False, float_format="{:.2f}".format)
 
 
 def loaded(options: Options) -> tuple[Family, float]:
@@ -132,7 +150,7 @@ def of_family(options: Options) -> dict[str, Any]:
 
 def report(options: Options) -> int:
     """Measure, print and perhaps write; ValueError for models that cannot be loaded or have no such machine."""
-    return write(servers.report(options) if options.suite == "server" else of_family(options), options)
+    return write(of_server(options) if options.suite == "server" else of_family(options), options)
 
 
 def commit() -> str | None:

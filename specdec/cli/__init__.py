@@ -11,7 +11,6 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 import typer
@@ -21,6 +20,7 @@ from typer.exceptions import TyperException
 from .. import __version__
 from ..settings import GONE
 from . import commands
+from .render import tell
 from .run import run
 
 LISTS = {"bench": ("-k", "--draft")}  # options that take several words
@@ -41,9 +41,11 @@ PLAIN = {
     "τ": "tau",
 }
 
-app = typer.Typer(
-    help=__doc__, add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
-)
+SHORT = """usage: specdec "a prompt" [OPTIONS]     one race in the terminal; specdec run --help
+       specdec app                      the page
+       specdec COMMAND --help           {commands}"""
+
+app = typer.Typer(help=__doc__, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 for command in (run, *commands.COMMANDS):
     app.command()(command)
 
@@ -64,10 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="plain")
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        code = group().main(
-            completed(sys.argv[1:] if arguments is None else arguments), "specdec", standalone_mode=False
-        )
+        if not words:
+            print(SHORT.format(commands=", ".join(name for name in group().commands if name not in ("run", "app"))))
+            return 0
+        code = group().main(completed(words), "specdec", standalone_mode=False)
         sys.stdout.flush()
         if code == STOPPED:  # Typer's own answer to Ctrl-C, of which it says nothing
             tell("stopped")
@@ -120,13 +124,6 @@ def completed(words: Sequence[str]) -> list[str]:
         option = word if word in LISTS.get(words[0], ()) else ""
         spread += [] if option else [word]
     return spread
-
-
-def tell(sentence: str) -> None:
-    if sys.stderr is not None:
-        if os.environ.get("SPECDEC_DEBUG") and sys.exc_info()[0]:
-            traceback.print_exc()
-        print("specdec:", " ".join(sentence.split()), file=sys.stderr)
 
 
 def plain(error: UnicodeError) -> tuple[str, int]:

@@ -11,8 +11,10 @@ from typing import Any
 
 from ..servers import certificate
 from ..servers.connect import connect_pair
+from ..servers.stream import Limits
 from ..servers.verdict import shown_by, speculated
 
+HOUR_S = 3_600.0  # that all requests may take for as many draws as usual
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 
 
@@ -26,7 +28,8 @@ def certify_server(
     if out not in ("", "-"):
         Path(out).touch()  # what cannot be written is said before an hour is spent
     key = os.environ.get("SPECDEC_SERVER_KEY", "")
-    server, other = connect_pair(address, plain, key)
+    patience = Limits(total_s=HOUR_S * max(1.0, draws / certificate.DRAWS))
+    server, other = connect_pair(address, plain, key, patience)
     if not plain and not target:
         raise ValueError(
             "Name a plain server of the same model (--plain ADDRESS), or its weights "

@@ -66,7 +66,10 @@ def app(
 
 
 def without(error: ModuleNotFoundError, extra: str) -> ValueError:
-    return ValueError(f"that needs packages that are not installed ({error.name}): pip install 'specdec[{extra}]'")
+    return ValueError(
+        f"that needs the package {error.name}, which is not installed: pip install {error.name}, "
+        f"or in a clone of this repository: pip install '.[{extra}]'"
+    )
 
 
 def begin_with(pair: str | None, target: str | None, draft: list[str]) -> None:
@@ -227,18 +230,13 @@ def doctor(
 
 
 def export(
-    engine: Annotated[Literal["vllm", "llama_cpp"], Argument(help="who is to read it", show_default=False)],
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
     family: Annotated[str, Option(help="'embedded', 'tuned', or a folder with target/ and tokenizer/")] = EMBEDDED,
-    numbers: Annotated[
-        Literal["f32", "f16", "bf16", "q8_0"], Option(help="of llama_cpp: what its matrices hold")
-    ] = "f32",
 ) -> None:
-    """A family as other engines read it: folders for vLLM (and transformers), GGUF files for llama.cpp."""
-    from ..export import llama_cpp, vllm
+    """A family as folders that vLLM, transformers and llama.cpp's converter read."""
+    from ..export import export
 
-    written = vllm.export(family, out) if engine == "vllm" else llama_cpp.export(family, out, numbers)
-    print(*written, sep="\n")
+    print(*export(family, out), sep="\n")
 
 
 def site(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
 from ..events import Committed, Event, Failed, Started, Verified
+from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..traces.cycle import AuditedCycle
 from ..traces.file import Header
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ..servers.base import Server
 
 BUSY = " (the machine was busy: measure again)"
+PARTED = "tokens/s, with another text than plain decoding's"
 ABOUT = {
     "float32": "float32",
     "bfloat16": "bfloat16: greedy texts may part at near-ties",
@@ -59,8 +62,18 @@ def as_lines(header: Header, events: Iterable[Event]) -> list[Event]:
     return kept
 
 
-def as_text(prompt: str, events: Iterable[Event], precision: str = "", answers: bool = False) -> list[Event]:
-    """`answers` says that the text does not continue the prompt's line."""
+def tell(sentence: str) -> None:
+    """Print an error on one line of the error stream. Files, models and servers may have written parts of it."""
+    if sys.stderr is not None:
+        if os.environ.get("SPECDEC_DEBUG") and sys.exc_info()[0]:
+            traceback.print_exc()
+        print("specdec:", strip_control_characters(" ".join(sentence.split())), file=sys.stderr)
+
+
+def as_text(
+    prompt: str, events: Iterable[Event], target: str = "", precision: str = "", answers: bool = False
+) -> list[Event]:
+    """Print a run as it comes, then its figures. `answers`: the text does not continue the prompt's line."""
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     sys.stdout.write(prompt + "\n\n" * answers)
     kept: list[Event] = []
@@ -69,7 +82,7 @@ def as_text(prompt: str, events: Iterable[Event], precision: str = "", answers: 
         if getattr(event, "lane", "") == "speculative":
             sys.stdout.write(render(event, kept, colour))
         sys.stdout.flush()
-    print("\n\n" + report(kept, precision))
+    print("\n\n" + report(kept, target, precision))
     return kept
 
 
@@ -98,14 +111,15 @@ def styled(piece: str, status: str, colour: bool) -> str:
     return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
 
 
-def report(events: Sequence[Event], precision: str = "") -> str:
-    """The figures, one per line, with their units, and what they are about. Of a server no precision is known."""
+def report(events: Sequence[Event], target: str = "", precision: str = "") -> str:
+    """Return what ran and its figures, one per line, with their units."""
     comparison = Comparison.of(events)
+    busy = BUSY if comparison.machine_busy or machine.busy() else ""
     spec, plain = comparison.speculative, comparison.plain
     rows = [
         ("speculative", spec.tokens_per_second, "tokens/s", 0),
         ("plain decoding", plain.tokens_per_second, "tokens/s", 0),
-        ("measured speed-up", comparison.measured_speedup, f"×{BUSY if comparison.machine_busy else ''}", 2),
+        ("measured speed-up", comparison.measured_speedup, f"×{busy}", 2),
         ("acceptance rate α", spec.alpha, f"{spec.accepted} of {spec.judged} judged", 2),
         ("draft acceptance rate", spec.draft_acceptance_rate, f"{spec.accepted} of {spec.drafted} drafted", 2),
         ("block efficiency τ", spec.tau, "tokens per cycle", 2),
@@ -116,19 +130,21 @@ def report(events: Sequence[Event], precision: str = "") -> str:
         ("time to first token", spec.prefill_seconds * 1e3, f"ms (plain {plain.prefill_seconds * 1e3:.1f})", 1),
     ]
     if peer := next((e.lane for e in events if e.lane not in ("speculative", "plain")), None):
-        rate = LaneStats.of(events, peer).tokens_per_second
-        failure = next((f"failed: {e.reason}" for e in events if isinstance(e, Failed) and e.lane == peer), "tokens/s")
+        third = LaneStats.of(events, peer)
+        rate, unit = third.tokens_per_second, "tokens/s" if third.ids == plain.ids else PARTED
+        failure = next((f"failed: {e.reason}" for e in events if isinstance(e, Failed) and e.lane == peer), unit)
         against = rate / plain.tokens_per_second if rate and plain.tokens_per_second else None
         rows[2:2] = [(f"{peer}, assisted", rate, failure, 0), ("  against plain decoding", against, "×", 2)]
     lines = [
         f"{name:<28}{'–' if value is None else f'{value:.{digits}f}'} {unit}" for name, value, unit, digits in rows
     ]
     started = next((e for e in events if isinstance(e, Started) and e.lane == "speculative"), None)
+    head = [("target", target), ("target in", ABOUT.get(precision, precision))]
     if started is not None:
+        params = f"K = {started.k}, T = {started.params.temperature:g}, seed {started.params.seed}"
         kept = "lossless" if started.lossless else "LOSSY: the text no longer follows the target's distribution"
-        lines.insert(0, f"{'verification':<28}{started.rule}, {kept}")
-    if precision:
-        lines.insert(0, f"{'target in':<28}{ABOUT.get(precision, precision)}")
+        head += [("drafter", f"{started.drafter}, {params}"), ("verification", f"{started.rule}, {kept}")]
+    lines = [*(f"{name:<28}{value}" for name, value in head if value), *lines]
     if started and started.drafter.endswith(EXIT) and spec.alpha is not None and spec.alpha < UNTRAINED:
         lines.append(BADLY)
     legend = "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import os
@@ -15,13 +16,20 @@ from typing import Annotated, Any, cast, Literal
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import check_asked, known, METHODS, RULES
+from ..methods import check_asked, EMBEDDED, known, METHODS, RULES, TUNED
+from ..paths import ASSETS
 from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, writable
 from .commands import KEY, Precision
-from .render import as_lines, as_text, render, report_of_server, strip_control_characters
+from .render import as_lines, as_text, render, report_of_server, strip_control_characters, tell
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
+
+
+def drafters(family: str = EMBEDDED) -> list[str]:
+    """Return the ways of drafting that a family has here; of another target, those that it may have."""
+    here = (m for m in METHODS.values() if not m.folder or (ASSETS / "family" / m.folder).is_dir())
+    return [m.name for m in here if family not in (EMBEDDED, TUNED) or family in m.families]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
@@ -41,7 +49,10 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
 def words_of(setting: Setting, flag: Flag) -> Any:
     if setting.default is REQUIRED:
         return Argument(help=setting.help, show_default=False)
-    return Option(*(["-" + setting.name] if len(setting.name) == 1 else []), help=flag.help or setting.help)
+    about = flag.help or setting.help
+    if setting.name == "drafter":
+        about += f"; of the embedded target: {', '.join(drafters())}"
+    return Option(*(["-" + setting.name] if len(setting.name) == 1 else []), help=about)
 
 
 @with_settings
@@ -81,7 +92,11 @@ def run(
     if gone := GONE.get(f"--drafter {asked.drafter}"):
         raise ValueError(gone)
     if asked.drafter and known(asked.drafter) is None:
-        raise ValueError(f"there is no drafter {asked.drafter!r}; choose from {', '.join(METHODS)}")
+        raise ValueError(
+            f"there is no drafter {asked.drafter!r}; choose from {', '.join(drafters('' if target else asked.family))}"
+        )
+    if target is not None:
+        check_name(target)
     if server is None and (plain is not None or key_env != KEY):
         raise ValueError("--plain and --key-env belong to a --server")
     if server is not None:
@@ -102,8 +117,10 @@ def run(
     events = race(models, **asked.arguments)
     header = trace.live_header(asked.prompt, models.describe(), kind, asked.peer)
     answers = models.chat is not None
-    kept = as_lines(header, events) if as_json else as_text(asked.prompt, events, models.precision, answers)
-    return kept_as(save, header, kept)
+    if as_json:
+        return kept_as(save, header, as_lines(header, events))
+    named = target or asked.family
+    return kept_as(save, header, as_text(asked.prompt, events, named, models.precision, answers))
 
 
 def watched(
@@ -147,9 +164,19 @@ def kept_as(save: Path | None, header: Header, events: Sequence[Event]) -> int:
         try:
             trace.Trace(replace(header, source="recorded"), tuple(events)).save(save)
         except OSError as error:
-            print(f"specdec: the run could not be saved: {error}", file=sys.stderr)
+            tell(f"the run could not be saved: {error}")
             return 1
     return int(any(isinstance(event, Failed) and event.fatal for event in events))
+
+
+def check_name(target: str) -> None:
+    """ValueError where a name is almost that of a model that we know."""
+    from ..families.presets import PRESETS, STAR
+
+    names = (STAR, *PRESETS)
+    if target not in names and "/" not in target and not Path(target).exists():
+        for close in difflib.get_close_matches(target, names, 1):
+            raise ValueError(f"there is no model {target!r} here; did you mean {close}?")
 
 
 def check_place(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from ..events import Committed
 from ..traces.audit import audit, holds, LaneAudit, shown
 from ..traces.compare import compare
 from ..traces.file import Trace, TraceError
+from .render import strip_control_characters, tell
 
 MAX_SHOWN = 10  # faults of a lane
 VERDICTS = {
@@ -28,12 +28,12 @@ def examine(file: Path, other: Path | None = None) -> int:
             if not any(isinstance(event, Committed) for event in trace.events):
                 raise TraceError("it holds no cycle")
         except (OSError, TraceError) as error:
-            print(f"{printable(str(path))}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
+            tell(f"{path}: {getattr(error, 'strerror', None) or error}")
             return 1
         accounts = audit(trace.header.lanes, trace.events)
         traces.append(trace)
         sound &= holds(accounts)
-        print(f"{printable(str(path))}: {verdict(accounts)}")
+        print(f"{strip_control_characters(str(path))}: {verdict(accounts)}")
         print(certificate(accounts))
     if other:
         one, two = traces
@@ -62,7 +62,3 @@ def certificate(accounts: Sequence[LaneAudit]) -> str:
             lines.append(f"    and {len(account.faults) - MAX_SHOWN} more")
         lines += [f"    not checked: {count} {what}" for what, count in account.unchecked.items()]
     return "\n".join(lines)
-
-
-def printable(path: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in path)

@@ -1,1 +1,93 @@
-"""A family in the form that other engines read: a file an engine."""
+"""Write a family as folders that other engines read: one for each model and head, in the Hub's layout.
+
+transformers and vLLM read them as they are, and llama.cpp through its own convert_hf_to_gguf.py (docs/serving.md).
+Heads take the names of vLLM's own classes (`vllm/model_executor/models/llama_eagle3.py` and `medusa.py`, read in 0.32,
+November 2026).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from ..families.zoo import draft_folders, FOLDERS
+from ..models.checkpoint import naming, read_json, read_weights, section, Weights
+
+TARGET, HEADS = "target", ("eagle3", "medusa")
+
+
+def export(family: str, out: Path) -> list[Path]:
+    """Write each model and head of a family into a folder below `out`, and return these folders.
+
+    `family` is a name ("embedded", "tuned") or a folder with target/ and tokenizer/. ValueError for anything else, and
+    where a folder is there already. Weights that are stored in 8 bits become float32, which loses nothing.
+    """
+    folder = FOLDERS.get(family) or Path(family)
+    tuned = not (folder / "tokenizer").is_dir()
+    tokenizer = (folder.parent if tuned else folder) / "tokenizer"
+    if not (folder / TARGET).is_dir() or not tokenizer.is_dir():
+        raise ValueError(f"{family} is no family: name 'embedded', 'tuned', or a folder with target/ and tokenizer/")
+    models = {TARGET: folder / TARGET}
+    models |= {name.replace(":", "_"): path for name, path in draft_folders(folder, tuned).items()}
+    heads = {name: folder / name for name in HEADS if (folder / name).is_dir()}
+    if there := [out / name for name in (*models, *heads) if (out / name).exists()]:
+        raise ValueError(f"{there[0]} is there already; name another folder with --out, or remove it")
+    target = read_json(folder / TARGET / "config.json")
+    for name, source in (models | heads).items():
+        with naming(source):
+            config, weights = unpacked(source)
+            if name == "eagle3":
+                config = eagle3_config(config)
+            elif name == "medusa":
+                config, weights = medusa_config(config, weights, target), medusa_names(weights)
+        (out / name).mkdir(parents=True)
+        for file in [*(tokenizer.iterdir() if name in models else ()), source / "generation_config.json"]:
+            if file.is_file():
+                shutil.copyfile(file, out / name / file.name)
+        (out / name / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        file = out / name / "model.safetensors"
+        save_file({key: tensor.contiguous() for key, tensor in weights.items()}, file, {"format": "pt"})
+        file.chmod(0o644)  # the library leaves it to its owner alone
+    return [out / name for name in (*models, *heads)]
+
+
+def unpacked(folder: Path) -> tuple[dict[str, Any], Weights]:
+    """Read config.json and the tensors; all are float32 where any was packed, because int8 times a scale is."""
+    weights = read_weights(folder)
+    kinds = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
+    dtype = kinds.pop() if len(kinds) == 1 else torch.float32
+    weights = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
+    return read_json(folder / "config.json") | {"dtype": str(dtype).removeprefix("torch.")}, weights
+
+
+def eagle3_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Name vLLM's class, and repeat the layers to read where its older releases look for them."""
+    key = "eagle_aux_hidden_state_layer_ids"
+    layers = section(config, "eagle_config").get(key)
+    return config | {"architectures": ["LlamaForCausalLMEagle3"]} | ({key: layers} if layers else {})
+
+
+def medusa_config(config: dict[str, Any], weights: Weights, target: dict[str, Any]) -> dict[str, Any]:
+    """Describe the heads as vLLM does; their tensors tell how many there are, and how many blocks each has."""
+    heads = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
+    blocks = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
+    if f"0.{blocks}.weight" not in weights:
+        raise ValueError("these Medusa heads share the target's output matrix, which vLLM does not read")
+    shape = {name: target[name] for name in ("hidden_size", "vocab_size")}
+    counts = {"num_heads": heads, "num_hidden_layers": blocks, "medusa_fc_bias": True}
+    return {"model_type": "medusa", "architectures": ["MedusaModel"], "dtype": config["dtype"]} | shape | counts
+
+
+def medusa_names(weights: Weights) -> Weights:
+    """Rename the authors' 1.0.linear.bias to vLLM's blocks.1.layers.0.bias, and 1.2.weight to lm_heads.1.weight."""
+    blocks, outputs = re.compile(r"(\d+)\.(\d+)\.linear\.(\w+)"), re.compile(r"(\d+)\.\d+\.weight")
+    return {
+        outputs.sub(r"lm_heads.\1.weight", blocks.sub(r"blocks.\1.layers.\2.\3", name)): tensor
+        for name, tensor in weights.items()
+    }

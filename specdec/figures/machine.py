@@ -20,6 +20,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def busy() -> bool:
+    """Whether others use this machine, too: more ran in the last minute than a run on every core explains."""
+    return hasattr(os, "getloadavg") and os.getloadavg()[0] > 1.5 * cores()
+
+
 def processor() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():

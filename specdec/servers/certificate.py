@@ -59,7 +59,7 @@ CONTEXTS = {
 
 @dataclass(frozen=True)
 class Weights:
-    """The target here, and the draft where its weights are at hand, too."""
+    """The target's weights, and the draft's where they are at hand, too."""
 
     target: LanguageModel[Any]
     piece: Callable[[int], str]
@@ -67,19 +67,17 @@ class Weights:
 
     @classmethod
     def load(cls, target: str, draft: str = "") -> Weights:
-        """Of a folder, a name on the Hub, or the embedded family; in float32. ValueError says what cannot be had."""
-        own = target == EMBEDDED
-        family = (
-            zoo.load(EMBEDDED, torch.float32)
-            if own
-            else zoo.load_pair(target, *([draft] if draft else []), dtype=torch.float32)
-        )
+        """Load a folder, a name on the Hub, or the embedded family in float32. ValueError says what cannot be had."""
+        if target == EMBEDDED:
+            family = zoo.load(EMBEDDED, torch.float32)
+        else:
+            family = zoo.load_pair(target, *([draft] if draft else []), dtype=torch.float32)
         return cls(family.target, family.pieces.piece, next(iter(family.drafts.values()), None))
 
 
 @dataclass
 class Place:
-    """One context, and what is known of it so far."""
+    """One context, and what was measured there so far."""
 
     name: str
     prompt: tuple[int, ...]
@@ -102,58 +100,52 @@ def certify(
     top_k: int = 0,
     top_p: float = 1.0,
 ) -> Iterator[dict[str, Any]]:
-    """The certificate as it grows: JSON-ready, the verdict and its sentence in the last one.
+    """Yield the certificate as it grows: JSON-ready, the verdict and its sentences in the last one.
 
     Without `plain` and `weights` there is nothing to hold the server against: ValueError.
     """
     if plain is None and weights is None:
-        raise ValueError(
-            TranslatableText("Name a plain server of the same model, or the target's weights, to judge it by.")
-        )
-    examination = Examination(server, plain, weights, temperature, draws, seed, batch)
-    examination.params = replace(examination.params, top_k=top_k, top_p=top_p)
+        raise ServerError("Name a plain server of the same model, or the target's weights, to judge it by.")
+    params = SamplingParams(temperature, top_k=top_k, top_p=top_p, ignore_end=True)
+    examination = Examination(server, plain, weights, params, draws, seed, batch)
+    error = None
     try:
         yield from examination.run(contexts)
-    except ServerError as error:
-        yield examination.ended(error)
-        return
-    yield examination.ended()
+    except ServerError as broken:
+        error = broken
+    result = examination.state("")
+    yield result | {"against": against(result)} | judge(result, error)
 
 
 class Examination:
     def __init__(
-        self, server: Server, plain: Server | None, weights: Weights | None,
-        temperature: float, draws: int, seed: int, batch: int,
-    ) -> None:  # fmt: skip
-        self.server, self.plain, self.weights, self.batch = server, plain, weights, batch
-        self.began, self.spoken, self.seed, self.requests = time.monotonic(), 0.0, seed, 0
+        self,
+        server: Server,
+        plain: Server | None,
+        weights: Weights | None,
+        params: SamplingParams,
+        draws: int,
+        seed: int,
+        batch: int,
+    ) -> None:
+        self.server, self.plain, self.weights = server, plain, weights
+        self.draws, self.batch, self.seed, self.requests = draws, batch, seed, 0
+        self.began, self.reported = time.monotonic(), 0.0
         self.k = min(server.facts.k or 4, 6)
-        self.params = SamplingParams(temperature=temperature, max_tokens=max(4, self.k + 2), ignore_end=True)
+        self.params = replace(params, max_tokens=max(4, self.k + 2))
+        self.lengths = range(1, self.params.max_tokens + 1)
         self.reference = "weights" if weights else "log-probabilities"
         self.pieces: dict[int, str] = {}
         self.places: list[Place] = []
-        self.result: dict[str, Any] = {
-            "server": asdict(server.facts),
-            "plain": asdict(plain.facts) if plain else None,
-            "temperature": temperature,
-            "draws": draws if temperature > 0 else 0,
-            "length": self.params.max_tokens,
-            "alarm": ALARM,
-            "doing": "",
-            "notes": [],
-        }
-        self.draws = draws
+        self.notes: list[str] = []
 
     def run(self, contexts: Mapping[str, str | Sequence[int]]) -> Iterator[dict[str, Any]]:
-        self.alarm = ALARM / (
-            3 * len(contexts) * self.params.max_tokens
-        )  # drift, the plain distribution, the server's distribution
+        tests = 3 * len(contexts) * len(self.lengths)  # drift, the plain distribution, the server's distribution
+        self.alarm = ALARM / tests
         for name, text in contexts.items():
-            self.places.append(
-                Place(
-                    name, self.read(text), result={"name": name, "text": text if isinstance(text, str) else list(text)}
-                )
-            )
+            prompt = self.tokenize(text) if isinstance(text, str) else tuple(text)
+            told = text if isinstance(text, str) else list(text)
+            self.places.append(Place(name, prompt, result={"name": name, "text": told}))
         for place in self.places:
             yield self.state(TranslatableText("greedy text: {name}", name=place.name))
             self.watch(place)
@@ -161,10 +153,11 @@ class Examination:
             return
         if self.plain:
             for place in self.places:
-                yield from self.control(place)
+                yield from self.control(self.plain, place)
         for place in self.places:
             yield self.state(TranslatableText("the target's distribution: {name}", name=place.name))
-            self.look_up(place)
+            if self.reference != "samples":
+                self.look_up(place)
         if self.reference != "samples":  # else it is known once the texts are
             yield from self.measure()
         for place in self.places:
@@ -172,22 +165,18 @@ class Examination:
         if self.reference == "samples" and not any(any(place.result["red"]) for place in self.places):
             yield from self.measure()
 
-    def read(self, text: str | Sequence[int]) -> tuple[int, ...]:
-        if not isinstance(text, str):
-            return tuple(text)
+    def tokenize(self, text: str) -> tuple[int, ...]:
         tokens = self.server.tokenize(text)
         if self.plain and self.plain.tokenize(text) != tokens:
-            raise ServerError(
-                TranslatableText("The two servers read the same text as different tokens: they serve two models.")
-            )
+            raise ServerError("The two servers read the same text as different tokens: they serve two models.")
         return tokens
 
     # Texts: greedy, and whether anything is drafted.
 
     def watch(self, place: Place) -> None:
-        """Greedy text beside plain, and one at the temperature asked for: what they tell of speculation."""
-        contexts = [self.server.facts.context, self.weights.target.context if self.weights else None]
-        room = min(context for context in (*contexts, 8 * GREEDY) if context)
+        """Compare greedy text with plain, and count the drafts of it and of a text at the temperature asked for."""
+        contexts = self.server.facts.context, self.weights.target.context if self.weights else None, 8 * GREEDY
+        room = min(filter(None, contexts))
         params = SamplingParams(max_tokens=min(GREEDY, room - len(place.prompt) - 2 * self.k), ignore_end=True)
         text, counts = self.stream(self.server, place, params)
         plain = self.greedy(place, params)
@@ -202,14 +191,15 @@ class Examination:
         place.result |= {"greedy": result, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
 
     def stream(self, server: Server, place: Place, params: SamplingParams) -> tuple[list[Token], list[int] | None]:
-        """The tokens, and how many were drafted and how many accepted, where the server tells."""
-        tokens: list[Token] = []
-        counts = None
+        """Return the tokens, and how many were drafted and accepted, where the server tells."""
+        tokens, counts = list[Token](), None
         for part in server.stream(place.prompt, params):
             if isinstance(part, Chunk):
                 tokens += part.tokens
             elif part.counts is not None:
                 counts = list(part.counts)
+            if len(tokens) > params.max_tokens:
+                raise ServerError("The server wrote more tokens than it was asked for.")
         self.pieces |= {token.id: token.piece for token in tokens if token.id is not None}
         return tokens, counts
 
@@ -234,62 +224,43 @@ class Examination:
 
     # Samples.
 
-    def control(self, place: Place) -> Iterator[dict[str, Any]]:
-        """Plain against plain: alone and in crowds. A distribution that drifts with load would be blamed on
-        speculation.
-        """
-        assert self.plain
+    def control(self, plain: Server, place: Place) -> Iterator[dict[str, Any]]:
+        """Hold plain texts asked for alone against plain texts in crowds: load must not change them."""
         many = self.draws // CONTROL if self.weights else self.draws
-        alone, crowd = Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()
-        for _ in self.draw(self.plain, place, max(1, many // SINGLY), 1, alone):
+        alone = Counter[tuple[int, ...]]()
+        for _ in self.draw(plain, place, max(1, many // SINGLY), 1, alone):
             yield self.state(TranslatableText("the plain server, one text at a time: {name}", name=place.name))
-        for eta in self.draw(self.plain, place, many, self.batch, crowd, self.draws * len(self.places)):
+        for eta in self.draw(plain, place, many, self.batch, place.plain, self.draws * len(self.places)):
             yield self.state(TranslatableText("the plain server: {name}", name=place.name), eta)
-        tests = [self.pair(alone, crowd, length)[0] for length in self.lengths]
-        place.plain = crowd
+        tests = [self.pair(alone, place.plain, length)[0] for length in self.lengths]
         place.result["drift"] = [test_figures(test) for test in tests]
         if any(test.tail < self.alarm for test in tests):
             raise ServerError(
-                TranslatableText(
-                    "The plain server's own distribution changes with load: one by one and {n} at once its texts "
-                    "differ, so that speculation cannot be judged by it.",
-                    n=self.batch,
-                )
+                "The plain server's own distribution changes with load: one by one and {n} at once its texts "
+                "differ, so that speculation cannot be judged by it.",
+                n=self.batch,
             )
 
     def look_up(self, place: Place) -> None:
-        """The distribution to judge by. Where the plain server's log-probabilities are not what it draws from, its
-        texts.
-        """
-        smallest = SMALLEST / self.draws
-        if self.reference != "samples":
-            try:
-                place.row = self.row_of(place)
-                place.distributions = distributions_of_cells(place.row, self.params.max_tokens, smallest)
-            except ServerError as error:
-                if self.weights:
-                    raise
-                return self.by_samples(error.said)
-            if self.plain and any(
-                test.tail < self.alarm for test in against_distributions(place.plain, place.distributions)
-            ):
-                if self.weights:
-                    raise ServerError(
-                        TranslatableText(
-                            "The plain server does not draw from the distribution of these weights: other weights, "
-                            "another precision, or settings of its own. Leave them out to judge by it."
-                        )
-                    )
-                return self.by_samples(
-                    TranslatableText("The plain server does not draw from the distribution that it reports.")
+        """Find the distribution to judge by: texts, where the plain server does not draw from what it reports."""
+        try:
+            place.row = self.row_of(place)
+            place.distributions = distributions_of_cells(place.row, self.params.max_tokens, SMALLEST / self.draws)
+            tests = against_distributions(place.plain, place.distributions) if self.plain else []
+            if self.weights and any(test.tail < self.alarm for test in tests):
+                raise ServerError(
+                    "The plain server does not draw from the distribution of these weights: other weights, "
+                    "another precision, or settings of its own. Leave them out to judge by it."
                 )
-
-    def by_samples(self, reason: str) -> None:
-        """From here on, for every context."""
-        self.reference = "samples"
-        self.result["notes"].append(reason)
-        for place in self.places:
-            place.distributions = []
+            if any(test.tail < self.alarm for test in tests):
+                raise ServerError("The plain server does not draw from the distribution that it reports.")
+        except ServerError as error:
+            if self.weights:
+                raise
+            self.reference = "samples"  # from here on, for every context
+            self.notes.append(error.said)
+            for one in self.places:
+                one.distributions = []
 
     def row(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
         assert self.weights
@@ -307,10 +278,8 @@ class Examination:
             mass = math.fsum(distribution.values())
             if not distribution or not 0.0 < mass < 1.001:
                 raise ServerError(
-                    TranslatableText(
-                        "The plain server's log-probabilities are not a distribution: they sum to {mass}.",
-                        mass=f"{mass:.4f}",
-                    )
+                    "The plain server's log-probabilities are not a distribution: they sum to {mass}.",
+                    mass=f"{mass:.4f}",
                 )
             return leaving_some(distribution)
 
@@ -336,30 +305,22 @@ class Examination:
     def draw(
         self, server: Server, place: Place, draws: int, batch: int, into: Counter[tuple[int, ...]], later: int = 0
     ) -> Iterator[float]:
-        """Draw `draws` texts; from time to time the seconds that are left, for as many at each place to come and for
-        `later` ones, if those take as long.
-        """
+        """Draw `draws` texts. Yield at times the seconds left for these, as many at each place to come, and `later`."""
         began, later = time.monotonic(), later + draws * (len(self.places) - self.places.index(place) - 1)
         while (done := into.total()) < draws:
             params = replace(self.params, seed=self.fresh_seed())
             texts = server.sample(place.prompt, params, min(batch, draws - done))
             if any(len(text) != params.max_tokens for text in texts) or not texts:
                 raise ServerError(
-                    TranslatableText(
-                        "The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens
-                    )
+                    "The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens
                 )
             into.update(texts)
-            if time.monotonic() - self.spoken > NEWS:
+            if time.monotonic() - self.reported > NEWS:
                 yield (time.monotonic() - began) / into.total() * (draws - into.total() + later)
 
     def fresh_seed(self) -> int:
         self.requests += 1
         return self.seed + STRIDE * self.requests
-
-    @property
-    def lengths(self) -> range:
-        return range(1, self.params.max_tokens + 1)
 
     def pair(
         self, a: Counter[tuple[int, ...]], b: Counter[tuple[int, ...]], length: int
@@ -373,13 +334,11 @@ class Examination:
     # What it means.
 
     def witness(self, place: Place) -> dict[str, Any] | None:
-        found = witness(place.drawn, place.distributions)
-        if found is None:
-            return None
-        return {
-            "after": [self.piece(token) for token in found.before], "token": found.token,
-            "piece": self.piece(found.token), "place": len(found.before) + 1,
-            "expected": brief(found.expected), "seen": brief(found.seen), "of": found.texts,
+        best = witness(place.drawn, place.distributions)
+        return best and {
+            "after": [self.piece(token) for token in best.before], "token": best.token,
+            "piece": self.piece(best.token), "place": len(best.before) + 1,
+            "expected": brief(best.expected), "seen": brief(best.seen), "of": best.texts,
         }  # fmt: skip
 
     def piece(self, token: int) -> str:
@@ -400,29 +359,25 @@ class Examination:
             )  # fmt: skip
         contexts = [place.result for place in self.places]
         shown, known = len(shown_by(contexts, self.draws)), len(contexts[0]["needed"])
-        yield self.state(
-            TranslatableText(
-                "{n} draws at each context show {shown} of {known} known mistakes",
-                n=self.draws,
-                shown=shown,
-                known=known,
-            )
-        )
+        values = {"n": self.draws, "shown": shown, "known": known}
+        yield self.state(TranslatableText("{n} draws at each context show {shown} of {known} known mistakes", **values))
 
     def state(self, doing: str, eta: float | None = None) -> dict[str, Any]:
-        self.spoken = time.monotonic()
+        self.reported = time.monotonic()
         return {
-            **self.result,
+            "server": asdict(self.server.facts),
+            "plain": asdict(self.plain.facts) if self.plain else None,
+            "temperature": self.params.temperature,
+            "draws": self.draws if self.params.temperature > 0 else 0,
+            "length": self.params.max_tokens,
+            "alarm": ALARM,
+            "notes": [*self.notes],
             "reference": self.reference,
             "doing": doing,
             "seconds_left": None if eta is None else round(eta),
-            "seconds": round(time.monotonic() - self.began, 1),
+            "seconds": round(self.reported - self.began, 1),
             "contexts": [dict(place.result) | {"done": place.drawn.total()} for place in self.places],
         }
-
-    def ended(self, error: ServerError | None = None) -> dict[str, Any]:
-        result = self.state("")
-        return result | {"against": against(result)} | judge(result, error)
 
 
 def alike(a: Token, b: Token) -> bool:

@@ -1,15 +1,12 @@
-"""Where requests may go, and which server answers there: it says so itself, as the owner of its models.
+"""Decide where requests may go, and find out which server answers there: it says so itself.
 
-A page for this machine alone asks any server; every other only those that its owner lists. SPECDEC_SERVERS holds their
-addresses, commas between. There a name is looked up once, and may mean no machine of the host's own network: such a one
-must be listed by its number.
+A page for this machine alone asks any server; every other only those that its owner lists in SPECDEC_SERVERS, with
+commas between.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import socket
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,39 +15,30 @@ from . import fields
 from .base import Server, ServerError
 from .fields import at
 from .llama_cpp import LlamaCpp
-from .stream import Client, Limits, origin, PORTS
+from .stream import Client, Limits
 from .vllm import VLLM
 
 LISTED = "SPECDEC_SERVERS"  # the environment's variable
 KINDS: dict[str, Any] = {"vllm": VLLM, "llamacpp": LlamaCpp}
-
-
-def takes_key(other: str, address: str) -> bool:
-    """Whether the key of the server at `address` may go to `other`, too: the same host, at any port, and not in clear
-    where the server itself is asked over TLS. Names are compared as they are written. ServerError for what is no
-    address.
-    """
-    here, there = urlsplit(origin(address)), urlsplit(origin(other))
-    return here.hostname == there.hostname and (here.scheme, there.scheme) != ("https", "http")
+PORTS = {"http": 80, "https": 443}
 
 
 def connect_pair(
     address: str, plain: str | None = "", key: str = "", limits: Limits | None = None
 ) -> tuple[Server, Server | None]:
-    """The server at `address`, and the one without speculation at `plain`, if there is one. All who have a key connect
-    here: it goes along to the second only where `takes_key` says so. ServerError as `connect`, for either before one is
-    asked.
+    """Connect to the server at `address`, and to the one without speculation at `plain`, if one is named.
+
+    The key goes to the second only where `takes_key` allows it. ServerError as `connect`, before any of them is asked.
     """
     permit(address, plain)
-    both = bool(plain) and takes_key(plain or "", address)
     server = connect(address, key, limits)
-    return server, connect(plain, key if both else "", limits) if plain else None
+    return server, connect(plain, key if takes_key(plain, address) else "", limits) if plain else None
 
 
 def connect(address: str, key: str = "", limits: Limits | None = None) -> Server:
-    """The server at `address`, asked for what it is. ServerError where there is none, or this host may not ask it."""
-    place = origin(address)
-    client = Client(place, key, limits, pinned_ip(place))
+    """Ask the server at `address` what it is. ServerError where there is none, or this host may not ask it."""
+    permit(address)
+    client = Client(origin(address), key, limits)
     models = fields.listed(at(client.ask("/v1/models"), "data"), "models")
     if not models or not fields.label(at(models, 0, "id")):
         raise ServerError("The server names no model.")
@@ -61,44 +49,48 @@ def connect(address: str, key: str = "", limits: Limits | None = None) -> Server
     return server
 
 
+def takes_key(other: str, address: str) -> bool:
+    """Whether the key of the server at `address` may go to `other`, too: to the same host, at any port, and not in
+    clear where the server itself is asked over TLS. Names are compared as they are written.
+    """
+    here, there = urlsplit(origin(address)), urlsplit(origin(other))
+    return here.hostname == there.hostname and (here.scheme, there.scheme) != ("https", "http")
+
+
 def listed_addresses() -> tuple[str, ...]:
-    """The owner's addresses. ServerError where one of them is no address."""
-    said = os.environ.get(LISTED, "")
-    return tuple(dict.fromkeys(origin(address) for address in said.split(",") if address.strip()))
+    """Return the owner's addresses. ServerError where one of them is no address."""
+    return tuple(dict.fromkeys(origin(one) for one in os.environ.get(LISTED, "").split(",") if one.strip()))
 
 
 def allowed_addresses() -> tuple[str, ...] | None:
-    """Those that may be asked; None for any."""
+    """Return the addresses that may be asked; None for any."""
     return None if limits().any_server else listed_addresses()
 
 
-def permit(*asked: str | None) -> None:
-    """ServerError where one of these is no address, or may not be asked; "" and None are no server. Nothing is sent."""
-    places, known = [origin(address) for address in asked if address], allowed_addresses()
-    if known is not None and not set(places) <= set(known):
+def permit(*addresses: str | None) -> None:
+    """ServerError where one of these is no address or may not be asked; "" and None are no server. Nothing is sent."""
+    places, allowed = {origin(address) for address in addresses if address}, allowed_addresses()
+    if allowed is not None and not places <= set(allowed):
         raise ServerError(
             "This page asks only the servers that its owner lists, as in SPECDEC_SERVERS=http://127.0.0.1:8000."
         )
 
 
-def pinned_ip(place: str) -> str | None:
-    """The one IP address that requests to `place` (an origin) go to; None where any will do. Else ServerError."""
-    permit(place)
-    if allowed_addresses() is None:
-        return None
-    parts = urlsplit(place)
-    host, port = parts.hostname or "", parts.port or PORTS[parts.scheme]
+def origin(address: str) -> str:
+    """Return `http://host:port` of what a person typed, with or without /v1 after it.
+
+    ServerError where it is no address, or holds a name and password.
+    """
     try:
-        return str(ipaddress.ip_address(host))
+        parts = urlsplit(address.strip())
+        port = parts.port
     except ValueError:
-        pass
-    try:
-        found = [ipaddress.ip_address(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    except (OSError, UnicodeError, ValueError):
-        raise ServerError("The server's name is not known.") from None
-    found = [getattr(ip, "ipv4_mapped", None) or ip for ip in found]
-    if not found or not all(ip.is_global and not ip.is_multicast for ip in found):
-        raise ServerError(
-            "The server's name leads into this host's own network. Its owner can list it by its number instead."
-        )
-    return str(found[0])
+        parts, port = urlsplit(""), None
+    if parts.scheme not in PORTS or not parts.hostname or not parts.netloc.isprintable():
+        raise ServerError("A server's address begins with http:// or https://, as in http://127.0.0.1:8000.")
+    if "@" in parts.netloc:
+        raise ServerError("The address must not hold a name or password. A key has its own place.")
+    if parts.path.strip("/") not in ("", "v1") or parts.query or parts.fragment:
+        raise ServerError("Give the server's address alone, without a path: as in http://127.0.0.1:8000.")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, PORTS[parts.scheme]) else "")

@@ -1,4 +1,4 @@
-"""An engine of another library in this process, asked as a server is: what it writes is all that it tells."""
+"""An engine of another library in this process, asked as a server is. It reports its texts and nothing else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
 from ..events import FinishReason
-from ..types import SamplingParams, TranslatableText
+from ..types import SamplingParams
 from .base import Chunk, Ending, Facts, ServerError, Token
 
 Write = Callable[[Sequence[int], SamplingParams], Sequence[int]]  # the new tokens of one text after a prompt
@@ -25,7 +25,7 @@ class InProcess:
     def tokenize(self, text: str) -> tuple[int, ...]:
         return tuple(self._encode(text))
 
-    read = tokenize
+    tokenize_chat = tokenize
 
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
@@ -43,4 +43,4 @@ class InProcess:
         return [tuple(self._write(prompt, replace(params, seed=seed))) for seed in seeds]
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        raise ServerError(TranslatableText("This engine reports no probabilities."))
+        raise ServerError("This engine reports no probabilities.")

@@ -1,27 +1,26 @@
 """A server's answers as lanes of events.
 
 The clock is the arrival here. Lanes run one after the other, since two servers on one machine would disturb each other.
-While a text comes, its events say what is known then; a server that counts its steps at the end has them told again.
+While a text comes, its events hold what is known then; `FinalTrace` holds them again as the server counts its steps at
+the end.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..events import (
     Candidate,
     Committed,
-    Counted,
     Distribution,
     Drafted,
     Event,
     Failed,
     Finished,
-    FinishReason,
     Position,
     Started,
     UNNAMED,
@@ -32,6 +31,8 @@ from ..types import has_lone_surrogate, SamplingParams
 from . import fields
 from .base import Chunk, Ending, Server, ServerError, Token
 from .steps import counted, Step
+
+NOT_ENDED = Ending("length", 0.0)  # what is known of a text that has not ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class FinalTrace:
 def race(
     server: Server, plain: Server | None, prompt: str | Sequence[int], params: SamplingParams, top: int = 5
 ) -> Generator[Event | FinalTrace, None, None]:
-    """The events of both lanes as they come, one lane after the other; last `FinalTrace`.
+    """Yield the events of both lanes as they come, one lane after the other; last `FinalTrace`.
 
     `top` is how many alternatives are asked for at each place. ServerError, before anything runs, for a prompt that is
     empty or too long, and for a plain server that reads it differently or speculates, too. What a server does wrong
@@ -53,10 +54,10 @@ def race(
     if plain is not None and plain.facts.speculates:
         raise ServerError("The plain server speculates, too. A baseline is the same model served without speculation.")
     lanes = {SPECULATIVE: server} | ({PLAIN: plain} if plain is not None else {})
-    read = {lane: tokens(server, prompt) for lane, server in lanes.items()}
-    if len(set(read.values())) > 1:
+    ids = {lane: tokens(server, prompt) for lane, server in lanes.items()}
+    if len(set(ids.values())) > 1:
         raise ServerError("The two servers read the prompt differently: they do not serve the same model.")
-    return _race(lanes, read[SPECULATIVE], params, top)
+    return _race(lanes, ids[SPECULATIVE], params, top)
 
 
 def _race(
@@ -64,18 +65,17 @@ def _race(
 ) -> Generator[Event | FinalTrace, None, None]:
     final = {}
     for lane, server in lanes.items():
-        final[lane] = yield from watch(server, prompt, params, lane, top)
-    yield FinalTrace(tuple(interleave({lane: (event for event in events) for lane, events in final.items()})))
+        events = yield from watch(server, prompt, params, lane, top)
+        final[lane] = (event for event in events)
+    yield FinalTrace(tuple(interleave(final)))
 
 
 def tokens(server: Server, prompt: str | Sequence[int]) -> tuple[int, ...]:
-    """The prompt as ids, which it must have fewer of than the context holds."""
+    """Return the prompt as ids. ServerError where there are none, or as many as the context holds."""
     if isinstance(prompt, str):
-        if not prompt.strip():
-            raise ServerError("The prompt is empty. Type a few words to start from.")
         if has_lone_surrogate(prompt):
             raise ServerError("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
-        prompt = server.read(prompt)
+        prompt = server.tokenize_chat(prompt) if prompt.strip() else ()
     if not prompt:
         raise ServerError("The prompt is empty. Type a few words to start from.")
     limit = (server.facts.context or math.inf) - 1
@@ -89,70 +89,64 @@ def tokens(server: Server, prompt: str | Sequence[int]) -> tuple[int, ...]:
 def watch(
     server: Server, prompt: Sequence[int], params: SamplingParams, lane: str = SPECULATIVE, top: int = 5
 ) -> Generator[Event, None, list[Event]]:
-    """One lane's events as they come; it returns them once more, recounted. Closing it hangs up."""
+    """Yield one lane's events as they come; return them once more, counted at the end. Closing it hangs up."""
     facts = server.facts
     room = facts.context - len(prompt) if facts.context else params.max_tokens
-    asked = replace(params, max_tokens=min(params.max_tokens, room))
+    most = min(params.max_tokens, room)
     k = facts.k or 0 if facts.speculates is not False else 0
     started = Started(lane, "", k, params, len(prompt), server=f"{facts.kind} {facts.version}".strip())
     yield started
     cycles, chunks = Cycles(lane), list[Chunk]()
+    ending, failures = NOT_ENDED, list[Event]()
     try:
-        ending: Ending | None = None
-        with contextlib.closing(server.stream(prompt, asked, top)) as stream:
-            for told in stream:
-                if isinstance(told, Ending):
-                    ending = told
+        with contextlib.closing(server.stream(prompt, replace(params, max_tokens=most), top)) as stream:
+            for part in stream:
+                if isinstance(part, Ending):
+                    ending = part
                     continue
-                check(told, chunks, asked.max_tokens)
-                chunks.append(told)
+                check(part, chunks, most)
+                chunks.append(part)
                 for step in newest(chunks, facts.speculates):
                     yield from cycles.events(step)
-        if ending is not None and ending.reason == "end" and not any(chunk.text for chunk in chunks):
+        if ending.reason == "end" and not any(chunk.text for chunk in chunks):
             raise ServerError(
                 "The server wrote nothing but an end token. A chat model needs its chat template, another one a text "
                 "to go on with."
             )
-        if ending is None or not any(chunk.tokens for chunk in chunks):
+        if ending is NOT_ENDED or not any(chunk.tokens for chunk in chunks):
             raise ServerError("The server wrote nothing.")
+        if ending.reason == "length" and most < params.max_tokens:
+            ending = replace(ending, reason="context")
     except ServerError as error:
-        failed = Failed(lane, cycles.cycle, "target", error.said, True, cycles.at)
-        last = finished(lane, "failed", chunks, cycles, None)
-        yield failed
-        yield last
-        again = Cycles(lane)
-        return [started, *again.all(counted(chunks, NOT_ENDED, facts.speculates)[0]), failed, last]
-    if ending.reason == "length" and asked.max_tokens < params.max_tokens:
-        ending = replace(ending, reason="context")
-    last, events = recounted(lane, chunks, ending, facts.speculates)
-    yield last
-    return [started, *events, last]
-
-
-def recounted(
-    lane: str, chunks: Sequence[Chunk], ending: Ending, speculates: bool | None
-) -> tuple[Finished, list[Event]]:
-    """A lane's cycles as its server counts them at the end. Pure."""
-    steps, how = counted(chunks, ending, speculates)
-    cycles = Cycles(lane)
-    events = cycles.all(steps)
-    return finished(lane, ending.reason, chunks, cycles, how, ending), events
+        ending = replace(NOT_ENDED, reason="failed")
+        failures = [Failed(lane, cycles.cycle, "target", error.said, True, cycles.at)]
+    again = Cycles(lane)
+    steps, how = counted(chunks, ending, facts.speculates)
+    events = [event for step in steps for event in again.events(step)]
+    # All time after the first token is the target's: how a server splits it is not reported.
+    finished = Finished(
+        lane, ending.reason, again.total, "".join(chunk.text for chunk in chunks), again.at, again.first, 0.0,
+        again.at - again.first, 0.0, None, None if failures else how,
+        *((ending.drafted, ending.accepted) if how == "totals" else (None, None)),
+    )  # fmt: skip
+    yield from (*failures, finished)
+    return [started, *events, *failures, finished]
 
 
 def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
+    """ServerError for text without tokens, too many tokens, and running sums that cannot be."""
     if chunk.text and not chunk.tokens and not before:
         raise ServerError("The server sent text without its tokens.")
     if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
         raise ServerError("The server wrote more tokens than it was asked for.")
     if before and chunk.drafted is not None and chunk.accepted is not None:
-        last = before[-1]
-        drafted, accepted = chunk.drafted - (last.drafted or 0), chunk.accepted - (last.accepted or 0)
+        drafted, accepted = chunk.drafted - (before[-1].drafted or 0), chunk.accepted - (before[-1].accepted or 0)
         if not 0 <= accepted <= drafted <= fields.MAX_DRAFT or len(chunk.tokens) > accepted + 1:
             raise fields.unreadable("counts of drafts")
 
 
 def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
-    """The steps that the last chunk brought, as far as they are known yet."""
+    """Return the steps that the last chunk brought, as far as they are known yet."""
     *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
     if not last.tokens or not before:
         return counted([last], NOT_ENDED, speculates)[0]
@@ -160,20 +154,14 @@ def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
     return counted([one, last], NOT_ENDED, speculates)[0][1:]
 
 
-NOT_ENDED = Ending("length", 0.0)  # what is known of a text that has not ended
-
-
 class Cycles:
-    """Events of a lane, step by step. The first step is the prefill's."""
+    """Makes the events of a lane, step by step. The first step is the prefill's."""
 
     def __init__(self, lane: str) -> None:
         self.lane, self.cycle, self.total, self.at, self.first = lane, 0, 0, 0.0, 0.0
 
-    def all(self, steps: Iterable[Step]) -> list[Event]:
-        return [event for step in steps for event in self.events(step)]
-
     def events(self, step: Step) -> Iterator[Event]:
-        """What is not told is left out: q, coins, and which tokens were rejected."""
+        """Leave out what a server does not report: q, coins, and which tokens were rejected."""
         last = len(step.tokens) - 1
         accepted = (last if step.accepted is None else step.accepted) if self.cycle else 0
         drafted = (accepted if step.drafted is None else step.drafted) if self.cycle else 0
@@ -182,19 +170,12 @@ class Cycles:
         whole = drafted == accepted  # then the target's own token was drawn from its row; else from what was left of it
         row = distribution(own) if own and whole else None
         if positions:
-            named, pieces = tuple(x.token for x in positions), tuple(x.piece for x in positions)
-            parents = tuple(range(-1, drafted - 1))
-            yield Drafted(self.lane, self.cycle, named, pieces, parents, self.at, self.at)
+            ids, pieces = tuple(x.token for x in positions), tuple(x.piece for x in positions)
+            yield Drafted(self.lane, self.cycle, ids, pieces, tuple(range(-1, drafted - 1)), self.at, self.at)
+        bonus = row if positions else None
         yield Verified(
-            self.lane,
-            self.cycle,
-            positions,
-            self.at,
-            step.at,
-            distribution=row,
-            p=chance(own),
-            bonus=row if positions else None,
-        )
+            self.lane, self.cycle, positions, self.at, step.at, distribution=row, p=chance(own), bonus=bonus
+        )  # fmt: skip
         self.at, self.total = step.at, self.total + len(step.tokens)
         self.first = self.first or step.at
         yield Committed(
@@ -207,14 +188,13 @@ class Cycles:
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
     """A drafted token: one of the text, the one in whose place the target put its own, or one after it."""
     token = tokens[node] if node < len(tokens) else None
-    if node < accepted and token is not None:
-        return Position(
-            node, number(token), token.piece, "accepted", chance(token), None, None, target=distribution(token)
-        )
-    if node < accepted:
+    row = distribution(token) if token is not None and node <= accepted else None
+    if node >= accepted:
+        status = "rejected" if node == accepted else "discarded"
+        return Position(node, UNNAMED, "", status, None, None, None, target=row)  # type: ignore[arg-type]
+    if token is None:
         return Position(node, UNNAMED, "", "accepted", None, None, None)
-    row = distribution(token) if token is not None and node == accepted else None
-    return Position(node, UNNAMED, "", "rejected" if node == accepted else "discarded", None, None, None, target=row)
+    return Position(node, number(token), token.piece, "accepted", chance(token), None, None, target=row)
 
 
 def number(token: Token) -> int:
@@ -226,8 +206,8 @@ def chance(token: Token | None) -> float | None:
 
 
 def distribution(token: Token) -> Distribution | None:
-    """The head of the target's distribution at a token's place, where it is told. Its entropy counts the rest as one
-    token.
+    """The head of the target's distribution at a token's place; None where it is not reported. Its entropy counts the
+    rest as one token.
     """
     if not token.top:
         return None
@@ -239,22 +219,6 @@ def distribution(token: Token) -> Distribution | None:
     rest = max(0.0, 1.0 - sum(x.prob for x in candidates))
     entropy = sum(-p * math.log(p) for p in (*(x.prob for x in candidates), rest) if p > 0.0)
     return Distribution(tuple(candidates), rest, entropy)
-
-
-def finished(
-    lane: str,
-    reason: FinishReason,
-    chunks: Sequence[Chunk],
-    cycles: Cycles,
-    how: Counted | None,
-    told: Ending | None = None,
-) -> Finished:
-    """All time after the first token is the target's: how a server splits it is not told."""
-    sums = (told.drafted, told.accepted) if told is not None and how == "totals" else (None, None)
-    text = "".join(chunk.text for chunk in chunks)
-    return Finished(
-        lane, reason, cycles.total, text, cycles.at, cycles.first, 0.0, cycles.at - cycles.first, 0.0, None, how, *sums
-    )
 
 
 def about(server: Server, plain: Server | None = None) -> dict[str, Any]:

@@ -1,14 +1,13 @@
 """llama.cpp's llama-server, read in the source that llama-cpp-python 0.3.36 carries (November 2026).
 
 It sends a token a chunk. `timings_per_token` adds running sums: `draft_n` grows before a cycle's first token is sent,
-`draft_n_accepted` with it, so cycles are known as they come. Accepted tokens carry no probabilities. Speculation cannot
-be switched off for one request.
+`draft_n_accepted` with it, so cycles are known as they come. Accepted tokens carry no probabilities.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from ..events import FinishReason
@@ -32,31 +31,25 @@ class LlamaCpp:
     def __init__(self, client: Client, model: dict[str, Any]) -> None:
         self._client = client
         props = client.ask("/props")
-        context = at(props, "default_generation_settings", "n_ctx")
+        settings = at(props, "default_generation_settings")
+        try:
+            speculative = at(client.ask("/slots"), 0, "speculative")
+        except ServerError:  # started with --no-slots
+            speculative = None
         self.facts = Facts(
             kind="llama.cpp",
             version=fields.label(at(props, "build_info")),
             model=fields.label(at(model, "id")),
-            context=context if type(context) is int and context > 0 else None,
-            speculates=self._speculates(),
+            context=fields.context(at(settings, "n_ctx")),
+            speculates=speculative if isinstance(speculative, bool) else None,
         )
-        own = {name: at(props, "default_generation_settings", "params", name) for name in ("top_k", "top_p")}
-        # What a request gets that names none.
-        self.usual = {name: float(one) for name, one in own.items() if isinstance(one, (int, float))}
-        self._chats = at(props, "chat_template") not in (None, "", NO_TEMPLATE)
-
-    def _speculates(self) -> bool | None:
-        try:
-            speculative = at(self._client.ask("/slots"), 0, "speculative")
-        except ServerError:  # started with --no-slots
-            return None
-        return speculative if isinstance(speculative, bool) else None
+        self._has_template = at(props, "chat_template") not in (None, "", NO_TEMPLATE)
 
     def tokenize(self, text: str) -> tuple[int, ...]:
         return fields.ids(at(self._client.ask("/tokenize", {"content": text, "add_special": True}), "tokens"))
 
-    def read(self, prompt: str) -> tuple[int, ...]:
-        if not self._chats:
+    def tokenize_chat(self, prompt: str) -> tuple[int, ...]:
+        if not self._has_template:
             return self.tokenize(prompt)
         messages = [{"role": "user", "content": prompt}]
         body = {"messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
@@ -65,26 +58,35 @@ class LlamaCpp:
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        body = self._body(prompt, params) | {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
-        cycle = Cycle()
-        count = 0
-        for data, arrived in self._client.events("/completion", body):
-            sums = at(data, "timings", "draft_n") or 0, at(data, "timings", "draft_n_accepted") or 0
-            drafted, accepted = (fields.integer(value, "counts of drafts") for value in sums)
-            if at(data, "stop") is True:
-                yield from cycle.flush()
-                yield Ending(reason(data), arrived, drafted=drafted, accepted=accepted)
+        """Join the chunks of a cycle: the tokens from one growth of the sums to the last that this cycle brings."""
+        more = {"stream": True, "timings_per_token": True, "n_probs": max(top, 1)}
+        cycle: Chunk | None = None
+        before, missing, count = (0, 0), 0, 0
+        for data, arrived in self._client.events("/completion", self._body(prompt, params) | more):
+            counts = at(data, "timings", "draft_n") or 0, at(data, "timings", "draft_n_accepted") or 0
+            drafted, accepted = (fields.integer(value, "counts of drafts") for value in counts)
+            last = at(data, "stop") is True
+            if cycle and (last or drafted != before[0]):
+                yield cycle
+                cycle = None
+            if last:
+                yield Ending(finish(data), arrived, drafted=drafted, accepted=accepted)
                 return
+            if cycle is None:
+                missing = 1 + accepted - before[1]
+                before = drafted, accepted
             predicted = fields.integer(at(data, "tokens_predicted"), "counts of tokens")
             # Tokens that are part of a character are not sent alone.
-            silent = [Token("")] * min(predicted - count - 1, params.max_tokens)
-            count = predicted
-            yield from cycle.take(
-                [*silent, token(data)], fields.text(at(data, "content"), "text"), arrived, drafted, accepted
-            )
+            tokens = *[Token("")] * min(predicted - count - 1, params.max_tokens), token(data)
+            count, missing = predicted, missing - len(tokens)
+            text = (cycle.text if cycle else "") + fields.text(at(data, "content"), "text")
+            cycle = Chunk(text, (*(cycle.tokens if cycle else ()), *tokens), arrived, drafted, accepted)
+            if missing <= 0:
+                yield cycle
+                cycle = None
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
-        """A request each: several texts in one need as many slots as the server was started with."""
+        """Send a request a text: several texts in one need as many slots as the server was started with."""
         texts = []
         for draw in range(draws):
             body = self._body(prompt, params) | {"return_tokens": True, "seed": (params.seed + draw) % SEEDS}
@@ -92,21 +94,21 @@ class LlamaCpp:
         return texts
 
     def timed(self, prompt: Sequence[int], params: SamplingParams) -> tuple[tuple[int, ...], float]:
-        """A text's token ids, and the seconds that it took after the first one by the server's own clock."""
+        """Return a text's token ids, and its seconds after the first one by the server's own clock."""
         payload = self._client.ask("/completion", self._body(prompt, params) | {"n_probs": 0, "return_tokens": True})
-        tokens, spent = fields.ids(at(payload, "tokens")), at(payload, "timings", "predicted_ms")
-        if type(spent) not in (int, float) or not spent > 0.0:
+        milliseconds = at(payload, "timings", "predicted_ms")
+        if type(milliseconds) not in (int, float) or not milliseconds > 0.0:
             raise fields.unreadable("times")
-        return tokens, spent / 1e3
+        return fields.ids(at(payload, "tokens")), milliseconds / 1e3
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         payload = self._client.ask("/completion", self._body(prompt, params) | {"n_predict": 1, "n_probs": max(top, 1)})
-        found = at(payload, "completion_probabilities", 0, "top_probs")
-        if not found:
+        likeliest = at(payload, "completion_probabilities", 0, "top_probs")
+        if not likeliest:
             raise ServerError("The server reports no probabilities.")
         return {
-            fields.integer(at(item, "id"), "token ids"): math.exp(probability(at(item, "prob")))
-            for item in fields.listed(found, "probabilities")
+            fields.integer(at(item, "id"), "token ids"): math.exp(logprob(at(item, "prob")))
+            for item in fields.listed(likeliest, "probabilities")
         }
 
     def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
@@ -127,54 +129,27 @@ class LlamaCpp:
         }
 
 
-class Cycle:
-    """Joins the chunks of one cycle: the tokens from one growth of the sums to the last that this cycle brings."""
-
-    def __init__(self) -> None:
-        self._drafted = self._accepted = self._missing = 0
-        self._held: Chunk | None = None
-
-    def take(self, tokens: list[Token], text: str, at: float, drafted: int, accepted: int) -> Iterator[Chunk]:
-        if drafted != self._drafted or self._missing <= 0:
-            yield from self.flush()
-            self._missing = 1 + accepted - self._accepted
-            self._drafted, self._accepted = drafted, accepted
-        self._missing -= len(tokens)
-        before = self._held or Chunk("", (), at)
-        self._held = Chunk(before.text + text, (*before.tokens, *tokens), at, drafted, accepted)
-        if self._missing <= 0:
-            yield from self.flush()
-
-    def flush(self) -> Iterator[Chunk]:
-        if self._held is not None:
-            yield self._held
-        self._held, self._missing = None, 0
-
-
 def token(data: Any) -> Token:
-    """The one of a chunk, with the distribution that it was drawn from where the server tells it."""
-    found = fields.ids(at(data, "tokens"))
-    if len(found) != 1:
+    """Read the token of a chunk, with the distribution that it was drawn from where the server reports it."""
+    ids = fields.ids(at(data, "tokens"))
+    if len(ids) != 1:
         raise fields.unreadable("token ids")
-    probabilities = at(data, "completion_probabilities", 0)
-    if probabilities is None:
-        return Token(fields.text(at(data, "content"), "text"), found[0])
-    top = tuple(
-        (fields.text(at(item, "token"), "tokens"), probability(at(item, "prob")))
-        for item in fields.listed(at(probabilities, "top_probs") or [], "probabilities")
-    )
-    return Token(fields.text(at(data, "content"), "text"), found[0], probability(at(probabilities, "prob")), top)
+    piece, reported = fields.text(at(data, "content"), "text"), at(data, "completion_probabilities", 0)
+    if reported is None:
+        return Token(piece, ids[0])
+    top = fields.listed(at(reported, "top_probs") or [], "probabilities")
+    likeliest = tuple((fields.text(at(one, "token"), "tokens"), logprob(at(one, "prob"))) for one in top)
+    return Token(piece, ids[0], logprob(at(reported, "prob")), likeliest)
 
 
-def probability(value: Any) -> float:
-    """As a log-probability."""
-    if type(value) not in (int, float) or not 0.0 <= value <= 1.001:
+def logprob(probability: Any) -> float:
+    if type(probability) not in (int, float) or not 0.0 <= probability <= 1.001:
         raise fields.unreadable("probabilities")
-    return math.log(min(1.0, value)) if value else -math.inf
+    return math.log(min(1.0, probability)) if probability else -math.inf
 
 
-def reason(data: Any) -> FinishReason:
-    found = REASONS.get(fields.label(at(data, "stop_type")))
-    if found is None:
+def finish(data: Any) -> FinishReason:
+    reason = REASONS.get(fields.label(at(data, "stop_type")))
+    if reason is None:
         raise ServerError("The server ended its answer without saying why.")
-    return "context" if found == "length" and at(data, "truncated") is True else found
+    return "context" if reason == "length" and at(data, "truncated") is True else reason

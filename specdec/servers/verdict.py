@@ -8,19 +8,21 @@ from typing import Any
 from ..types import TranslatableText
 from .base import ServerError
 
-LOSSLESS, LOSSY, IDLE, UNKNOWN = "lossless", "not lossless", "speculation never ran", "cannot be tested"
+LOSSLESS = "lossless"
+LOSSY = "not lossless"
+IDLE = "speculation never ran"
+UNKNOWN = "cannot be tested"
 STATUS = {LOSSLESS: 0, LOSSY: 1, IDLE: 1, UNKNOWN: 2}
 
 
 def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str, Any]:
-    """The verdict with its sentences, of what was found at every context; `error` is why there is none."""
+    """Return the verdict, its sentences and status for a finished certificate; `error` is why it could not finish."""
     contexts = result["contexts"]
     if error is not None:
         return verdict(UNKNOWN, error.said)
     idle = idleness(contexts)
-    parted = [one for one in contexts if one["greedy"]["gap"] is not None and not one["near_tie"]]
-    red = [one for one in contexts if any(one.get("red", ()))]
-    if red and result["plain"] is None and any(one["red"][0] for one in red):
+    parted, red = greedy_differs(contexts), [one for one in contexts if any(one.get("red", ()))]
+    if result["plain"] is None and any(one["red"][0] for one in red):
         return verdict(
             UNKNOWN,
             TranslatableText(
@@ -32,44 +34,46 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
         return verdict(LOSSY, *map(sampled, red[:1]), *map(differs, parted[:1]), *idle)
     if idle:
         return verdict(IDLE, *idle)
-    near = [one for one in contexts if one["near_tie"]]
-    ties = (
-        [TranslatableText("Greedy texts part at near-ties of two logits, in {n} contexts.", n=len(near))]
-        if near
-        else []
-    )
+    ties = []
+    if near := sum(one["near_tie"] for one in contexts):
+        ties = [TranslatableText("Greedy texts part at near-ties of two logits, in {n} contexts.", n=near)]
     if not result["temperature"]:
         return verdict(LOSSLESS, TranslatableText("Greedy text is token for token that of plain decoding."), *ties)
-    shown = shown_by(contexts, result["draws"])
+    draws, shown = result["draws"], len(shown_by(contexts, result["draws"]))
     if not shown:
         return verdict(
             UNKNOWN,
             TranslatableText(
-                "{n} draws at each context would have shown none of the known mistakes. Take more.", n=result["draws"]
+                "{n} draws at each context would have shown none of the known mistakes. Take more.", n=draws
             ),
         )
-    known = len(contexts[0]["needed"])
     sentence = TranslatableText(
         "Lossless as far as {n} draws at each context can tell: they would have shown {shown} of {known} "
         "known mistakes.",
-        n=result["draws"],
-        shown=len(shown),
-        known=known,
+        n=draws,
+        shown=shown,
+        known=len(contexts[0]["needed"]),
     )
-    return verdict(LOSSLESS, sentence, *ties, *unheard(contexts))
+    silent = [TranslatableText("The server does not report whether it drafted anything.")]
+    return verdict(LOSSLESS, sentence, *ties, *([] if speculated(contexts) else silent))
 
 
 def so_far(result: dict[str, Any]) -> dict[str, Any]:
-    """What is certain before the end: a server that was seen to be wrong stays so. Else nothing."""
+    """Return the verdict on a server that was seen to be wrong already, which stays so. Else nothing."""
     contexts = result["contexts"]
     if not contexts or not all("greedy" in one for one in contexts):
         return {}
-    parted = any(one["greedy"]["gap"] is not None and not one["near_tie"] for one in contexts)
-    return judge(result) if parted or any(any(one.get("red", ())) for one in contexts) else {}
+    wrong = greedy_differs(contexts) or any(any(one.get("red", ())) for one in contexts)
+    return judge(result) if wrong else {}
+
+
+def greedy_differs(contexts: Sequence[Any]) -> list[Any]:
+    """Return the contexts whose greedy text parts from plain at no near-tie."""
+    return [one for one in contexts if one["greedy"]["gap"] is not None and not one["near_tie"]]
 
 
 def against(result: dict[str, Any]) -> str:
-    """What the server was held against."""
+    """Say what the server was held against."""
     if result["reference"] == "weights":
         return TranslatableText("the exact distribution of the target's weights")
     if result["reference"] == "log-probabilities":
@@ -82,43 +86,37 @@ def verdict(name: str, *sentences: str) -> dict[str, Any]:
 
 
 def idleness(contexts: Sequence[Any]) -> list[TranslatableText]:
-    """Whether nothing was drafted, or nothing of it accepted, greedily or as sampled: a fault of its own."""
+    """Say whether nothing was drafted, or nothing of it accepted, greedily or as sampled: a fault of its own."""
     for mode in ("greedy", "sampled"):
-        counts = speculated(contexts, [mode])
-        if counts and counts[0] == 0:
+        drafted, accepted = speculated(contexts, [mode]) or (1, 1)
+        if not drafted:
             return [TranslatableText("Speculation never ran: the server drafted no token.")]
-        if counts and counts[1] == 0 and mode == "greedy":
-            return [
-                TranslatableText(
-                    "Speculation never ran: of {n} tokens drafted for greedy text it accepted none.", n=counts[0]
-                )
-            ]
-        if counts and counts[1] == 0:
-            return [
-                TranslatableText(
-                    "Speculation never ran: of {n} tokens drafted at this temperature it accepted none.", n=counts[0]
-                )
-            ]
+        if not accepted and mode == "greedy":
+            sentence = TranslatableText(
+                "Speculation never ran: of {n} tokens drafted for greedy text it accepted none.", n=drafted
+            )
+            return [sentence]
+        if not accepted:
+            sentence = TranslatableText(
+                "Speculation never ran: of {n} tokens drafted at this temperature it accepted none.", n=drafted
+            )
+            return [sentence]
     return []
 
 
 def speculated(contexts: Sequence[Any], modes: Sequence[str] = ("greedy", "sampled")) -> tuple[int, int] | None:
-    """Tokens drafted and accepted in the texts that were watched; None where the server does not tell."""
+    """Return the tokens drafted and accepted in the texts that were watched; None where the server does not tell."""
     counts = [one["drafted"][mode] for one in contexts for mode in modes if one.get("drafted", {}).get(mode)]
     return (sum(drafted for drafted, _ in counts), sum(accepted for _, accepted in counts)) if counts else None
 
 
-def unheard(contexts: Sequence[Any]) -> list[TranslatableText]:
-    return [] if speculated(contexts) else [TranslatableText("The server does not report whether it drafted anything.")]
-
-
 def sampled(one: Any) -> str:
-    """The token that shows it best."""
-    seen = one["witness"]
+    """Name the token that shows it best."""
+    seen, text = one["witness"], one["text"] if isinstance(one["text"], str) else f"{one['text']}"
     return TranslatableText(
         "Not lossless: after {text}, token {place} should be {piece} with probability {expected}, and is with "
         "{seen} (of {n} texts).",
-        text=repr(shown_text(one)),
+        text=repr(text[-30:] + "".join(seen["after"])),
         place=seen["place"],
         piece=repr(seen["piece"]),
         expected=f"{seen['expected']:.4g}",
@@ -127,22 +125,16 @@ def sampled(one: Any) -> str:
     )
 
 
-def shown_text(one: Any) -> str:
-    text = one["text"] if isinstance(one["text"], str) else f"{one['text']}"
-    return text[-30:] + "".join(one["witness"]["after"])
-
-
 def differs(one: Any) -> str:
-    result = one["greedy"]
     return TranslatableText(
         "Not lossless: greedily, {name} parts from plain decoding at token {place}, where the two best logits "
         "lie {gap} apart.",
         name=one["name"],
-        place=result["equal"] + 1,
-        gap=f"{result['gap']:.3g}",
+        place=one["greedy"]["equal"] + 1,
+        gap=f"{one['greedy']['gap']:.3g}",
     )
 
 
 def shown_by(contexts: Sequence[Any], draws: int) -> list[str]:
-    """The known mistakes that so many draws would have shown at one context at least."""
+    """Return the known mistakes that so many draws would have shown at one context at least."""
     return [key for key in contexts[0]["needed"] if any((one["needed"][key] or draws + 1) <= draws for one in contexts)]

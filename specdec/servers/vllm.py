@@ -1,14 +1,14 @@
 """vLLM's completions API, read in the source of 0.32.0 (November 2026) and tried.
 
 It streams one chunk a step; a slow reader gets steps joined. With `--per-request-spec-decode-metrics detailed` (or
-`summary`) the last chunk tells what each step drafted and accepted (or how many of each). Speculation cannot be
-switched off for one request: a baseline is a second server. Without that flag the counters of /metrics tell the same,
-if nobody else was served meanwhile.
+`summary`) the last chunk tells what each step drafted and accepted (or how many of each). Without that flag the
+counters of /metrics tell the same, if nobody else was served meanwhile.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import time
 from collections import Counter
@@ -17,20 +17,22 @@ from itertools import pairwise
 from typing import Any
 
 from ..events import FinishReason
+from ..proof.warp import warped
 from ..types import SamplingParams
 from . import fields
-from .base import after_warp, Chunk, Ending, Facts, filters, probabilities, ServerError, Token, told_token
+from .base import Chunk, Ending, Facts, ServerError, Token
 from .fields import at
 from .stream import Client
 
 AT_ONCE = 64  # texts asked for in one request
 COUNTER = re.compile(r'^vllm:(\w+)_total\{(?:[^}\n]*position="(\d{1,3})")?[^}\n]*\} ([\d.e+]{1,20})$', re.MULTILINE)
-WRITTEN, DRAFTS = "generation_tokens", "spec_decode_num_drafts"
-DRAFTED, ACCEPTED = "spec_decode_num_draft_tokens", "spec_decode_num_accepted_tokens"
-PLACES = "spec_decode_num_accepted_tokens_per_pos"
-NO_TEMPLATE = "default chat template is no longer allowed"
-PLACEHOLDER = "token_id:"  # how an id is written where names of tokens are expected
-
+WRITTEN = "generation_tokens"
+DRAFTS = "spec_decode_num_drafts"
+DRAFTED = "spec_decode_num_draft_tokens"
+ACCEPTED = "spec_decode_num_accepted_tokens"
+ACCEPTED_AT = "spec_decode_num_accepted_tokens_per_pos"
+NO_TEMPLATE = "default chat template is no longer allowed"  # in transformers' words
+PLACEHOLDER = "token_id:"  # before an id, where names of tokens are expected
 Counters = Counter[tuple[str, int]]
 
 
@@ -38,29 +40,24 @@ class VLLM:
     def __init__(self, client: Client, model: dict[str, Any]) -> None:
         self._client = client
         counters = self._counters()
-        places = [place for name, place in counters if name == PLACES]
-        context = at(model, "max_model_len")
+        places = [place for name, place in counters if name == ACCEPTED_AT]
         self.facts = Facts(
             kind="vLLM",
             version=fields.label(at(client.ask("/version"), "version")),
             model=fields.label(at(model, "id")),
-            context=context if type(context) is int and context > 0 else None,
+            context=fields.context(at(model, "max_model_len")),
             speculates=(DRAFTS, -1) in counters if counters else None,
             k=max(places) + 1 if places else None,
         )
-        self._processed: bool | None = None
+        self._after_warp: bool | None = None
 
     def tokenize(self, text: str) -> tuple[int, ...]:
-        payload = self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text})
-        return fields.ids(at(payload, "tokens"))
+        return fields.ids(at(self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text}), "tokens"))
 
-    def read(self, prompt: str) -> tuple[int, ...]:
-        """As a user's message, the answer begun, without thinking. A model without a template is refused in the
-        words of transformers.
-        """
+    def tokenize_chat(self, prompt: str) -> tuple[int, ...]:
+        """The answer is begun, without thinking."""
         messages = [{"role": "user", "content": prompt}]
-        kwargs = {"enable_thinking": False}
-        body = {"model": self.facts.model, "messages": messages, "chat_template_kwargs": kwargs}
+        body = {"model": self.facts.model, "messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
         try:
             return fields.ids(at(self._client.ask("/tokenize", body), "tokens"))
         except ServerError as error:
@@ -74,50 +71,41 @@ class VLLM:
                 reason=error.said,
             ) from None
 
-    def _counters(self) -> Counters:
-        """By name and position (-1 without one), of all engines together; empty where they are not shown."""
-        try:
-            metrics = self._client.text("/metrics")
-        except ServerError:  # it may be closed to strangers
-            return Counters()
-        counters = Counters()
-        for name, place, value in COUNTER.findall(metrics):
-            with contextlib.suppress(ValueError, OverflowError):
-                counters[name, int(place) if place else -1] += int(float(value))
-        return counters
-
     def stream(
         self, prompt: str | Sequence[int], params: SamplingParams, top: int = 0
     ) -> Generator[Chunk | Ending, None, None]:
-        known = self._tells_distribution(params)
-        body = self._body(prompt, params) | {
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "logprobs": top,
-        }
+        exact = self._reports_distribution(params)
+        more = {"stream": True, "stream_options": {"include_usage": True}, "logprobs": top}
         before = self._counters() if self.facts.speculates else Counters()
         reason: FinishReason | None = None
         last: Any = None
         arrived, count = 0.0, 0
-        for data, arrived in self._client.events("/v1/completions", body):
-            self._check_model(data)
-            choice = at(data, "choices", 0)
+        for data, arrived in self._client.events("/v1/completions", self._body(prompt, params) | more):
+            choice = self._choice(data)
             if choice is None:
                 last = data
                 continue
-            found = tokens(choice, params, known)
-            yield Chunk(fields.text(at(choice, "text"), "text"), found, arrived)
-            reason, count = finish(choice) or reason, count + len(found)
+            chunk = Chunk(fields.text(at(choice, "text"), "text"), tokens(choice, params, exact), arrived)
+            yield chunk
+            reason, count = finish(choice) or reason, count + len(chunk.tokens)
         if reason is None:
             raise ServerError("The server ended its answer without saying why.")
-        payload = at(last, "metrics", "speculative_decoding") or (self._grown(before, count) if before else None)
-        yield ending(reason, arrived, payload)
+        yield ending(reason, arrived, at(last, "metrics", "speculative_decoding") or self._grown(before, count))
+
+    def _counters(self) -> Counters:
+        """Read the counters by name and position (-1 without one), summed over engines; empty where they are hidden."""
+        counters = Counters()
+        with contextlib.suppress(ServerError):
+            for name, place, value in COUNTER.findall(self._client.text("/metrics")):
+                with contextlib.suppress(ValueError, OverflowError):
+                    counters[name, int(place) if place else -1] += int(float(value))
+        return counters
 
     def _grown(self, before: Counters, count: int) -> dict[str, Any] | None:
-        """What the counters tell of a text of so many tokens, as the last chunk would; None if others wrote, too."""
-        for _ in range(3):
+        """Tell a text of `count` tokens from the counters, as the last chunk would; None if others wrote, too."""
+        for _ in range(3 if before else 0):
             grown = Counters({key: value - before[key] for key, value in self._counters().items()})
-            reached = [grown[DRAFTS, -1], *(grown[PLACES, place] for place in range(self.facts.k or 0)), 0]
+            reached = [grown[DRAFTS, -1], *(grown[ACCEPTED_AT, place] for place in range(self.facts.k or 0)), 0]
             if grown[WRITTEN, -1] == count and reached == sorted(reached, reverse=True):
                 return {
                     "num_draft_tokens": grown[DRAFTED, -1],
@@ -132,9 +120,9 @@ class VLLM:
         texts = list[tuple[int, ...]]()
         while len(texts) < draws:
             n = min(AT_ONCE, draws - len(texts))
-            body = self._body(prompt, params) | {"n": n, "seed": seed(params.seed + len(texts))}
+            body = self._body(prompt, params) | {"n": n, "seed": signed(params.seed + len(texts))}
             payload = self._client.ask("/v1/completions", body)
-            self._check_model(payload)
+            self._choice(payload)
             choices = fields.listed(at(payload, "choices"), "texts")
             if len(choices) != n:
                 raise ServerError("The server wrote {found} texts where {n} were asked for.", found=len(choices), n=n)
@@ -142,42 +130,45 @@ class VLLM:
         return texts
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        if params.temperature == 0.0 or self._tells_distribution(params):
-            return probabilities(self._first(prompt, params, top), params)
-        try:  # before temperature, top-k and top-p: these can be done here if all of the distribution is reported
-            return after_warp(self._first(prompt, params, -1), params)
+        greedy = params.temperature == 0.0
+        if not greedy and self._reports_distribution(params):
+            return {token: math.exp(value) for token, value in self._first(prompt, params, top).items()}
+        try:  # of log-probabilities before temperature, top-k and top-p all are needed; greedily the likeliest
+            logprobs = self._first(prompt, params, top if greedy else -1)
         except ServerError as error:
-            if error.said.values.get("status") != 400:
+            if greedy or error.said.values.get("status") != 400:
                 raise
             raise ServerError(
                 "The server reports probabilities before the temperature only. Start it with "
                 "--logprobs-mode processed_logprobs, or with --max-logprobs -1."
             ) from error
+        order = sorted(logprobs)  # of equals the lower id comes first
+        chances = warped([logprobs[token] for token in order], params)
+        return {token: p for token, p in zip(order, chances, strict=True) if p > 0.0}
 
     def _first(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        """Log-probabilities after `prompt`, as the server tells them: of the `top` likeliest tokens; of all with -1."""
+        """Return the log-probabilities after `prompt` that the server reports: of `top` tokens, or of all with -1."""
         body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
-        payload = self._client.ask("/v1/completions", body)
-        self._check_model(payload)
-        found = at(payload, "choices", 0, "logprobs", "top_logprobs", 0)
-        if not isinstance(found, dict) or not found:
+        likeliest = at(self._choice(self._client.ask("/v1/completions", body)), "logprobs", "top_logprobs", 0)
+        if not isinstance(likeliest, dict) or not likeliest:
             raise ServerError("The server reports no log-probabilities.")
-        return {number(name): fields.logprob(value) for name, value in found.items()}
+        return {number(name): fields.logprob(value) for name, value in likeliest.items()}
 
-    def _tells_distribution(self, params: SamplingParams) -> bool:
+    def _reports_distribution(self, params: SamplingParams) -> bool:
         """Whether its log-probabilities are those of the distribution in use, or (the default) of the model's own.
 
         `--logprobs-mode` is not reported. But a temperature of 2 halves the gap of two logits, if it is applied.
         """
-        if params.temperature == 0.0 or (params.temperature == 1.0 and not filters(params)):
+        filters = params.top_k > 0 or params.top_p < 1.0
+        if params.temperature == 0.0 or (params.temperature == 1.0 and not filters):
             return True
-        if self._processed is None:
+        if self._after_warp is None:
             gaps = []
             for temperature in (1.0, 2.0):
-                two = sorted(self._first([0], SamplingParams(temperature, seed=1), 2).values())[-2:]
-                gaps.append(two[1] - two[0])
-            self._processed = abs(gaps[1] - gaps[0] / 2) < abs(gaps[1] - gaps[0])
-        return self._processed
+                second, best = sorted(self._first([0], SamplingParams(temperature, seed=1), 2).values())[-2:]
+                gaps.append(best - second)
+            self._after_warp = abs(gaps[1] - gaps[0] / 2) < abs(gaps[1] - gaps[0])
+        return self._after_warp
 
     def _body(self, prompt: str | Sequence[int], params: SamplingParams) -> dict[str, Any]:
         """All is said, since a model's own generation_config.json may hold other defaults."""
@@ -192,64 +183,68 @@ class VLLM:
             "repetition_penalty": 1.0,
             "presence_penalty": 0.0,
             "frequency_penalty": 0.0,
-            "seed": seed(params.seed),
+            "seed": signed(params.seed),
             "stop": list(params.stop),
             "ignore_eos": params.ignore_end,
             "return_token_ids": True,
         }
 
-    def _check_model(self, data: Any) -> None:
+    def _choice(self, data: Any) -> Any:
         if at(data, "model") != self.facts.model:
             raise ServerError("Another model answered than the one that was asked.")
+        return at(data, "choices", 0)
 
 
-def tokens(choice: Any, params: SamplingParams, known: bool) -> tuple[Token, ...]:
-    """Those of a chunk, with the distribution in use where the log-probabilities are `known` to tell it."""
-    ids = at(choice, "token_ids")
-    numbers = fields.ids(ids) if ids is not None else None
-    names = at(choice, "logprobs", "tokens")
-    if names is None:
-        if numbers:
-            raise ServerError("The server sent ids of tokens without their text.")
-        return ()
-    pieces = [fields.text(name, "pieces of text") for name in fields.listed(names, "pieces of text")]
-    values = fields.listed(at(choice, "logprobs", "token_logprobs"), "log-probabilities")
+def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...]:
+    """Read the tokens of a chunk, with the distribution in use where the log-probabilities are that one's (`exact`)."""
+    names, numbers = at(choice, "logprobs", "tokens"), at(choice, "token_ids")
+    if names is None and numbers:
+        raise ServerError("The server sent ids of tokens without their text.")
+    pieces = [fields.text(name, "pieces of text") for name in fields.listed(names or [], "pieces of text")]
+    numbers = [None] * len(pieces) if numbers is None else fields.ids(numbers)
+    values = fields.listed(at(choice, "logprobs", "token_logprobs") or [], "log-probabilities")
     tops = fields.listed(at(choice, "logprobs", "top_logprobs") or [None] * len(pieces), "log-probabilities")
-    if len({len(pieces), len(values), len(tops), len(pieces if numbers is None else numbers)}) > 1:
+    if len({len(pieces), len(values), len(tops), len(numbers)}) > 1:
         raise ServerError("The server sent {pieces} pieces of text with another number of ids.", pieces=len(pieces))
-    found = []
-    for place, (piece, value, top) in enumerate(zip(pieces, values, tops, strict=True)):
-        number = numbers[place] if numbers is not None else None
-        if not known or value is None:
-            found.append(Token(piece, number))
+    result = []
+    for piece, number, value, top in zip(pieces, numbers, values, tops, strict=True):
+        if not exact or value is None:
+            result.append(Token(piece, number))
             continue
-        top = fields.named(top or {}, "log-probabilities")
-        likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in top.items())
-        found.append(told_token(piece, number, fields.logprob(value), likeliest, params))
-    return tuple(found)
+        if not isinstance(top, dict | None):
+            raise fields.unreadable("log-probabilities")
+        likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in (top or {}).items())
+        logprob = fields.logprob(value)
+        if params.temperature == 0.0:  # one-hot on what the model likes best
+            best, most = max(likeliest, key=lambda item: item[1], default=(piece, logprob))
+            likeliest = ((piece if logprob >= most else best, 0.0),)
+            logprob = 0.0 if logprob >= most else -math.inf
+        result.append(Token(piece, number, logprob, likeliest))
+    return tuple(result)
 
 
 def finish(choice: Any) -> FinishReason | None:
     """`stop` is an end token, or with a reason that is text, a stop string."""
     reason = at(choice, "finish_reason")
-    if reason is None:
-        return None
     if reason == "stop":
         return "stop" if isinstance(at(choice, "stop_reason"), str) else "end"
-    if reason == "length":
-        return "length"
-    raise ServerError("The server broke the text off ({reason}).", reason=fields.label(reason))
+    if reason is not None and reason != "length":
+        raise ServerError("The server broke the text off ({reason}).", reason=fields.label(reason))
+    return reason
 
 
 def ending(reason: FinishReason, arrived: float, payload: Any) -> Ending:
-    if not isinstance(payload, dict):
-        return Ending(reason, arrived)
-    drafted, accepted, histogram = (
-        payload.get(name) for name in ("num_draft_tokens", "num_accepted_draft_tokens", "acceptance_histogram")
-    )
-    lists = payload.get("per_step_drafted"), payload.get("per_step_accepted")
-    steps = fields.steps(*lists) if all(x is not None for x in lists) else (None, None)
-    return Ending(reason, arrived, *steps, **fields.totals(drafted, accepted, histogram))
+    """Read the server's counts of drafts, as far as it tells any."""
+    name, names = "counts of steps", ("per_step_drafted", "per_step_accepted", "acceptance_histogram")
+    drafted, accepted, histogram = (None if (x := at(payload, one)) is None else fields.ids(x, name) for one in names)
+    sums = (at(payload, one) for one in ("num_draft_tokens", "num_accepted_draft_tokens"))
+    total, taken = (None if x is None else fields.integer(x, "counts of drafts") for x in sums)
+    if drafted is None or accepted is None:
+        return Ending(reason, arrived, None, None, total, taken, histogram)
+    pairs = [*zip(drafted, accepted, strict=False)]
+    if len(drafted) != len(accepted) or not all(a <= d <= fields.MAX_DRAFT for d, a in pairs):
+        raise fields.unreadable(name)
+    return Ending(reason, arrived, drafted, accepted, total, taken, histogram)
 
 
 def number(name: str) -> int:
@@ -259,6 +254,6 @@ def number(name: str) -> int:
     return int(digits)
 
 
-def seed(wanted: int) -> int:
-    """As a signed number of 64 bits."""
-    return (wanted + 2**63) % 2**64 - 2**63
+def signed(seed: int) -> int:
+    """As a number of 64 bits."""
+    return (seed + 2**63) % 2**64 - 2**63

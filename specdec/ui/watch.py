@@ -18,7 +18,7 @@ from ..exposure import limits
 from ..servers import lane
 from ..servers.base import Server
 from ..servers.connect import connect_pair
-from ..servers.stream import Limits
+from ..servers.stream import Left, Limits
 from ..traces.file import Header, line, live_header, Trace
 from ..types import SamplingParams
 from . import session
@@ -52,7 +52,7 @@ def run(request: WatchRequest) -> Iterator[News]:
 
 def _run(request: WatchRequest) -> Iterator[News]:
     yield News("notice", notice("connecting"))
-    left = threading.Event()
+    left = Left()
     try:
         server, plain, events = yield from session.patiently(lambda: begun(request, Limits(left=left)))
         facts = server.facts

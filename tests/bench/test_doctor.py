@@ -15,17 +15,17 @@ from stub import replay
 
 from specdec.bench import doctor
 from specdec.bench.doctor import (
-    asked_for,
+    acceptance,
+    examine_pair,
+    examine_server,
     Finding,
-    kept,
     lengths,
+    longest_draft,
     Measured,
-    of_pair,
-    of_server,
     OPTIONS,
     OURS,
     watched,
-)
+)  # fmt: skip
 from specdec.cli import main
 from specdec.drafters import NoDrafter
 from specdec.engine import Task
@@ -50,7 +50,7 @@ def wrong(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def test_a_sound_pair_has_no_fault() -> None:
-    found = list(kept(SOUND, 0.8, OURS))
+    found = list(acceptance(SOUND, 0.8, OURS))
     assert wrong(found) == {} and len(found) == 4
 
 
@@ -72,14 +72,14 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_named_with_what_to_change(fault: str) -> None:
     measured, question, advice = FAULTS[fault]
-    found = wrong(list(kept(measured, 0.8, OPTIONS["vLLM"])))
+    found = wrong(list(acceptance(measured, 0.8, OPTIONS["vLLM"])))
     assert advice in found.pop(question)
     assert not found  # and nothing else is blamed
 
 
 def test_a_server_that_tells_nothing_is_asked_for_its_counts() -> None:
     silent = [LaneStats(cycles=10, tokens=20, server="vLLM")]
-    (only,) = kept(replace(SOUND, greedy=silent), 0.8, OPTIONS["vLLM"])
+    (only,) = acceptance(replace(SOUND, greedy=silent), 0.8, OPTIONS["vLLM"])
     assert only.state == "unknown" and "--per-request-spec-decode-metrics" in only.advice
 
 
@@ -92,8 +92,8 @@ def test_too_long_a_draft_is_told_the_best_length() -> None:
     found = {one.question: one for one in lengths(replace(SOUND, greedy=greedy, k=8), lambda n: 1 + 0.1 * n, 8, "-k")}
     told = found["Which K?"]
     assert told.state == "wrong" and told.advice == "Set -k to 2."
-    assert dict(told.figures)["now"] == pytest.approx((1 + sum(halved) / 320) / 1.8)
-    assert dict(found["What could any draft gain here?"].figures)["ceiling"] == pytest.approx(9 / 1.8)
+    assert f"{(1 + sum(halved) / 320) / 1.8:.2f} times" in told.told
+    assert f"{9 / 1.8:.2f} times" in found["What could any draft gain here?"].told
 
 
 def test_no_length_pays_where_a_cycle_is_too_dear() -> None:
@@ -118,32 +118,32 @@ GREEDY = many([75, 56, 45, 36], [100, 75, 56, 45])
     ],
 )
 def test_the_places_of_a_draft_tell_whether_sampling_fails(sampled: list[LaneStats], fails: bool) -> None:
-    found = wrong(list(kept(replace(SOUND, greedy=GREEDY, sampled=sampled), 0.8, OPTIONS["llama.cpp"])))
+    found = wrong(list(acceptance(replace(SOUND, greedy=GREEDY, sampled=sampled), 0.8, OPTIONS["llama.cpp"])))
     assert list(found) == ["And at T = 0.8?"] * fails
     assert all("own draw" in advice for advice in found.values())  # llama-server has no q to look at
 
 
 def test_next_to_nothing_kept_in_the_template_alone_is_the_templates_fault() -> None:
-    found = wrong(list(kept(replace(SOUND, greedy=[lane(accepted=0)], bare=[lane(accepted=10)]), 0.8, OURS)))
+    found = wrong(list(acceptance(replace(SOUND, greedy=[lane(accepted=0)], bare=[lane(accepted=10)]), 0.8, OURS)))
     assert "below" in found["Is anything kept at T = 0?"]
     assert "template" in found["Has the draft read the chat template?"]
 
 
 def test_a_foreign_draft_is_not_the_templates_fault() -> None:
-    found = wrong(list(kept(replace(SOUND, greedy=[lane(accepted=0)], bare=[lane(200, 5)]), 0.8, OURS)))
+    found = wrong(list(acceptance(replace(SOUND, greedy=[lane(accepted=0)], bare=[lane(200, 5)]), 0.8, OURS)))
     assert list(found) == ["Is anything kept at T = 0?"] and "tokenizer" in found["Is anything kept at T = 0?"]
 
 
 def test_few_passes_with_a_draft_tell_nothing_of_the_pair() -> None:
     seldom = replace(SOUND, greedy=[lane(10, 0, cycles=50, drafting=2)])
-    assert list(wrong(list(kept(seldom, 0.8, OURS)))) == ["Does it draft in every cycle?"]
+    assert list(wrong(list(acceptance(seldom, 0.8, OURS)))) == ["Does it draft in every cycle?"]
     asked = [one.question for one in lengths(seldom, lambda n: 1.0 + n, 5, "-k")]
     assert "Which K?" not in asked
 
 
 def test_k_is_no_less_than_what_was_drafted() -> None:
     foreign = LaneStats(cycles=180, drafted=702, drafting_cycles=180, accepted_at=[4, 0], judged_at=[180, 4])
-    assert asked_for([foreign]) == 4
+    assert longest_draft([foreign]) == 4
 
 
 @pytest.fixture
@@ -152,49 +152,38 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "PROMPTS", tuple(PROMPTS.values()))
     for name in ("TOKENS", "WARM_UP"):
         monkeypatch.setattr(doctor, name, TOKENS)
-    watch = doctor.lane.watch
-    monkeypatch.setattr(doctor.lane, "watch", lambda *given, top: watch(*given, top=TOP))
+    race = doctor.lane.race
+    monkeypatch.setattr(doctor.lane, "race", lambda *given, top: race(*given, top=TOP))
 
 
 @pytest.mark.usefixtures("recorded")
 def test_a_real_servers_rejected_drafts_are_counted() -> None:
-    """vLLM tells them at the end alone: what came before holds only those that were kept."""
+    """vLLM tells them at the end alone: what came before holds only those that were accepted."""
     for name in ("vllm-draft_model", "vllm-draft_model-untold"):
         with replay(name) as stub:
-            server = connect(stub.address)
-            stats = [watched(server, server.read(one), SamplingParams(max_tokens=TOKENS)) for one in doctor.PROMPTS]
-        assert sum(one.drafted for one in stats) == 4 * sum(one.drafting_cycles for one in stats)
+            server, params = connect(stub.address), SamplingParams(max_tokens=TOKENS)
+            stats = [watched(server, server.tokenize_chat(one), params) for one in doctor.PROMPTS]
+        told = [one for one in stats if one.sums is None]
+        assert told and all(one.drafted == 4 * one.drafting_cycles and one.judged_at for one in told)
         assert 0 < sum(one.accepted for one in stats) < sum(one.drafted for one in stats)
-        assert any(one.judged_at for one in stats)
 
 
 @pytest.mark.usefixtures("recorded")
 def test_a_real_llama_server_without_speculation_is_told_so() -> None:
     with replay("llama-plain") as stub:
-        (only,) = of_server(connect(stub.address), None, 0.0)
+        (only,) = examine_server(connect(stub.address), None, 0.0)
     assert only.state == "wrong" and "--spec-type" in only.advice
-
-
-@pytest.mark.usefixtures("recorded")
-def test_what_a_llama_server_samples_by_itself_is_told() -> None:
-    with replay("llama-draft_model") as stub:
-        usual = connect(stub.address).usual
-    assert usual == {"top_k": 40.0, "top_p": pytest.approx(0.95)}
-    assert doctor.narrowed(usual).state == "ok" and "top_k 40" in doctor.narrowed(usual).told
-    for few in ({"top_k": 1.0}, {"top_k": 0.0, "top_p": 0.1}):
-        assert doctor.narrowed(few).state == "wrong" and "Send top_k" in doctor.narrowed(few).advice
-    assert doctor.narrowed({"top_k": 0.0, "top_p": 1.0}).state == "ok"
 
 
 def test_a_pair_of_ours_is_examined(shallow: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "TOKENS", 24)
     family = zoo.load(shallow, torch.float32)
     family.costs["draft_model"] = Costs(0.1, (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8), 0.05)
-    found = list(of_pair(family, "draft_model", 4, 0.8))
+    found = list(examine_pair(family, "draft_model", 4, 0.8))
     asked = [one.question for one in found]
     assert asked[0] == "Is it active?" and "What does one more row cost?" in asked and asked[-1] == "Is it faster?"
     assert found[0].state == "ok"
-    assert next(of_pair(family, "none", 4, 0.0)).told == "No token was drafted."
+    assert next(examine_pair(family, "none", 4, 0.0)).told == "No token was drafted."
 
 
 def test_a_server_is_examined_from_outside(
@@ -212,7 +201,7 @@ def test_a_server_is_examined_from_outside(
         return made
 
     with serving(task("draft_model"), family.encode) as fast, serving(task("none"), family.encode) as plain:
-        found = {one.question: one for one in of_server(connect(fast), connect(plain), 0.8)}
+        found = {one.question: one for one in examine_server(connect(fast), connect(plain), 0.8)}
         # So few layers guess at random: all is drafted for nothing, which is another fault than not drafting.
         assert found["Is it active?"].state == "ok" and found["Is anything kept at T = 0?"].state == "wrong"
         assert "What does a cycle cost?" in found and "Is it faster?" in found

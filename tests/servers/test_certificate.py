@@ -276,7 +276,7 @@ def test_the_embedded_models_are_green_at_20_000_draws(drafter: str, record_prop
     judged = Weights(family.target, family.pieces.piece, family.draft)
     places = {"peaked": "Q: What is the capital of France?\nA:"}
     with serving(of_family(family, drafter, k=2), family.encode) as address:
-        server = connect(address, limits=Limits(first=3_600.0))  # all texts in one answer, which takes minutes
+        server = connect(address, limits=Limits(silence_s=3_600.0))  # all texts in one answer, which takes minutes
         *_, told = certify(server, None, judged, 0.8, draws, contexts=places, batch=draws)
     record_property("figure", f"{drafter}: {told['verdict']} after {draws:,}, tests {told['contexts'][0].get('tests')}")
     assert told["verdict"] == ("speculation never ran" if drafter == "none" else "lossless")

@@ -11,8 +11,7 @@ import gradio as gr
 
 from ...exposure import limits
 from ...servers.base import ServerError
-from ...servers.connect import allowed_addresses, listed_addresses
-from ...servers.stream import origin
+from ...servers.connect import allowed_addresses, listed_addresses, origin
 from ...settings import sampling, SETTINGS
 from .. import browser
 from ..request import checked, InputError, readable, say, server_texts

@@ -20,7 +20,7 @@ import torch
 from tqdm import tqdm
 
 from specdec import __version__
-from specdec.export.vllm import export
+from specdec.export import export
 from specdec.families import zoo
 from specdec.families.presets import STAR
 from specdec.methods import EMBEDDED

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from specdec.export.llama_cpp import export
 from specdec.servers.in_process import Write
 from specdec.types import SamplingParams
 
+from ..gguf import convert
 from .adapter import Asked, Engine, PLAIN
 
 
@@ -18,21 +18,22 @@ def writer(asked: Asked) -> Write:
     import numpy as np
     from llama_cpp import llama_speculative as own
 
-    files = asked.work / "gguf"
-    if not files.exists():
-        export(asked.family, files)
+    files = {model: model.with_suffix(".gguf") for model in (asked.target, asked.draft)}
+    for model, file in files.items():
+        if not file.exists():
+            convert(model, file)
 
     class Second(own.LlamaDraftModel):  # type: ignore[misc]
         """The draft model's likeliest tokens."""
 
-        model = loaded(files / "draft_model-f32.gguf")
+        model = loaded(files[asked.draft])
 
         def __call__(self, input_ids: Any, /, **_: Any) -> Any:
             tokens = self.model.generate(input_ids.tolist(), temp=0.0)
             return np.array(list(itertools.islice(tokens, asked.k)), dtype=np.intc)
 
     drafts = {"prompt_lookup": own.LlamaPromptLookupDecoding(num_pred_tokens=asked.k), "draft_model": Second()}
-    target = loaded(files / "target-f32.gguf", draft_model=drafts.get(asked.method))
+    target = loaded(files[asked.target], draft_model=drafts.get(asked.method))
 
     def write(prompt: Sequence[int], params: SamplingParams) -> list[int]:
         target.set_seed(params.seed)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from specdec.export.llama_cpp import export
 from specdec.servers.in_process import Write
 from specdec.types import SamplingParams
 
+from ..gguf import convert
 from .adapter import Asked, Engine, PLAIN
 
 DEVICE, OPTIONS = "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
@@ -55,12 +55,11 @@ def folders(asked: Asked) -> list[Path]:
     """Target and draft as it saves them itself."""
     import openvino_genai as genai
 
-    files, places = asked.work / "f16", [asked.work / "openvino" / name for name in ("target", "draft_model")]
-    if not files.exists():
-        export(asked.family, files, "f16")
-        for place in places:
-            place.mkdir(parents=True)
-            (files / f"{place.name}-f16.gguf").rename(file := place / "model.gguf")
+    models = asked.target, asked.draft
+    places = [asked.work / "openvino" / model.name for model in models]
+    for model, place in zip(models, places, strict=True):
+        if not place.exists():
+            file = convert(model, place / "model.gguf", "f16")
             genai.LLMPipeline(str(file), DEVICE, enable_save_ov_model=True)
     return places
 

@@ -1,0 +1,57 @@
+"""Suites of ours: which there are, and what stands beside transformers in them."""
+
+from __future__ import annotations
+
+import json
+from inspect import signature
+
+import pytest
+import torch
+
+from specdec.bench import prompts
+from specdec.families.zoo import load
+from tools.bench import __main__ as tool
+from tools.bench import methods, peers
+from tools.bench import options as tool_options
+
+
+@pytest.mark.long
+def test_the_report_of_a_family_stands_beside_transformers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shallow: str
+) -> None:
+    monkeypatch.setattr(methods, "prompts_of", lambda _: {"story": prompts.PROMPTS["story"][:1]})
+    monkeypatch.setattr(peers, "ASSISTED_K", (None, 2))
+    asked = ["--suite", "embedded", "--family", shallow, "--tokens", "8", "--repeats", "1", "-k", "2"]
+    assert tool.main(asked) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert report["peers"]["prompts_with_identical_text"] == "1 of 1"
+    assert all(row["host_syncs_per_cycle"] >= 1.0 for row in report["rows"])  # whether the logits are finite
+    assert report["setup_seconds"] >= 0.0 and 0.0 < report["event_overhead_share"] < 1.0
+
+
+def test_every_peer_writes_the_same_text() -> None:
+    """Those for a GPU, too, where the static cache is compiled."""
+    peer, prompt = peers.Peer(load("embedded", torch.float32)), prompts.PROMPTS["story"][0]
+    expected = peer.generate(prompt, 12)
+    assert peer.compiled(prompt, 12) == peer.lookup(prompt, 12) == peer.assisted(2, prompt, 12) == expected
+
+
+def test_every_suite_of_ours_is_measured_and_the_long_ones_row_by_row() -> None:
+    assert set(tool.SUITES) == {*tool_options.AT_ONCE, *tool_options.ROW_BY_ROW}
+    row_by_row = {name for name, suite in tool.SUITES.items() if "journal" in signature(suite).parameters}
+    assert row_by_row == {*tool_options.ROW_BY_ROW}
+
+
+def test_headlines_leave_looping_rows_out() -> None:
+    def row(domain: str, speedup: float, repetition: float) -> dict[str, object]:
+        return {
+            "drafter": "draft_model",
+            "domain": domain,
+            "temperature": 0.0,
+            "measured_speedup": speedup,
+            "repetition": repetition,
+        }
+
+    rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
+    assert methods.headline(rows, 0.0) == {"speedup": 2.5, "domains": {"story": 2.0, "code": 3.0}, "looping": ["facts"]}
+    assert methods.headline(rows[2:], 0.0)["speedup"] is None
