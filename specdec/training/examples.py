@@ -78,10 +78,9 @@ class Examples:
 
     def shuffled(self, tokens: int, dice: random.Random) -> Iterator[Batch]:
         """Batches of about so many tokens, without end: texts of similar length, or windows over several."""
-        order = np.arange(len(self))
         total = len(self.tokens)
         while True:
-            dice.shuffle(order)
+            order = np.array(dice.sample(range(len(self)), len(self)))
             for first in range(0, len(order), POOL):
                 pool = order[first : first + POOL]
                 batches = groups(pool[np.argsort(self.lengths[pool])], self.lengths, tokens)
