@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from .loop import write_whole
+
 Numbers = np.ndarray[Any, np.dtype[Any]]
 EARLIEST = 8  # position of the first token that is learned: what a drafter reads before it is complete
 SHARE_OF_WINDOWS = 0.2  # of batches: rows run over several texts, so that late positions occur, too
@@ -112,10 +114,12 @@ def save(texts: Sequence[Text], path: Path) -> None:
     kind = np.uint16 if tokens.max() < 2**16 else np.uint32
     lengths = np.array([len(text.tokens) for text in texts], dtype=np.uint32)
     starts = np.array([text.start for text in texts], dtype=np.uint32)
-    new = path.with_name(f".{path.name}")
-    with new.open("wb") as file:
-        np.savez_compressed(file, tokens=tokens.astype(kind), lengths=lengths, starts=starts)
-    new.replace(path)
+
+    def write(new: Path) -> None:
+        with new.open("wb") as file:
+            np.savez_compressed(file, tokens=tokens.astype(kind), lengths=lengths, starts=starts)
+
+    write_whole(path, write)
 
 
 def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context: int) -> Examples:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
-
-from .loss import Draft, HeldOut, Reading
+from torch import nn, Tensor
 
 ADAMW_LR = 2e-3
 MUON_LR = 6e-3
@@ -20,20 +18,20 @@ WARM_UP = 0.01  # share of the time
 STEADY = 0.4  # share of the time after which rates begin to fall
 FINAL = 0.02  # share of the highest rate at the end
 AVERAGED = 0.998  # of the running mean of the weights, which is what is measured and exported
-REPORTS = 20  # measurements in the time that there is, not more often than every
+REPORTS = 20  # measurements in the time that there is, if these bounds allow
 REPORT_MIN_S = 10.0
 REPORT_MAX_S = 60.0
+
+Batch = TypeVar("Batch")
 
 
 @dataclass
 class Progress:
-    """Of all calls together. Tokens of answers count as often as they were learned from."""
+    """Of all calls together. Tokens count as often as they were learned from."""
 
     steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    agreement: list[float] = field(default_factory=list)  # with the target's favourite, at each token of a draft
-    overlap: list[float] = field(default_factory=list)
 
 
 def rate(share: float) -> float:
@@ -44,90 +42,86 @@ def rate(share: float) -> float:
 
 
 def fit(
-    draft: Draft,
-    readings: Iterable[Reading],
-    held_out: HeldOut,
+    model: nn.Module,
+    matrices: Sequence[nn.Parameter],
+    loss: Callable[[Batch], Tensor],
+    batches: Iterable[tuple[Batch, int]],
     seconds: float,
     checkpoint: Path,
-    report: Callable[[Progress], None],
-    stop: Callable[[], bool],
+    measure: Callable[[Progress], None],
+    stop: Callable[[], bool] = lambda: False,
+    extra: Mapping[str, Any] | None = None,
 ) -> Progress:
     """Train for that long, or until `stop()`, on from the checkpoint where there is one.
 
-    `report` is called with the averaged weights in place, about twenty times and at the end. A checkpoint is written
-    each time.
+    Muon takes `matrices`, AdamW the rest. A batch comes with the tokens that it counts for. `measure` is called with
+    the averaged weights in place, about twenty times and at the end; a checkpoint, with `extra` in it, is written each
+    time.
     """
-    matrices = draft.matrices()
-    others = [p for p in draft.parameters() if all(p is not matrix for matrix in matrices)]
-    fused = draft.draft_ids.device.type == "cuda"
+    device = next(model.parameters()).device
+    others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]
     optimisers: list[tuple[torch.optim.Optimizer, float]] = [
-        (torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0, fused=fused), ADAMW_LR),
+        (torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0, fused=device.type == "cuda"), ADAMW_LR),
         (torch.optim.Muon(matrices, weight_decay=WEIGHT_DECAY, adjust_lr_fn="match_rms_adamw"), MUON_LR),
     ]
-    progress, mean = Progress(), [parameter.detach().clone() for parameter in draft.parameters()]
+    progress, mean = Progress(), [parameter.detach().clone() for parameter in model.parameters()]
     if checkpoint.exists():
-        saved = torch.load(checkpoint, map_location=draft.draft_ids.device, weights_only=True)
-        draft.load_state_dict(saved["model"])
+        saved = torch.load(checkpoint, map_location=device, weights_only=True)
+        model.load_state_dict(saved["model"])
         for (optimiser, _), state in zip(optimisers, saved["optimisers"], strict=True):
             optimiser.load_state_dict(state)
         progress, mean = Progress(**saved["progress"]), saved["mean"]
     seconds_before = progress.seconds
 
-    def measure() -> None:
+    def report() -> None:
         if progress.steps:
-            save(checkpoint, draft, [optimiser for optimiser, _ in optimisers], progress, mean)
-        exchange(draft, mean)
-        progress.agreement, progress.overlap = held_out.measure(draft)
-        report(progress)
-        exchange(draft, mean)
+            state = {"model": model.state_dict(), "optimisers": [o.state_dict() for o, _ in optimisers], "mean": mean}
+            write_whole(
+                checkpoint, lambda path: torch.save({**state, "progress": asdict(progress), **(extra or {})}, path)
+            )
+        exchange(model, mean)
+        measure(progress)
+        exchange(model, mean)
 
     began = time.monotonic()
-    measure()
+    report()
     reported = time.monotonic()
     interval = min(REPORT_MAX_S, max(REPORT_MIN_S, seconds / REPORTS))
-    for steps, reading in enumerate(readings):
+    for steps, (batch, tokens) in enumerate(batches):
         now = time.monotonic()
         if steps and (now - began >= seconds or stop()):
             break
         for optimiser, highest in optimisers:
             for group in optimiser.param_groups:
                 group["lr"] = highest * rate((now - began) / max(seconds, 1e-9))
-        torch.autograd.backward(draft.loss(reading))
+        torch.autograd.backward(loss(batch))
         for optimiser, _ in optimisers:
             optimiser.step()
             optimiser.zero_grad()
         progress.steps += 1
-        progress.tokens += len(reading.places)
+        progress.tokens += tokens
         progress.seconds = seconds_before + time.monotonic() - began
         weight = 1.0 - min(AVERAGED, (1 + progress.steps) / (10 + progress.steps))
-        torch._foreach_lerp_(mean, [parameter.detach() for parameter in draft.parameters()], weight)
+        torch._foreach_lerp_(mean, [parameter.detach() for parameter in model.parameters()], weight)
         if now - reported > interval:
-            measure()
+            report()
             reported = time.monotonic()
-    measure()
+    report()
+    exchange(model, mean)
     return progress
 
 
-def save(
-    path: Path, draft: Draft, optimisers: Sequence[torch.optim.Optimizer], progress: Progress, mean: Sequence[Tensor]
-) -> None:
-    """Whole or not at all."""
-    state: dict[str, Any] = {
-        "model": draft.state_dict(),
-        "optimisers": [optimiser.state_dict() for optimiser in optimisers],
-        "progress": asdict(progress),
-        "mean": list(mean),
-        "draft_ids": draft.draft_ids.cpu(),
-    }
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Have a file written whole or not at all."""
     new = path.with_name(f".{path.name}")
-    torch.save(state, new)
+    write(new)
     new.replace(path)
 
 
 @torch.no_grad()
-def exchange(draft: Draft, others: Sequence[Tensor]) -> None:
-    """The draft's weights for those, and those for the draft's."""
-    for parameter, other in zip(draft.parameters(), others, strict=True):
+def exchange(model: nn.Module, others: Sequence[Tensor]) -> None:
+    """The model's weights for those, and those for the model's."""
+    for parameter, other in zip(model.parameters(), others, strict=True):
         own = parameter.clone()
         parameter.copy_(other)
         other.copy_(own)

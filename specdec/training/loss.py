@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,13 +135,6 @@ class Divergence(torch.autograd.Function):
         return None, None, *(None if inner is None else inner * outer[0] for inner in ctx.saved_tensors)
 
 
-def divergence(p: Tensor, q: Tensor) -> Tensor:
-    """The same of two logarithms of distributions, by autograd.  # [..., V] -> []"""
-    chance = p.exp()
-    variation = 0.5 * (chance - q.exp()).abs().sum(-1).mean()
-    return (chance * (p - q)).sum(-1).mean() + VARIATION * variation
-
-
 def slices(count: int, device: torch.device) -> list[slice]:
     size = PLACES_AT_ONCE["cpu" if device.type == "cpu" else "cuda"]
     return [slice(first, first + size) for first in range(0, count, size)]
@@ -156,37 +149,34 @@ class HeldOut:
     """Texts that nothing is learned from, as the target read them, to measure a draft with."""
 
     @torch.no_grad()
-    def __init__(self, target: Transformer, readings: Sequence[Reading], draft_ids: Tensor) -> None:
-        self.readings, self.favourites, self.p = readings, list[Tensor](), list[Tensor]()
+    def __init__(self, target: Transformer, readings: Iterable[Reading], draft_ids: Tensor) -> None:
+        self.draft_ids = draft_ids
+        # With each, the target's favourite tokens, and the logarithms of what its distribution is divided by.
+        self.readings = list[tuple[Reading, Tensor, Tensor]]()
         for reading in readings:
             favourites, normalisers = list[Tensor](), list[Tensor]()
             for part in slices(len(reading.places), reading.states.device):
                 logits = target.project(reading.states[part].to(target.dtype)).float()
                 favourites.append(logits.argmax(-1))
-                normalisers.append(logits.div_(TEMPERATURE).logsumexp(-1))
-            self.favourites.append(torch.cat(favourites))
-            self.p.append(torch.cat(normalisers))
-        self.draft_ids = draft_ids
+                normalisers.append(logits.div_(TEMPERATURE).logsumexp(-1, keepdim=True))
+            self.readings.append((reading, torch.cat(favourites), torch.cat(normalisers)))
 
     @torch.no_grad()
     def measure(self, draft: Draft) -> tuple[list[float], list[float]]:
         """At a draft's first, second, … token: how often its favourite is the target's, and the overlap Σ min(p, q) of
         the two distributions at TEMPERATURE.
         """
-        rows, count = draft.outputs(), sum(len(reading.places) for reading in self.readings)
-        sums = list[Tensor]()
-        for reading, favourites, normaliser in zip(self.readings, self.favourites, self.p, strict=True):
+        rows, sums = draft.outputs(), list[Tensor]()
+        for reading, favourites, normalisers in self.readings:
             predictions = draft.predictions(reading)
             for part in slices(len(reading.places), rows.device):
                 logits = F.linear(reading.states[part], draft.target_rows).float() / TEMPERATURE
-                p = (logits - normaliser[part, None]).exp_()
-                for i, states in enumerate(predictions):
+                p, of_part = (logits - normalisers[part]).exp_(), list[Tensor]()
+                for states in predictions:
                     log_q = log_distribution(states[part], rows)
-                    agreed = (self.draft_ids[log_q.argmax(-1)] == favourites[part]).sum()
-                    pair = torch.stack((agreed.float(), torch.minimum(p, log_q.exp_()).sum()))
-                    if i == len(sums):
-                        sums.append(pair)
-                    else:
-                        sums[i] = sums[i] + pair
-        agreement, overlap = (torch.stack(sums).T / count).tolist()
-        return agreement, overlap
+                    agreed = self.draft_ids[log_q.argmax(-1)] == favourites[part]
+                    of_part += [agreed.sum().float(), torch.minimum(p, log_q.exp_()).sum()]
+                sums.append(torch.stack(of_part))
+        count = sum(len(reading.places) for reading, *_ in self.readings)
+        figures = [round(figure, 4) for figure in (torch.stack(sums).sum(0) / count).tolist()]
+        return figures[::2], figures[1::2]

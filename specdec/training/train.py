@@ -25,9 +25,9 @@ from ..models.transformer import Transformer
 from . import examples as files
 from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
-from .examples import Text
-from .loop import fit, Progress
-from .loss import Draft, HeldOut, precision, read
+from .examples import Batch, Text
+from .loop import fit, Progress, write_whole
+from .loss import Draft, HeldOut, precision, read, Reading
 from .writing import Stop, tokens_around, Writer
 
 METHODS = ("draft_model", "eagle3")
@@ -42,7 +42,6 @@ EXAMPLES = "examples"
 CHECKPOINT = "checkpoint.pt"
 CONFIG = "config.json"
 CURVE = "curve.jsonl"
-LARGEST = 2**20  # bytes of a file of prompts
 
 Tell = Callable[[str], None]
 
@@ -85,71 +84,76 @@ def train(
     began = time.monotonic()
     give_memory_back()  # half a gigabyte a minute is lost between the tensors of examples without
     family = load_target(target, device)
-    model = family.target
+    model, kind = family.target, "cpu" if device == "cpu" else "cuda"
     assert isinstance(model, Transformer)
     (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
     seed = len(list((out / EXAMPLES).iterdir())) + (begun["progress"]["steps"] if begun else 0)
-    kind = "cpu" if device == "cpu" else "cuda"
     with until(began + 60.0 * minutes) as stop:
         if not texts:
-            with until(began + WRITING * 60.0 * minutes, stop) as written_enough:
-                write(Writer(family, given, rows, seed), out / EXAMPLES, written_enough, tell)
+            end = began + WRITING * 60.0 * minutes
+            writer = Writer(family, given, rows, seed)
+            write(writer, out / EXAMPLES, lambda: stop() or time.monotonic() >= end, tell)
         paths = [*texts, *sorted((out / EXAMPLES).glob("*.npz"))]
         examples = files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
         if len(examples) < FEWEST:
             advice = "" if texts else "; they stay there: give the same command more --minutes"
             where = ", ".join(map(str, texts or [out / EXAMPLES]))
             raise ValueError(f"at least {FEWEST} texts are needed, {len(examples)} are in {where}{advice}")
-        numbers = np.arange(len(examples))
-        held = numbers[::HELD_OUT][: HELD_OUT_MOST[kind]]
-        taught = examples.select(np.setdiff1d(numbers, held))
-        draft_ids = torch.from_numpy(taught.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
-        draft_ids = (begun["draft_ids"] if begun else draft_ids).to(device)
+        held = np.arange(len(examples))[::HELD_OUT][: HELD_OUT_MOST[kind]]
+        taught = examples.select(np.setdiff1d(np.arange(len(examples)), held))
+        frequent = torch.from_numpy(taught.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
+        draft_ids = (begun["draft_ids"] if begun else frequent).to(device)
         torch.manual_seed(seed)
-        draft: Draft
-        draft = (
-            Eagle3(model, draft_ids, inner=inner) if method == "eagle3" else DraftModel(model, draft_ids, width, layers)
-        )
-        low, size = precision(device), batch_tokens or BATCH_TOKENS[kind]
+        draft: Draft = DraftModel(model, draft_ids, width, layers)
+        if method == "eagle3":
+            draft = Eagle3(model, draft_ids, inner=inner)
         tell(
             f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held)} to "
             f"measure with; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
         )
-        measured_with = HeldOut(
-            model, [read(model, batch, draft.taps, low) for batch in examples.select(held).in_order(size)], draft_ids
-        )
-        readings = (read(model, batch, draft.taps, low) for batch in taught.shuffled(size, random.Random(seed)))
-        best = best_overlap(out)
+        low, size = precision(device), batch_tokens or BATCH_TOKENS[kind]
 
-        def report(progress: Progress) -> None:
+        def reading(batch: Batch) -> Reading:
+            return read(model, batch, draft.taps, low)
+
+        measured_with = HeldOut(model, map(reading, examples.select(held).in_order(size)), draft_ids)
+        batches = ((reading(batch), len(batch.places)) for batch in taught.shuffled(size, random.Random(seed)))
+        best, figures = best_overlap(out), dict[str, Any]()
+
+        def measure(progress: Progress) -> None:
             nonlocal best
-            agreement, overlap = (" ".join(f"{x:.3f}" for x in each) for each in (progress.agreement, progress.overlap))
+            agreement, overlap = measured_with.measure(draft)
+            figures.update(asdict(progress), agreement=agreement, overlap=overlap)
+            figures["seconds"] = round(progress.seconds, 1)
             tell(
-                f"{(time.monotonic() - began) / 60:6.1f} min  {progress.tokens:,} tokens learned from  "
-                f"same favourite {agreement}  overlap {overlap}"
+                f"{(time.monotonic() - began) / 60:6.1f} min  {progress.tokens:,} tokens learned from  same favourite "
+                f"{' '.join(map(str, agreement))}  overlap {' '.join(map(str, overlap))}"
             )
             with (out / CURVE).open("a", encoding="utf-8") as curve:
-                curve.write(json.dumps(rounded(asdict(progress))) + "\n")
-            if sum(progress.overlap) > best:
-                best = sum(progress.overlap)
-                export(draft, family, out, target, progress)
+                curve.write(json.dumps(figures) + "\n")
+            if sum(overlap) > best:
+                best = sum(overlap)
+                export(draft, family, out, {"target": target, **figures})
 
         remaining = began + 60.0 * minutes - time.monotonic()
-        progress = fit(draft, readings, measured_with, remaining, checkpoint, report, stop)
+        extra = {"draft_ids": draft_ids.cpu()}
+        fit(draft, draft.matrices(), draft.loss, batches, remaining, checkpoint, measure, stop, extra)
     tell(f"written: {out}; use it with --target {target} --draft {out}")
-    return asdict(progress)
+    return figures
 
 
 def load_target(target: str, device: str) -> zoo.Family:
-    """A target without drafters, in 16 bits where they are multiplied fast."""
-    folder = hub.find(target)
+    """A target without drafters, in 16 bits where they are multiplied fast: a model, or that of a family's folder."""
+    folder = words = zoo.FOLDERS[target] if target in zoo.FOLDERS else hub.find(target)
+    if (folder / "target").is_dir():
+        folder, words = folder / "target", folder / "tokenizer"
     with zoo.rename_in_errors({folder: target}):
         model = published.load_model(folder, precision(device), device)
         if not isinstance(model, Transformer):
             raise ValueError("drafters are trained for models of our own decoder; transformers runs this one")
         with naming(folder):
-            tokenizer, end_tokens = published.read_tokenizer(folder), published.end_tokens(folder)
-            template = chat.read(folder)
+            tokenizer, end_tokens = published.read_tokenizer(words), published.end_tokens(folder)
+            template = chat.read(words)
         published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
     family = zoo.Family(target, model, tokenizer, {})
     family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, template
@@ -157,26 +161,22 @@ def load_target(target: str, device: str) -> zoo.Family:
 
 
 @contextmanager
-def until(deadline: float, outer: Stop | None = None) -> Iterator[Stop]:
+def until(deadline: float) -> Iterator[Stop]:
     """Whether the time is over, or somebody has ended this process: what was learned is then written first."""
-    ended = threading.Event()
-    outermost = outer is None and threading.current_thread() is threading.main_thread()
-    before = {}
-    if outermost:
+    ended, handlers = threading.Event(), dict[signal.Signals, Any]()
+    if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
-            before[number] = signal.signal(number, lambda *_: ended.set())
+            handlers[number] = signal.signal(number, lambda *_: ended.set())
     try:
-        yield lambda: ended.is_set() or time.monotonic() >= deadline or (outer is not None and outer())
+        yield lambda: ended.is_set() or time.monotonic() >= deadline
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
 def read_prompts(path: Path) -> list[str]:
     """One a line. ValueError for a file of anything else."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"{path} is larger than {LARGEST:,} bytes; give fewer prompts")
         prompts = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no text that can be read: one prompt a line, in UTF-8") from error
@@ -189,19 +189,23 @@ def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
     """Files of texts, until `stop()`. What was written is kept."""
     shard, texts, tokens = list[Text](), 0, 0
 
-    def keep() -> None:
-        files.save(shard, folder / f"{len(list(folder.glob('*.npz'))):04d}.npz")
-        shard.clear()
+    def save() -> None:
+        if shard:
+            files.save(shard, folder / f"{len(list(folder.glob('*.npz'))):04d}.npz")
+            shard.clear()
 
     tell(f"writing examples, {writer.rows:,} at once")
     for written in writer.texts(stop):
         shard += written
-        texts, tokens = texts + len(written), tokens + sum(len(text.tokens) - text.start for text in written)
+        texts, tokens = texts + len(written), tokens + answer_tokens(written)
         tell(f"examples: {texts:,} written, with {tokens:,} tokens of answers")
-        if sum(len(text.tokens) - text.start for text in shard) >= SHARD:
-            keep()
-    if shard:
-        keep()
+        if answer_tokens(shard) >= SHARD:
+            save()
+    save()
+
+
+def answer_tokens(texts: Sequence[Text]) -> int:
+    return sum(len(text.tokens) - text.start for text in texts)
 
 
 def best_overlap(out: Path) -> float:
@@ -211,20 +215,10 @@ def best_overlap(out: Path) -> float:
     return float(sum(json.loads((out / CONFIG).read_text(encoding="utf-8"))["trained"]["overlap"]))
 
 
-def rounded(figures: dict[str, Any]) -> dict[str, Any]:
-    return json.loads(json.dumps(figures), parse_float=lambda text: round(float(text), 4))
-
-
-def export(draft: Draft, family: zoo.Family, out: Path, target: str, progress: Progress) -> None:
+def export(draft: Draft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
     """Write the weights in 8 bits and config.json, as `families/published.py` reads them, each whole or not at all."""
-    config = draft.config(family.target.vocabulary, family.target.context)
-    config["trained"] = {"target": target, **rounded(asdict(progress))}
+    config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in draft.weights().items()}
-    contents = {
-        FILE: serialised(pack_rows(weights), {"format": "pt", "packed": ROWS}),
-        CONFIG: f"{json.dumps(config, indent=2)}\n".encode(),
-    }
-    for name, content in contents.items():
-        new = out / f".{name}"
-        new.write_bytes(content)
-        new.replace(out / name)
+    packed = serialised(pack_rows(weights), {"format": "pt", "packed": ROWS})
+    write_whole(out / FILE, lambda path: path.write_bytes(packed))
+    write_whole(out / CONFIG, lambda path: path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8"))
