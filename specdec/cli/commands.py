@@ -160,11 +160,20 @@ def train(
     prompts: Annotated[
         Path | None, Option(help="a file with one prompt a line [default: the target writes its own]")
     ] = None,
+    examples: Annotated[
+        list[Path], Option(help="a file of texts to learn from, instead of writing any; may be repeated")
+    ] = [],  # noqa: B006
+    device: Annotated[Device, Option(help="where target and draft compute; auto: an NVIDIA GPU, if any")] = "auto",
+    width: Annotated[int, Option(min=64, max=4_096, help="of a draft model")] = 256,
+    layers: Annotated[int, Option(min=1, max=64, help="of a draft model")] = 4,
 ) -> None:
     """A drafter for that target, from its own writing: what --draft takes."""
     from ..training.train import train as run
 
-    run(target, out, minutes, method, prompts, lambda line: print(line, flush=True))
+    run(
+        target, out, minutes, method, prompts, lambda line: print(line, flush=True),
+        device=device, texts=examples, width=width, layers=layers,
+    )  # fmt: skip
 
 
 def bench(

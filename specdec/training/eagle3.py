@@ -7,7 +7,6 @@ one token further on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,154 +14,119 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 
 from ..drafters.eagle3 import default_taps
-from ..models import batched
-from ..models.reduced import output_rows
+from ..models.reduced import MAP, WRITES
 from ..models.transformer import Transformer
-from .examples import Example, padded
-from .loss import compared, Divergence, known_chances, LOW, TEMPERATURE
+from .draft_model import EPS, HEAD, later, llama_config, matrix, rotation, START, THETA, turned
+from .loss import Draft, Reading
 
-STEPS = 3
-DECAY = 0.8  # weight of a step in the loss, relative to the step before
-HEAD, SHARED = 64, 3  # numbers of an attention head, and heads that read the same keys
-EPS, THETA = 1e-5, 10_000.0
-START = 0.3  # of what the layer adds, at random weights
+STEPS = 4  # tokens of a draft that are learned; below `examples.EARLIEST`
+SHARED = 3  # heads that read the same keys
 
 
-class Eagle3(nn.Module):
+class Eagle3(Draft):
     """It starts from the target's own feature, and writes through the target's output rows, by one small matrix."""
 
-    def __init__(self, target: Transformer, known: Tensor) -> None:
-        super().__init__()
+    def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS, inner: int = 0) -> None:
+        super().__init__(target, draft_ids)
         width = target.width
-        self.target, self.known, self.width, self.taps = target, known, width, default_taps(target.depth)
+        self.width, self.steps, self.taps = width, steps, distinct_taps(target.depth)
         self.heads = max(1, width // HEAD)
         self.kv_heads = self.heads // SHARED if self.heads % SHARED == 0 else self.heads
         self.head_dim = width // self.heads
-        self.embedding = target.embedding.detach().cpu().to(LOW)
-        rows = output_rows(target, known)
-        self.scale = float(rows.square().mean().rsqrt()) * START * width**-0.5
-        self.rows = (rows * self.scale).to(LOW)
-
-        def matrix(outputs: int, inputs: int, scale: float = 1.0) -> nn.Parameter:
-            return nn.Parameter(torch.randn(outputs, inputs) * scale * inputs**-0.5)
-
+        self.rows_scale *= START * width**-0.5
         self.fc = matrix(width, len(self.taps) * width, START)
         self.fc.data[:, -width:] += torch.eye(width)
         self.qkv = matrix((self.heads + 2 * self.kv_heads) * self.head_dim, 2 * width)
         self.out = matrix(width, self.heads * self.head_dim, START)
-        inner = target.config.intermediate_size
+        inner = inner or target.config.intermediate_size
         self.gate_up, self.down = matrix(2 * inner, width), matrix(width, inner, START)
         self.writes = nn.Parameter(torch.eye(width))
         self.word_norm, self.feature_norm, self.mlp_norm, self.norm = (nn.Parameter(torch.ones(width)) for _ in "1234")
-        self.matrices = [p for p in self.parameters() if p.dim() == 2]
-
-    @torch.no_grad()
-    def features(self, examples: Sequence[Example]) -> Tensor:
-        """The target's states at the taps, for all tokens.  # [rows, n, taps · width]"""
-        tokens = padded(examples)
-        cache = batched.BatchCache(self.target, len(tokens), tokens.shape[1])
-        found = {tap: torch.empty(0) for tap in self.taps}
-        batched.states(self.target, tokens.tolist(), cache, found)
-        return torch.cat(list(found.values()), -1).clone()  # made for inference: autograd may not keep it
+        self.to(target.device)
 
     def forward(self, tokens: Tensor, features: Tensor) -> list[Tensor]:
-        """What goes through the output rows after every step. Row i of step s tells token i + s + 2.
+        """What goes through the output rows after every step. Row i of step s is the draft of token i + s + 2.
 
-        # [rows, n], [rows, n, taps · width] -> STEPS × [rows, n - STEPS, width]
+        # [rows, n], [rows, n, taps · width] -> steps × [rows, n, width]
         """
-        rows, count, low = len(tokens), tokens.shape[1] - STEPS, LOW
-        state = F.linear(features[:, :count].to(low), self.fc.to(low)).float()
-        words = F.rms_norm(F.embedding(tokens, self.embedding).float(), (self.width,), self.word_norm, EPS).to(low)
-        places = torch.arange(tokens.shape[1]).float()
-        turns = torch.outer(places, THETA ** (-torch.arange(0, self.head_dim, 2) / self.head_dim)).repeat(1, 2)
-        hidden = torch.full((count, count), float("-inf"), dtype=low).triu(1)
+        (rows, count), low = tokens.shape, self.low
+        state = F.linear(features, self.fc.to(low)).float()
+        padded = F.pad(tokens, (0, self.steps))
+        words = F.rms_norm(F.embedding(padded, self.embedding).float(), (self.width,), self.word_norm, EPS).to(low)
+        cosines, sines = rotation(count + self.steps, self.head_dim, THETA, tokens.device, low)
+        hidden = later(count, tokens.device, low)
         qkv_, out, gate_up, down, writes = (
-            matrix.to(low) for matrix in (self.qkv, self.out, self.gate_up, self.down, self.writes)
+            part.to(low) for part in (self.qkv, self.out, self.gate_up, self.down, self.writes)
         )
-        shared, found, seen = self.heads // self.kv_heads, list[Tensor](), list[tuple[Tensor, Tensor]]()
-        for step in range(STEPS):
-            cos, sin = turns[step : step + count].cos().to(low), turns[step : step + count].sin().to(low)
-
-            def turned(y: Tensor, cos: Tensor = cos, sin: Tensor = sin) -> Tensor:
-                first, second = y.chunk(2, -1)
-                return y * cos + torch.cat((-second, first), -1) * sin
-
+        shared, drafts, own = self.heads // self.kv_heads, list[Tensor](), list[tuple[Tensor, Tensor]]()
+        for step in range(self.steps):
+            turn = cosines[step : step + count], sines[step : step + count]
             normed = F.rms_norm(state, (self.width,), self.feature_norm, EPS).to(low)
-            read = torch.cat((words[:, step + 1 : step + 1 + count], normed), -1)
-            qkv = F.linear(read, qkv_).view(rows, count, -1, self.head_dim).transpose(1, 2)
+            x = torch.cat((words[:, step + 1 : step + 1 + count], normed), -1)
+            qkv = F.linear(x, qkv_).view(rows, count, -1, self.head_dim).transpose(1, 2)
             q, k, v = qkv.split((self.heads, self.kv_heads, self.kv_heads), 1)
-            q = turned(q * self.head_dim**-0.5).unflatten(1, (self.kv_heads, shared))
-            seen.append((turned(k)[:, :, None], v[:, :, None]))
+            q = turned(q * self.head_dim**-0.5, turn).unflatten(1, (self.kv_heads, shared))
+            k, v = turned(k, turn)[:, :, None], v[:, :, None]
+            if step == 0:
+                keys, values = k, v
+            else:
+                own.append((k, v))
             # The first step's entries up to the own one, and of later steps the own one: its draft so far.
-            (keys, values), *own = seen
             scores = [torch.matmul(q, keys.transpose(-1, -2)) + hidden]
-            scores += [(q * k).sum(-1, keepdim=True) for k, _ in own]
+            scores += [(q * key).sum(-1, keepdim=True) for key, _ in own]
             shares = torch.cat(scores, -1).softmax(-1)
             y = torch.matmul(shares[..., :count], values)
-            for i, (_, v) in enumerate(own):
-                y = y + shares[..., count + i : count + i + 1] * v
+            for i, (_, value) in enumerate(own):
+                y = y + shares[..., count + i : count + i + 1] * value
             state = state + F.linear(y.flatten(1, 2).transpose(1, 2).flatten(2), out)
             gate, up = F.linear(F.rms_norm(state, (self.width,), self.mlp_norm, EPS).to(low), gate_up).chunk(2, -1)
             state = state + F.linear(F.silu(gate) * up, down)
-            found.append(F.linear(F.rms_norm(state, (self.width,), self.norm, EPS).to(low), writes))
-        return found
+            drafts.append(F.linear(F.rms_norm(state, (self.width,), self.norm, EPS).to(low), writes))
+        return drafts
 
-    def judged(self, examples: Sequence[Example]) -> list[tuple[Tensor, Tensor]]:
-        """Of every step: outputs at places of answers, and at which of all those places."""
-        found = []
-        for step, outputs in enumerate(self(padded(examples), self.features(examples))):
-            rows = [example.places - step - 1 for example in examples]
-            there = torch.cat([(row >= 0) & (row < outputs.shape[1]) for row in rows]).nonzero()[:, 0]
-            states = torch.cat([outputs[i, row.clamp(0, outputs.shape[1] - 1)] for i, row in enumerate(rows)])
-            found.append((states[there], there))
-        return found
+    def outputs(self) -> Tensor:
+        return self.target_rows * self.rows_scale
 
-    def loss(self, examples: Sequence[Example]) -> Tensor:
-        """At all places of answers, of all steps."""
-        tokens, chances = known_chances(examples, self.known)
-        total = torch.zeros(())
-        for step, (states, there) in enumerate(self.judged(examples)):
-            told = Divergence.apply(states, self.rows, tokens[there], chances[there], TEMPERATURE)
-            total = total + DECAY**step * told
-        return total
-
-    @torch.no_grad()
-    def measured(self, examples: Sequence[Example]) -> tuple[float, float]:
-        """How often the first token of a draft is the target's favourite, and the overlap of the two distributions."""
-        agreed = overlap = count = 0.0
-        for example in examples:
-            states, there = self.judged([example])[0]
-            one, other = compared(states, self.rows, self.known, example, there)
-            agreed, overlap, count = agreed + one, overlap + other, count + len(there)
-        return agreed / count, overlap / count
+    def predictions(self, reading: Reading) -> list[Tensor]:
+        drafts = self(reading.tokens, reading.features)
+        return [states.flatten(0, 1)[reading.places - step - 1] for step, states in enumerate(drafts)]
 
     def weights(self) -> dict[str, Tensor]:
-        """Under the names of the authors' checkpoints."""
+        """Under the authors' names; instead of the output matrix what makes it from the target's."""
         q, k, v = self.qkv.split([part * self.head_dim for part in (self.heads, self.kv_heads, self.kv_heads)])
         gate, up = self.gate_up.chunk(2)
-        found = {
-            "fc.weight": self.fc, "norm.weight": self.norm,
-            "lm_head.weight": self.rows.float() @ self.writes,
-            "d2t": self.known - torch.arange(len(self.known)),
-            "t2d": torch.zeros(self.target.vocabulary, dtype=torch.bool).index_fill(0, self.known, True),
-            "midlayer.input_layernorm.weight": self.word_norm, "midlayer.hidden_norm.weight": self.feature_norm,
-            "midlayer.post_attention_layernorm.weight": self.mlp_norm,
-            "midlayer.self_attn.q_proj.weight": q, "midlayer.self_attn.k_proj.weight": k,
-            "midlayer.self_attn.v_proj.weight": v, "midlayer.self_attn.o_proj.weight": self.out,
-            "midlayer.mlp.gate_proj.weight": gate, "midlayer.mlp.up_proj.weight": up,
-            "midlayer.mlp.down_proj.weight": self.down,
-        }  # fmt: skip
-        return {name: tensor.detach().clone().contiguous() for name, tensor in found.items()}
+        layer = {
+            "input_layernorm": self.word_norm,
+            "hidden_norm": self.feature_norm,
+            "post_attention_layernorm": self.mlp_norm,
+            "self_attn.q_proj": q,
+            "self_attn.k_proj": k,
+            "self_attn.v_proj": v,
+            "self_attn.o_proj": self.out,
+            "mlp.gate_proj": gate,
+            "mlp.up_proj": up,
+            "mlp.down_proj": self.down,
+        }
+        return {
+            "fc.weight": self.fc,
+            "norm.weight": self.norm,
+            WRITES: self.writes.T * self.rows_scale,
+            MAP: self.draft_ids.cpu() - torch.arange(len(self.draft_ids)),
+            **{f"midlayer.{name}.weight": part for name, part in layer.items()},
+        }
 
     def config(self, vocabulary: int, context: int) -> dict[str, Any]:
-        """Its config.json."""
         return {
-            "architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama",
-            "vocab_size": vocabulary, "draft_vocab_size": len(self.known),
-            "hidden_size": self.width, "intermediate_size": self.down.shape[1], "num_hidden_layers": 1,
-            "num_attention_heads": self.heads, "num_key_value_heads": self.kv_heads, "head_dim": self.head_dim,
-            "hidden_act": "silu", "rms_norm_eps": EPS, "max_position_embeddings": context,
-            "tie_word_embeddings": False, "attention_bias": False, "mlp_bias": False,
-            "rope_parameters": {"rope_type": "default", "rope_theta": THETA},
+            "architectures": ["LlamaForCausalLMEagle3"],
+            "model_type": "llama",
+            "draft_vocab_size": len(self.draft_ids),
+            **llama_config(vocabulary, self.width, self.down.shape[1], 1, self.heads, self.kv_heads),
+            "max_position_embeddings": context,
             "eagle_aux_hidden_state_layer_ids": list(self.taps),
-        }  # fmt: skip
+        }
+
+
+def distinct_taps(depth: int) -> tuple[int, ...]:
+    """The layers whose inputs are fused. The usual ones coincide in a target of few layers."""
+    low, middle, high = default_taps(depth)
+    return (low, middle, high) if low < middle < high else tuple(sorted({1, (depth + 1) // 2, depth}))

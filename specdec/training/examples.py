@@ -1,214 +1,155 @@
-"""What a target teaches: conversations that it writes itself, both sides, with its distribution at every place.
+"""Texts that a target wrote: prompts with its answers, as tokens alone.
 
-Prompts are given, or are drawn after the bare header of a user's turn, as in Magpie (Xu et al., arXiv 2406.08464); most
-of those begin with words that people begin with, which `assets/openings.txt` lists. Answers are half greedy, half drawn
-at a temperature. A target without a chat template just writes on. The rows of a batch are in different places of
-different conversations: a row that ends one begins the next.
+A file is a NumPy archive. `tokens` has all texts one after another, each from the prompt's first token (what the chat
+template puts before every prompt is left out) to the answer's last; `lengths` of the texts; `starts`: where in each
+text the answer begins.
 """
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, cycle
 from pathlib import Path
+from typing import Any
 
-import torch
-import torch.nn.functional as F
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
+import numpy as np
 
-from .. import paths
-from ..families.chat import with_controls
-from ..families.zoo import Family
-from ..figures.stats import repetition
-from ..models import batched
-from ..models.transformer import Transformer
+from .loop import write_whole
 
-TEMPERATURE, TOP_P = 0.8, 0.95  # of half of the answers; of prompts, at temperature 1
-SHORTEST, LONGEST_PROMPT, LONGEST_ANSWER = 3, 64, 144  # tokens
-OPENED = 0.75  # share of the prompts that it writes whose first words are given
-KEPT = 64  # likeliest tokens of a place
-DIFFERENT = 0.5  # share of an answer's 4-grams that must be: greedy text of small models turns in circles
-SHARD = 20_000  # tokens of answers in a file
-PROMPT, ANSWER = 1, 2  # marks of tokens; 0 is the template's
+Numbers = np.ndarray[Any, np.dtype[Any]]
+EARLIEST = 8  # position of the first token that is learned: what a drafter reads before it is complete
+SHARE_OF_WINDOWS = 0.2  # of batches: rows run over several texts, so that late positions occur, too
+WINDOW = 384  # tokens of such a row
+POOL = 4_096  # texts that are sorted by length together
+MULTIPLE = 16  # lengths of batches are multiples of it: few shapes
 
 
 @dataclass(frozen=True)
-class Example:
-    """A conversation. `places` are those in `tokens` after which an answer's token comes; the target's likeliest tokens
-    there, and the logarithms of their chances."""
+class Text:
+    """A prompt with its answer, which begins at `start`."""
 
-    tokens: Tensor  # int64 [n]
-    places: Tensor  # int64 [answer]
-    likeliest: Tensor  # int32 [answer, KEPT]
-    logs: Tensor  # float16 [answer, KEPT]
-    temperature: float
+    tokens: list[int]
+    start: int
 
 
-class Row:
-    """A conversation that is being written, in one row of the batch."""
-
-    def __init__(self, begins: Sequence[int], answering: bool, temperature: float) -> None:
-        self.tokens, self.marks = list(begins), [0] * len(begins)
-        self.forced: list[int] = []  # the template's tokens or a prompt's first, to be read before anything is drawn
-        self.answering, self.temperature, self.count = answering, temperature, 0
-        self.told: list[tuple[Tensor, Tensor]] = []
-
-    def add(self, token: int, mark: int) -> None:
-        self.tokens.append(token)
-        self.marks.append(mark)
-
-    def marked(self, mark: int) -> list[int]:
-        return [token for token, own in zip(self.tokens, self.marks, strict=True) if own == mark]
-
-    def example(self) -> Example:
-        places = [i for i, mark in enumerate(self.marks[1:]) if mark == ANSWER]
-        likeliest, logs = (torch.stack(parts) for parts in zip(*self.told, strict=True))
-        return Example(torch.tensor(self.tokens), torch.tensor(places), likeliest, logs, self.temperature)
+@dataclass(frozen=True)
+class Batch:
+    tokens: Numbers  # int64 [rows, n], zeros after a shorter text
+    places: Numbers  # int64 [m]: indices into the flattened tokens, after which a token of an answer comes
 
 
-class Writer:
-    """Endless examples of a family's target. ValueError for one that cannot write several texts at once."""
+class Examples:
+    """Any number of texts, in one array."""
 
-    def __init__(self, family: Family, prompts: Sequence[str] = (), rows: int = 64, seed: int = 0) -> None:
-        if not isinstance(family.target, Transformer):
-            raise ValueError("drafters are trained for models of our own decoder; transformers runs this one")
-        self.family, self.model, self.rows = family, family.target, rows
-        self.dice, self.noise = random.Random(seed), torch.Generator().manual_seed(seed)
-        around = family.chat
-        before = with_controls(around.before, family.tokenizer) if around else list(family.prefix)
-        self.after = with_controls(around.after, family.tokenizer) if around else []
-        self.before = before or [min(family.end_tokens, default=0)]
-        self.asks = not prompts and around is not None  # the target writes the prompts, too
-        given = [family.encode(prompt)[-LONGEST_PROMPT - len(before) - len(self.after) :] for prompt in prompts]
-        lines = (paths.ASSETS / "openings.txt").read_text(encoding="utf-8").splitlines()
-        self.openings = [family.tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
-        measured = json.loads((paths.ASSETS / "questions.json").read_text(encoding="utf-8"))
-        self.seen = {text.lower() for part in measured.values() for half in part.values() for text in half}
-        # Greedy answers once, since they stay the same.
-        self.given = chain(((prompt, 0.0) for prompt in given), cycle((prompt, TEMPERATURE) for prompt in given))
-        self.shared = 0 if prompts else len(self.before) - 1  # entries of the cache that all conversations begin with
+    def __init__(self, tokens: Numbers, is_answer: Numbers, lengths: Numbers) -> None:
+        self.tokens, self.is_answer, self.lengths = tokens, is_answer, lengths
+        self.offsets = np.cumsum(lengths) - lengths
 
-    def begin(self) -> Row:
-        if self.asks:
-            row = Row(self.before, False, 0.0 if self.dice.random() < 0.5 else TEMPERATURE)
-            if self.dice.random() < OPENED:
-                row.forced = list(self.dice.choice(self.openings))
-            return row
-        if not (following := next(self.given, None)):
-            return Row(self.before, True, 1.0)  # a text that begins anywhere
-        prompt, temperature = following
-        row = Row(prompt[:1], True, temperature)
-        row.forced = prompt[1:]
-        return row
+    def __len__(self) -> int:
+        return len(self.lengths)
 
-    @torch.inference_mode()
-    def examples(self) -> Iterator[Example | None]:
-        """None for what is not kept."""
-        longest = len(self.before) + LONGEST_PROMPT + len(self.after) + LONGEST_ANSWER + 1
-        cache = batched.BatchCache(self.model, self.rows, min(longest, self.model.context))
-        for token in self.before[: self.shared]:
-            batched.states(self.model, [[token]] * self.rows, cache)
-        rows = [self.begin() for _ in range(self.rows)]
+    @property
+    def answer_tokens(self) -> int:
+        return int(self.is_answer.sum())
+
+    def select(self, which: Numbers) -> Examples:
+        """Those texts alone."""
+        at = np.concatenate([np.arange(self.offsets[i], self.offsets[i] + self.lengths[i]) for i in which])
+        return Examples(self.tokens[at], self.is_answer[at], self.lengths[which])
+
+    def most_frequent(self, count: int, vocabulary: int) -> Numbers:
+        """The tokens that answers use most, ascending; of equally frequent ones the lower ids."""
+        uses = np.bincount(self.tokens[self.is_answer], minlength=vocabulary)
+        return np.sort(np.argsort(-uses, kind="stable")[:count])
+
+    def batch(self, starts: Numbers, lengths: Numbers) -> Batch:
+        """Rows of `lengths` tokens from `starts` on in the array of all texts."""
+        columns = np.arange(-(-int(lengths.max()) // MULTIPLE) * MULTIPLE)
+        valid = columns < lengths[:, None]
+        at = np.where(valid, starts[:, None] + columns, 0)
+        answers = valid & self.is_answer[at] & (columns >= EARLIEST)
+        tokens = np.where(valid, self.tokens[at], 0).astype(np.int64)
+        return Batch(tokens, np.flatnonzero(answers) - 1)
+
+    def in_order(self, tokens: int) -> Iterator[Batch]:
+        """All texts once, in batches of about so many tokens."""
+        for which in groups(np.argsort(self.lengths, kind="stable"), self.lengths, tokens):
+            yield self.batch(self.offsets[which], self.lengths[which])
+
+    def shuffled(self, tokens: int, dice: random.Random) -> Iterator[Batch]:
+        """Batches of about so many tokens, without end: texts of similar length, or windows over several."""
+        total = len(self.tokens)
         while True:
-            last = [[row.tokens[-1]] for row in rows]
-            states = self.model.rms_normalise(batched.states(self.model, last, cache)[:, 0])
-            temperatures = [row.temperature if row.answering else 1.0 for row in rows]
-            drawn, likeliest, logs = self.draw(states, temperatures)
-            for i, row in enumerate(rows):
-                if row.forced:
-                    row.add(row.forced.pop(0), 0 if row.answering else PROMPT)
-                    continue
-                if row.answering:
-                    row.told.append((likeliest[i], logs[i]))
-                ended = self.write(row, drawn[i])
-                if ended is None and len(row.tokens) < cache.capacity:
-                    continue
-                yield row.example() if ended else None
-                rows[i] = self.begin()
-                cache.lengths[i] = self.shared
-
-    def write(self, row: Row, token: int) -> bool | None:
-        """The next token of a row; whether the conversation is good, where it ends."""
-        end = token in self.family.end_tokens
-        row.count += 1
-        row.add(token, ANSWER if row.answering else PROMPT)
-        if row.answering:
-            if end or row.count == LONGEST_ANSWER:
-                return is_varied(row.marked(ANSWER))
-            return None
-        if not end:
-            return False if row.count == LONGEST_PROMPT else None
-        prompt = row.marked(PROMPT)[:-1]
-        if token != self.after[0] or not self.is_new(prompt):
-            return False
-        row.answering, row.count, row.forced = True, 0, self.after[1:]
-        return None
-
-    def is_new(self, prompt: Sequence[int]) -> bool:
-        """Whether it reads like a prompt, was not written before, and is none that drafters are measured with."""
-        text = self.family.tokenizer.decode(list(prompt), skip_special_tokens=False).strip()
-        readable = all(character.isprintable() or character == "\n" for character in text) and "\ufffd" not in text
-        if len(prompt) < SHORTEST or not readable or not is_varied(prompt) or text.lower() in self.seen:
-            return False
-        self.seen.add(text.lower())
-        return True
-
-    def draw(self, x: Tensor, temperatures: Sequence[float]) -> tuple[list[int], Tensor, Tensor]:
-        """A token of each row, and the likeliest with the logarithms of their chances.  # [rows, hidden]"""
-        scores = self.model.logits_of(x)
-        logs, likeliest = scores.float().log_softmax(-1).topk(min(KEPT, scores.shape[1]))
-        scores = scores.gather(1, likeliest).float()
-        chances = ((scores - scores[:, :1]) / torch.tensor(temperatures).clamp_min(1e-4)[:, None]).softmax(-1)
-        chances = chances.where(chances.cumsum(-1) - chances < TOP_P, 0.0)
-        drawn = likeliest.gather(1, chances.multinomial(1, generator=self.noise))
-        return drawn[:, 0].tolist(), likeliest.int(), logs.half()
+            order = np.array(dice.sample(range(len(self)), len(self)))
+            for first in range(0, len(order), POOL):
+                pool = order[first : first + POOL]
+                batches = groups(pool[np.argsort(self.lengths[pool])], self.lengths, tokens)
+                dice.shuffle(batches)
+                for which in batches:
+                    if dice.random() < SHARE_OF_WINDOWS:
+                        starts = self.offsets[which][: max(1, tokens // WINDOW)]
+                        batch = self.batch(starts, np.minimum(WINDOW, total - starts))
+                    else:
+                        batch = self.batch(self.offsets[which], self.lengths[which])
+                    if len(batch.places):
+                        yield batch
 
 
-def padded(examples: Sequence[Example]) -> Tensor:
-    """Their tokens, with zeros after the shorter ones.  # [rows, n]"""
-    longest = max(len(example.tokens) for example in examples)
-    return torch.stack([F.pad(example.tokens, (0, longest - len(example.tokens))) for example in examples])
+def groups(ordered: Numbers, lengths: Numbers, tokens: int) -> list[Numbers]:
+    """`ordered` indices of texts, by ascending length, cut so that each part's rows hold about `tokens`."""
+    parts = []
+    last = len(ordered)
+    while last:
+        count = min(last, max(1, tokens // int(lengths[ordered[last - 1]])))
+        parts.append(ordered[last - count : last])
+        last -= count
+    return parts
 
 
-def likely(examples: Sequence[Example], size: int, most: int) -> Tensor:
-    """The tokens that the target expects most often, in order.  # ids below `size`"""
-    expected = torch.zeros(size)
-    for example in examples:
-        expected.index_add_(0, example.likeliest.flatten().long(), example.logs.float().exp().flatten())
-        expected.index_add_(0, example.tokens, torch.ones(len(example.tokens)))
-    return expected.topk(min(most, size)).indices.sort().values
+def save(texts: Sequence[Text], path: Path) -> None:
+    """Write a file of texts, whole or not at all."""
+    tokens = np.concatenate([np.array(text.tokens, dtype=np.int64) for text in texts])
+    kind = np.uint16 if tokens.max() < 2**16 else np.uint32
+    lengths = np.array([len(text.tokens) for text in texts], dtype=np.uint32)
+    starts = np.array([text.start for text in texts], dtype=np.uint32)
+
+    def write(new: Path) -> None:
+        with new.open("wb") as file:
+            np.savez_compressed(file, tokens=tokens.astype(kind), lengths=lengths, starts=starts)
+
+    write_whole(path, write)
 
 
-def is_varied(tokens: Sequence[int]) -> bool:
-    return len(tokens) < 11 or repetition(tokens, 4) <= 1.0 - DIFFERENT
+def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context: int) -> Examples:
+    """All texts of some files, each after the tokens `before` every prompt, and no longer than the target reads.
+
+    ValueError for a file that holds none, or tokens that the target does not have.
+    """
+    tokens, answers, lengths = list[Numbers](), list[Numbers](), list[Numbers]()
+    begin = np.array(before, dtype=np.int64)
+    for path in paths:
+        for text, start in zip(*read_file(path, vocabulary), strict=True):
+            whole = np.concatenate((begin, text))[:context]
+            tokens.append(whole)
+            answers.append(np.arange(len(whole)) >= len(begin) + start)
+            lengths.append(np.array([len(whole)]))
+    if not tokens:
+        empty = np.zeros(0, dtype=np.int64)
+        return Examples(empty, empty.astype(bool), empty)
+    return Examples(np.concatenate(tokens), np.concatenate(answers), np.concatenate(lengths))
 
 
-def save(examples: Sequence[Example], path: Path) -> None:
-    """In one file, at once or not at all."""
-    names = ("tokens", "places", "likeliest", "logs")
-    parts = {name: torch.cat([getattr(example, name) for example in examples]) for name in names}
-    parts["lengths"] = torch.tensor([[len(example.tokens), len(example.places)] for example in examples])
-    parts["temperatures"] = torch.tensor([example.temperature for example in examples])
-    save_file({name: part.int() if part.dtype == torch.int64 else part for name, part in parts.items()}, f"{path}.new")
-    Path(f"{path}.new").replace(path)
-
-
-def load(path: Path) -> list[Example]:
-    """ValueError for a file that holds no examples."""
+def read_file(path: Path, vocabulary: int) -> tuple[list[Numbers], list[int]]:
+    """The texts of one file, and where their answers begin."""
     try:
-        parts = load_file(path)
-        lengths, answers = (column.tolist() for column in parts["lengths"].unbind(1))
-        split = {name: parts[name].split(answers) for name in ("places", "likeliest", "logs")}
-        return [
-            Example(tokens.long(), places.long(), likeliest, logs, temperature)
-            for tokens, places, likeliest, logs, temperature in zip(
-                parts["tokens"].split(lengths), *split.values(), parts["temperatures"].tolist(), strict=True
-            )
-        ]
-    except (KeyError, RuntimeError, ValueError, SafetensorError) as error:
-        raise ValueError(f"{path.name} holds no examples; delete it") from error
+        with np.load(path) as file:
+            tokens, lengths, starts = (file[name].astype(np.int64) for name in ("tokens", "lengths", "starts"))
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} holds no examples: tokens, lengths and starts in a NumPy archive") from error
+    if lengths.sum() != len(tokens) or len(starts) != len(lengths) or (starts > lengths).any():
+        raise ValueError(f"{path}: its lengths and starts do not fit its tokens")
+    if len(tokens) and not 0 <= tokens.min() <= tokens.max() < vocabulary:
+        raise ValueError(f"{path} holds tokens beyond the {vocabulary} of the target: another model wrote it")
+    return np.split(tokens, np.cumsum(lengths)[:-1]), starts.tolist()

@@ -2,92 +2,181 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import nn, Tensor
 
+from ..models.base import Target
 from ..models.device import multiplies_bfloat16
-from .examples import Example
+from ..models.reduced import output_rows
+from ..models.transformer import Transformer
+from .examples import Batch
+from .target_pass import hidden_states
 
 TEMPERATURE = 0.8  # sharper than the target's own distribution: people decode greedily or below temperature 1
-CLOSENESS = 1.0
-AT_ONCE = 256  # places whose logits are in memory
-# What products are computed in: a processor that only emulates bfloat16 takes several times as long with it.
-LOW = torch.bfloat16 if multiplies_bfloat16("cpu") else torch.float32
+VARIATION = 1.0  # weight of the total variation beside the KL divergence
+DECAY = 0.8  # weight of a draft's token in the loss, relative to the token before
+PLACES_AT_ONCE = {"cpu": 256, "cuda": 8_192}  # whose logits are in memory
 
 
-def divergence(p: Tensor, q: Tensor) -> Tensor:
-    """KL(p ‖ q) plus the total variation between p and q, which is the chance that a drafted token is rejected.
-
-    p and q are logarithms of distributions [..., V]. DistillSpec (arXiv 2310.08461) compares such divergences.
-    """
-    chance = p.exp()
-    variation = 0.5 * (chance - q.exp()).abs().sum(-1).mean()
-    return (chance * (p - q)).sum(-1).mean() + CLOSENESS * variation
+def precision(device: str) -> torch.dtype:
+    """What products are computed in: hardware that only emulates bfloat16 takes several times as long with it."""
+    return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
 
 
-def known_chances(examples: Sequence[Example], known: Tensor) -> tuple[Tensor, Tensor]:
-    """Of all answers: where in `known`, ascending ids, the target's likeliest tokens are, and their chances there.
+@dataclass(frozen=True)
+class Reading:
+    """A batch as the target read it."""
 
-    A token that is not known has none: the others share what it had.  # -> [places, kept] each
-    """
-    tokens, logs = (torch.cat([getattr(example, name) for example in examples]) for name in ("likeliest", "logs"))
-    places = torch.searchsorted(known, tokens.long()).clamp(max=len(known) - 1)
-    return places, (logs.float().masked_fill(known[places] != tokens, -1e4) / TEMPERATURE).softmax(-1)
+    tokens: Tensor  # int64 [rows, n]
+    places: Tensor  # int64 [m]: indices into the flattened tokens, after which a token of an answer comes
+    states: Tensor  # [m, width]: the target's, normed, at these places
+    features: Tensor  # [rows, n, taps · width]: what the target's layers read; no columns without taps
 
 
-def compared(states: Tensor, rows: Tensor, known: Tensor, example: Example, there: Tensor) -> tuple[float, float]:
-    """Places where the draft's favourite is the target's, and the overlap of the two distributions, summed over places.
+def read(target: Transformer, batch: Batch, taps: Sequence[int], low: torch.dtype) -> Reading:
+    """One pass of the target. Nothing waits for a GPU."""
+    tokens, places = (moved(torch.from_numpy(part), target.device) for part in (batch.tokens, batch.places))
+    states, inputs = hidden_states(target, tokens, taps)
+    with torch.no_grad():
+        normed = target.normed(states.flatten(0, 1)[places]).to(low)
+        features = torch.cat(inputs, -1).to(low) if taps else states[..., :0]
+    return Reading(tokens, places, normed, features)
 
-    # states [n, hidden] at the places `there` of an answer, output rows [V, hidden] of the known tokens
-    """
-    logits, likeliest = (states @ rows.T).float(), example.likeliest[there]
-    agreed = float((known[logits.argmax(-1)] == likeliest[:, 0]).sum())
-    places = torch.searchsorted(known, likeliest.long()).clamp(max=len(known) - 1)
-    p = (example.logs[there].float() / TEMPERATURE).softmax(-1)
-    q = (logits / TEMPERATURE).softmax(-1).gather(1, places)
-    return agreed, float(torch.minimum(p, q).where(known[places] == likeliest, 0.0).sum())
+
+def moved(part: Tensor, device: str) -> Tensor:
+    return part if device == "cpu" else part.pin_memory().to(device, non_blocking=True)
+
+
+class Draft(nn.Module):
+    """A drafter in training. `draft_ids` are the tokens that it can draft, ascending."""
+
+    taps: tuple[int, ...] = ()
+    embedding: Tensor
+    draft_ids: Tensor
+    target_rows: Tensor  # of the target's output matrix, for draft_ids
+
+    def __init__(self, target: Target, draft_ids: Tensor) -> None:
+        super().__init__()
+        self.low = precision(target.device)
+        rows = output_rows(target, draft_ids)
+        self.rows_scale = float(rows.square().mean().rsqrt())
+        self.register_buffer("embedding", target.embedding.detach().to(self.low), persistent=False)
+        self.register_buffer("target_rows", rows.to(self.low), persistent=False)
+        self.register_buffer("draft_ids", draft_ids, persistent=False)
+
+    def predictions(self, reading: Reading) -> list[Tensor]:
+        """What goes through the output rows at the places, as a draft's first, second, … token.  # [m, inner] each"""
+        raise NotImplementedError
+
+    def outputs(self) -> Tensor:
+        """The output rows.  # [V, inner]"""
+        raise NotImplementedError
+
+    def weights(self) -> dict[str, Tensor]:
+        """What its file holds."""
+        raise NotImplementedError
+
+    def config(self, vocabulary: int, context: int) -> dict[str, Any]:
+        """Its config.json."""
+        raise NotImplementedError
+
+    def loss(self, reading: Reading) -> Tensor:
+        total: Tensor = Divergence.apply(reading.states, self.target_rows, self.outputs(), *self.predictions(reading))
+        return total
+
+    def matrices(self) -> list[nn.Parameter]:
+        """What Muon takes; AdamW takes the rest."""
+        return [parameter for parameter in self.parameters() if parameter.dim() == 2]
 
 
 class Divergence(torch.autograd.Function):
-    """`divergence` from what a target said of its likeliest tokens, for a p that is zero elsewhere.
+    """KL(p ‖ q) plus the total variation between p and q, which is the chance that a drafted token is rejected.
 
-    The mean over places, of states times output rows. Written as one operation: over a vocabulary of thousands, what
-    autograd would keep costs more than the products.
+    The mean over places, at TEMPERATURE, of p, the target's distribution over the draft's tokens alone, and each of
+    several drafts q of it, which weigh less one after another. DistillSpec (arXiv 2310.08461) compares such
+    divergences. Written as one operation: what autograd would keep of thousands of logits a place costs more than the
+    products.
     """
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, rows: Tensor, tokens: Tensor, p: Tensor, temperature: float) -> Tensor:
-        """# [n, hidden], [V, hidden], ids in V [n, kept], distributions over them [n, kept] -> []"""
-        count = len(states)
-        of_states = torch.empty_like(states)
-        of_rows = torch.zeros_like(rows, dtype=torch.float32) if ctx.needs_input_grad[1] else None
-        total = torch.zeros(())
-        buffer = torch.empty(min(AT_ONCE, count), len(rows))
-        for first in range(0, count, AT_ONCE):
-            part = slice(first, first + AT_ONCE)
-            state, ids, chance = states[part], tokens[part].long(), p[part]
-            logits = buffer[: len(state)].copy_(state @ rows.T).div_(temperature)
-            q = logits.sub_(logits.amax(-1, keepdim=True)).exp_()
-            q.div_(q.sum(-1, keepdim=True))
-            there = q.gather(1, ids).clamp_min(1e-12)
-            log_p = chance.clamp_min(1e-12).log()
-            total += (chance * (log_p - there.log())).sum()
-            total += CLOSENESS * (1.0 - torch.minimum(chance, there).sum(-1)).sum()
-            short = there.where(there < chance, 0.0)  # where q is to grow: the variation is 1 - Σ min(p, q)
-            scale = 1.0 / (temperature * count)
-            gradient = q.mul_((1.0 + CLOSENESS * short.sum(-1, keepdim=True)) * scale)
-            gradient.scatter_add_(1, ids, -(chance + CLOSENESS * short) * scale)
-            gradient = gradient.to(states.dtype)
-            of_states[part] = gradient @ rows
-            if of_rows is not None:
-                of_rows += gradient.T @ state
-        ctx.save_for_backward(of_states, None if of_rows is None else of_rows.to(rows.dtype))
+    def forward(ctx: Any, target_states: Tensor, target_rows: Tensor, rows: Tensor, *drafts: Tensor) -> Tensor:
+        """# [m, width], [V, width], [V, inner], [m, inner] each -> []"""
+        count = len(target_states)
+        gradients = [torch.empty_like(states) for states in drafts]
+        of_rows = torch.zeros_like(rows, dtype=torch.float32) if ctx.needs_input_grad[2] else None
+        total = torch.zeros((), device=rows.device)
+        for part in slices(count, rows.device):
+            log_p = log_distribution(target_states[part], target_rows)
+            p = log_p.exp()
+            negative_entropy = log_p.mul_(p).sum()
+            for i, states in enumerate(drafts):
+                log_q = log_distribution(states[part], rows)
+                q = log_q.exp()
+                divergence = negative_entropy - log_q.mul_(p).sum()
+                variation = len(p) - torch.minimum(p, q).sum()
+                total += DECAY**i * (divergence + VARIATION * variation)
+                # Where q is to grow. The variation is 1 - Σ min(p, q).
+                short = q.where(q < p, 0.0).mul_(VARIATION)
+                gradient = q.mul_(1.0 + short.sum(-1, keepdim=True)).sub_(short).sub_(p)
+                gradient = gradient.mul_(DECAY**i / (TEMPERATURE * count)).to(rows.dtype)
+                gradients[i][part] = gradient @ rows
+                if of_rows is not None:
+                    of_rows += gradient.T @ states[part]
+        ctx.save_for_backward(None if of_rows is None else of_rows.to(rows.dtype), *gradients)
         return total / count
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        of_states, of_rows = ctx.saved_tensors
-        return of_states * gradients[0], None if of_rows is None else of_rows * gradients[0], None, None, None
+    def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(None if inner is None else inner * outer[0] for inner in ctx.saved_tensors)
+
+
+def slices(count: int, device: torch.device) -> list[slice]:
+    size = PLACES_AT_ONCE["cpu" if device.type == "cpu" else "cuda"]
+    return [slice(first, first + size) for first in range(0, count, size)]
+
+
+def log_distribution(states: Tensor, rows: Tensor) -> Tensor:
+    """# [n, inner], [V, inner] -> float32 [n, V]"""
+    return F.linear(states, rows).float().div_(TEMPERATURE).log_softmax(-1)
+
+
+class HeldOut:
+    """Texts that nothing is learned from, as the target read them, to measure a draft with."""
+
+    @torch.no_grad()
+    def __init__(self, target: Transformer, readings: Iterable[Reading], draft_ids: Tensor) -> None:
+        self.draft_ids = draft_ids
+        # With each, the target's favourite tokens, and the logarithms of what its distribution is divided by.
+        self.readings = list[tuple[Reading, Tensor, Tensor]]()
+        for reading in readings:
+            favourites, normalisers = list[Tensor](), list[Tensor]()
+            for part in slices(len(reading.places), reading.states.device):
+                logits = target.project(reading.states[part].to(target.dtype)).float()
+                favourites.append(logits.argmax(-1))
+                normalisers.append(logits.div_(TEMPERATURE).logsumexp(-1, keepdim=True))
+            self.readings.append((reading, torch.cat(favourites), torch.cat(normalisers)))
+
+    @torch.no_grad()
+    def measure(self, draft: Draft) -> tuple[list[float], list[float]]:
+        """At a draft's first, second, … token: how often its favourite is the target's, and the overlap Σ min(p, q) of
+        the two distributions at TEMPERATURE.
+        """
+        rows, sums = draft.outputs(), list[Tensor]()
+        for reading, favourites, normalisers in self.readings:
+            predictions = draft.predictions(reading)
+            for part in slices(len(reading.places), rows.device):
+                logits = F.linear(reading.states[part], draft.target_rows).float() / TEMPERATURE
+                p, of_part = (logits - normalisers[part]).exp_(), list[Tensor]()
+                for states in predictions:
+                    log_q = log_distribution(states[part], rows)
+                    agreed = self.draft_ids[log_q.argmax(-1)] == favourites[part]
+                    of_part += [agreed.sum().float(), torch.minimum(p, log_q.exp_()).sum()]
+                sums.append(torch.stack(of_part))
+        count = sum(len(reading.places) for reading, *_ in self.readings)
+        figures = [round(figure, 4) for figure in (torch.stack(sums).sum(0) / count).tolist()]
+        return figures[::2], figures[1::2]

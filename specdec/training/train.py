@@ -3,42 +3,69 @@
 from __future__ import annotations
 
 import json
+import random
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save as serialised
 
-from ..families import zoo
+from ..families import chat, hub, published, zoo
 from ..figures.machine import give_memory_back
-from ..models.checkpoint import SINGLE
+from ..models.checkpoint import naming
 from ..models.packed import FILE, pack_rows, ROWS
+from ..models.transformer import Transformer
+from . import examples as files
 from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
-from .examples import Example, likely, load, save, SHARD, Writer
-from .loop import Draft, fit, Progress
+from .examples import Batch, Text
+from .loop import fit, Progress, write_whole
+from .loss import Draft, HeldOut, precision, read, Reading
+from .writing import Stop, tokens_around, Writer
 
 METHODS = ("draft_model", "eagle3")
-VOCABULARY = 8_192  # tokens that a drafter knows
+VOCABULARY = 8_192  # tokens that a drafter can draft
 WRITING = 0.4  # share of the time: more examples are better than more rounds over few
-ENOUGH = 2_000_000  # tokens of answers: no more are written, and the time is left to learning
 HELD_OUT = 20  # of so many examples one is kept to measure with
+HELD_OUT_MOST = {"cpu": 32, "cuda": 512}
+BATCH_TOKENS = {"cpu": 4_096, "cuda": 32_768}
 FEWEST = 2 * HELD_OUT  # examples, below which nothing is learned that could be measured
-EXAMPLES, CHECKPOINT, CONFIG = "examples", "checkpoint.pt", "config.json"
-LARGEST = 2**20  # bytes of a file of prompts
+SHARD = 20_000  # tokens of answers in a file, at least
+EXAMPLES = "examples"
+CHECKPOINT = "checkpoint.pt"
+CONFIG = "config.json"
+CURVE = "curve.jsonl"
 
 Tell = Callable[[str], None]
 
 
 def train(
-    target: str, out: Path, minutes: float, method: str = METHODS[0], prompts: Path | None = None, tell: Tell = print,
-    *, rows: int = 64, width: int = WIDTH, layers: int = LAYERS,
-) -> dict[str, float]:  # fmt: skip
+    target: str,
+    out: Path,
+    minutes: float,
+    method: str = METHODS[0],
+    prompts: Path | None = None,
+    tell: Tell = print,
+    *,
+    device: str = "auto",
+    texts: Sequence[Path] = (),
+    rows: int | None = None,
+    batch_tokens: int | None = None,
+    width: int = WIDTH,
+    layers: int = LAYERS,
+    inner: int = 0,
+) -> dict[str, Any]:
     """Write examples, learn from them, and leave in `out` a folder that `--draft` takes; what was measured at the end.
 
-    The same command goes on where it ended: with the examples and the weights that lie in `out`. ValueError for what
-    cannot be done.
+    `texts` are files of examples to learn from instead of writing any. The same command goes on where it ended: with
+    the examples and the weights that lie in `out`. ValueError for what cannot be done.
     """
     if method not in METHODS:
         raise ValueError(f"there is no way to train {method!r} here; choose from {', '.join(METHODS)}")
@@ -47,90 +74,151 @@ def train(
     if out.is_dir() and any(out.iterdir()) and not (out / EXAMPLES).is_dir():
         raise ValueError(f"{out} holds other files; --out names a new folder, or one that this command began")
     checkpoint = out / CHECKPOINT
-    begun = torch.load(checkpoint, weights_only=True) if checkpoint.exists() else None
+    begun = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
     if begun and ("fc" in begun["model"]) != (method == "eagle3"):
         raise ValueError(f"{out} holds a drafter of another method; --out names a new folder, or --method that one")
-    asked = read_prompts(prompts) if prompts else []
-    began, seconds = time.monotonic(), 60.0 * minutes
+    given = read_prompts(prompts) if prompts else []
+    if lacking := [path for path in texts if not path.is_file()]:
+        raise ValueError(f"there is no file {lacking[0]}; --examples names a NumPy archive of texts")
+    device = zoo.resolved(device)
+    began = time.monotonic()
     give_memory_back()  # half a gigabyte a minute is lost between the tensors of examples without
-    family = zoo.load_pair(target)
-    family.use_threads()
+    family = load_target(target, device)
+    model, kind = family.target, "cpu" if device == "cpu" else "cuda"
+    assert isinstance(model, Transformer)
     (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
-    seed = len(list((out / EXAMPLES).iterdir()))
-    writer = Writer(family, asked, rows, seed)
-    examples = write(writer, out / EXAMPLES, began + WRITING * seconds, tell)
-    held_out, taught = examples[::HELD_OUT], [example for i, example in enumerate(examples) if i % HELD_OUT]
-    known = begun["known"] if begun else likely(taught, family.target.vocabulary, VOCABULARY)
-    del begun
-    torch.manual_seed(seed)
-    model: Draft = Eagle3(writer.model, known) if method == "eagle3" else DraftModel(writer.model, known, width, layers)
-    figures: dict[str, float] = {}
-
-    def measured(progress: Progress) -> None:
-        agreement, overlap = model.measured(held_out)
-        figures.update(agreement=agreement, overlap=overlap, steps=progress.steps, tokens=progress.tokens)
+    seed = len(list((out / EXAMPLES).iterdir())) + (begun["progress"]["steps"] if begun else 0)
+    with until(began + 60.0 * minutes) as stop:
+        if not texts:
+            end = began + WRITING * 60.0 * minutes
+            writer = Writer(family, given, rows, seed)
+            write(writer, out / EXAMPLES, lambda: stop() or time.monotonic() >= end, tell)
+        paths = [*texts, *sorted((out / EXAMPLES).glob("*.npz"))]
+        examples = files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
+        if len(examples) < FEWEST:
+            advice = "" if texts else "; they stay there: give the same command more --minutes"
+            where = ", ".join(map(str, texts or [out / EXAMPLES]))
+            raise ValueError(f"at least {FEWEST} texts are needed, {len(examples)} are in {where}{advice}")
+        held = np.arange(len(examples))[::HELD_OUT][: HELD_OUT_MOST[kind]]
+        taught = examples.select(np.setdiff1d(np.arange(len(examples)), held))
+        frequent = torch.from_numpy(taught.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
+        draft_ids = (begun["draft_ids"] if begun else frequent).to(device)
+        torch.manual_seed(seed)
+        draft: Draft = DraftModel(model, draft_ids, width, layers)
+        if method == "eagle3":
+            draft = Eagle3(model, draft_ids, inner=inner)
         tell(
-            f"{(time.monotonic() - began) / 60:6.1f} min  {progress.tokens:,} tokens learned from  "
-            f"same favourite {agreement:.3f}  overlap {overlap:.3f}"
+            f"{len(taught):,} texts to learn from, with {taught.answer_tokens:,} tokens of answers, and {len(held)} to "
+            f"measure with; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
         )
+        low, size = precision(device), batch_tokens or BATCH_TOKENS[kind]
 
-    measured(Progress())
-    fit(model, taught, began + seconds - time.monotonic(), checkpoint, measured, seed)
-    export(model, family, out, target, figures)
+        def reading(batch: Batch) -> Reading:
+            return read(model, batch, draft.taps, low)
+
+        measured_with = HeldOut(model, map(reading, examples.select(held).in_order(size)), draft_ids)
+        batches = ((reading(batch), len(batch.places)) for batch in taught.shuffled(size, random.Random(seed)))
+        best, figures = best_overlap(out), dict[str, Any]()
+
+        def measure(progress: Progress) -> None:
+            nonlocal best
+            agreement, overlap = measured_with.measure(draft)
+            figures.update(asdict(progress), agreement=agreement, overlap=overlap)
+            figures["seconds"] = round(progress.seconds, 1)
+            tell(
+                f"{(time.monotonic() - began) / 60:6.1f} min  {progress.tokens:,} tokens learned from  same favourite "
+                f"{' '.join(map(str, agreement))}  overlap {' '.join(map(str, overlap))}"
+            )
+            with (out / CURVE).open("a", encoding="utf-8") as curve:
+                curve.write(json.dumps(figures) + "\n")
+            if sum(overlap) > best:
+                best = sum(overlap)
+                export(draft, family, out, {"target": target, **figures})
+
+        remaining = began + 60.0 * minutes - time.monotonic()
+        extra = {"draft_ids": draft_ids.cpu()}
+        fit(draft, draft.matrices(), draft.loss, batches, remaining, checkpoint, measure, stop, extra)
     tell(f"written: {out}; use it with --target {target} --draft {out}")
     return figures
+
+
+def load_target(target: str, device: str) -> zoo.Family:
+    """A target without drafters, in 16 bits where they are multiplied fast: a model, or that of a family's folder."""
+    folder = words = zoo.FOLDERS[target] if target in zoo.FOLDERS else hub.find(target)
+    if (folder / "target").is_dir():
+        folder, words = folder / "target", folder / "tokenizer"
+    with zoo.rename_in_errors({folder: target}):
+        model = published.load_model(folder, precision(device), device)
+        if not isinstance(model, Transformer):
+            raise ValueError("drafters are trained for models of our own decoder; transformers runs this one")
+        with naming(folder):
+            tokenizer, end_tokens = published.read_tokenizer(words), published.end_tokens(folder)
+            template = chat.read(words)
+        published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
+    family = zoo.Family(target, model, tokenizer, {})
+    family.prefix, family.end_tokens, family.chat = published.prefix(tokenizer), end_tokens, template
+    return family
+
+
+@contextmanager
+def until(deadline: float) -> Iterator[Stop]:
+    """Whether the time is over, or somebody has ended this process: what was learned is then written first."""
+    ended, handlers = threading.Event(), dict[signal.Signals, Any]()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            handlers[number] = signal.signal(number, lambda *_: ended.set())
+    try:
+        yield lambda: ended.is_set() or time.monotonic() >= deadline
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def read_prompts(path: Path) -> list[str]:
     """One a line. ValueError for a file of anything else."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"{path} is larger than {LARGEST:,} bytes; give fewer prompts")
-        found = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        prompts = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no text that can be read: one prompt a line, in UTF-8") from error
-    if not found:
+    if not prompts:
         raise ValueError(f"{path} holds no prompt; write one a line")
-    return found
+    return prompts
 
 
-def write(writer: Writer, folder: Path, until: float, tell: Tell) -> list[Example]:
-    """The examples in that folder, and as many more as the time allows; what is whole is kept in files."""
-    examples = [example for path in sorted(folder.glob("*.safetensors")) for example in load(path)]
-    total = sum(len(example.places) for example in examples)
-    shard: list[Example] = []
+def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
+    """Files of texts, until `stop()`. What was written is kept."""
+    shard, texts, tokens = list[Text](), 0, 0
 
-    def keep() -> None:
-        save(shard, folder / f"{len(list(folder.glob('*.safetensors'))):04d}.safetensors")
-        tell(f"examples: {len(examples):,}, with {total:,} tokens of answers")
+    def save() -> None:
+        if shard:
+            files.save(shard, folder / f"{len(list(folder.glob('*.npz'))):04d}.npz")
+            shard.clear()
 
-    for example in writer.examples() if total < ENOUGH else ():
-        if example is not None:
-            shard.append(example)
-            examples.append(example)
-            total += len(example.places)
-        if sum(len(one.places) for one in shard) >= SHARD:
-            keep()
-            shard = []
-        if total >= ENOUGH or time.monotonic() > until:
-            break
-    if shard:
-        keep()
-    if len(examples) < FEWEST:
-        raise ValueError(f"in that time the target wrote {len(examples)} texts that can be used; give more --minutes")
-    return examples
+    tell(f"writing examples, {writer.rows:,} at once")
+    for written in writer.texts(stop):
+        shard += written
+        texts, tokens = texts + len(written), tokens + answer_tokens(written)
+        tell(f"examples: {texts:,} written, with {tokens:,} tokens of answers")
+        if answer_tokens(shard) >= SHARD:
+            save()
+    save()
 
 
-def export(model: Draft, family: zoo.Family, out: Path, target: str, figures: dict[str, float]) -> None:
-    """As `families/published.py` reads it. What others read, too, is in 16 bits, the rest in 8."""
-    config = model.config(family.target.vocabulary, family.target.context)
-    config["trained"] = {"target": target, **{name: round(figure, 4) for name, figure in figures.items()}}
-    (out / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    weights = model.weights()
-    if isinstance(model, Eagle3):
-        weights = {
-            name: tensor.bfloat16() if tensor.is_floating_point() else tensor for name, tensor in weights.items()
-        }
-        save_file(weights, out / SINGLE, {"format": "pt"})
-    else:
-        save_file(pack_rows(weights), out / FILE, {"format": "pt", "packed": ROWS})
+def answer_tokens(texts: Sequence[Text]) -> int:
+    return sum(len(text.tokens) - text.start for text in texts)
+
+
+def best_overlap(out: Path) -> float:
+    """Of what lies exported in that folder; -1 for nothing."""
+    if not (out / FILE).is_file() or not (out / CONFIG).is_file():
+        return -1.0
+    return float(sum(json.loads((out / CONFIG).read_text(encoding="utf-8"))["trained"]["overlap"]))
+
+
+def export(draft: Draft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
+    """Write the weights in 8 bits and config.json, as `families/published.py` reads them, each whole or not at all."""
+    config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in draft.weights().items()}
+    packed = serialised(pack_rows(weights), {"format": "pt", "packed": ROWS})
+    write_whole(out / FILE, lambda path: path.write_bytes(packed))
+    write_whole(out / CONFIG, lambda path: path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8"))

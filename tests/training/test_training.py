@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import signal
+import stat
+import subprocess
+import sys
 from itertools import count, islice
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -20,17 +26,18 @@ from specdec.engine import generate, Task
 from specdec.events import Committed
 from specdec.families import zoo
 from specdec.families.published import load_drafter
-from specdec.models.checkpoint import read_weights
-from specdec.models.packed import FILE, pack_rows
-from specdec.models.reduced import MAP, ReducedDraft, WRITES
+from specdec.models.packed import FILE
+from specdec.models.reduced import ReducedDraft
+from specdec.training import examples as files
 from specdec.training.draft_model import DraftModel
-from specdec.training.eagle3 import Eagle3, STEPS
-from specdec.training.examples import ANSWER, Example, KEPT, likely, load, save, Writer
-from specdec.training.loop import batches, joined, rate
-from specdec.training.loss import Divergence, divergence, LOW
-from specdec.training.train import train
+from specdec.training.eagle3 import distinct_taps, Eagle3
+from specdec.training.examples import EARLIEST, Text
+from specdec.training.loop import rate
+from specdec.training.loss import DECAY, Divergence, HeldOut, read, TEMPERATURE, VARIATION
+from specdec.training.target_pass import hidden_states, new_cache
+from specdec.training.train import load_target, train
+from specdec.training.writing import continued, rows_that_fit, tokens_around, Writer
 from specdec.types import SamplingParams
-from tools.train.pack import without_outputs
 
 PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 
@@ -45,172 +52,274 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def examples(target: Path) -> list[Example]:
+def family(target: Path) -> zoo.Family:
+    with pytest.MonkeyPatch.context() as patch:  # what is compared with passes of other shapes
+        patch.setattr("specdec.training.train.precision", lambda device: torch.float32)
+        return load_target(str(target), "cpu")
+
+
+@pytest.fixture(scope="module")
+def texts(family: zoo.Family) -> list[Text]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("specdec.training.examples.LONGEST_ANSWER", 24)
-        written = Writer(zoo.load_pair(target), PROMPTS, rows=24).examples()
-        return [example for example in islice(written, 72) if example is not None]
+        patch.setattr("specdec.training.writing.MAX_ANSWER", 24)
+        written = Writer(family, PROMPTS * 8, rows=24).texts(lambda: False)
+        return [text for part in islice(written, 3) for text in part]
 
 
-def test_a_example_says_what_the_target_says_at_each_place_of_an_answer(target: Path, examples: list[Example]) -> None:
-    family = zoo.load_pair(target)
-    assert len(examples) > 20
-    starts = {tuple(family.encode(prompt)) for prompt in PROMPTS}
-    for example in examples[:4]:
-        tokens, first = example.tokens.tolist(), int(example.places[0])
-        assert tuple(tokens[: first + 1]) in starts
-        assert example.places.tolist() == list(range(first, len(tokens) - 1))
-        logits = family.target.forward(tokens[:-1], family.target.new_cache(len(tokens)), rows=len(example.places))
-        found, ids = logits.log_softmax(-1).topk(KEPT)
-        torch.testing.assert_close(example.logs.float(), found, rtol=1e-3, atol=2e-2)
-        assert float((example.likeliest[:, 0] == ids[:, 0]).float().mean()) > 0.99
-        if example.temperature == 0.0:
-            assert tokens[first + 1 :] == example.likeliest[:, 0].tolist()
+@pytest.fixture(scope="module")
+def archive(texts: list[Text], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("archive") / "texts.npz"
+    files.save(texts, path)
+    return path
+
+
+def loaded(family: zoo.Family, archive: Path) -> files.Examples:
+    return files.load([archive], tokens_around(family)[0], family.target.vocabulary, family.target.context)
+
+
+@pytest.mark.parametrize("window", [None, 5])
+def test_a_pass_over_several_texts_is_that_over_each(family: zoo.Family, window: int | None) -> None:
+    """At once or in parts, with a cache; also where layers see a few tokens back alone."""
+    model = family.target
+    layers = [layer.window for layer in model.layers]
+    native, model.native = model.native, None
+    model._windows = {window}
+    try:
+        for layer in model.layers:
+            layer.window = window
+        ids = torch.randint(2, 400, (3, 20), generator=torch.Generator().manual_seed(0))
+        whole, (low, last) = hidden_states(model, ids, (2, model.depth))
+        assert torch.equal(last, whole)
+        cache = new_cache(model, 3, 20)
+        parts = [hidden_states(model, ids[:, a:b], (), cache, a)[0] for a, b in ((0, 9), (9, 10), (10, 20))]
+        torch.testing.assert_close(torch.cat(parts, 1), whole, rtol=1e-3, atol=1e-3)
+        for row, states, tap in zip(ids, whole, low, strict=True):
+            alone = model.new_cache(20, (2,))
+            logits = model.forward(row.tolist(), alone, rows=20)
+            torch.testing.assert_close(model.logits(states), logits, rtol=1e-3, atol=1e-3)
+            torch.testing.assert_close(tap, alone.states[2], rtol=1e-3, atol=1e-3)
+    finally:
+        for layer, old in zip(model.layers, layers, strict=True):
+            layer.window = old
+        model.native, model._windows = native, set(layers)
+
+
+def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family: zoo.Family) -> None:
+    """Rows of several lengths, which end at different places: greedy, so that each can be checked alone."""
+    begun = [family.encode(prompt) for prompt in (*PROMPTS, "Once", "A")]
+    noise, ends = torch.Generator(), frozenset(family.encode("The")[1:])
+    written = continued(family.target, begun, ends, 40, [0.0] * len(begun), noise, lambda: False)
+    assert len({len(text) for text in written}) > 1
+    for start, text in zip(begun, written, strict=True):
+        assert text[: len(start)] == start and len(start) < len(text) <= len(start) + 40
+        logits = family.target.forward(text[:-1], family.target.new_cache(len(text)), rows=len(text) - len(start))
+        drawn = text[len(start) :]
+        assert sum(a == b for a, b in zip(logits.argmax(-1).tolist(), drawn, strict=True)) >= 0.95 * len(drawn)
+        assert (drawn[-1] in ends) == (len(drawn) < 40) and not set(drawn[:-1]) & ends
 
 
 def test_a_chat_model_writes_the_prompts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its answers begin where the template ends; a prompt that was written before is not kept."""
-    family = zoo.load_pair(model_into(tmp_path / "target", 1))
-    assert family.chat is not None
-    writer = Writer(family, rows=4)
-    monkeypatch.setattr("specdec.training.examples.OPENED", 0.0)
-    end = writer.after[0]
-    turns = [*family.tokenizer.encode("Tom went home").ids, end]  # what every prompt is
-    row = writer.begin()
-    assert row.tokens == writer.before and not row.answering
-    assert {writer.write(row, token) for token in turns} == {None} and row.answering
-    assert row.forced == writer.after[1:]
-    again = writer.begin()
-    assert [writer.write(again, token) for token in turns][-1] is False
-    answered = [writer.write(row, token) for token in (9, 10, 11, end)]
-    assert answered == [None, None, None, True] and row.marks[-4:] == [ANSWER] * 4
-
-
-def test_prompts_begin_as_given_and_none_is_measured_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answers begin where the template ends; no prompt is written twice, or one that drafters are measured with."""
     family = zoo.load_pair(model_into(tmp_path / "target", 1))
     writer = Writer(family, rows=4)
-    monkeypatch.setattr("specdec.training.examples.OPENED", 1.0)
-    row = writer.begin()
-    assert row.forced in writer.openings and not row.answering
+    assert writer.writes_prompts
+    turn = family.tokenizer.encode("Tom went home").ids
+    monkeypatch.setattr(
+        "specdec.training.writing.continued",
+        lambda target, begun, *_: [[*text, *turn, writer.after[0]] for text in begun],
+    )
+    monkeypatch.setattr("specdec.training.writing.SHARE_OPENED", 0.0)
+    assert writer.new_prompts(lambda: False) == [[*turn, *writer.after]]
+    assert writer.new_prompts(lambda: False) == []
     question = family.tokenizer.encode("What is a black hole?").ids
     assert not writer.is_new(question) and writer.is_new(family.tokenizer.encode("What is a black cat?").ids)
+    monkeypatch.undo()
+    monkeypatch.setattr("specdec.training.writing.SHARE_OPENED", 1.0)
+    [text, *_] = writer.answers([[*turn, *writer.after]], [0.0], lambda: False) or [Text([*turn, *writer.after], 0)]
+    assert text.tokens[: len(turn) + len(writer.after)] == [*turn, *writer.after]
 
 
-def test_the_loss_is_the_divergence_and_so_is_its_gradient() -> None:
+def test_how_many_texts_are_written_at_once_is_a_question_of_memory(
+    family: zoo.Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("specdec.training.writing.machine.free_memory", lambda: 10**8)
+    few = rows_that_fit(family.target, 30)
+    monkeypatch.setattr("specdec.training.writing.machine.free_memory", lambda: 10**12)
+    assert 1 <= few < rows_that_fit(family.target, 30) == 64
+
+
+def test_the_loss_is_the_divergence_and_so_is_its_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specdec.training.loss.PLACES_AT_ONCE", {"cpu": 100})
     torch.manual_seed(0)
-    states, rows = torch.randn(300, 8, requires_grad=True), torch.randn(50, 8, requires_grad=True)
-    logits = torch.randn(300, 50) * 2
-    p, tokens = logits.softmax(-1).topk(50)
-    found = Divergence.apply(states, rows, tokens, p, 0.8)
-    found.backward()
-    gradients = states.grad, rows.grad
-    states.grad = rows.grad = None
-    meant = divergence(logits.log_softmax(-1), (states @ rows.T / 0.8).log_softmax(-1))
-    torch.autograd.backward(meant)
-    torch.testing.assert_close(found, meant, rtol=1e-4, atol=1e-5)
-    for one, other in zip(gradients, (states.grad, rows.grad), strict=True):
+    target_states, target_rows = torch.randn(300, 8), torch.randn(50, 8)
+    first, second, rows = (torch.randn(n, 6, requires_grad=True) for n in (300, 300, 50))
+    loss = Divergence.apply(target_states, target_rows, rows, first, second)
+    gradients = torch.autograd.grad(loss, (first, second, rows))
+    p = (target_states @ target_rows.T / TEMPERATURE).softmax(-1)
+    meant = torch.zeros(())
+    for i, states in enumerate((first, second)):
+        q = (states @ rows.T / TEMPERATURE).softmax(-1)
+        divergence = (p * (p.log() - q.log())).sum(-1) + VARIATION * 0.5 * (p - q).abs().sum(-1)
+        meant = meant + DECAY**i * divergence.mean()
+    torch.testing.assert_close(loss, meant, rtol=1e-4, atol=1e-5)
+    for one, other in zip(gradients, torch.autograd.grad(meant, (first, second, rows)), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
 
 
-def test_what_is_exported_computes_what_was_trained(target: Path, examples: list[Example], tmp_path: Path) -> None:
-    family = zoo.load_pair(target)
-    model = DraftModel(family.target, likely(examples, family.target.vocabulary, 300), width=64, layers=1)
-    (tmp_path / "config.json").write_text(json.dumps(model.config(family.target.vocabulary, 512)))
-    save_file(model.weights(), tmp_path / "model.safetensors")
-    draft = load_drafter(tmp_path, family.target, family.tokenizer)
-    assert isinstance(draft, ReducedDraft) and draft.known.tolist() == model.known.tolist()
-    tokens = examples[0].tokens[:20]
-    found = draft.forward(tokens.tolist(), draft.new_cache(20), rows=20)[:, model.known]
+def exported(model: DraftModel | Eagle3, family: zoo.Family, folder: Path) -> ReducedDraft | Eagle3Head:
+    (folder / "config.json").write_text(json.dumps(model.config(family.target.vocabulary, 512)))
+    save_file(
+        {name: part.detach().clone().contiguous() for name, part in model.weights().items()},
+        folder / "model.safetensors",
+    )
+    draft = load_drafter(folder, family.target, family.tokenizer)
+    assert isinstance(draft, (ReducedDraft, Eagle3Head))
+    return draft
+
+
+def test_what_is_exported_computes_what_was_trained(family: zoo.Family, archive: Path, tmp_path: Path) -> None:
+    examples = loaded(family, archive)
+    model = DraftModel(family.target, torch.from_numpy(examples.most_frequent(300, 4096)), width=64, layers=1)
+    draft = exported(model, family, tmp_path)
+    assert isinstance(draft, ReducedDraft) and draft.known.tolist() == model.draft_ids.tolist()
+    tokens = torch.from_numpy(examples.tokens[:20])
+    logits = draft.forward(tokens.tolist(), draft.new_cache(20), rows=20)[:, model.draft_ids]
     with torch.no_grad():
-        meant = (model(tokens[None])[0].to(LOW) @ model.outputs().T).float()
-    assert float((found - meant).abs().mean() / meant.abs().mean()) < 0.05
+        meant = (model(tokens[None])[0].to(model.low) @ model.outputs().T).float()
+    assert float((logits - meant).abs().mean() / meant.abs().mean()) < 0.05
 
 
-def test_a_head_computes_what_was_trained_at_every_step(target: Path, examples: list[Example], tmp_path: Path) -> None:
-    """With the target's features, then with its own outputs; in the authors' layout, and packed without its outputs."""
-    family = zoo.load_pair(target)
+def test_a_head_computes_what_was_trained_at_every_step(family: zoo.Family, archive: Path, tmp_path: Path) -> None:
+    """With the target's features, then with its own outputs."""
     torch.manual_seed(3)
-    model = Eagle3(family.target, likely(examples, family.target.vocabulary, 300))
+    examples = loaded(family, archive)
+    model = Eagle3(family.target, torch.from_numpy(examples.most_frequent(300, 4096)))
     for parameter in model.parameters():
         parameter.data += 0.02 * torch.randn_like(parameter)
-    (tmp_path / "config.json").write_text(json.dumps(model.config(family.target.vocabulary, 512)))
-    save_file(model.weights(), tmp_path / "model.safetensors")
-    tokens = examples[0].tokens[:20]
-    cache = family.target.new_cache(20, model.taps)
-    family.target.forward(tokens.tolist(), cache)
-    features, last = model.features([Example(tokens, *[torch.empty(0)] * 3, 0.0)]), 20 - STEPS
+    reading = read(family.target, next(examples.in_order(2_000)), model.taps, model.low)
+    tokens, row = reading.tokens[0].tolist(), reading.tokens.shape[1]
+    last = 12
+    cache = family.target.new_cache(row, model.taps)
+    family.target.forward(tokens, cache)
+    head = exported(model, family, tmp_path)
+    assert isinstance(head, Eagle3Head) and head.ids.tolist() == model.draft_ids.tolist()
+    own = head.new_cache(row)
+    states, begin = head.fuse(cache.states, slice(0, last)), 1
     with torch.no_grad():
-        meant = [(outputs[0] @ model.rows.T).float() for outputs in model(tokens[None], features)]
-
-    small = without_outputs(model.weights(), family.target)
-    assert WRITES in small and "lm_head.weight" not in small
-    for packed in (False, True):
-        if packed:
-            (tmp_path / "model.safetensors").unlink()
-            save_file(pack_rows(small), tmp_path / FILE)
-        head = load_drafter(tmp_path, family.target, family.tokenizer)
-        assert isinstance(head, Eagle3Head) and head.ids.tolist() == model.known.tolist()
-        own = head.new_cache(20)
-        states, begin = head.fuse(cache.states, slice(0, last)), 1
-        for step in range(STEPS):
-            states = head.read(states, tokens[begin : last + 1 + step].tolist(), own)[-1:]
-            found, wanted, begin = head.known_logits(states)[0].float(), meant[step][last - 1], last + 1 + step
-            assert float((found - wanted).abs().mean() / wanted.abs().mean()) < 0.05
+        outputs = model(reading.tokens, reading.features)
+    for step in range(model.steps):
+        states = head.read(states, tokens[begin : last + 1 + step], own)[-1:]
+        logits, begin = head.known_logits(states)[0].float(), last + 1 + step
+        meant = (outputs[step][0, last - 1] @ model.outputs().T).float()
+        assert float((logits - meant).abs().mean() / meant.abs().mean()) < 0.05
+    # The draft's token s at a place is what row `place - s - 1` says: the loss compares it with the target there.
+    for step, prediction in enumerate(model.predictions(reading)):
+        torch.testing.assert_close(prediction, outputs[step].flatten(0, 1)[reading.places - step - 1])
 
 
-def test_examples_are_kept_as_they_are(examples: list[Example], tmp_path: Path) -> None:
-    save(examples, tmp_path / "0.safetensors")
-    for one, other in zip(examples, load(tmp_path / "0.safetensors"), strict=True):
-        assert torch.equal(one.tokens, other.tokens) and torch.equal(one.places, other.places)
-        assert torch.equal(one.likeliest, other.likeliest) and torch.equal(one.logs, other.logs)
-    (tmp_path / "1.safetensors").write_bytes(b"nothing")
-    with pytest.raises(ValueError, match=r"1\.safetensors holds no examples"):
-        load(tmp_path / "1.safetensors")
-
-
-def test_batches_hold_whole_examples_of_one_length_or_several_in_a_row(examples: list[Example]) -> None:
-    for batch in islice(batches(examples, 400, random.Random(0)), 20):
-        for example in batch:
-            assert len(example.places) == len(example.likeliest) == len(example.logs)
-    row = joined(examples[:3])[0]
-    own, first = examples[0].places, len(examples[0].tokens)
-    assert torch.equal(row.tokens[row.places[: len(own)]], examples[0].tokens[own])
-    assert int(row.places[len(own)]) == first + int(examples[1].places[0])
+def test_batches_hold_what_was_written_and_learn_answers_alone(
+    family: zoo.Family, texts: list[Text], archive: Path
+) -> None:
+    before = tokens_around(family)[0]
+    examples = loaded(family, archive)
+    assert len(examples) == len(texts) and examples.answer_tokens == sum(len(t.tokens) - t.start for t in texts)
+    whole = [[*before, *text.tokens] for text in texts]
+    pairs = {(tuple(tokens[:i]), tokens[i]) for tokens, text in zip(whole, texts, strict=True)
+             for i in range(max(EARLIEST, len(before) + text.start), len(tokens))}  # fmt: skip
+    seen = set()
+    for batch in examples.in_order(400):
+        width = batch.tokens.shape[1]
+        for place in batch.places.tolist():
+            row, column = divmod(place, width)
+            tokens = batch.tokens[row].tolist()
+            seen.add((tuple(tokens[: column + 1]), tokens[column + 1]))
+    assert seen == pairs
+    stream = examples.tokens.tolist()
+    for batch in islice(examples.shuffled(800, random.Random(0)), 30):
+        assert batch.tokens.size <= 2 * 800 and len(batch.places)
+        for place in batch.places[:5].tolist():  # each is somewhere in the texts
+            tokens = batch.tokens[place // batch.tokens.shape[1]]
+            column = place % batch.tokens.shape[1]
+            piece = tokens[max(0, column - 3) : column + 2].tolist()
+            assert any(stream[i : i + len(piece)] == piece for i in range(len(stream)))
     assert rate(0.0) < rate(0.2) == 1.0 > rate(0.7) > rate(1.0) > 0.0
 
 
+def test_the_held_out_figures_are_those_of_the_distributions(family: zoo.Family, archive: Path) -> None:
+    examples = loaded(family, archive)
+    model = DraftModel(family.target, torch.from_numpy(examples.most_frequent(300, 4096)), width=64, layers=1)
+    reading = read(family.target, next(examples.in_order(1_000)), (), model.low)
+    agreement, overlap = HeldOut(family.target, [reading], model.draft_ids).measure(model)
+    logits = family.target.project(reading.states.to(family.target.dtype)).float()
+    with torch.no_grad():
+        own = torch.full_like(logits, float("-inf"))
+        own[:, model.draft_ids] = (model.predictions(reading)[0] @ model.outputs().T).float()
+    share = (logits.argmax(-1) == own.argmax(-1)).float().mean()
+    p, q = ((x / TEMPERATURE).softmax(-1) for x in (logits, own))
+    assert agreement[0] == pytest.approx(float(share), abs=0.02)
+    assert overlap[0] == pytest.approx(float(torch.minimum(p, q).sum(-1).mean()), abs=0.01)
+
+
 @pytest.mark.parametrize(("method", "kind"), [("draft_model", DraftModelDrafter), ("eagle3", Eagle3Drafter)])
-def test_a_drafter_trained_for_seconds_foresees_more_and_the_text_stays(
-    target: Path, examples: list[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, kind: type
+def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
+    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, kind: type
 ) -> None:
-    out, told, clock = tmp_path / "draft", list[str](), count()
-    (out / "examples").mkdir(parents=True)
-    save(examples, out / "examples" / "0000.safetensors")
-    monkeypatch.setattr("specdec.training.train.ENOUGH", 1)  # none are written
-    monkeypatch.setattr("specdec.training.loop.BATCH", 1_024)
-    for name in ("train", "loop"):  # a step takes a second, however fast the machine
-        monkeypatch.setattr(f"specdec.training.{name}.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
-    figures = train(str(target), out, 0.5, method, tell=told.append, width=64, layers=1)
-    before = float(next(line for line in told if "favourite" in line).split("favourite")[1].split()[0])
-    assert figures["agreement"] > before + 0.05 and 20 < figures["steps"] < 40
-    known = read_weights(out)[MAP]
-    assert len(known) <= 8_192 and json.loads((out / "config.json").read_text())["trained"]["target"] == str(target)
+    """It writes its examples, learns from them in the same process, goes on in a second call, and is loaded."""
+    out, lines, clock = tmp_path / "draft", list[str](), count()
+    monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 24)
+    prompts = tmp_path / "prompts"
+    prompts.write_text("\n".join(PROMPTS * 20))
+    now = SimpleNamespace(monotonic=lambda: next(clock) / 4)  # steps take seconds, however fast the machine
+    for name in ("train", "loop"):
+        monkeypatch.setattr(f"specdec.training.{name}.time", now)
+    size = {"rows": 60, "batch_tokens": 1_024, "width": 64, "layers": 1}
+    first = train(str(target), out, 0.8, method, prompts, lines.append, **size)
+    curve = [json.loads(line) for line in (out / "curve.jsonl").read_text().splitlines()]
+    assert first["agreement"][0] > curve[0]["agreement"][0] + 0.05
+    assert [point["tokens"] for point in curve] == sorted(point["tokens"] for point in curve)
+    assert len(curve[-1]["overlap"]) == (1 if method == "draft_model" else 4)
+    trained = json.loads((out / "config.json").read_text())["trained"]
+    assert trained["target"] == str(target) and trained["overlap"] in [point["overlap"] for point in curve]
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE((out / FILE).stat().st_mode) == 0o666 & ~umask
 
     family = zoo.load_pair(target, out)
-    ids, texts = family.encode(PROMPTS[0]), []
+    ids, written = family.encode(PROMPTS[0]), []
     for name, k in (("none", 0), (method, 4)):
         view, drafter = family.lane(name, len(ids) + 40)
         assert k == 0 or isinstance(drafter, kind)
         task = Task(view, ids, SamplingParams(max_tokens=32, ignore_end=True), drafter, k, details=False)
-        texts.append([token for event in generate(task) if isinstance(event, Committed) for token in event.tokens])
-    assert texts[0] == texts[1] and len(texts[0]) == 32
+        written.append([token for event in generate(task) if isinstance(event, Committed) for token in event.tokens])
+    assert written[0] == written[1] and len(written[0]) == 32
 
-    steps = figures["steps"]
-    again = train(str(target), out, 0.2, method, tell=told.append, width=64, layers=1)
-    assert again["steps"] > steps  # it went on
-    assert len(list((out / "examples").iterdir())) == 1
+    again = train(str(target), out, 0.3, method, prompts, lines.append, **size)
+    assert again["steps"] > first["steps"] and again["seconds"] > first["seconds"]
     with pytest.raises(ValueError, match="a drafter of another method"):
         train(str(target), out, 0.2, "eagle3" if method == "draft_model" else "draft_model")
+
+
+def test_a_run_that_is_ended_leaves_a_draft(target: Path, archive: Path, tmp_path: Path) -> None:
+    out = tmp_path / "draft"
+    command = [
+        sys.executable, "-m", "specdec", "train", "--target", str(target), "--out", str(out), "--examples",
+        str(archive), "--examples", str(archive), "--width", "64", "--layers", "1", "--device", "cpu",
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if "same favourite" in line)
+        process.send_signal(signal.SIGTERM)
+        rest = process.stdout.read()
+    assert process.returncode == 0 and f"written: {out}" in rest
+    family = zoo.load_pair(target, out)
+    assert "draft_model" in family.drafters and not list((out / "examples").iterdir())
+
+
+def test_taps_differ_in_a_target_of_few_layers() -> None:
+    for depth in range(1, 30):
+        taps = distinct_taps(depth)
+        assert len(set(taps)) == len(taps) and 0 <= min(taps) <= max(taps) <= depth
+    assert distinct_taps(24) == (2, 12, 21)
 
 
 def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(
@@ -227,17 +336,25 @@ def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(
         "holds other files": ("--out", str(tmp_path / "other")),
         "holds no prompt": ("--out", new, "--prompts", str(tmp_path / "file")),
         "one prompt a line, in UTF-8": ("--out", new, "--prompts", str(tmp_path / "bytes")),
+        "there is no file": ("--out", new, "--examples", str(tmp_path / "none.npz")),
     }
-    for said, options in wrong.items():
+    for sentence, options in wrong.items():
         assert terminal.main(["train", "--target", str(tmp_path / "no-model"), *options]) == 2
-        assert said in capsys.readouterr().err
+        assert sentence in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 
-def test_a_target_that_writes_nothing_of_use_is_told(
+def test_too_few_texts_and_files_of_something_else_are_told(
     target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("specdec.training.examples.is_varied", lambda tokens: False)
-    monkeypatch.setattr("specdec.training.examples.LONGEST_ANSWER", 8)
-    with pytest.raises(ValueError, match="wrote 0 texts that can be used; give more --minutes"):
-        train(str(target), tmp_path / "draft", 0.0, tell=lambda line: None, rows=2)
+    monkeypatch.setattr("specdec.training.writing.is_varied", lambda tokens: False)
+    monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 8)
+    clock = count()
+    monkeypatch.setattr("specdec.training.train.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    with pytest.raises(ValueError, match=r"at least 40 texts are needed, 0 are in .*stay there.* more --minutes"):
+        train(str(target), tmp_path / "draft", 1.0, tell=lambda line: None, rows=2)
+    np.savez(tmp_path / "ids.npz", tokens=np.array([2**15]), lengths=np.array([1]), starts=np.array([0]))
+    (tmp_path / "photo.npz").write_bytes(b"nothing")
+    for name, sentence in (("ids.npz", "another model wrote it"), ("photo.npz", "holds no examples")):
+        with pytest.raises(ValueError, match=sentence):
+            train(str(target), tmp_path / "new", 0.1, tell=lambda line: None, texts=[tmp_path / name])

@@ -1,0 +1,84 @@
+"""Forward passes of the frozen target over many texts at once, on the device where its weights are.
+
+All texts are at the same position, so that a pass needs neither masks nor indices: one slice of the cache is written,
+and torch's fused attention reads it. `Transformer` runs one text at a time, with trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..models.transformer import Transformer
+
+
+def new_cache(target: Transformer, rows: int, capacity: int) -> Tensor:
+    """# [layers, keys and values, rows, kv_heads, capacity, head_dim]"""
+    shape = (len(target.layers), 2, rows, target.kv_heads, capacity, target.head_dim)
+    return torch.empty(shape, dtype=target.dtype, device=target.device)
+
+
+def cache_bytes(target: Transformer, capacity: int) -> int:
+    """Memory of one row of a cache."""
+    numbers = len(target.layers) * 2 * target.kv_heads * capacity * target.head_dim
+    return numbers * target.dtype.itemsize
+
+
+@torch.no_grad()
+def hidden_states(
+    target: Transformer,
+    tokens: Tensor,
+    taps: Sequence[int] = (),
+    cache: Tensor | None = None,
+    start: int = 0,
+) -> tuple[Tensor, list[Tensor]]:
+    """States after the last layer, and what the layers `taps` read (`depth` is the last layer's output).
+
+    With a `cache`, `tokens` follow the `start` tokens that are in it, and are added.
+
+    # [rows, n] -> [rows, n, width], len(taps) × [rows, n, width]
+    """
+    rows, count = tokens.shape
+    end = start + count
+    if end > target.context:
+        raise ValueError(f"{end} tokens are more than the {target.context} that the target reads")
+    angles = target.angles[start:end].repeat(rows, 1)
+    masks = {layer.window: attention_mask(start, end, layer.window, tokens.device) for layer in target.layers}
+    x = F.embedding(tokens.flatten(), target.embedding)
+    inputs = {}
+    for i, layer in enumerate(target.layers):
+        if i in taps:
+            inputs[i] = x.view(rows, count, -1).clone()
+        qkv = target.project_qkv(target.rms_normalise(x), layer, angles)
+        qkv = qkv.unflatten(1, (rows, count)).transpose(0, 1)  # [rows, heads, n, head_dim]
+        queries, keys, values = qkv.split((target.heads, target.kv_heads, target.kv_heads), 1)
+        if cache is not None:
+            cache[i, 0, :, :, start:end], cache[i, 1, :, :, start:end] = keys, values
+            keys, values = cache[i, :, :, :, :end]
+        mask = masks[layer.window]
+        y = F.scaled_dot_product_attention(
+            queries,
+            keys,
+            values,
+            mask,
+            is_causal=mask is None and count > 1,
+            scale=1.0,  # the query matrix holds it already
+            enable_gqa=target.heads != target.kv_heads,
+        )
+        x = target.attention_out_and_mlp(x, y.transpose(0, 1).flatten(1, 2), layer)
+    states = x.view(rows, count, -1)
+    inputs[target.depth] = states
+    return states, [inputs[tap] for tap in taps]
+
+
+def attention_mask(start: int, end: int, window: int | None, device: torch.device) -> Tensor | None:
+    """What tokens from `start` to `end` may read; None for all before them.  # bool [end - start, end]"""
+    several = end - start > 1
+    if (window is None or end <= window) and not (start and several):
+        return None
+    distance = torch.arange(start, end, device=device)[:, None] - torch.arange(end, device=device)
+    visible = distance >= 0
+    return visible if window is None else visible & (distance < window)

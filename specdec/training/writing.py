@@ -1,0 +1,196 @@
+"""A target writes the texts that its drafters learn from, both sides of a conversation, many at once.
+
+Prompts are given, or are drawn after the bare header of a user's turn, as in Magpie (Xu et al., arXiv 2406.08464);
+most of those begin with words that people begin with, which `assets/openings.txt` lists. Answers are half greedy, half
+drawn at a temperature. A target without a chat template just writes on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
+
+import torch
+from torch import Tensor
+
+from .. import paths
+from ..families.chat import with_controls
+from ..families.zoo import Family
+from ..figures import machine
+from ..figures.stats import repetition
+from ..models.transformer import Transformer
+from .examples import Text
+from .target_pass import cache_bytes, hidden_states, new_cache
+
+TEMPERATURE = 0.8  # of half of the answers; of prompts, 1
+LEAST_RATIO = 0.04  # a token that is less likely than this, relative to the likeliest, is never drawn
+MIN_PROMPT = 3  # tokens
+MAX_PROMPT = 48
+MAX_GIVEN_PROMPT = 256
+MAX_ANSWER = 176
+SHARE_OPENED = 0.8  # of the prompts that the target writes: their first words are given
+MAX_REPETITION = 0.45  # of a text's 4-grams: greedy text of small models turns in circles
+CHECK_EVERY = 16  # steps between two looks at whether all rows have ended: each makes a GPU wait
+MAX_ROWS = {"cpu": 64, "cuda": 8_192}
+SHARE_OF_MEMORY = 0.4  # for the cache of all rows
+
+Stop = Callable[[], bool]
+
+
+class Writer:
+    """Writes texts without end."""
+
+    def __init__(self, family: Family, prompts: Sequence[str] = (), rows: int | None = None, seed: int = 0) -> None:
+        """`rows` texts are written at once; None takes as many as fit into memory."""
+        assert isinstance(family.target, Transformer)
+        self.family, self.target = family, family.target
+        self.dice = random.Random(seed)
+        self.noise = torch.Generator(self.target.device).manual_seed(seed)
+        self.before, self.after = tokens_around(family)
+        self.rows = rows or rows_that_fit(self.target, len(self.before) + len(self.after))
+        self.prompts = [family.encode(prompt)[len(self.before) :][-MAX_GIVEN_PROMPT:] for prompt in prompts]
+        self.writes_prompts = not prompts and bool(self.after)
+        lines = (paths.ASSETS / "openings.txt").read_text(encoding="utf-8").splitlines()
+        self.openings = [family.tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
+        questions = json.loads((paths.ASSETS / "questions.json").read_text(encoding="utf-8"))
+        # Prompts that were written before, and those that drafters are measured with.
+        self.used = {text.lower() for part in questions.values() for half in part.values() for text in half}
+
+    def texts(self, stop: Stop) -> Iterator[list[Text]]:
+        """Lists of texts until `stop()`; answers that were begun by then are kept as far as they were written."""
+        for prompts, temperatures in self.requests(stop):
+            if stop():
+                break
+            yield self.answers(prompts, temperatures, stop)
+
+    def requests(self, stop: Stop) -> Iterator[tuple[list[list[int]], list[float]]]:
+        """Prompts to answer together, and at which temperatures."""
+        pool = list[list[int]]()
+        while self.writes_prompts:
+            while len(pool) < self.rows and not stop():
+                pool += self.new_prompts(stop)
+            yield pool[: self.rows], [0.0, TEMPERATURE] * (self.rows // 2 + 1)
+            del pool[: self.rows]
+        for temperature in chain([0.0], repeat(TEMPERATURE)) if self.prompts else ():
+            self.dice.shuffle(self.prompts)  # greedy answers once, since they stay the same
+            for first in range(0, len(self.prompts), self.rows):
+                yield self.prompts[first : first + self.rows], [temperature] * self.rows
+        while True:
+            yield [[]] * self.rows, [1.0] * self.rows  # texts that begin anywhere
+
+    def new_prompts(self, stop: Stop) -> list[list[int]]:
+        """Prompts that read like ones, with the template's tokens after them."""
+        begun = [
+            self.before + (self.dice.choice(self.openings) if self.dice.random() < SHARE_OPENED else [])
+            for _ in range(self.rows)
+        ]
+        written = continued(
+            self.target, begun, self.family.end_tokens, MAX_PROMPT, [1.0] * len(begun), self.noise, stop
+        )
+        prompts = [text[len(self.before) :] for text in written]
+        ended = [prompt for prompt in prompts if prompt and prompt[-1] == self.after[0]]
+        return [prompt + self.after[1:] for prompt in ended if self.is_new(prompt[:-1])]
+
+    def is_new(self, prompt: Sequence[int]) -> bool:
+        """Whether it reads like a prompt, was not written before, and is none that drafters are measured with."""
+        text = self.family.tokenizer.decode(list(prompt), skip_special_tokens=False).strip()
+        readable = all(character.isprintable() or character == "\n" for character in text) and "\ufffd" not in text
+        if len(prompt) < MIN_PROMPT or not readable or not is_varied(prompt) or text.lower() in self.used:
+            return False
+        self.used.add(text.lower())
+        return True
+
+    def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> list[Text]:
+        """Those prompts with answers, where these are long enough and do not turn in circles."""
+        begun = [[*self.before, *prompt] for prompt in prompts]
+        heat = temperatures[: len(begun)]
+        written = continued(self.target, begun, self.family.end_tokens, MAX_ANSWER, heat, self.noise, stop)
+        texts = [Text(text[len(self.before) :], len(prompt)) for text, prompt in zip(written, prompts, strict=True)]
+        return [text for text in texts if len(text.tokens) - text.start > 2 and is_varied(text.tokens[text.start :])]
+
+
+def tokens_around(family: Family) -> tuple[list[int], list[int]]:
+    """What stands before and after every prompt; nothing after it where there is no chat template."""
+    chat = family.chat
+    before = with_controls(chat.before, family.tokenizer) if chat else list(family.prefix)
+    after = with_controls(chat.after, family.tokenizer) if chat else []
+    return before or [min(family.end_tokens, default=0)], after
+
+
+def rows_that_fit(target: Transformer, around: int) -> int:
+    """How many texts are written at once, by free memory: each has its cache and its logits."""
+    kind = torch.device(target.device).type
+    free = torch.cuda.mem_get_info()[0] if kind == "cuda" else machine.free_memory()
+    row = cache_bytes(target, around + MAX_PROMPT + MAX_ANSWER) + 4 * target.vocabulary
+    most = MAX_ROWS["cuda" if kind == "cuda" else "cpu"]
+    return most if free is None else max(1, min(most, int(SHARE_OF_MEMORY * free / row)))
+
+
+@torch.inference_mode()
+def continued(
+    target: Transformer,
+    texts: Sequence[Sequence[int]],
+    end_tokens: frozenset[int],
+    most: int,
+    temperatures: Sequence[float],
+    noise: torch.Generator,
+    stop: Stop,
+) -> list[list[int]]:
+    """Each text with up to `most` tokens that the target writes after it; an end token is the last."""
+    device = target.device
+    lengths = [len(text) for text in texts]
+    first, capacity = min(lengths), min(max(lengths) + most, target.context)
+    begun = torch.zeros(len(texts), capacity, dtype=torch.long)
+    for row, text in zip(begun, texts, strict=True):
+        row[: len(text)] = torch.tensor(text)
+    tokens = begun.to(device)
+    is_end = torch.zeros(target.vocabulary, dtype=torch.bool)
+    is_end[list(end_tokens)] = True
+    is_end = is_end.to(device)
+    # Of the rows that still go on: their numbers, tokens, lengths at the beginning, temperatures, and whether they end.
+    active, rows = torch.arange(len(texts), device=device), tokens.clone()
+    begin, heat = torch.tensor(lengths, device=device), torch.tensor(temperatures, device=device)[:, None]
+    ended = torch.zeros(len(texts), dtype=torch.bool, device=device)
+    cache = new_cache(target, len(texts), capacity)
+    states = hidden_states(target, rows[:, :first], cache=cache)[0]
+    reached = first
+    for place in range(first, capacity):
+        drawn = draw(target.logits(states[:, -1]), heat, noise)
+        free = place >= begin
+        rows[:, place] = torch.where(free, drawn, rows[:, place])
+        ended |= free & (is_end[drawn] | (place + 1 >= begin + most))
+        reached = place + 1
+        if reached == capacity:
+            break
+        if place % CHECK_EVERY == 0:
+            going = (~ended).nonzero()[:, 0]
+            if stop() or not len(going):
+                break
+            if 2 * len(going) <= len(active):
+                tokens[active] = rows
+                active, rows, begin, heat, ended = (part[going] for part in (active, rows, begin, heat, ended))
+                cache = cache[:, :, going]
+        states = hidden_states(target, rows[:, place : place + 1], cache=cache, start=place)[0]
+    tokens[active] = rows
+    written = []
+    for text, length in zip(tokens.tolist(), lengths, strict=True):
+        last = min(reached, length + most)
+        end = next((i + 1 for i in range(length, last) if text[i] in end_tokens), last)
+        written.append(text[: max(end, length)])
+    return written
+
+
+def draw(logits: Tensor, temperatures: Tensor, noise: torch.Generator) -> Tensor:
+    """A token of each row, by the Gumbel-max trick, among those that are likely enough.  # [rows, V] -> [rows]"""
+    scores = logits.float()
+    scores = scores.sub_(scores.amax(-1, keepdim=True)).div_(temperatures.clamp_min(1e-4))
+    scores.masked_fill_(scores < math.log(LEAST_RATIO), float("-inf"))
+    chance = torch.empty_like(scores).exponential_(generator=noise).clamp_min_(1e-30)
+    return scores.sub_(chance.log_()).argmax(-1)
+
+
+def is_varied(tokens: Sequence[int]) -> bool:
+    return len(tokens) < 11 or repetition(tokens, 4) <= MAX_REPETITION
