@@ -360,8 +360,6 @@ def autotune(family: Family) -> Family:
     if family.target.device != "cpu":
         return family
     family.threads = tune_threads(family)
-    if family.target.dtype != torch.float32 and isinstance(family.target, Transformer):
-        tune_padding(family.target)
     return family
 
 
@@ -379,20 +377,6 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
     with naming(folder):
         fast = multiplies_bfloat16(device) or (native.runs_on(device) and is_ours(read_config(folder)))
     return torch.bfloat16 if fast else torch.float32
-
-
-def tune_padding(target: Transformer, passes: int = 30, dearest: float = 1.02) -> None:
-    """Let plain steps compute two rows if that costs at most two per cent: never slow the baseline down."""
-    cache = target.new_cache(64)
-    seconds: dict[bool, list[float]] = {False: [], True: []}
-    for _ in range(passes):
-        for padded, times in seconds.items():
-            target.pad_single_rows = padded
-            start = time.perf_counter()
-            target.forward([0], cache)
-            times.append(time.perf_counter() - start)
-            cache.keep(0)
-    target.pad_single_rows = median(seconds[True]) <= dearest * median(seconds[False])
 
 
 def tune_threads(family: Family, passes: int = 4) -> int:

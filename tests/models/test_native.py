@@ -348,17 +348,6 @@ def test_what_the_source_lacks_runs_in_torch(name: str) -> None:
 
 
 @needed
-def test_a_lone_row_may_be_padded() -> None:
-    said = []
-    for model in both(GROUPED):
-        model.pad_single_rows = True
-        cache = model.new_cache(CONTEXT, taps=(0, LAYERS))
-        said.append([model.forward(TEXT[:3], cache), model.forward(TEXT[3:4], cache), model.forward(TEXT[4:5], cache)])
-        said[-1] += [states[:5] for states in cache.states.values()]
-    assert near(*said)
-
-
-@needed
 def test_a_gate_far_below_zero_is_shut() -> None:
     weights = weights_of(PLAIN)
     weights["model.embed_tokens.weight"].abs_()
