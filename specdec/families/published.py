@@ -72,8 +72,7 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
 def load_drafter(folder: Path, target: Target, tokenizer: Tokenizer, pickles: bool = False) -> Drafting:
     """What `folder` holds, ready to draft for `target`. ValueError says what was found and what would fit.
 
-    `pickles` also reads .bin and .pt files, their tensors
-    alone: for files that people keep themselves, not for what a stranger names on a page.
+    `pickles` also reads .bin and .pt files, their tensors alone.
     """
     with naming(folder):
         if gguf.is_file(folder):
@@ -145,33 +144,25 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Target) -> Eagle
     weights = {name: w for name, w in weights.items() if not re.search(r"^verifier_|inv_freq$", name)}
     if config.get("norm_before_fc"):
         raise ValueError("the EAGLE-3 head was trained with norm_before_fc, which is not supported")
-    if config.get("fc_norm") and "fc_norm.0.weight" not in weights:
-        raise ValueError("the EAGLE-3 head was trained with fc_norm, but holds no fc_norm.0.weight")
     if unread := sorted(name for name in weights if not EAGLE3_NAME.match(name)):
         raise ValueError(f"the EAGLE-3 head holds {unread[0]}; a head of one layer, without such a tensor, would fit")
     taps, width, fc = eagle3_taps(config, target.depth), target.width, weights["fc.weight"]
-    rows, columns = fc.shape if fc.dim() == 2 else (1, fc.numel())
-    if (rows, columns) != (width, len(taps) * width):
+    if fc.shape != (width, len(taps) * width):
         raise ValueError(
-            f"the EAGLE-3 head fuses {columns} numbers into {rows}; "
+            f"the EAGLE-3 head fuses {fc.shape[-1]} numbers into {len(fc)}; "
             f"for this target it would fuse {len(taps)} features of {width} into {width}"
         )
     head = weights.get("lm_head.weight")
     if head is not None and "d2t" not in weights:
         if len(head) < target.vocabulary:
-            raise ValueError(
-                f"the EAGLE-3 head knows {len(head)} tokens and brings no map d2t; "
-                f"without one it would know all {target.vocabulary} of the target"
-            )
+            raise ValueError(f"the EAGLE-3 head knows {len(head)} tokens and brings no map d2t to the target's")
         weights["lm_head.weight"] = head[: target.vocabulary]  # the rest only pads
-    speculators = "speculators_model_type" in config
-    if speculators and "norm_before_residual" not in config:  # readers of this format differ in their defaults
+    if "speculators_model_type" in config and "norm_before_residual" not in config:  # readers differ in defaults
         raise ValueError("the speculator's config.json does not say norm_before_residual")
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
     before, output = (bool(config.get(name)) for name in ("norm_before_residual", "norm_output"))
     ours = "trained" in config  # by `specdec train`; others' stay as they are
-    stored = of_drafts(target.device) if ours else None
-    return Eagle3Head(layer, weights, target, taps, before, output, stored)
+    return Eagle3Head(layer, weights, target, taps, before, output, of_drafts(target.device) if ours else None)
 
 
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:

@@ -168,4 +168,4 @@ def sliding_windows(kind: str, data: Mapping[str, Any]) -> dict[int, int]:
         raise ValueError(f"layer_types in config.json names {brief(min(others))}, which is not supported")
     if SLIDING in kinds and not window:
         raise ValueError("layer_types in config.json names a sliding window, and sliding_window says no length")
-    return {i: window for i, name in enumerate(kinds) if name == SLIDING}
+    return {i: int(window or 0) for i, name in enumerate(kinds) if name == SLIDING}
