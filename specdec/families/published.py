@@ -47,12 +47,6 @@ from .hub import PICKLES
 
 EAGLE3_NAME = re.compile(r"midlayer\.|(fc|fc_norm\.\d+|norm|lm_head|embed_tokens|writes)\.weight$|d2t$|t2d$")
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
-OTHERS = {  # other ways of drafting, by a tensor that only they have
-    r"(^|\.)markov_w1": "a DSpark drafter",
-    r"^mtp\.|\.eh_proj\.|\.enorm\.": "a multi-token-prediction (MTP) layer",
-    r"\.A_log$|\.mixer\.|\.ssm": "a state-space model (mamba), whose state cannot be rolled back by length",
-    r"^pre_projection\.|^post_projection\.": "a Gemma assistant, which reads the target's own keys and values",
-}
 FITS = "an EAGLE-3 head, Medusa heads or a plain draft model would fit"
 
 Model = Transformer | HuggingFaceModel
@@ -113,26 +107,16 @@ def read_tensors(folder: Path, pickles: bool) -> Weights:
 def kind_of(weights: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     """By the names of the tensors: medusa, eagle3, reduced or draft_model. ValueError for everything else."""
     names = {name.removeprefix("model.") for name in weights}
+    whole = {"embed_tokens.weight", "layers.0.self_attn.q_proj.weight"} <= names
     if READS in names:
         return "reduced"
-    speculator = config.get("speculators_model_type", "eagle3")
-    if speculator != "eagle3":
-        raise ValueError(f"this is a speculator of the kind {speculator}; {FITS}")
-    for pattern, what in OTHERS.items():
-        if any(re.search(pattern, name) for name in names):
-            raise ValueError(f"this is {what}; {FITS}")
-    whole = {"embed_tokens.weight", "layers.0.self_attn.q_proj.weight"} <= names
-    if any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names):
-        if whole:
-            raise ValueError(f"this is a whole model with Medusa heads in it (Medusa 2); {FITS}")
+    if config.get("speculators_model_type", "eagle3") != "eagle3":
+        raise ValueError(f"this is a speculator of the kind {config['speculators_model_type']}; {FITS}")
+    if any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names) and not whole:
         return "medusa"
-    if "fc.weight" in names:
-        if "dflash_config" in config or "hidden_norm.weight" in names:
-            raise ValueError(f"this is a DFlash drafter, which denoises a block at once; {FITS}")
-        if not names & {"midlayer.hidden_norm.weight", "layers.0.hidden_norm.weight"}:
-            raise ValueError(f"this is an EAGLE head without hidden_norm: EAGLE-1, EAGLE-2 or another kind; {FITS}")
+    if "fc.weight" in names and names & {"midlayer.hidden_norm.weight", "layers.0.hidden_norm.weight"}:
         return "eagle3"
-    if whole or not is_ours(config):
+    if "fc.weight" not in names and (whole or not is_ours(config)):
         return "draft_model"
     raise ValueError(f"tensors like {', '.join(sorted(weights)[:3])} belong to no drafter known here; {FITS}")
 

@@ -210,13 +210,13 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
     ),
     "EAGLE-2": (
         {"fc.weight": torch.ones(WIDTH, 2 * WIDTH), "layers.0.self_attn.q_proj.weight": ONES}, plain_config(),
-        "without hidden_norm: EAGLE-1",
+        r"fc\.weight, layers\.0\.self_attn\.q_proj\.weight belong to no drafter .* would fit",
     ),
-    "DFlash": ({"fc.weight": ONES, "hidden_norm.weight": ONES, "layers.0.x": ONES}, {}, "a DFlash drafter"),
-    "MTP": ({"mtp.fc.weight": ONES, "mtp.norm.weight": ONES}, {}, "MTP"),
-    "mamba": ({"backbone.layers.0.mixer.A_log": ONES}, {"model_type": "mamba2"}, "mamba"),
-    "something": ({"encoder.weight": ONES}, {}, r"encoder\.weight belong to no drafter .* would fit"),
-    "Medusa 2": ({f"medusa_head.{k}": w for k, w in medusa_weights().items()} | MODEL.state_dict(), {}, "Medusa 2"),
+    "MTP": ({"mtp.fc.weight": ONES, "mtp.norm.weight": ONES}, {}, r"mtp\.norm\.weight belong to no drafter"),
+    "Medusa 2": (
+        {f"medusa_head.{k}": w for k, w in medusa_weights().items()} | MODEL.state_dict(), MODEL.config.to_dict(),
+        "holds medusa_head",
+    ),
 }  # fmt: skip
 
 
@@ -246,12 +246,6 @@ def test_a_pickled_object_is_refused(pickles: bool, reason: str, tmp_path: Path)
     folder = written(tmp_path / "head", {"x": Path("a")}, {}, "pytorch_model.bin")  # type: ignore[dict-item]
     with pytest.raises(ValueError, match=reason):
         load_drafter(folder, TARGET, words(23), pickles)
-
-
-def test_a_draft_model_with_fewer_tokens_is_refused(tmp_path: Path) -> None:
-    small = model_folder(tmp_path / "draft", decoder(shape(21)), words(23))
-    with pytest.raises(ValueError, match="knows 21 tokens; it would have to know all 23"):
-        load_drafter(small, TARGET, words(23))
 
 
 @pytest.mark.parametrize(("target_size", "draft_size"), [(5, 7), (7, 5), (3, 4)])
@@ -328,7 +322,6 @@ def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path])
     ("change", "reason"),
     [
         ({"exit_layer": 6}, "between 1 and 5, not 6"),
-        ({"target": "no/such-model"}, "no/such-model is not on this machine"),
         ({"drafts": ["no-such-head"]}, "no-such-head is not on this machine"),
     ],
 )
