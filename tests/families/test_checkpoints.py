@@ -16,7 +16,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from test_published import in_shards, plain_config, speculators, words, written
 from tokenizers import processors
-from toyheads import eagle3_weights, medusa_weights, TARGET
+from toyheads import eagle3_weights, TARGET
 
 from specdec.drafters import Eagle3Head
 from specdec.families import published, zoo
@@ -236,41 +236,6 @@ def test_the_embedded_configs_are_read_without_transformers_and_alike(monkeypatc
     monkeypatch.setitem(sys.modules, "transformers", None)  # an import of it fails
     monkeypatch.setitem(sys.modules, "transformers.models.auto.configuration_auto", None)
     assert [Config.read(data) for data in found] == completed and len(found) >= 5
-
-
-# Heads.
-def head(folder: Path, edit: Edit, kind: str) -> Path:
-    parts = {"eagle3": (eagle3_weights(), plain_config()), "medusa": (medusa_weights(), {})}
-    tensors, said = parts[kind]
-    folder.mkdir()
-    save_file({name: w.contiguous() for name, w in tensors.items()}, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(said))
-    edit(folder)
-    return folder
-
-
-def choices(*paths: Any) -> Edit:
-    return config(medusa_choices=list(paths))
-
-
-HEADS: dict[str, tuple[str, Edit, str]] = {
-    "LFS pointer": ("medusa", file("model.safetensors", POINTER), "Git LFS pointer"),
-    "left over": ("eagle3", weights(**{"midlayer.self_attn.sinks": zeros(4)}), "holds midlayer.self_attn.sinks"),
-    "which window": (
-        "eagle3", config(layer_types=["sliding_attention", "full_attention"], sliding_window=4), "tells no window",
-    ),
-    "choices too deep": (
-        "medusa", choices([0], [0, 0], [0, 0, 0], [0] * 4, [0] * 5), "5 tokens deep; there are 4 heads",
-    ),
-    "choices beyond the tokens": ("medusa", choices([23]), "a rank lies between 0 and 22"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", HEADS)
-def test_a_head_that_would_be_read_wrongly_is_refused_with_one_sentence(what: str, tmp_path: Path) -> None:
-    kind, edit, reason = HEADS[what]
-    folder = head(tmp_path / "head", edit, kind)
-    refused(lambda: published.load_drafter(folder, TARGET, words(VOCABULARY)), folder, reason)
 
 
 def test_a_heads_window_is_kept(tmp_path: Path) -> None:

@@ -208,6 +208,13 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
         {**renamed(eagle3_weights(), "layers.0."), "layers.1.mlp.up_proj.weight": ONES}, speculators(False),
         r"holds layers\.1\.mlp\.up_proj\.weight; a head of one layer",
     ),
+    "which window": (
+        eagle3_weights(), plain_config(layer_types=["sliding_attention", "full_attention"], sliding_window=4),
+        "tells no window",
+    ),
+    "choices too deep": (
+        medusa_weights(), {"medusa_choices": [[0] * n for n in range(1, 6)]}, "5 tokens deep; there are 4 heads",
+    ),
     "EAGLE-2": (
         {"fc.weight": torch.ones(WIDTH, 2 * WIDTH), "layers.0.self_attn.q_proj.weight": ONES}, plain_config(),
         r"fc\.weight, layers\.0\.self_attn\.q_proj\.weight belong to no drafter .* would fit",
