@@ -144,7 +144,7 @@ class Family:
 
 
 def called_in(dtype: torch.dtype | None) -> str:
-    return next((name for name, known in PRECISIONS.items() if known == dtype), str(dtype).removeprefix("torch."))
+    return next((name for name, one in PRECISIONS.items() if one == dtype), str(dtype).removeprefix("torch."))
 
 
 def dtype_of(precision: str | None) -> torch.dtype | None:
@@ -236,11 +236,11 @@ def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
     Beside a tuned target `draft_model` is the general one; that of the tuned target is named after the folder.
     """
     if tuned:
-        found = {DEFAULT: folder.parent / DEFAULT, f"{DEFAULT}:{folder.name}": folder / DEFAULT}
+        places = {DEFAULT: folder.parent / DEFAULT, f"{DEFAULT}:{folder.name}": folder / DEFAULT}
     else:
         folders = folder / DEFAULT, *sorted(folder.glob(f"{DEFAULT}_*"))
-        found = {path.name.replace(f"{DEFAULT}_", f"{DEFAULT}:", 1): path for path in folders}
-    return {name: path for name, path in found.items() if path.is_dir()}
+        places = {path.name.replace(f"{DEFAULT}_", f"{DEFAULT}:", 1): path for path in folders}
+    return {name: path for name, path in places.items() if path.is_dir()}
 
 
 def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str, LoadedMethod]:
