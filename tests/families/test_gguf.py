@@ -69,7 +69,8 @@ def test_bfloat16_is_the_rounded_model(name: str, tmp_path: Path) -> None:
 
 
 def trained() -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Tokens and merges of a small byte-level tokenizer, learnt from the texts that are compared."""
+    """Tokens of a small byte-level tokenizer, learnt from the texts that are compared, and merges that do not lead to
+    all of them."""
     from tokenizers import models, pre_tokenizers, trainers
 
     words = Tokenizer(models.BPE())
@@ -78,7 +79,7 @@ def trained() -> tuple[dict[str, int], list[tuple[str, str]]]:
     trainer = trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, show_progress=False)
     words.train_from_iterator([*TEXTS * 3, Path(__file__).read_text(encoding="utf-8")], trainer)
     model = json.loads(words.to_str())["model"]
-    return model["vocab"], [tuple(merge) for merge in model["merges"]]
+    return model["vocab"], [tuple(merge) for merge in model["merges"][:-150]]
 
 
 def theirs(kind: str, vocab: dict[str, int], merges: list[tuple[str, str]]) -> Any:
