@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import zlib
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -36,10 +36,10 @@ def listed(key: str) -> list[str]:
 
 
 def test_the_project_and_the_lists_for_pip_agree() -> None:
-    page = dict.fromkeys([*listed("dependencies"), *listed("app"), *listed("bench"), *listed("gguf")])
+    page = dict.fromkeys([*listed("dependencies"), *listed("app"), *listed("bench")])
     assert list(page) == [line.replace(",<=2.13.0", "") for line in declared("requirements.txt")]
     assert listed("dev") == declared("requirements-dev.txt")
-    assert len(listed("dependencies")) <= 9
+    assert len(listed("dependencies")) <= 8 and len(page) <= 16
 
 
 def test_the_head_of_the_readme_fits_what_is_required() -> None:
@@ -56,19 +56,24 @@ def test_the_head_of_the_readme_fits_what_is_required() -> None:
 EXTRAS = {"ui": ["app"], "bench": ["bench"], "app.py": ["app"]}  # what rooms need beside the engine's packages
 
 
+def bringing(name: str) -> set[str]:
+    """A package and those that it cannot do without."""
+    needed = (Requirement(line) for line in requires(name) or [])
+    return {name, *(one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""}))}
+
+
 def test_every_import_is_declared_where_it_belongs() -> None:
     homes = packages_distributions()
     for path in [*(ROOT / "specdec").rglob("*.py"), ROOT / "app.py"]:
         room = path.relative_to(ROOT / "specdec").parts[0] if path.name != "app.py" else path.name
         known = [*listed("dependencies"), *(line for extra in EXTRAS.get(room, []) for line in listed(extra))]
-        names = {line.split(">=")[0].lower().replace("-", "_") for line in known}
+        names = {one.lower().replace("-", "_") for line in known for one in bringing(Requirement(line).name)}
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
             for module in {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - {"specdec"}:
                 brought = {home.lower().replace("-", "_") for home in homes.get(module, [module])}
-                optional = room in ("export", "models") and module in ("gguf", "numpy")  # they say how to get it
-                optional |= room == "gpu" and module == "triton"  # comes with torch for a GPU
+                optional = module == "triton"  # comes with torch for a GPU
                 optional |= module == "spaces"  # comes with a Space
                 assert optional or brought & names, f"{path} imports {module}"
 

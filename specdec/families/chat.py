@@ -118,11 +118,11 @@ def main() -> Any:
         taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
     try:
-        before, found, after = rendered(template, controls, MESSAGE).partition(MESSAGE)
+        before, prompt, after = rendered(template, controls, MESSAGE).partition(MESSAGE)
         spaced = rendered(template, controls, f" {MESSAGE} ")
     except Exception as error:  # a program fails in its own way
         return f"the chat template cannot be rendered: {' '.join(str(error).split())[:200]}"
-    if not found or MESSAGE in after or len(before) + len(after) > MOST:
+    if not prompt or MESSAGE in after or len(before) + len(after) > MOST:
         return f"the chat template does not hold a prompt once, in at most {MOST:,} characters of its own"
     return before, after, f" {MESSAGE} " not in spaced
 

@@ -102,5 +102,6 @@ def end_tokens(header: Header) -> frozenset[int]:
     """The tokens that end a text or an answer."""
     words = header.value("tokenizer.ggml.tokens")
     kinds = header.value("tokenizer.ggml.token_type", [1] * len(words))
-    named = {header.fields.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom")} - {None}
-    return frozenset(named | {i for i, word in enumerate(words) if word in ENDS and kinds[i] == CONTROL})
+    named = (header.fields.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom"))
+    marked = (i for i, word in enumerate(words) if word in ENDS and kinds[i] == CONTROL)
+    return frozenset(token for token in (*named, *marked) if token is not None)

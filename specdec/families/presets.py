@@ -145,8 +145,8 @@ def allowed() -> tuple[str, ...] | None:
 
     Where others reach the page that is its own pair alone, unless the owner says more: it would be downloaded there.
     """
-    said = os.environ.get("SPECDEC_PAIRS")
-    if said is None and limits().any_pair:
+    names = os.environ.get("SPECDEC_PAIRS")
+    if names is None and limits().any_pair:
         return None
-    names = dict.fromkeys(name.strip() for name in (hosts(), *(said or "").split(",")))
-    return tuple(name for name in names if name not in ("", EMBEDDED, TUNED, *ROUNDED))
+    pairs = dict.fromkeys(name.strip() for name in (hosts(), *(names or "").split(",")))
+    return tuple(name for name in pairs if name not in ("", EMBEDDED, TUNED, *ROUNDED))

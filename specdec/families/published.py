@@ -47,12 +47,6 @@ from .hub import PICKLES
 
 EAGLE3_NAME = re.compile(r"midlayer\.|(fc|fc_norm\.\d+|norm|lm_head|embed_tokens|writes)\.weight$|d2t$|t2d$")
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
-OTHERS = {  # other ways of drafting, by a tensor that only they have
-    r"(^|\.)markov_w1": "a DSpark drafter",
-    r"^mtp\.|\.eh_proj\.|\.enorm\.": "a multi-token-prediction (MTP) layer",
-    r"\.A_log$|\.mixer\.|\.ssm": "a state-space model (mamba), whose state cannot be rolled back by length",
-    r"^pre_projection\.|^post_projection\.": "a Gemma assistant, which reads the target's own keys and values",
-}
 FITS = "an EAGLE-3 head, Medusa heads or a plain draft model would fit"
 
 Model = Transformer | HuggingFaceModel
@@ -72,8 +66,7 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
 def load_drafter(folder: Path, target: Target, tokenizer: Tokenizer, pickles: bool = False) -> Drafting:
     """What `folder` holds, ready to draft for `target`. ValueError says what was found and what would fit.
 
-    `pickles` also reads .bin and .pt files, their tensors
-    alone: for files that people keep themselves, not for what a stranger names on a page.
+    `pickles` also reads .bin and .pt files, their tensors alone.
     """
     with naming(folder):
         if gguf.is_file(folder):
@@ -114,26 +107,16 @@ def read_tensors(folder: Path, pickles: bool) -> Weights:
 def kind_of(weights: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     """By the names of the tensors: medusa, eagle3, reduced or draft_model. ValueError for everything else."""
     names = {name.removeprefix("model.") for name in weights}
+    whole = {"embed_tokens.weight", "layers.0.self_attn.q_proj.weight"} <= names
     if READS in names:
         return "reduced"
-    speculator = config.get("speculators_model_type", "eagle3")
-    if speculator != "eagle3":
-        raise ValueError(f"this is a speculator of the kind {speculator}; {FITS}")
-    for pattern, what in OTHERS.items():
-        if any(re.search(pattern, name) for name in names):
-            raise ValueError(f"this is {what}; {FITS}")
-    whole = {"embed_tokens.weight", "layers.0.self_attn.q_proj.weight"} <= names
-    if any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names):
-        if whole:
-            raise ValueError(f"this is a whole model with Medusa heads in it (Medusa 2); {FITS}")
+    if config.get("speculators_model_type", "eagle3") != "eagle3":
+        raise ValueError(f"this is a speculator of the kind {config['speculators_model_type']}; {FITS}")
+    if any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names) and not whole:
         return "medusa"
-    if "fc.weight" in names:
-        if "dflash_config" in config or "hidden_norm.weight" in names:
-            raise ValueError(f"this is a DFlash drafter, which denoises a block at once; {FITS}")
-        if not names & {"midlayer.hidden_norm.weight", "layers.0.hidden_norm.weight"}:
-            raise ValueError(f"this is an EAGLE head without hidden_norm: EAGLE-1, EAGLE-2 or another kind; {FITS}")
+    if "fc.weight" in names and names & {"midlayer.hidden_norm.weight", "layers.0.hidden_norm.weight"}:
         return "eagle3"
-    if whole or not is_ours(config):
+    if "fc.weight" not in names and (whole or not is_ours(config)):
         return "draft_model"
     raise ValueError(f"tensors like {', '.join(sorted(weights)[:3])} belong to no drafter known here; {FITS}")
 
@@ -145,33 +128,25 @@ def eagle3(weights: Weights, config: Mapping[str, Any], target: Target) -> Eagle
     weights = {name: w for name, w in weights.items() if not re.search(r"^verifier_|inv_freq$", name)}
     if config.get("norm_before_fc"):
         raise ValueError("the EAGLE-3 head was trained with norm_before_fc, which is not supported")
-    if config.get("fc_norm") and "fc_norm.0.weight" not in weights:
-        raise ValueError("the EAGLE-3 head was trained with fc_norm, but holds no fc_norm.0.weight")
     if unread := sorted(name for name in weights if not EAGLE3_NAME.match(name)):
         raise ValueError(f"the EAGLE-3 head holds {unread[0]}; a head of one layer, without such a tensor, would fit")
     taps, width, fc = eagle3_taps(config, target.depth), target.width, weights["fc.weight"]
-    rows, columns = fc.shape if fc.dim() == 2 else (1, fc.numel())
-    if (rows, columns) != (width, len(taps) * width):
+    if fc.shape != (width, len(taps) * width):
         raise ValueError(
-            f"the EAGLE-3 head fuses {columns} numbers into {rows}; "
+            f"the EAGLE-3 head fuses {fc.shape[-1]} numbers into {len(fc)}; "
             f"for this target it would fuse {len(taps)} features of {width} into {width}"
         )
     head = weights.get("lm_head.weight")
     if head is not None and "d2t" not in weights:
         if len(head) < target.vocabulary:
-            raise ValueError(
-                f"the EAGLE-3 head knows {len(head)} tokens and brings no map d2t; "
-                f"without one it would know all {target.vocabulary} of the target"
-            )
+            raise ValueError(f"the EAGLE-3 head knows {len(head)} tokens and brings no map d2t to the target's")
         weights["lm_head.weight"] = head[: target.vocabulary]  # the rest only pads
-    speculators = "speculators_model_type" in config
-    if speculators and "norm_before_residual" not in config:  # readers of this format differ in their defaults
+    if "speculators_model_type" in config and "norm_before_residual" not in config:  # readers differ in defaults
         raise ValueError("the speculator's config.json does not say norm_before_residual")
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
     before, output = (bool(config.get(name)) for name in ("norm_before_residual", "norm_output"))
     ours = "trained" in config  # by `specdec train`; others' stay as they are
-    stored = of_drafts(target.device) if ours else None
-    return Eagle3Head(layer, weights, target, taps, before, output, stored)
+    return Eagle3Head(layer, weights, target, taps, before, output, of_drafts(target.device) if ours else None)
 
 
 def eagle3_taps(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:

@@ -36,9 +36,7 @@ from . import chat, hub, presets, published
 EMBEDDED = ASSETS / "family"
 FOLDERS = {"embedded": EMBEDDED, "tuned": EMBEDDED / "tuned"}  # and EMBEDDED of all in ROUNDED
 # That a target is offered in. `int7`: as in a browser. `gguf`: the codes of such a file, multiplied as they are.
-PRECISIONS = {
-    "float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": FILE,
-}  # fmt: skip
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": FILE}
 SMALL = 100_000_000  # bytes of weights as stored
 # Cores left to others. Threads of one product wait for each other, and one that loses its core to a browser holds up
 # all: on two cores a run with two threads, beside the page that drew it, was five times slower than with one.
@@ -99,23 +97,18 @@ class Family:
         name = wrapped or name
         if name not in self.drafters:
             raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
-        view = self.drafters[name].view(self.target)
-        drafter = self._drafter(name, view, capacity)
-        return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
-
-    def _drafter(self, name: str, view: TargetView, capacity: int) -> Drafter:
-        fitted = self.drafters[name]
-        drafter = fitted.method.make(view, fitted.part, capacity)
+        loaded = self.drafters[name]
+        view = loaded.view(self.target)
+        drafter: Drafter = loaded.method.make(view, loaded.part, capacity)
         drafter.name = name  # one class may serve several names
         if isinstance(drafter, CopyingDrafter) and self.chat is not None:
             drafter.around = self.chat.around(self.tokenizer)
-        return drafter
+        return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
 
     @property
     def usual(self) -> str:
-        """Who drafts where nobody was named: what was trained for it, a layer to leave at, the target in fewer bits; at
-        last what copies."""
-        models = [name for name, fitted in self.drafters.items() if fitted.part is not None]
+        """The default drafter: a trained draft, else early exit, else the quantised copy, else one that copies."""
+        models = [name for name, loaded in self.drafters.items() if loaded.part is not None]
         models.sort(key=lambda name: (name == QUANTISED, self.drafters[name].method.part == EXIT))
         return next(iter(models), "suffix")
 
@@ -136,9 +129,7 @@ class Family:
 
     @property
     def precision(self) -> str:
-        """What the target's matrices hold: float32, bfloat16, int8. Each is a target of its own, with its own
-        distribution.
-        """
+        """What the target's matrices hold. Each is a target of its own, with its own distribution."""
         return called_in(self.target.stored)
 
     def describe(self) -> dict[str, Any]:
@@ -149,15 +140,11 @@ class Family:
             facts["chat"] = [self.chat.before, self.chat.after]
         if isinstance(self.target, Transformer) and (self.target.native is not None or native.missing):
             facts["kernels"] = "native" if self.target.native is not None else f"torch: {native.missing}"
-        return facts | {
-            "dtype": self.precision,
-            "device": self.target.device,
-            "threads": self.threads,
-        }
+        return facts | {"dtype": self.precision, "device": self.target.device, "threads": self.threads}
 
 
 def called_in(dtype: torch.dtype | None) -> str:
-    return next((name for name, known in PRECISIONS.items() if known == dtype), str(dtype).removeprefix("torch."))
+    return next((name for name, one in PRECISIONS.items() if one == dtype), str(dtype).removeprefix("torch."))
 
 
 def dtype_of(precision: str | None) -> torch.dtype | None:
@@ -177,11 +164,9 @@ def facts_of(model: Target) -> dict[str, Any]:
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
     """The family of that name or folder, or a pair (`presets.named`), loaded at the first call.
 
-    `device` is "cpu", "cuda" or "auto" (`resolved`); `dtype` None picks what is fastest there without rounding a small
-    model. One pair is kept: the next takes its place in memory. torch.int8 keeps the target's matrices in 8 bits; like
-    bfloat16 it makes another target, with another distribution. ValueError where it cannot be had: on a GPU, and for
-    models that transformers runs. The embedded family has a name in each precision (`ROUNDED`), by which it loads as
-    well.
+    `device` is "cpu", "cuda" or "auto" (`resolved`); `dtype` None is `fastest_dtype`. torch.int8 keeps the target's
+    matrices in 8 bits: another target, with another distribution. ValueError on a GPU, and for models that transformers
+    runs. The embedded family has a name in each precision (`ROUNDED`). One pair is kept: the next takes its place.
     """
     device = resolved(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
@@ -251,11 +236,11 @@ def draft_folders(folder: Path, tuned: bool) -> dict[str, Path]:
     Beside a tuned target `draft_model` is the general one; that of the tuned target is named after the folder.
     """
     if tuned:
-        found = {DEFAULT: folder.parent / DEFAULT, f"{DEFAULT}:{folder.name}": folder / DEFAULT}
+        places = {DEFAULT: folder.parent / DEFAULT, f"{DEFAULT}:{folder.name}": folder / DEFAULT}
     else:
         folders = folder / DEFAULT, *sorted(folder.glob(f"{DEFAULT}_*"))
-        found = {path.name.replace(f"{DEFAULT}_", f"{DEFAULT}:", 1): path for path in folders}
-    return {name: path for name, path in found.items() if path.is_dir()}
+        places = {path.name.replace(f"{DEFAULT}_", f"{DEFAULT}:", 1): path for path in folders}
+    return {name: path for name, path in places.items() if path.is_dir()}
 
 
 def heads(folder: Path, target: Target, stored: torch.dtype | None) -> dict[str, LoadedMethod]:
@@ -271,17 +256,15 @@ def load_pair(
 ) -> Family:  # fmt: skip
     """A target in the Hub's layout and any number of drafters for it, each recognised by its tensors.
 
-    Folders, GGUF files, or names on the Hub. `exit_layer` offers early exit there: LayerSkip's files do not say where
-    their models were trained to exit. `pickles` also reads drafters from .bin and .pt files, their tensors alone. A
-    second drafter of a kind is suffixed with its folder's name. ValueError, with one reason, for what cannot be loaded.
+    Folders, GGUF files, or names on the Hub. `exit_layer` offers early exit there; LayerSkip's files do not say where.
+    `pickles` also reads drafters from .bin and .pt files, their tensors alone. A second drafter of a kind is suffixed
+    with its folder's name. ValueError, with one reason, for what cannot be loaded.
     """
     device, drafts = resolved(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = hub.find(target), *(hub.find(draft, pickles) for draft in drafts)
     dtype = dtype or fastest_dtype(folder, device)
     check_room(str(target), [folder, *others], dtype, device)
-    with rename_in_errors(
-        {place: str(source) for source, place in zip((target, *drafts), (folder, *others), strict=True)}
-    ):
+    with rename_in_errors(dict(zip((folder, *others), map(str, (target, *drafts)), strict=True))):
         number, stored = computed_in(dtype, device)
         model = published.load_model(folder, number, device, stored)
         with naming(folder):
@@ -307,7 +290,7 @@ def load_pair(
                     family.drafts[name] = part
         if isinstance(model, Transformer) and QuantisedCopy.pays(model):
             copy = QuantisedCopy(model, lambda needed: check_free(f"{target} in fewer bits", needed, device))
-            with suppress(ValueError):  # a target that fills the memory drafts otherwise
+            with suppress(ValueError):  # a target that fills the memory
                 copy.check_room()
                 family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], copy)
         return autotune(family)
@@ -319,10 +302,10 @@ def rename_in_errors(names: dict[Path, str]) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        said = str(error)
+        message = str(error)
         for place, name in names.items():
-            said = said.replace(str(place), name)
-        raise ValueError(said) from error
+            message = message.replace(str(place), name)
+        raise ValueError(message) from error
 
 
 def check_room(name: str, folders: Sequence[Path], dtype: torch.dtype, device: str) -> None:
@@ -356,12 +339,9 @@ def early_exit_methods(exit_layer: int) -> dict[str, LoadedMethod]:
 
 
 def autotune(family: Family) -> Family:
-    """With the settings that are fastest on this machine; a GPU has none."""
-    if family.target.device != "cpu":
-        return family
-    family.threads = tune_threads(family)
-    if family.target.dtype != torch.float32 and isinstance(family.target, Transformer):
-        tune_padding(family.target)
+    """With the number of threads that is fastest on this machine; a GPU needs none."""
+    if family.target.device == "cpu":
+        family.threads = tune_threads(family)
     return family
 
 
@@ -381,35 +361,19 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
     return torch.bfloat16 if fast else torch.float32
 
 
-def tune_padding(target: Transformer, passes: int = 30, dearest: float = 1.02) -> None:
-    """Let plain steps compute two rows if that costs at most two per cent: never slow the baseline down."""
-    cache = target.new_cache(64)
-    seconds: dict[bool, list[float]] = {False: [], True: []}
-    for _ in range(passes):
-        for padded, times in seconds.items():
-            target.pad_single_rows = padded
-            start = time.perf_counter()
-            target.forward([0], cache)
-            times.append(time.perf_counter() - start)
-            cache.keep(0)
-    target.pad_single_rows = median(seconds[True]) <= dearest * median(seconds[False])
-
-
 def tune_threads(family: Family, passes: int = 4) -> int:
     """Try thread counts on short passes and keep the fastest: small matrices are slower when shared out."""
     most = max(1, machine.cores() - spared_cores)
-    if most == 1:
-        torch.set_num_threads(1)
-        return 1
-    seconds: dict[int, list[float]] = {count: [] for count in sorted({1, 2, most // 2, most}) if 0 < count <= most}
+    counts = sorted({count for count in (1, 2, most // 2, most) if 0 < count <= most})
+    seconds: dict[int, list[float]] = {count: [] for count in counts}
     cache = family.target.new_cache(64)
-    for count, times in seconds.items():
+    for count, times in seconds.items() if len(counts) > 1 else ():
         torch.set_num_threads(count)
         for width in (1, 2, 5) * passes:
             start = time.perf_counter()
             family.target.forward([0] * width, cache, rows=width)
             times.append(time.perf_counter() - start)
             cache.keep(0)
-    best = min(seconds, key=lambda count: median(seconds[count]))
+    best = min(seconds, key=lambda count: median(seconds[count] or [0.0]))
     torch.set_num_threads(best)
     return best

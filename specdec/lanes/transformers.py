@@ -28,11 +28,11 @@ from ..drafters import DraftModelDrafter, PromptLookupDrafter
 from ..engine import Stopwatch, Task, Transcript
 from ..events import Drafted, Event, Started, Verified
 from ..models.checkpoint import open_weights, read_config
+from ..models.config import as_library, quiet
 from ..models.gguf_header import is_file
 from ..models.grouped import CODES
 from ..models.hugging_face import HuggingFaceModel
 from ..models.packed import is_packed
-from ..models.pretrained import as_library, quiet
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import MIN_TEMPERATURE, normalised, probabilities, residual, SharedNoiseSampler

@@ -80,6 +80,6 @@ def weights(place: Path, more: Mapping[str, Any] | None = None) -> bytes:
     }  # fmt: skip
     if not coded:
         head["embedding"] = file.put(model.embedding.bfloat16())
-    told = json.dumps(head, separators=(",", ":")).encode()
-    begin = MAGIC + struct.pack("<I", len(told)) + told
+    header = json.dumps(head, separators=(",", ":")).encode()
+    begin = MAGIC + struct.pack("<I", len(header)) + header
     return b"".join([begin, bytes(-len(begin) % ALIGNED), *file.parts])

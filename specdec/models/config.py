@@ -7,7 +7,8 @@ by that class first. Ours are complete, and load without importing transformers.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ class Config:
             raise ValueError(f"config.json lacks {', '.join(lacking)}")
         exits = tuple(data.get("exit_layers") or ())
         if not is_complete(data):
-            data = completed(kind, data)
+            data = completed(data)
         if data["hidden_act"] != "silu":
             raise ValueError(f"the activation {brief(data['hidden_act'])} is not supported")
         if data.get("mlp_bias"):
@@ -115,17 +116,39 @@ def is_complete(data: Mapping[str, Any]) -> bool:
     )
 
 
-def completed(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` with the defaults of transformers' class for that type. No code of a repository is run."""
+def as_library(data: Mapping[str, Any]) -> Any:
+    """transformers' config of what a config.json says. No code of a repository is run."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     try:
-        config = CONFIG_MAPPING[kind].from_dict(copy.deepcopy(dict(data)))
-        config.standardize_rope_params()  # as its models do again: by then it has read what stands outside
-        full: dict[str, Any] = config.to_dict()
+        with quiet():
+            return CONFIG_MAPPING[data["model_type"]].from_dict(copy.deepcopy(dict(data)))
     except Exception as error:  # its checks raise what they like
         raise ValueError(f"config.json is none that transformers reads: {brief(error)}") from error
+
+
+def completed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """`data` with the defaults of transformers' class for that type."""
+    config = as_library(data)
+    config.standardize_rope_params()  # as its models do again: by then it has read what stands outside
+    full: dict[str, Any] = config.to_dict()
     return full
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """transformers prints bars and reports; what matters of them is raised here."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before[0])
+        if before[1]:
+            logging.enable_progress_bar()
 
 
 def rotary(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,4 +191,4 @@ def sliding_windows(kind: str, data: Mapping[str, Any]) -> dict[int, int]:
         raise ValueError(f"layer_types in config.json names {brief(min(others))}, which is not supported")
     if SLIDING in kinds and not window:
         raise ValueError("layer_types in config.json names a sliding window, and sliding_window says no length")
-    return {i: window for i, name in enumerate(kinds) if name == SLIDING}
+    return {i: int(window or 0) for i, name in enumerate(kinds) if name == SLIDING}

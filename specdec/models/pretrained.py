@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from .checkpoint import brief, check_quantisation, Weights
-from .config import FAMILIES, NEEDED
+from .config import as_library, FAMILIES, NEEDED, quiet
 
 
 def is_ours(config: Mapping[str, Any]) -> bool:
     """Whether our own decoder is to read it, or to say what is wrong with it."""
     kind = config.get("model_type")
     return not isinstance(kind, str) or kind in FAMILIES
-
-
-def as_library(data: Mapping[str, Any]) -> Any:
-    """transformers' config of what a config.json says."""
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
-    try:
-        with quiet():
-            return CONFIG_MAPPING[data["model_type"]].from_dict(dict(data))
-    except Exception as error:  # its checks raise what they like
-        raise ValueError(f"config.json is none that transformers reads: {brief(error)}") from error
 
 
 def config_of(data: Mapping[str, Any]) -> Any:
@@ -103,19 +91,3 @@ def device_map(device: str) -> str | None:
     from transformers.utils import is_accelerate_available
 
     return "auto" if device == "cuda" and torch.cuda.device_count() > 1 and is_accelerate_available() else None
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """transformers prints bars and reports; what matters of them is raised here."""
-    from transformers.utils import logging
-
-    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before[0])
-        if before[1]:
-            logging.enable_progress_bar()

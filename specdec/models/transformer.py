@@ -72,9 +72,6 @@ class Transformer:
         self.heads, self.kv_heads, self.head_dim = (
             config.num_attention_heads, config.num_key_value_heads, config.head_dim,
         )  # fmt: skip
-        # In low precision a lone row takes another matrix kernel than several rows, and rounds differently. Where
-        # a second row is free (`zoo` measures that), plain decoding computes two: greedy texts then part less often.
-        self.pad_single_rows = False
         # A prompt then needs no mask. With one, and heads that share keys, a GPU takes its slowest kernel: all scores
         # at once, in float32. A CPU would round otherwise, and gain nothing.
         self.causal_prefill = device != "cpu"
@@ -245,7 +242,7 @@ class Transformer:
         else:
             x = self.run_layers(tokens, cache, start, parents=parents)
         cache.keep(start + count)
-        return self.logits(x[count - rows : count])
+        return self.logits(x[count - rows :])
 
     def remember(self, features: Tensor, cache: StaticCache) -> None:
         """Append keys and values of `features` to every layer's, as if its input had been those.  # [n, hidden]"""
@@ -262,7 +259,7 @@ class Transformer:
         """
         x = self.run_layers(tokens, cache, cache.length + len(cache.begun), 0, cache.exit_layer)
         cache.begun += tokens
-        return self.logits(x[len(tokens) - 1 : len(tokens)])
+        return self.logits(x[-1:])
 
     def rms_normalise(self, x: Tensor) -> Tensor:
         """States divided by their length: an RMSNorm whose weight is part of the next matrix."""
@@ -286,11 +283,7 @@ class Transformer:
 
     def logits_of(self, x: Tensor) -> Tensor:
         """Logits of states that `rms_normalise` has divided.  # [n, hidden] -> [n, V]"""
-        padded = len(x) == 1 and self.pad_single_rows  # the output matrix, too, wants two rows
-        scores = linear(x.expand(2, -1) if padded else x, self.head)
-        if padded or scores.shape[1] > min(self.vocabulary, self._outputs):
-            scores = scores[: len(x), : min(self.vocabulary, self._outputs)]
-        return scores
+        return linear(x, self.head)[:, : min(self.vocabulary, self._outputs)]
 
     def run_layers(
         self, source: Sequence[int] | Tensor, cache: StaticCache, start: int, first: int = 0, last: int | None = None,
@@ -307,22 +300,21 @@ class Transformer:
         if isinstance(source, Tensor):
             x = source
         elif count == 1:
-            pad = self.pad_single_rows and start + 2 <= min(cache.capacity, self.context)
-            x = self.embedding[source[0]].expand(1 + pad, -1)
+            x = self.embedding[source[0]][None]
         else:
             x = F.embedding(torch.tensor(source, device=self.device), self.embedding)
-        angles = self._rotary(start, len(x), parents)
+        angles = self._rotary(start, count, parents)
         if self.native is not None:
             x = x.clone(memory_format=torch.contiguous_format)
             hidden = None if is_chain(parents) or not causal else self._mask(None, start, count, parents)
             self.native.run(x, cache, start, first, last, angles, hidden, read, causal)
             if last in cache.states:
-                cache.states[last][start : start + count] = x[:count]
+                cache.states[last][start : start + count] = x
             return x
-        end = start + len(x)
+        end = start + count
         simple = self.causal_prefill and start == 0 and is_chain(parents)
         masks = {
-            window: self._mask(window, start, len(x), parents) if causal and not (simple and window is None) else None
+            window: self._mask(window, start, count, parents) if causal and not (simple and window is None) else None
             for window in self._windows
         }
         states = cache.states
@@ -332,11 +324,11 @@ class Transformer:
         values = cache.data[first:last, self.kv_heads :, :end].unbind()
         for i, layer in enumerate(self.layers[first:last]):
             if first + i in states:
-                states[first + i][start : start + count] = x[:count]
+                states[first + i][start:end] = x
             x = self._block(x, layer, new[i], keys[i], values[i], angles, masks[layer.window], read, causal)
             read = None
         if last in states:
-            states[last][start : start + count] = x[:count]
+            states[last][start:end] = x
         return x
 
     def _block(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,36 +65,12 @@ def test_bfloat16_is_the_rounded_model(name: str, tmp_path: Path) -> None:
     assert 0 < float((wide - narrow).abs().max()) < 0.1 * float(wide.max() - wide.min())
 
 
-@pytest.mark.long
-def test_loading_takes_little_more_memory_than_the_model(tmp_path: Path) -> None:
-    """At its highest 1.3 times what the engine keeps, and one tensor; the weights never lie there twice."""
-    path = tmp_path / "model.gguf"
-    togguf.write(path, "large", "Q8_0")
-    code = f"""
-import resource, torch
-from pathlib import Path
-from specdec.models.grouped import FILE
-from specdec.models.transformer import Transformer
-from specdec.families import published
-torch.ones(64, 64) @ torch.ones(64, 64)
-Transformer.load("{tmp_path}/small.gguf")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-model = published.load_model(Path("{path}"), torch.float32, "cpu")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before, 4 * model.parameters)
-"""
-    togguf.write(tmp_path / "small.gguf", "llama")
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    taken, kept = map(int, said.split())
-    largest = 4 * 2 * 2048 * 1024  # gate and up are one matrix
-    assert kept > 100_000_000
-    assert taken <= 1.3 * kept + largest, (taken / kept, largest / kept)
-
-
 # ---- tokenizers ----
 
 
 def trained() -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Tokens and merges of a small byte-level tokenizer, learnt from the texts that are compared."""
+    """Tokens of a small byte-level tokenizer, learnt from the texts that are compared, and merges that do not lead to
+    all of them."""
     from tokenizers import models, pre_tokenizers, trainers
 
     words = Tokenizer(models.BPE())
@@ -105,7 +79,7 @@ def trained() -> tuple[dict[str, int], list[tuple[str, str]]]:
     trainer = trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, show_progress=False)
     words.train_from_iterator([*TEXTS * 3, Path(__file__).read_text(encoding="utf-8")], trainer)
     model = json.loads(words.to_str())["model"]
-    return model["vocab"], [tuple(merge) for merge in model["merges"]]
+    return model["vocab"], [tuple(merge) for merge in model["merges"][:-150]]
 
 
 def theirs(kind: str, vocab: dict[str, int], merges: list[tuple[str, str]]) -> Any:
@@ -114,10 +88,13 @@ def theirs(kind: str, vocab: dict[str, int], merges: list[tuple[str, str]]) -> A
 
     if kind == "qwen2":
         return transformers.Qwen2Tokenizer(vocab=vocab, merges=merges).backend_tokenizer
-    if kind == "gpt-2":
-        return transformers.GPT2Tokenizer(vocab=vocab, merges=merges).backend_tokenizer
     from tokenizers import models, pre_tokenizers, Regex
 
+    if kind in ("gpt-2", "smollm"):
+        words = transformers.GPT2Tokenizer(vocab=vocab, merges=merges).backend_tokenizer
+        if kind == "smollm":  # as its tokenizer.json has it, which transformers' own reader of GGUF leaves out
+            words.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(True), words.pre_tokenizer])
+        return words
     words = Tokenizer(models.BPE(vocab=vocab, merges=merges, ignore_merges=True))
     pattern = TikTokenConverter().pattern  # Llama 3's
     cut = pre_tokenizers.Split(Regex(pattern), "isolated")
@@ -125,7 +102,7 @@ def theirs(kind: str, vocab: dict[str, int], merges: list[tuple[str, str]]) -> A
     return words
 
 
-@pytest.mark.parametrize("kind", ["gpt-2", "qwen2", "llama-bpe"])
+@pytest.mark.parametrize("kind", ["gpt-2", "smollm", "qwen2", "llama-bpe"])
 def test_byte_level_words_are_cut_as_transformers_cuts_them(kind: str, tmp_path: Path) -> None:
     vocab, merges = trained()
     names = sorted(vocab, key=vocab.__getitem__)
@@ -243,17 +220,6 @@ def test_a_file_is_a_target_wherever_a_folder_is(whole: bytes, tmp_path: Path, m
     assert not menu.is_pair(str(path))
 
 
-def test_transformers_races_on_the_numbers_of_a_file(whole: bytes, tmp_path: Path) -> None:
-    from specdec.lanes.transformers import read
-
-    path = tmp_path / "model.gguf"
-    path.write_bytes(whole)
-    family = load_pair(path, dtype=torch.float32)
-    with torch.inference_mode():
-        expected = read(path, torch.float32, "cpu")(torch.tensor([TOKENS])).logits[0]
-    torch.testing.assert_close(forward(family, TOKENS), expected[:, :259], atol=1e-4, rtol=1e-4)
-
-
 # ---- the file's own codes ----
 
 
@@ -298,8 +264,3 @@ def test_other_kinds_of_codes_are_refused(kind: str, tmp_path: Path) -> None:
     togguf.write(path, "llama", kind)
     with pytest.raises(ValueError, match=f"is of the kind {kind}; Q4_0, Q4_1, Q8_0 are multiplied .* take int8"):
         load_pair(path, dtype=FILE)
-
-
-def test_a_folder_has_no_codes_of_its_own(shallow: str) -> None:
-    with pytest.raises(ValueError, match="only a GGUF file has codes of its own"):
-        zoo.load(shallow, FILE)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 import toypairs
 from naiveheads import naive_eagle3, naive_medusa, Weights
 from safetensors.torch import save_file
@@ -117,11 +116,6 @@ COPIES = {"verifier_lm_head.weight": torch.ones(23, WIDTH), "verifier_norm.weigh
 DRIFTLESS = {**OWN, **{f"fc_norm.{i}.weight": 1.0 + torch.arange(WIDTH) / (9.0 + i) for i in range(3)}}
 # layout: tensors under the authors' names, as stored, config.json, file, layers fused, residual after the norm
 EAGLES: dict[str, tuple[Weights, Weights, dict[str, Any], str, tuple[int, ...], bool]] = {
-    "SafeAILab": (eagle3_weights(), eagle3_weights(), plain_config(), "pytorch_model.bin", TAPS, False),
-    "padded": (
-        WHOLE, {**WHOLE, "lm_head.weight": F.pad(WHOLE["lm_head.weight"], (0, 0, 0, 9), value=3.0)}, plain_config(),
-        "safetensors", TAPS, False,
-    ),
     "Model Optimizer": (
         eagle3_weights(), eagle3_weights(), plain_config(**counted(0, 3, 4)), "safetensors", (1, 4, 5), False,
     ),
@@ -137,10 +131,6 @@ EAGLES: dict[str, tuple[Weights, Weights, dict[str, Any], str, tuple[int, ...], 
         "safetensors", TAPS, False,
     ),
     "NeMo": (OWN, renamed(OWN, "layers.0.", "model.", BARE), plain_config(), "safetensors", TAPS, False),
-    "SGLang": (
-        eagle3_weights(), renamed(eagle3_weights(), "midlayer.", "model.", BARE), plain_config(), "safetensors", TAPS,
-        False,
-    ),
 }  # fmt: skip
 
 
@@ -213,33 +203,27 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
         {**eagle3_weights(), "fc.weight": torch.ones(WIDTH, 3 * 48)}, plain_config(),
         "fuses 144 numbers into 32; for this target it would fuse 3 features of 32 into 32",
     ),
-    "five features for three": (FIVE, plain_config(), "fuses 160 numbers into 32; .* 3 features"),
-    "d2t out of range": (
-        {**eagle3_weights(), "d2t": eagle3_weights()["d2t"] + 5}, plain_config(), "names a token beyond the 23",
-    ),
     "no map": (without(eagle3_weights(), "d2t"), plain_config(), "brings no map d2t"),
-    "no config": (eagle3_weights(), None, "no config.json"),
     "two layers": (
         {**renamed(eagle3_weights(), "layers.0."), "layers.1.mlp.up_proj.weight": ONES}, speculators(False),
         r"holds layers\.1\.mlp\.up_proj\.weight; a head of one layer",
     ),
-    "unsaid residual": (
-        renamed(eagle3_weights(), "layers.0."),
-        {k: v for k, v in speculators(False).items() if k != "norm_before_residual"}, "does not say norm_before_resid",
+    "which window": (
+        eagle3_weights(), plain_config(layer_types=["sliding_attention", "full_attention"], sliding_window=4),
+        "tells no window",
     ),
-    "norm before fc": (renamed(eagle3_weights(), "layers.0."), speculators(True, norm_before_fc=True), "with norm"),
+    "choices too deep": (
+        medusa_weights(), {"medusa_choices": [[0] * n for n in range(1, 6)]}, "5 tokens deep; there are 4 heads",
+    ),
     "EAGLE-2": (
         {"fc.weight": torch.ones(WIDTH, 2 * WIDTH), "layers.0.self_attn.q_proj.weight": ONES}, plain_config(),
-        "without hidden_norm: EAGLE-1",
+        r"fc\.weight, layers\.0\.self_attn\.q_proj\.weight belong to no drafter .* would fit",
     ),
-    "DFlash": ({"fc.weight": ONES, "hidden_norm.weight": ONES, "layers.0.x": ONES}, {}, "a DFlash drafter"),
-    "DSpark": ({"fc.weight": ONES, "hidden_norm.weight": ONES, "markov_w1.weight": ONES}, {}, "a DSpark drafter"),
-    "MTP": ({"mtp.fc.weight": ONES, "mtp.norm.weight": ONES}, {}, "MTP"),
-    "mamba": ({"backbone.layers.0.mixer.A_log": ONES}, {"model_type": "mamba2"}, "mamba"),
-    "something": ({"encoder.weight": ONES}, {}, r"encoder\.weight belong to no drafter .* would fit"),
-    "other Medusa": ({"0.0.linear.weight": ONES, "0.0.linear.bias": torch.ones(4)}, None, "states of 4; .* read 32"),
-    "Medusa 2": ({f"medusa_head.{k}": w for k, w in medusa_weights().items()} | MODEL.state_dict(), {}, "Medusa 2"),
-    "Gemma with eyes": (MODEL.state_dict(), {**MODEL.config.to_dict(), "model_type": "gemma3"}, "read more than text"),
+    "MTP": ({"mtp.fc.weight": ONES, "mtp.norm.weight": ONES}, {}, r"mtp\.norm\.weight belong to no drafter"),
+    "Medusa 2": (
+        {f"medusa_head.{k}": w for k, w in medusa_weights().items()} | MODEL.state_dict(), MODEL.config.to_dict(),
+        "holds medusa_head",
+    ),
 }  # fmt: skip
 
 
@@ -269,12 +253,6 @@ def test_a_pickled_object_is_refused(pickles: bool, reason: str, tmp_path: Path)
     folder = written(tmp_path / "head", {"x": Path("a")}, {}, "pytorch_model.bin")  # type: ignore[dict-item]
     with pytest.raises(ValueError, match=reason):
         load_drafter(folder, TARGET, words(23), pickles)
-
-
-def test_a_draft_model_with_fewer_tokens_is_refused(tmp_path: Path) -> None:
-    small = model_folder(tmp_path / "draft", decoder(shape(21)), words(23))
-    with pytest.raises(ValueError, match="knows 21 tokens; it would have to know all 23"):
-        load_drafter(small, TARGET, words(23))
 
 
 @pytest.mark.parametrize(("target_size", "draft_size"), [(5, 7), (7, 5), (3, 4)])
@@ -351,7 +329,6 @@ def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path])
     ("change", "reason"),
     [
         ({"exit_layer": 6}, "between 1 and 5, not 6"),
-        ({"target": "no/such-model"}, "no/such-model is not on this machine"),
         ({"drafts": ["no-such-head"]}, "no-such-head is not on this machine"),
     ],
 )
@@ -376,5 +353,5 @@ def test_a_large_pair_has_its_bits_in_the_layers_in_cpp(tmp_path: Path, monkeypa
         for model in (family.target, *family.drafts.values()):
             assert isinstance(model, Transformer) and model.native is not None
             assert (model.dtype, model.stored) == (torch.float32, torch.bfloat16)
-        assert family.precision == "bfloat16" and not family.target.pad_single_rows
+        assert family.precision == "bfloat16"
         assert greedy(family, "none") == greedy(family, "draft_model")

@@ -85,11 +85,6 @@ def test_a_file_drafts_with_its_own_codes_where_they_are_multiplied(
     assert load_pair(path, dtype=torch.float32).drafters["quantised"].part.model().stored == stored
 
 
-def test_it_is_offered_for_finer_numbers_alone(alone: Family, folder: Path) -> None:
-    assert "quantised" in alone.drafters
-    assert "quantised" not in load_pair(folder, dtype=torch.int8).drafters
-
-
 def test_without_room_it_is_not_offered_or_is_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     family = load_pair(folder, dtype=torch.float32)
     monkeypatch.setattr(machine, "free_memory", lambda: 1.4 * family.target.parameters)

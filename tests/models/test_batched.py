@@ -63,15 +63,3 @@ def test_texts_that_do_not_fit_are_refused(shallow: str) -> None:
     with pytest.raises(ValueError, match="2 texts"):
         forward(target, [[1]], cache)
     assert cache.lengths == [0, 0]
-
-
-def test_a_part_of_a_batch_has_memory_of_its_own(shallow: str) -> None:
-    target = zoo.load(shallow, torch.float32).target
-    assert isinstance(target, Transformer)
-    cache = BatchCache(target, 3, 8)
-    forward(target, [[1, 2], [3, 4], [5, 6]], cache)
-    part = cache.part(1, 2)
-    before = cache.data.clone()
-    forward(target, [[7], [8]], part)
-    assert part.lengths == [3, 3] and cache.lengths == [2, 2, 2] and torch.equal(cache.data, before)
-    assert torch.equal(part.data[..., :2, :], cache.data[:, :, 1:, :, :2])

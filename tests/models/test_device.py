@@ -63,13 +63,6 @@ def test_a_prompt_needs_no_mask_where_no_window_cuts_it(name: str, monkeypatch: 
     assert (None, 0) not in masked and all((w, 0) in masked for w in model._windows if w is not None)
 
 
-def test_a_tree_right_at_the_start_keeps_its_mask() -> None:
-    model = lean("llama grouped heads")
-    expected = model.forward([5, 6, 7], model.new_cache(8), parents=(-1, -1), rows=3)
-    model.causal_prefill = True
-    assert torch.allclose(model.forward([5, 6, 7], model.new_cache(8), parents=(-1, -1), rows=3), expected, atol=2e-5)
-
-
 @pytest.mark.parametrize(("card", "expected"), [(True, torch.bfloat16), (False, torch.float32)])
 def test_a_gpu_computes_in_bfloat16_where_it_has_it_in_hardware(
     card: bool, expected: torch.dtype, monkeypatch: pytest.MonkeyPatch

@@ -21,7 +21,6 @@ from specdec.events import Committed, Failed
 from specdec.families import zoo
 from specdec.lanes.race import PEER, PLAIN, race
 from specdec.models.hugging_face import HuggingFaceModel
-from specdec.models.pretrained import config_of, context_of
 from specdec.types import SamplingParams
 
 pytestmark = pytest.mark.filterwarnings("error::FutureWarning")  # the names that transformers is about to take away
@@ -262,10 +261,3 @@ def test_a_checkpoint_that_does_not_fit_together_is_refused_with_one_sentence(wh
     with pytest.raises(ValueError, match=f"^{folder}: .*{reason}") as caught:
         zoo.load_pair(folder, dtype=torch.float32)
     assert "\n" not in str(caught.value)
-
-
-def test_rotary_positions_that_change_with_the_length_are_read_up_to_where_they_change() -> None:
-    factors = {"short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
-    rope = {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 32, **factors}
-    said = {"model_type": "phi3", **GROUPED, "rope_parameters": rope, "original_max_position_embeddings": 32}
-    assert (context_of(config_of(said)), context_of(config_of({"model_type": "phi3", **GROUPED}))) == (32, CONTEXT)

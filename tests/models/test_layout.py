@@ -82,10 +82,8 @@ def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch: None, monkeypa
     assert torch.allclose(logits(first), logits(other), atol=2e-5)
 
 
-@pytest.mark.parametrize("padded", [False, True])
-def test_a_cut_vocabulary_leaves_the_matrix_whole(padded: bool) -> None:
+def test_a_cut_vocabulary_leaves_the_matrix_whole() -> None:
     cut_model = model("llama tied")
-    cut_model.pad_single_rows = padded
     cache, cut = cut_model.new_cache(64), 89
     whole = cut_model.forward(TEXT[:9], cache, rows=3), cut_model.forward([5], cache)
     cut_model.cut_vocabulary(cut)

@@ -43,14 +43,6 @@ def test_what_is_packed() -> None:
     assert not Prepacked.pays(torch.zeros(OUTPUTS, WIDTH, device="meta"))
 
 
-def test_without_the_kernels_matrices_stay_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix.torch.backends.mkldnn, "is_available", lambda: False)
-    weights = torch.randn(OUTPUTS, WIDTH)
-    plain, x = kept(weights, torch.float32, "cpu"), torch.randn(3, WIDTH)
-    assert isinstance(plain, torch.Tensor)
-    assert torch.allclose(linear(x, plain), x @ weights.T, atol=1e-4)
-
-
 @needs_onednn
 def test_prompts_of_all_lengths_share_a_few_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """oneDNN keeps one for every number of rows: 400 prompts of their own lengths took 180 MB."""

@@ -292,22 +292,6 @@ def test_rows_together_are_rows_one_by_one_to_the_bit(name: str, eight_bit: bool
 
 
 @needed
-@pytest.mark.parametrize("name", ["grouped heads, biases", "heads of 48"])
-def test_a_prompt_in_parts_is_the_whole_to_the_bit(name: str) -> None:
-    model = made(SHAPES[name])
-    whole = model.new_cache(CONTEXT)
-    expected = model.forward(TEXT, whole, rows=80)
-    for length in (7, 32, 33, 79):
-        parts = model.new_cache(CONTEXT)
-        said = [
-            model.forward(some, parts, rows=len(some))
-            for first in range(0, 80, length)
-            if (some := TEXT[first : first + length])
-        ]
-        assert equal([torch.cat(said), parts.data], [expected, whole.data])
-
-
-@needed
 def test_threads_change_no_bit(threads: None) -> None:
     """Of three blocks of outputs two threads have one and two: who is done early must wait. Four have more than enough.
 
@@ -345,32 +329,6 @@ def test_what_the_source_lacks_runs_in_torch(name: str) -> None:
     config, dtype = LACKING[name]
     ours, reference = made(config, dtype=dtype), made(config, True, dtype=dtype)
     assert ours.native is None and near(passes(ours), passes(reference))
-
-
-@needed
-def test_a_lone_row_may_be_padded() -> None:
-    said = []
-    for model in both(GROUPED):
-        model.pad_single_rows = True
-        cache = model.new_cache(CONTEXT, taps=(0, LAYERS))
-        said.append([model.forward(TEXT[:3], cache), model.forward(TEXT[3:4], cache), model.forward(TEXT[4:5], cache)])
-        said[-1] += [states[:5] for states in cache.states.values()]
-    assert near(*said)
-
-
-@needed
-def test_a_gate_far_below_zero_is_shut() -> None:
-    weights = weights_of(PLAIN)
-    weights["model.embed_tokens.weight"].abs_()
-    for name, tensor in weights.items():
-        if "o_proj" in name:
-            tensor.zero_()
-        if "gate" in name:
-            tensor.abs_().mul_(-1e36)
-    for in_torch in (False, True):
-        model = made(PLAIN, in_torch, weights=weights)
-        states = model.run_layers(TEXT[:4], model.new_cache(9), 0)
-        assert torch.allclose(states, model.embedding[TEXT[:4]], atol=1e-20)
 
 
 @needed

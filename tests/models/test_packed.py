@@ -27,11 +27,6 @@ def test_packing_what_was_unpacked_changes_nothing() -> None:
     assert all(torch.equal(again[name], tensor) for name, tensor in first.items())
 
 
-def test_vectors_and_tables_are_stored_as_they_are() -> None:
-    tensors = {"norm": torch.randn(7), "table": torch.arange(12).reshape(3, 4)}
-    assert packed.unpack(packed.pack_rows(tensors)) == tensors
-
-
 def test_a_difference_in_four_bits_loses_a_tenth_of_itself_at_most() -> None:
     generator = torch.Generator().manual_seed(1)
     base = {"m": torch.randn(32, 192, generator=generator), "norm": torch.randn(192, generator=generator)}
