@@ -29,7 +29,8 @@ from specdec.traces import file as trace
 from specdec.traces.audit import audit, Fault, holds, LaneAudit
 from specdec.traces.compare import compare
 from specdec.traces.file import Header, Trace, TraceError
-from specdec.traces.rulings import BLOCK, JUDGES, MATCH, NOISE, REJECTION, TYPICAL
+from specdec.traces.audit import LOSSLESS
+from specdec.traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from specdec.traces.shape import MAX_NODES
 from specdec.types import Costs, SamplingParams
 from specdec.ui import menu
@@ -101,7 +102,7 @@ def test_every_rule_on_every_draft_passes(drafter: str, rule: str, params: Sampl
 
 
 def test_the_names_of_the_rules_are_the_engines() -> None:
-    assert set(JUDGES) == {rule.name for rule in rules.RULES.values()} == {REJECTION, MATCH, NOISE, BLOCK, TYPICAL}
+    assert set(LOSSLESS) == {rule.name for rule in rules.RULES.values()} == {REJECTION, MATCH, NOISE, BLOCK, TYPICAL}
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
