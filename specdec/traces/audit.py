@@ -198,7 +198,7 @@ class Auditor:
         if started:
             yield from check_depth(started, cycle)
             yield from check_filters(started, cycle)
-        if self.lists:
+        if self.lists or not cycle.positions:
             yield from check_distributions(cycle, account.rule if account.rule in LOSSLESS else "")
         yield from self.check_decisions(cycle)
         yield from self.check_draw(cycle)
@@ -225,14 +225,16 @@ class Auditor:
         own, verified, children = cycle.own, cycle.verified, cycle.tree.children(cycle.tip)
         if own is None:
             return
-        if not self.lists or verified is None or verified.distribution is None:
+        distribution = verified.distribution if verified else None
+        listed = distribution is not None and own in masses(distribution)
+        if distribution is None or not (listed or self.lists or distribution.rest <= ROUNDING):
             self.account.not_reported("draws whose distribution the trace does not hold")
             return
         self.account.draws += 1
-        bonus = verified.bonus if len(cycle.path) == len(cycle.positions) else None
+        bonus = verified.bonus if verified and len(cycle.path) == len(cycle.positions) else None
         row = cycle.positions[children[0]].target if children else bonus
         drawn = row.sample.token if row and row.sample and self.account.rule == NOISE else own
-        if own not in masses(verified.distribution) or own != drawn:
+        if not listed or own != drawn:
             piece = cycle.committed.pieces[-1][:MAX_SAID]
             yield TranslatableText("the target added {piece!r}, which was not drawn there", piece=piece)
 
@@ -258,8 +260,9 @@ class Auditor:
     def check_end(self, event: Finished, text: Text, every: Sequence[AuditedCycle]) -> Iterator[TranslatableText]:
         total, reason, params = self.account.tokens, event.reason, self.started.params if self.started else None
         if event.tokens != total:
-            template = "the lane ends with {ended} tokens, and {joined} joined the text"
-            yield TranslatableText(template, ended=event.tokens, joined=total)
+            yield TranslatableText(
+                "the lane ends with {ended} tokens, and {joined} joined the text", ended=event.tokens, joined=total
+            )
         if reason == "failed":
             return
         if event.text != text.written:

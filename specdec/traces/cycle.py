@@ -113,16 +113,25 @@ def contradiction(cycle: AuditedCycle, server: bool = False) -> TranslatableText
         if p is None or q is None:
             return TranslatableText("{draft} lacks p or q", draft=named(x))
         if not (0.0 <= p <= 1.0 + ROUNDING and 0.0 < q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
-            template = "{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: these are not probabilities"
-            return TranslatableText(template, draft=named(x), p=p, q=q, u=x.u)
+            return TranslatableText(
+                "{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: these are not probabilities",
+                draft=named(x),
+                p=p,
+                q=q,
+                u=x.u,
+            )
     if [parents[node] for node in path] != [-1, *path][: len(path)]:
         return TranslatableText("the accepted tokens do not form a path")
     if event.tokens[: event.accepted] != tuple(tokens[node] for node in path[: event.accepted]):
         return TranslatableText("other tokens joined the text than were accepted")
     if event.accepted != min(len(path), len(event.tokens)) or not 1 <= len(event.tokens) <= len(path) + 1:
-        template = "{accepted} tokens were accepted, and {joined} of them and {own} of the target's joined the text"
         own = len(event.tokens) - event.accepted
-        return TranslatableText(template, accepted=len(path), joined=event.accepted, own=own)
+        return TranslatableText(
+            "{accepted} tokens were accepted, and {joined} of them and {own} of the target's joined the text",
+            accepted=len(path),
+            joined=event.accepted,
+            own=own,
+        )
     if cycle.verified and (event.kind == "resampled") != bool(cycle.tree.children(cycle.tip)):
         return TranslatableText("the target's own token is called {kind}", kind=TranslatableText(event.kind))
     return None

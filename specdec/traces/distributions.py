@@ -98,8 +98,12 @@ def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[Translatable
                 return
         for name, value, limits in figures(cycle, x.node):
             if not is_within(value, limits):
-                template = "{name} = {value:.6g} of {draft} is not what its distributions make it"
-                yield TranslatableText(template, name=name, value=value, draft=named(x))
+                yield TranslatableText(
+                    "{name} = {value:.6g} of {draft} is not what its distributions make it",
+                    name=name,
+                    value=value,
+                    draft=named(x),
+                )
         younger = [node for node in cycle.tree.children(cycle.tree.parents[x.node]) if node > x.node]
         following = cycle.positions[younger[0]].target if younger and x.u is not None and x.h is None else None
         for left in filter(None, (residual, following)):
@@ -116,7 +120,7 @@ def figures(cycle: AuditedCycle, node: int) -> Iterator[tuple[str, float, Bounds
         if row and value is not None:
             yield name, value, (masses(row).get(x.token, 0.0),) * 2
     if x.row is not None and eldest.target:
-        yield "p before its siblings", x.row, bounds(eldest.target, x.token)
+        yield "row", x.row, bounds(eldest.target, x.token)
     if x.target and x.draft and x.overlap is not None:
         low, high = surplus(1.0, x.target, x.draft)
         yield "overlap", x.overlap, (1.0 - high, 1.0 - low)

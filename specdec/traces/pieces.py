@@ -29,8 +29,12 @@ class Pieces:
         for event in filter(None, (cycle.drafted, cycle.verified, cycle.committed)):
             for token, piece in mentioned(event):
                 if (other := self.pieces.get(token, piece)) != piece:
-                    template = "token {token} is called {piece!r}, and {other!r} elsewhere"
-                    yield TranslatableText(template, token=token, piece=piece[:MAX_SAID], other=other[:MAX_SAID])
+                    yield TranslatableText(
+                        "token {token} is called {piece!r}, and {other!r} elsewhere",
+                        token=token,
+                        piece=piece[:MAX_SAID],
+                        other=other[:MAX_SAID],
+                    )
                     return
 
 

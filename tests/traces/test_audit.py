@@ -434,10 +434,10 @@ def test_a_lane_that_is_gone_is_told() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"temperature": 0.0}, "temperature is 0"),
-        ({"max_tokens": 3}, "30 tokens, of at most 3"),
+        ({"temperature": 0.0}, "more than the 1 tokens of its settings"),
+        ({"max_tokens": 3}, "30 tokens of 3"),
         ({"max_tokens": 31}, "30 tokens of 31"),
-        ({"top_k": 2}, "top-k is 2"),
+        ({"top_k": 2}, "more than the 2 tokens of its settings"),
         ({"stop": [" 1"]}, "stop string"),
     ],
 )
