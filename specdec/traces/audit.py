@@ -138,11 +138,13 @@ class Auditor:
             account.not_reported("texts under a grammar, which is no longer checked")
 
     def run(self, events: list[Event]) -> None:
-        account, started, text, deep = self.account, self.started, Text(), list[tuple[int, TranslatableText]]()
+        account, started, text = self.account, self.started, Text()
         if account.lossless not in (None, LOSSLESS.get(account.rule)):
             account.fault(0, "the trace calls a lossy rule lossless, or a lossless one lossy")
         self.check_order(events)
         at = ended = 0.0
+        finished = next((event for event in events if isinstance(event, Finished)), None)
+        joined = finished is not None and finished.counted == "totals"  # several cycles of a server became one
         every = list(cycles(events, account.lane))
         for cycle in every:
             number, event = cycle.number, cycle.committed
@@ -155,17 +157,12 @@ class Auditor:
             if any(later < earlier - CLOCK_S for earlier, later in pairwise([at, *times(cycle)])):
                 account.fault(number, "the clock runs backwards")
             wrong = contradiction(cycle, bool(account.server))
-            for reason in [wrong] if wrong else self.check(cycle):
+            for reason in [wrong] if wrong else self.check(cycle, joined):
                 account.fault(number, reason)
-            if started and started.k and account.server and not wrong:
-                deep += [(number, reason) for reason in check_depth(started, cycle)]
             at, ended = event.at, len(event.tokens) <= len(cycle.path)
-        finished = next((event for event in events if isinstance(event, Finished)), None)
         if finished is None:
             account.not_reported("lanes whose end the trace does not hold")
         else:
-            for number, reason in deep if finished.counted != "totals" else ():  # else cycles are joined
-                account.fault(number, reason)
             for reason in self.check_end(finished, text, every):
                 account.fault(max(0, account.cycles - 1), reason)
         whole = finished is not None and finished.reason != "failed"
@@ -185,8 +182,10 @@ class Auditor:
         if not ORDER.fullmatch(kinds):
             self.account.fault(turn, "the lane's events are not in the order of a run")
 
-    def check(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
+    def check(self, cycle: AuditedCycle, joined: bool) -> Iterator[TranslatableText]:
         account, started = self.account, self.started
+        if started and not (joined or (account.server and not started.k)):
+            yield from check_depth(started, cycle)
         yield from self.pieces.check(cycle)
         if account.server:
             judged = sum(x.status != "discarded" for x in cycle.positions)
@@ -196,7 +195,6 @@ class Auditor:
             account.not_reported("draws whose whole distribution the server does not report", cycle.own is not None)
             return
         if started:
-            yield from check_depth(started, cycle)
             yield from check_filters(started, cycle)
         if self.lists or not cycle.positions:
             yield from check_distributions(cycle, account.rule if account.rule in LOSSLESS else "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..events import Distribution, UNNAMED
+from ..events import Distribution
 from ..types import TranslatableText
 from .cycle import AuditedCycle, BLOCK, MAX_SAID, named, REJECTION, ROUNDING
 
@@ -66,21 +66,12 @@ def is_residual(left: Distribution, weight: float, p: Distribution, q: Distribut
 def why_none(distribution: Distribution) -> TranslatableText | None:
     """Why it is no distribution."""
     every, sample = [*(candidate.prob for candidate in distribution.top), distribution.rest], distribution.sample
-    if len(masses(distribution)) != len(distribution.top):
-        return TranslatableText("names a token twice")
-    if not all(0.0 <= mass <= 1.0 + ROUNDING for mass in every):
-        return TranslatableText("holds a number that is not a probability")
-    if abs(sum(every) - 1.0) > ROUNDING * len(every):
+    if min(every) < 0.0 or abs(sum(every) - 1.0) > ROUNDING * len(every):
         return TranslatableText("sums to {total:.6g}", total=sum(every))
-    if len(every) <= LIKELIEST and distribution.rest > LIKELIEST * ROUNDING:
-        return TranslatableText("does not list its likeliest tokens")
     if sample and not is_within(sample.prob, bounds(distribution, sample.token)):
         return TranslatableText("gives its example {piece!r} another probability", piece=sample.piece[:MAX_SAID])
-    # The rest may be spread over a whole vocabulary, or over as few tokens as could stay unlisted.
     least = sum(-mass * math.log(mass) for mass in every if mass > 0.0)
     most = least + (distribution.rest + ROUNDING) * math.log(VOCABULARY)
-    spread = max(distribution.rest, ROUNDING) / (bounds(distribution, UNNAMED)[1] + ROUNDING)
-    least += distribution.rest * max(0.0, math.log(spread))
     if not least - ENTROPY_ROUNDING <= distribution.entropy <= most + ENTROPY_ROUNDING:
         return TranslatableText("cannot have an entropy of {entropy:.6g}", entropy=distribution.entropy)
     return None
@@ -115,12 +106,9 @@ def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[Translatable
 def figures(cycle: AuditedCycle, node: int) -> Iterator[tuple[str, float, Bounds]]:
     """Numbers of a draft, each with what its distributions make it."""
     x, following = cycle.positions[node], next(iter(cycle.positions[node + 1 : node + 2]), None)
-    eldest = cycle.positions[cycle.tree.children(cycle.tree.parents[node])[0]]
     for name, value, row in (("p", x.p, x.target), ("q", x.q, x.draft)):
         if row and value is not None:
             yield name, value, (masses(row).get(x.token, 0.0),) * 2
-    if x.row is not None and eldest.target:
-        yield "row", x.row, bounds(eldest.target, x.token)
     if x.target and x.draft and x.overlap is not None:
         low, high = surplus(1.0, x.target, x.draft)
         yield "overlap", x.overlap, (1.0 - high, 1.0 - low)
