@@ -112,13 +112,15 @@ class TypicalAcceptance(Rule):
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         plausible = [-1]
         for node, parent in enumerate(proposal.parents):
-            p = rows[parent + 1]
-            enough = min(self.epsilon, self.delta * math.exp(-entropy(p)))
-            if parent in plausible and float(p[proposal.tokens[node]]) >= enough:
+            if parent in plausible and self.plausible(proposal, rows, node):
                 plausible.append(node)
         last = max(plausible, key=proposal.depth)
         path = proposal.tree.path(last)
         return without_coins(proposal, rows, path, sampler.categorical(rows[last + 1], ("own", len(path) - 1)))
+
+    def plausible(self, proposal: Proposal, rows: Tensor, node: int) -> bool:
+        p = rows[proposal.parents[node] + 1]
+        return float(p[proposal.tokens[node]]) >= min(self.epsilon, self.delta * math.exp(-entropy(p)))
 
 
 def without_coins(proposal: Proposal, rows: Tensor, path: Sequence[int], token: int) -> Verdict:

@@ -7,7 +7,7 @@ own.
 3. Greedily: token by token beside plain decoding.
 
 Each holds for the shipped rule, and each can be made to fail: any mistake of `mistakes.py` is planted in that same
-loop. In a terminal: `python -m tools.certificates`.
+loop. `python -m tools.certificates` records them all.
 """
 
 from __future__ import annotations

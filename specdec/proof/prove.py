@@ -38,7 +38,6 @@ from .toys import (
     cycle_distribution,
     deep_cases,
     deep_loops,
-    largest_error,
     PARAMS,
     run_loop,
     shipped_error,
@@ -247,7 +246,7 @@ def prove_rule(rule: str = "rejection", paths: int = PATHS) -> int:
 def single_cycles(rule: Rule, groups: dict[str, list[Cycle]]) -> Iterator[tuple[str, float, int]]:
     """By group: its largest error, and its random paths."""
     walked = [(case, *cycle_distribution(case, rule)) for case in deep_cases()]
-    errors = [largest_error(distribution, case.exact_distribution()) for case, distribution, _ in walked]
+    errors = [total_variation(distribution, case.exact_distribution()) for case, distribution, _ in walked]
     yield "chains of up to six", max(errors), sum(count for _, _, count in walked)
     for name, cycles in groups.items():
         errors, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)

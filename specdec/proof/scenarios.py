@@ -70,8 +70,6 @@ class Scenario:
     """`plant` makes the mistake in a task that writes the text at one `place` of its request."""
 
     key: str
-    title: str
-    met_in: str
     plant: Callable[[Task, int], Task] = lambda task, place: task
     sampler: Callable[[int], Sampler] = RandomSampler
 
@@ -98,14 +96,9 @@ def shifts_rows(task: Task, place: int) -> Task:
 SCENARIOS = {
     scenario.key: scenario
     for scenario in (
-        Scenario("kept_tail", "A window's ring keeps the rejected tail", "rMLX issue 506", keeps_tail),
-        Scenario(
-            "reset_generator", "The generator begins anew in every cycle", "llama.cpp pull request 27694", sampler=Reset
-        ),
-        Scenario("third_text", "Wrong with more than two texts at once", "vLLM pull request 14645", shifts_rows),
-        Scenario(
-            "no_drafts", "Nothing is drafted, and nobody says so", "LM Studio issue 1914",
-            lambda task, place: replace(task, drafter=NoDrafter()),
-        ),
+        Scenario("kept_tail", keeps_tail),  # rMLX issue 506
+        Scenario("reset_generator", sampler=Reset),  # llama.cpp pull request 27694
+        Scenario("third_text", shifts_rows),  # vLLM pull request 14645
+        Scenario("no_drafts", lambda task, place: replace(task, drafter=NoDrafter())),  # LM Studio issue 1914
     )
-}  # fmt: skip
+}

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate
 
 from ..events import Committed, Drafted, Event, Position, UNNAMED, Verified
 from ..types import TranslatableText, Tree
 
+REJECTION, MATCH, NOISE = "rejection sampling", "sample and match", "shared noise"  # the rules as a trace names them
+BLOCK, TYPICAL = "block verification", "typical acceptance"
 MAX_SAID = 40  # characters of a name from the trace
-NOTHING = TranslatableText("")
+ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
 
 
 @dataclass(frozen=True)
@@ -40,21 +42,6 @@ class AuditedCycle:
     def tip(self) -> int:
         return max(self.path, default=-1)
 
-    @cached_property
-    def families(self) -> dict[int, list[int]]:
-        """Children by parent."""
-        families: dict[int, list[int]] = {}
-        for node, parent in enumerate(self.tree.parents):
-            families.setdefault(parent, []).append(node)
-        return families
-
-    @cached_property
-    def next_sibling(self) -> dict[int, int]:
-        return {a: b for nodes in self.families.values() for a, b in pairwise(nodes)}
-
-    def children(self, node: int) -> list[int]:
-        return self.families.get(node, [])
-
     @property
     def own(self) -> int | None:
         """The token that the target added; None if the text ended inside the draft."""
@@ -77,11 +64,8 @@ class AuditedCycle:
     @cached_property
     def weights(self) -> list[float]:
         """Of the prefixes of a chain, the empty one first (`BlockVerification`)."""
-        weights = [1.0]
-        for position in self.positions:
-            p, q = chances(position)
-            weights.append(min(1.0, weights[-1] * p / q))
-        return weights
+        ratios = [p / q for p, q in map(chances, self.positions)]
+        return list(accumulate(ratios, lambda weight, ratio: min(1.0, weight * ratio), initial=1.0))
 
 
 def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
@@ -101,13 +85,13 @@ def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
 
 
 def chances(x: Position) -> tuple[float, float]:
-    """p and q of a draft of our own engine, which tells them always (`shape.py`, `check_shape`)."""
-    assert x.p is not None and x.q is not None, "only a server leaves them untold"
+    """p and q of a draft of our own engine, which writes them always (`shape.py`, `contradiction`)."""
+    assert x.p is not None and x.q is not None, "only a server leaves them out"
     return x.p, x.q
 
 
 def is_unnamed(x: Position) -> bool:
-    """Whether nobody told which token it was, neither its id nor its piece."""
+    """Whether a server reported neither the id nor the piece of the token."""
     return x.token == UNNAMED and not x.piece
 
 
@@ -115,41 +99,39 @@ def named(x: Position) -> TranslatableText:
     return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_SAID])
 
 
-def check_shape(cycle: AuditedCycle, server: bool = False) -> Iterator[TranslatableText]:
-    """All of the draft was checked, one path of it was accepted, and that path and one token joined the text.
+def contradiction(cycle: AuditedCycle, server: bool = False) -> TranslatableText | None:
+    """Why it cannot be that all of the draft was checked, one path accepted, and that and one token joined the text.
 
-    A `server` need not tell p and q.
+    A `server` need not report p and q.
     """
     event, path, parents = cycle.committed, cycle.path, cycle.tree.parents
     tokens = cycle.drafted.tokens if cycle.drafted else ()
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
-        yield TranslatableText("what was checked is not what was drafted")
-        return
+        return TranslatableText("what was checked is not what was drafted")
     for x in cycle.positions:
         p, q = (1.0 if server and chance is None else chance for chance in (x.p, x.q))
         if p is None or q is None:
-            yield TranslatableText("{draft} lacks p or q", draft=named(x))
-            return
-        if not (0.0 <= p <= 1.0 + SLACK and 0.0 < q <= 1.0 + SLACK and 0.0 <= (x.u or 0.0) < 1.0):
-            told = {"draft": named(x), "p": p, "q": q, "u": x.u}
-            yield TranslatableText("{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: these are not probabilities", **told)
-            return
+            return TranslatableText("{draft} lacks p or q", draft=named(x))
+        if not (0.0 <= p <= 1.0 + ROUNDING and 0.0 < q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
+            return TranslatableText(
+                "{draft} has p = {p:.6g}, q = {q:.6g}, u = {u}: these are not probabilities",
+                draft=named(x),
+                p=p,
+                q=q,
+                u=x.u,
+            )
     if [parents[node] for node in path] != [-1, *path][: len(path)]:
-        yield TranslatableText("the accepted tokens do not form a path")
-    elif event.tokens[: event.accepted] != tuple(tokens[node] for node in path[: event.accepted]):
-        yield TranslatableText("other tokens joined the text than were accepted")
-    if event.accepted != min(len(path), len(event.tokens)):
-        told = {"accepted": len(path), "joined": event.accepted}
-        yield TranslatableText(
-            "{accepted} tokens were accepted, and {joined} of them are said to have joined the text", **told
+        return TranslatableText("the accepted tokens do not form a path")
+    if event.tokens[: event.accepted] != tuple(tokens[node] for node in path[: event.accepted]):
+        return TranslatableText("other tokens joined the text than were accepted")
+    if event.accepted != min(len(path), len(event.tokens)) or not 1 <= len(event.tokens) <= len(path) + 1:
+        own = len(event.tokens) - event.accepted
+        return TranslatableText(
+            "{accepted} tokens were accepted, and {joined} of them and {own} of the target's joined the text",
+            accepted=len(path),
+            joined=event.accepted,
+            own=own,
         )
-    if not 1 <= len(event.tokens) <= len(path) + 1:
-        told = {"joined": len(event.tokens), "accepted": len(path)}
-        yield TranslatableText(
-            "{joined} tokens joined the text; after {accepted} accepted ones comes one of the target's", **told
-        )
-    if cycle.verified and (event.kind == "resampled") != bool(cycle.children(cycle.tip)):
-        yield TranslatableText("the target's own token is called {kind}", kind=TranslatableText(event.kind))
-
-
-SLACK = 2e-6  # probabilities are computed in float32
+    if cycle.verified and (event.kind == "resampled") != bool(cycle.tree.children(cycle.tip)):
+        return TranslatableText("the target's own token is called {kind}", kind=TranslatableText(event.kind))
+    return None

@@ -1,220 +1,146 @@
-"""Distributions as a trace tells them, by their likeliest tokens and the mass of all others: what they allow, and what
-not.
+"""Distributions as a trace holds them, by their likeliest tokens and the mass of all others: what they allow.
 
-Masses are rounded to 1e-7, so whatever hangs on them is held against bounds.
+Each lists every token that the cycle was about, however unlikely. Masses are rounded to 1e-7, so whatever depends on
+them is held against bounds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
-from ..events import Distribution, Event, Verified
+from ..events import Distribution
 from ..types import TranslatableText
-from .cycle import AuditedCycle, chances, MAX_SAID, named, NOTHING
-from .rulings import BLOCK, JUDGES, REJECTION
+from .cycle import AuditedCycle, BLOCK, MAX_SAID, named, REJECTION, ROUNDING
 
 LIKELIEST = 6  # tokens that every distribution lists, unless it has fewer
-ROUNDING = 2e-6  # of a probability: written with seven digits, computed in float32
 ENTROPY_ROUNDING = 1e-3  # nats, over a large vocabulary
 VOCABULARY = 2**20  # tokens; none is larger
+
+Bounds = tuple[float, float]
 
 
 def masses(distribution: Distribution) -> dict[int, float]:
     return {candidate.token: candidate.prob for candidate in distribution.top}
 
 
-def bounds(distribution: Distribution) -> Callable[[int], tuple[float, float]]:
-    """What the distribution may give to a token: one that is not listed gets no more than the likeliest that are."""
+def is_within(value: float, bounds: Bounds) -> bool:
+    return bounds[0] - 2 * ROUNDING <= value <= bounds[1] + 2 * ROUNDING
+
+
+def bounds(distribution: Distribution, token: int) -> Bounds:
+    """What it may give to a token: one that is not listed gets no more than the likeliest ones that are."""
     listed = masses(distribution)
-    others = min([distribution.rest, *sorted(listed.values(), reverse=True)[LIKELIEST - 1 : LIKELIEST]])
-
-    def of(token: int) -> tuple[float, float]:
-        mass = listed.get(token)
-        return (0.0, others + ROUNDING) if mass is None else (max(0.0, mass - ROUNDING), mass + ROUNDING)
-
-    return of
+    if token in listed:
+        return listed[token], listed[token]
+    return 0.0, min([distribution.rest, *sorted(listed.values(), reverse=True)[LIKELIEST - 1 : LIKELIEST]])
 
 
-def lists_what_was_chosen(events: Iterable[Event]) -> bool:
-    """Whether the distributions name what was drafted and drawn, however unlikely. The first versions named the
-    likeliest only; they told neither examples nor the row after a chain."""
-    return any(
-        event.bonus is not None or any(x.target and x.target.sample for x in event.positions)
-        for event in events
-        if isinstance(event, Verified)
-    )
+def agree(a: Distribution, b: Distribution) -> bool:
+    pairs = [(bounds(a, token), bounds(b, token)) for token in {*masses(a), *masses(b)}]
+    return all(one[0] - 2 * ROUNDING <= other[1] and other[0] - 2 * ROUNDING <= one[1] for one, other in pairs)
 
 
-def check_distributions(cycle: AuditedCycle, lists: bool) -> Iterator[TranslatableText]:
-    """Each distribution sums to one, p and q are in it, and the overlap and the residual are what they make.
-
-    `lists`: whether every distribution names its drafted token (`lists_what_was_chosen`).
-    """
-    for x in cycle.positions:
-        name = named(x)
-        weight, parent = cycle.weights[x.node] if x.h is not None else 1.0, cycle.tree.parents[x.node]
-        # Where nothing may be left of p, older versions told of block verification a residual that was no distribution.
-        empty = x.h is not None and x.target and x.draft and surplus(weight, x.target, x.draft)[0] <= ROUNDING
-        residual = None if empty else x.residual
-        for distribution in (x.target, x.draft, residual):
-            if distribution and (reason := check_distribution(distribution)):
-                yield TranslatableText("a distribution of {draft} {reason}", draft=name, reason=reason)
-                return
-        for letter, prob, distribution in zip("pq", chances(x), (x.target, x.draft), strict=True):
-            if distribution and (
-                not is_within(prob, bounds(distribution)(x.token))
-                or (lists and prob > ROUNDING and x.token not in masses(distribution))
-            ):
-                told = {"letter": letter, "prob": prob, "draft": name}
-                yield TranslatableText("{letter} = {prob:.6g} of {draft} is not what its distribution gives it", **told)
-        if x.target and x.draft:
-            low, high = surplus(1.0, x.target, x.draft)
-            if x.overlap is not None and not is_within(1.0 - x.overlap, (low, high)):
-                told = {"overlap": x.overlap, "draft": name}
-                yield TranslatableText("the overlap {overlap:.6g} of {draft} is not that of its distributions", **told)
-            if residual and not is_residual(residual, weight, x.target, x.draft, x.overlap):
-                yield TranslatableText("the residual of {draft} is not what p leaves of q", draft=name)
-            younger = cycle.next_sibling.get(x.node) if x.u is not None and x.h is None else None
-            following = None if younger is None else cycle.positions[younger].target
-            if following and not is_residual(following, 1.0, x.target, x.draft, x.overlap):
-                yield TranslatableText("the sibling after {draft} was not tried against the residual", draft=name)
-        eldest = cycle.positions[cycle.children(parent)[0]].target
-        if x.row is not None and eldest and not is_within(x.row, bounds(eldest)(x.token)):
-            yield TranslatableText(
-                "p = {p:.6g} of {draft} before its elder siblings is not what its row gives it", p=x.row, draft=name
-            )
-    for distribution in (cycle.verified.distribution, cycle.verified.bonus) if cycle.verified else ():
-        if distribution and (reason := check_distribution(distribution)):
-            yield TranslatableText("the distribution of the target's own token {reason}", reason=reason)
-
-
-def check_distribution(distribution: Distribution) -> TranslatableText:
-    if len(masses(distribution)) != len(distribution.top):
-        return TranslatableText("names a token twice")
-    if not all(0.0 <= prob <= 1.0 + ROUNDING for prob in [*masses(distribution).values(), distribution.rest]):
-        return TranslatableText("holds a number that is not a probability")
-    if len(distribution.top) < LIKELIEST and distribution.rest > LIKELIEST * ROUNDING:
-        return TranslatableText("does not list its likeliest tokens")
-    total = sum(masses(distribution).values()) + distribution.rest
-    if abs(total - 1.0) > ROUNDING * (1 + len(distribution.top)):
-        return TranslatableText("sums to {total:.6g}", total=total)
-    if distribution.sample and not is_within(distribution.sample.prob, bounds(distribution)(distribution.sample.token)):
-        return TranslatableText(
-            "gives its example {piece!r} another probability", piece=distribution.sample.piece[:MAX_SAID]
-        )
-    low, high = entropies(distribution)
-    if not low - ENTROPY_ROUNDING <= distribution.entropy <= high + ENTROPY_ROUNDING:
-        return TranslatableText("cannot have an entropy of {entropy:.6g}", entropy=distribution.entropy)
-    return NOTHING
-
-
-def entropies(distribution: Distribution) -> tuple[float, float]:
-    """Bounds in nats: the rest may be spread over a whole vocabulary, or over as few tokens as could stay unlisted."""
-    listed = sorted(masses(distribution).values(), reverse=True)
-    told = sum(-mass * math.log(mass) for mass in [*listed, distribution.rest] if mass > 0.0)
-    likely = min([distribution.rest, *listed[LIKELIEST - 1 : LIKELIEST]]) + ROUNDING
-    least = distribution.rest * max(0.0, math.log(max(distribution.rest, ROUNDING) / likely))
-    return told + least, told + (distribution.rest + ROUNDING) * math.log(VOCABULARY)
-
-
-def is_within(value: float, limits: tuple[float, float]) -> bool:
-    return limits[0] - ROUNDING <= value <= limits[1] + ROUNDING
-
-
-def surplus(weight: float, p: Distribution, q: Distribution, overlap: float | None = None) -> tuple[float, float]:
-    """Bounds of Σ max(0, w p − q): exact over the tokens whose p and q are both known, open over the rest."""
+def surplus(weight: float, p: Distribution, q: Distribution, overlap: float | None = None) -> Bounds:
+    """Bounds of Σ max(0, w p − q): exact over the listed tokens, open over the rest, unless Σ min(p, q) is known."""
     if overlap is not None and weight == 1.0:
         return max(0.0, 1.0 - overlap - ROUNDING), 1.0 - overlap + ROUNDING
     P, Q = masses(p), masses(q)
-    known = {x for x in {*P, *Q} if (x in P or p.rest < ROUNDING) and (x in Q or q.rest < ROUNDING)}
-    total = sum(max(0.0, weight * P.get(x, 0.0) - Q.get(x, 0.0)) for x in known)
-    left_p = weight * max(0.0, 1.0 - sum(P.get(x, 0.0) for x in known))
-    left_q = max(0.0, 1.0 - sum(Q.get(x, 0.0) for x in known))
-    slack = ROUNDING * (1 + len(known))
-    return max(0.0, total + max(0.0, left_p - left_q) - slack), total + left_p + slack
+    listed, slack = sum(max(0.0, weight * P.get(x, 0.0) - Q.get(x, 0.0)) for x in {*P, *Q}), ROUNDING * len({*P, *Q})
+    return max(0.0, listed + max(0.0, weight * p.rest - q.rest) - slack), listed + weight * p.rest + slack
 
 
-def is_residual(
-    distribution: Distribution, weight: float, p: Distribution, q: Distribution, overlap: float | None = None
-) -> bool:
-    """max(0, w p − q) over its own sum, token by token, as far as the three distributions tell; p where nothing is
-    left.
-    """
+def is_residual(left: Distribution, weight: float, p: Distribution, q: Distribution, overlap: float | None) -> bool:
+    """Whether `left` is max(0, w p − q) over its sum, as far as the three are listed; p where nothing is left."""
     low, high = surplus(weight, p, q, overlap)
-    if low <= ROUNDING and agree(distribution, p):
+    if low <= ROUNDING and agree(left, p):
         return True
-    of_p, of_q = bounds(p), bounds(q)
-    for token, mass in masses(distribution).items():
-        (p_low, p_high), (q_low, q_high) = of_p(token), of_q(token)
+    for token, mass in masses(left).items():
+        (p_low, p_high), (q_low, q_high) = bounds(p, token), bounds(q, token)
         least, most = max(0.0, weight * p_low - q_high), max(0.0, weight * p_high - q_low)
-        if mass * low - ROUNDING > most or mass * high + ROUNDING < least:
+        if mass * low - 2 * ROUNDING > most or mass * high + 2 * ROUNDING < least:
             return False
     return True
 
 
-def agree(a: Distribution, b: Distribution) -> bool:
-    of_a, of_b, tokens = bounds(a), bounds(b), {*masses(a), *masses(b)}
-    return all(of_a(x)[0] <= of_b(x)[1] and of_b(x)[0] <= of_a(x)[1] for x in tokens)
+def why_none(distribution: Distribution) -> TranslatableText | None:
+    """Why it is no distribution."""
+    every, sample = [*(candidate.prob for candidate in distribution.top), distribution.rest], distribution.sample
+    if min(every) < 0.0 or abs(sum(every) - 1.0) > ROUNDING * len(every):
+        return TranslatableText("sums to {total:.6g}", total=sum(every))
+    if sample and not is_within(sample.prob, bounds(distribution, sample.token)):
+        return TranslatableText("gives its example {piece!r} another probability", piece=sample.piece[:MAX_SAID])
+    least = sum(-mass * math.log(mass) for mass in every if mass > 0.0)
+    most = least + (distribution.rest + ROUNDING) * math.log(VOCABULARY)
+    if not least - ENTROPY_ROUNDING <= distribution.entropy <= most + ENTROPY_ROUNDING:
+        return TranslatableText("cannot have an entropy of {entropy:.6g}", entropy=distribution.entropy)
+    return None
 
 
-def check_block_chances(cycle: AuditedCycle) -> Iterator[TranslatableText]:
-    """h of block verification: w after the whole block, else m / (m + 1 − w) with m = Σ max(0, w p − q).
+def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
+    """Each is one; and p, q, overlap, h and residuals are what they make."""
+    for x in cycle.positions:
+        weight, residual = cycle.weights[x.node] if x.h is not None else 1.0, x.residual
+        if x.h is not None and x.target and x.draft and surplus(weight, x.target, x.draft)[0] <= ROUNDING:
+            residual = None  # older versions wrote one that was no distribution where nothing is left of p
+        for distribution in filter(None, (x.target, x.draft, residual)):
+            if reason := why_none(distribution):
+                yield TranslatableText("a distribution of {draft} {reason}", draft=named(x), reason=reason)
+                return
+        for name, value, limits in figures(cycle, x.node):
+            if not is_within(value, limits):
+                yield TranslatableText(
+                    "{name} = {value:.6g} of {draft} is not what its distributions make it",
+                    name=name,
+                    value=value,
+                    draft=named(x),
+                )
+        younger = [node for node in cycle.tree.children(cycle.tree.parents[x.node]) if node > x.node]
+        following = cycle.positions[younger[0]].target if younger and x.u is not None and x.h is None else None
+        for left in filter(None, (residual, following)):
+            if x.target and x.draft and not is_residual(left, weight, x.target, x.draft, x.overlap):
+                yield TranslatableText("the residual of {draft} is not what p leaves of q", draft=named(x))
+    yield from check_own_token(cycle, rule)
 
-    Where another rule judged a chain, `block` says what h would be.
-    """
-    weights, n = cycle.weights, len(cycle.positions)
-    for i, x in enumerate(cycle.positions, start=1):
-        h = x.block if x.h is None else x.h
-        if h is None:
-            continue
-        low = high = weights[i]
-        if i < n and weights[i] < 1.0:
-            following = cycle.positions[i]
-            if not (following.target and following.draft):
-                continue
-            sums = surplus(weights[i], following.target, following.draft)
-            low, high = (mass / (mass + 1.0 - weights[i]) for mass in sums)
-        if not is_within(h, (low, high)):
-            told = {"h": h, "draft": named(x), "low": low, "high": high}
-            yield TranslatableText("h = {h:.6g} of {draft} must lie between {low:.6g} and {high:.6g}", **told)
+
+def figures(cycle: AuditedCycle, node: int) -> Iterator[tuple[str, float, Bounds]]:
+    """Numbers of a draft, each with what its distributions make it."""
+    x, following = cycle.positions[node], next(iter(cycle.positions[node + 1 : node + 2]), None)
+    for name, value, row in (("p", x.p, x.target), ("q", x.q, x.draft)):
+        if row and value is not None:
+            yield name, value, (masses(row).get(x.token, 0.0),) * 2
+    if x.target and x.draft and x.overlap is not None:
+        low, high = surplus(1.0, x.target, x.draft)
+        yield "overlap", x.overlap, (1.0 - high, 1.0 - low)
+    h, weight = x.block if x.h is None else x.h, cycle.weights[node + 1]
+    if h is not None and (following is None or weight >= 1.0):
+        yield "h", h, (weight, weight)
+    elif h is not None and following and following.target and following.draft:
+        low, high = (m / (m + 1.0 - weight) for m in surplus(weight, following.target, following.draft))
+        yield "h", h, (low, high)
 
 
-def check_own_distribution(cycle: AuditedCycle, verified: Verified, rule: str) -> Iterator[TranslatableText]:
+def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
     """Whether the distribution of the target's own token is the one that the verdict leaves."""
-    distribution, own, tried = (
-        verified.distribution,
-        cycle.own,
-        [cycle.positions[node] for node in cycle.children(cycle.tip)],
-    )
-    if distribution is None or own is None:
+    verified, own, tried = cycle.verified, cycle.own, [cycle.positions[node] for node in cycle.tree.children(cycle.tip)]
+    if verified is None or verified.distribution is None or own is None:
         return
-    row = tried[0].target if tried else verified.bonus if len(cycle.path) == len(cycle.positions) else None
-    if verified.p is not None and not is_within(verified.p, bounds(row or distribution)(own)) and (row or not tried):
+    distribution = verified.distribution
+    for one in filter(None, (distribution, verified.bonus)):
+        if reason := why_none(one):
+            yield TranslatableText("the distribution of the target's own token {reason}", reason=reason)
+            return
+    bonus = verified.bonus if len(cycle.path) == len(cycle.positions) else None
+    row = tried[0].target if tried else bonus
+    if verified.p is not None and (row or not tried) and not is_within(verified.p, bounds(row or distribution, own)):
         yield TranslatableText("p = {p:.6g} of the target's own token is not what its row gives it", p=verified.p)
-    if row is None:
+    last = tried[0 if rule == BLOCK else -1] if tried and rule in (REJECTION, BLOCK) else None
+    if row is None or (last is not None and not (last.target and last.draft)):
         return
-    last = tried[0] if rule == BLOCK and tried else tried[-1] if tried else None
-    if last is None or rule not in (REJECTION, BLOCK):
-        if rule in JUDGES and not agree(distribution, row):
-            yield TranslatableText("the target's own token was not drawn from its row")
-        return
-    weight = cycle.weights[cycle.tip + 1] if rule == BLOCK else 1.0
-    if (
-        last.target is None
-        or last.draft is None
-        or is_residual(distribution, weight, last.target, last.draft, last.overlap)
-    ):
-        return
-    # Matching a copied draft against the target's choice needs no coin and no residual: a peer does so.
-    if last.u is not None or not agree(distribution, row):
-        yield TranslatableText("the token after the rejection was not drawn from the residual")
-
-
-def the_sample(cycle: AuditedCycle) -> int | None:
-    """What the noise draws where the target adds its token, if the trace tells."""
-    children, verified = cycle.children(cycle.tip), cycle.verified
-    distribution = cycle.positions[children[0]].target if children else None
-    if not children and verified and len(cycle.path) == len(cycle.positions):
-        distribution = verified.bonus
-    return distribution.sample.token if distribution and distribution.sample else None
+    holds = agree(distribution, row)
+    if last and last.target and last.draft and (last.u is not None or not holds):
+        # Matching a copied draft against the target's choice needs no coin and no residual: a peer does so.
+        weight = cycle.weights[cycle.tip + 1] if rule == BLOCK else 1.0
+        holds = is_residual(distribution, weight, last.target, last.draft, last.overlap)
+    if not holds and rule:
+        yield TranslatableText("the target's own token was not drawn from what the verdict leaves")

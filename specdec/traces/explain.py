@@ -1,19 +1,17 @@
 """One decision of a run in plain words: what was drafted, p, q and the coin, what became of the draft, and why.
 
-What a rule does with p, q and u is judged anew by `rulings.py`; nothing is said that the trace does not tell.
+The engine's own rule judges it again (`replay.py`); nothing is said that the trace does not hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 from ..events import Position, Started
 from ..types import Status
-from .cycle import AuditedCycle, chances, check_shape, cycles, is_unnamed, MAX_SAID
+from .cycle import AuditedCycle, BLOCK, chances, contradiction, cycles, is_unnamed, MATCH, MAX_SAID, NOISE, REJECTION
 from .file import Trace
-from .rulings import BLOCK, JUDGES, NEVER, REJECTION
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class Decision:
     """A drafted token and what became of it. `cycle` and `position` count from 1; `said` is a paragraph.
 
     `p` and `q` are the probabilities in the test, `chance` is min(1, p/q); `u` is None where no coin was tossed. What a
-    server does not tell is None, and its `rule` is "".
+    server does not report is None, and its `rule` is "".
     """
 
     cycle: int
@@ -56,32 +54,27 @@ def explain(trace: Trace, cycle: int = 0, position: int = 0) -> Decision:
     places = [(one, x) for one in chosen for x in one.positions if position in (0, x.node + 1)]
     one, x = next((place for place in places if place[1].status == "rejected"), places[0])
     server = started.server if started else ""
-    if wrong := next(check_shape(one, bool(server)), None):
+    if wrong := contradiction(one, bool(server)):
         raise ValueError(f"Cycle {one.number} of this trace contradicts itself: {wrong}.")
+    place = (one.number, x.node + 1, len(one.positions), x.piece, x.status)
     if server:
-        return by_server(one, x, server)
+        return Decision(*place, "", x.p, None, None, None, None, " ".join(by_server(one, x, server)))
     rule = (started and started.rule) or REJECTION
     greedy = started is not None and started.params.temperature == 0.0
-    said = " ".join(chain(setting(one, x, greedy), verdict(one, x, rule), outcome(one, x, rule)))
+    said = [*setting(one, x, greedy), *verdict(one, x, rule), *outcome(one, x, rule)]
     p, q = chances(x)
-    return Decision(
-        one.number, x.node + 1, len(one.positions), x.piece, x.status, rule, p, q, p / q, min(1.0, p / q), x.u, said
-    )  # fmt: skip
+    return Decision(*place, rule, p, q, p / q, min(1.0, p / q), x.u, " ".join(said))
 
 
-def by_server(cycle: AuditedCycle, x: Position, server: str) -> Decision:
-    """What a server tells of one draft: its fate, perhaps its token and p, and never the reason."""
-    said = [f"Cycle {cycle.number} drafted {count(len(cycle.positions), 'token')}, says {server[:MAX_SAID]}."]
-    said.append(f"Draft {x.node + 1} is {'a token that it does not tell' if is_unnamed(x) else quoted(x.piece)}.")
+def by_server(cycle: AuditedCycle, x: Position, server: str) -> Iterator[str]:
+    """What a server reports of one draft: its fate, perhaps its token and p, and never the reason."""
+    yield f"Cycle {cycle.number} drafted {count(len(cycle.positions), 'token')}, says {server[:MAX_SAID]}."
+    yield f"Draft {x.node + 1} is {'a token that it does not tell' if is_unnamed(x) else quoted(x.piece)}."
     if x.p is not None:
-        said.append(f"The target gave it p = {x.p:.4g}.")
-    said.append(f"It was {x.status}. The server tells neither q nor the coin, so the decision cannot be done again.")
+        yield f"The target gave it p = {x.p:.4g}."
+    yield f"It was {x.status}. The server tells neither q nor the coin, so the decision cannot be done again."
     if cycle.own is not None:
-        said.append(f"The target's own token of this cycle is {quoted(cycle.committed.pieces[-1])}.")
-    return Decision(
-        cycle.number, x.node + 1, len(cycle.positions), x.piece, x.status, "", x.p, None, None, None, None,
-        " ".join(said),
-    )  # fmt: skip
+        yield f"The target's own token of this cycle is {quoted(cycle.committed.pieces[-1])}."
 
 
 def setting(cycle: AuditedCycle, x: Position, greedy: bool) -> Iterator[str]:
@@ -96,21 +89,32 @@ def setting(cycle: AuditedCycle, x: Position, greedy: bool) -> Iterator[str]:
 
 
 def verdict(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
-    ruling = JUDGES[rule](cycle)[x.node] if rule in JUDGES else None
-    if ruling is NEVER or (x.status == "discarded" and rule == BLOCK):
+    from .replay import judged  # and with it torch, which a page that explains nothing does without
+
+    status = (judged(cycle, rule) or [None] * len(cycle.positions))[x.node]
+    if status == x.status == "discarded":
         yield f"It was discarded without being judged: {turn(cycle, x, rule)}."
         return
+    (p, q), compared = chances(x), None
     if rule == REJECTION:
-        p, q = chances(x)
         yield f"The rule keeps it with chance min(1, p/q) = {min(1.0, p / q):.4g}."
     if x.u is not None:
         yield f"The coin fell on u = {x.u:.4g}."
-    if ruling is None or ruling.status is None:
+        compared = ("u", x.u, "h", x.h) if x.h is not None else ("u·q", x.u * q, "p", p)
+    if status is None:
         yield f"It was {x.status}; the trace does not tell enough to do the decision of {rule[:MAX_SAID]} again."
-    elif ruling.status != x.status:
-        yield f"The trace says that it was {x.status}, but {ruling.why}: the trace contradicts itself."
+    elif status != x.status:
+        yield f"The trace says that it was {x.status}, but the rule makes it {status}: the trace contradicts itself."
+    elif compared:
+        name, value, other, limit = compared
+        yield f"It was {x.status}, because {name} = {value:.6g} {'<' if value < limit else '≥'} {other} = {limit:.6g}."
+    elif rule in (MATCH, NOISE):
+        drawn = cycle.committed.pieces[min(cycle.tree.depth(x.node), len(cycle.committed.pieces)) - 1]
+        yield f"It was {x.status}, because the target draws {quoted(drawn)}."
+    elif rule == BLOCK:
+        yield f"It was {x.status}, because a longer block was kept."
     else:
-        yield f"It was {x.status}, because {ruling.why}."
+        yield f"It was {x.status}, because its p = {p:.6g}."
 
 
 def turn(cycle: AuditedCycle, x: Position, rule: str) -> str:
@@ -124,8 +128,8 @@ def turn(cycle: AuditedCycle, x: Position, rule: str) -> str:
 
 
 def outcome(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
-    """What the cycle wrote after the draft, where that hangs on it."""
-    siblings, own = cycle.children(cycle.tree.parents[x.node]), cycle.own
+    """What the cycle wrote after the draft, where that depends on it."""
+    siblings, own = cycle.tree.children(cycle.tree.parents[x.node]), cycle.own
     if x.status == "rejected" and x.node != siblings[-1] and rule == REJECTION:
         yield "Then the next draft for the same place had its turn, against what p leaves of q."
     elif own is None:
@@ -134,7 +138,7 @@ def outcome(cycle: AuditedCycle, x: Position, rule: str) -> Iterator[str]:
         coin = rule in (REJECTION, BLOCK) and x.u is not None
         source = "from the residual, max(0, p − q) scaled to one" if coin else "from its own distribution"
         yield f"In its place the target drew a token {source}: {quoted(cycle.committed.pieces[-1])}."
-    elif x.node == cycle.tip and not cycle.children(x.node):
+    elif x.node == cycle.tip and not cycle.tree.children(x.node):
         yield f"Nothing was drafted after it, so the target added a bonus token: {quoted(cycle.committed.pieces[-1])}."
     accepted = cycle.committed.accepted
     yield f"In all, {accepted} of {count(len(cycle.positions), 'draft')} joined the text in this cycle."

@@ -15,10 +15,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ..events import Committed, Event, from_dict, LARGEST, SCHEMA, Started, to_dict
+from ..events import Committed, Event, Failed, from_dict, LARGEST, SCHEMA, Started, to_dict
 from ..figures import machine
 from ..figures.stats import Comparison, summary
 from ..types import has_lone_surrogate, TranslatableText
+from .cycle import cycles
+from .drawn import drawn
 from .shape import Shape
 
 MAX_BYTES, MAX_LINES = 16_000_000, 50_000
@@ -56,7 +58,7 @@ class Header:
 
 @dataclass(frozen=True, repr=False)
 class Trace:
-    """A run. In a notebook it draws itself (`drawn.py`)."""
+    """A run. In a notebook it draws itself."""
 
     header: Header
     events: tuple[Event, ...]
@@ -105,9 +107,12 @@ class Trace:
         return f"Trace({self.header.prompt[:MAX_SAID]!r}, lanes {self.header.lanes}, {len(self.events)} events)"
 
     def _repr_html_(self) -> str:
-        from .drawn import drawn  # whoever only reads files needs no templates
-
-        return drawn(self)
+        """The first lane's tokens, or why it broke, with the settings and figures of the run."""
+        lane, summary = self.header.lanes[0], self.summary()
+        tokens = [(piece, status) for one in cycles(self.events, lane) for piece, status, _ in one.shown()]
+        broke = [event.reason for event in self.events if isinstance(event, Failed) and event.lane == lane]
+        figures = {name: value for name, value in summary["figures"].items() if isinstance(value, int | float)}
+        return drawn(self.header.prompt, [*tokens, *((reason, "") for reason in broke)], summary["settings"] | figures)
 
     def dumps(self) -> str:
         return self.header.line() + "".join(map(line, self.events))

@@ -14,7 +14,7 @@ from typing import Any
 from ..families import hub, presets
 from ..figures import machine
 from ..methods import adapted, DEFAULT, EMBEDDED, EXIT, known, LOSSY, METHODS, ROUNDED, RULES, TUNED
-from ..traces.rulings import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
+from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
 FAMILY = ASSETS / "family"

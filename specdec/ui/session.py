@@ -123,7 +123,7 @@ def certify(request: CertificateRequest) -> Iterator[News]:
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
-    """What `python -m tools.certificates --record` wrote of a pair, by mistake; nothing if there is none."""
+    """What `python -m tools.certificates` wrote of a pair, by mistake; nothing if there is none."""
     try:
         recorded = json.loads(CERTIFICATES.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

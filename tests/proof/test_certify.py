@@ -31,7 +31,7 @@ from specdec.types import SamplingParams
 from specdec.ui import request, session
 from specdec.ui.session import CERTIFICATES
 from specdec.ui.text import ASSETS, prompts, strings
-from tools import certificates as terminal
+from tools import certificates as recording
 
 real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
 RECORDED: dict[str, Any] = json.loads(CERTIFICATES.read_text(encoding="utf-8"))
@@ -44,26 +44,13 @@ def tiny() -> ModelPair:
     return ModelPair("tiny", target, TableModel(3, 2, target), (0, 1), SamplingParams(temperature=0.8), str, 12)
 
 
-def mistake_of(key: str) -> Mistake | None:
-    return PLANTABLE.get(key)
-
-
-@pytest.mark.parametrize("key", EVERY)
-def test_closed_form_is_green_for_the_shipped_rule_and_red_where_the_next_token_shows(key: str) -> None:
-    error = closed_form(toy(), mistake_of(key))["error"]
-    mistake = MISTAKES.get(key)
-    shows = mistake is not None and mistake.first_token_shows and mistake.least_k == 1  # drafts one token
-    assert (error is None or error > LOSSLESS) == shows
-    assert key in MISTAKES or error < 1e-12
-
-
 @pytest.mark.parametrize(
     "key", ["", "own_draw", "from_target", "one_coin", "drop_doubtful", "argmax_draft", "point_kept", "row_shift"]
 )
 def test_closed_form_is_the_distribution_of_the_enumerated_loop(key: str) -> None:
-    pair, mistake = tiny(), mistake_of(key)
+    pair, mistake = tiny(), PLANTABLE.get(key)
     distribution = next_token_distribution(pair, mistake)
-    exact = terminal.enumerated(pair, mistake)["tv"]
+    exact = recording.enumerated(pair, mistake)["tv"]
     distance = total_variation({(i,): float(p) for i, p in enumerate(distribution)}, pair.exact[0])
     assert exact[0] == pytest.approx(distance, rel=1e-3, abs=1e-12)
     assert (exact[2] > 1e-9) == (key in MISTAKES)
@@ -71,9 +58,9 @@ def test_closed_form_is_the_distribution_of_the_enumerated_loop(key: str) -> Non
 
 
 def test_a_residual_of_nothing_is_no_distribution() -> None:
-    told = closed_form(toy(), MISTAKES["target_minus_target"])
-    assert told["error"] is None and told["needed"] is None
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    result = closed_form(toy(), MISTAKES["target_minus_target"])
+    assert result["error"] is None and result["needed"] is None
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
 
 
 # By sampling.
@@ -108,7 +95,7 @@ def test_the_shipped_rule_stays_green_and_inside_the_band() -> None:
 
 @pytest.mark.parametrize("key", ["from_target", "extra_bonus", "argmax_draft", "row_shift"])
 def test_as_many_draws_as_it_says_turn_it_red(key: str) -> None:
-    needed = terminal.enumerated(tiny(), MISTAKES[key])["needed"]
+    needed = recording.enumerated(tiny(), MISTAKES[key])["needed"]
     assert needed < 6000
     assert is_red(sampled(tiny(), MISTAKES[key], needed)[-1])
     assert not is_red(sampled(tiny(), MISTAKES[key], max(1, needed // 20))[-1])
@@ -123,40 +110,33 @@ def test_a_sample_that_is_not_red_says_how_many_draws_a_mistake_that_it_hides_wo
 
 
 def test_rows_are_computed_once_and_are_those_of_the_model() -> None:
-    asked: list[int] = []
+    lengths: list[int] = []
 
     class Counting(TableModel):
         def forward(self, tokens: Any, cache: Any, parents: Any = (), rows: int = 1) -> Any:
-            asked.append(len(tokens))
+            lengths.append(len(tokens))
             return super().forward(tokens, cache, parents, rows)
 
     model = Counting(4, seed=1)
     memory = CachedRows(model, 8)
     for text in [(0, 1), (0, 1, 2), (0, 1, 2), (0, 3), (0, 1, 3), (0,)]:
         assert torch.equal(memory.logits(text), model.logits(text))
-    assert asked == [2, 1, 1, 2, 1]
+    assert lengths == [2, 1, 1, 2, 1]
 
 
 # Greedily.
 
 
-def test_greedy_text_equals_plain_and_shows_some_mistakes_only() -> None:
-    for key in ("", "from_target"):
-        told = greedy(toy(), mistake_of(key))
-        assert told["equal"] == told["of"]
-    told = greedy(toy(), MISTAKES["accept_all"])
-    at = told["equal"] - told["start"]
-    assert told["equal"] < told["of"] and told["gap"] > 0
-    assert told["plain"][:at] == told["speculative"][:at] and told["plain"][at] != told["speculative"][at]
-
-
-def test_where_coarse_numbers_part_the_gap_is_told() -> None:
-    pair = tiny()
-    other = TableModel(3, seed=9)
+def test_greedy_text_parts_where_it_says_in_few_bits_too() -> None:
+    result = greedy(toy(), MISTAKES["accept_all"])
+    at = result["equal"] - result["start"]
+    assert result["equal"] < result["of"] and result["gap"] > 0
+    assert result["plain"][:at] == result["speculative"][:at] and result["plain"][at] != result["speculative"][at]
+    pair, other = tiny(), TableModel(3, seed=9)
     pair.coarse = lambda: (other, TableModel(3, 2, other))
-    told = greedy(pair, None)["coarse"]
-    assert told["equal"] == told["of"] and told["gap"] is None
-    assert told["plain"] != greedy(pair, None)["plain"]
+    coarse = greedy(pair, None)["coarse"]
+    assert coarse["equal"] == coarse["of"] and coarse["gap"] is None
+    assert coarse["plain"] != greedy(pair, None)["plain"]
     assert greedy(pair, MISTAKES["accept_all"])["coarse"]["gap"] > 0
 
 
@@ -165,95 +145,86 @@ def test_where_coarse_numbers_part_the_gap_is_told() -> None:
 
 @pytest.mark.parametrize("key", EVERY)
 def test_what_is_recorded_is_what_the_code_computes(key: str) -> None:
-    told = json.loads(json.dumps(closed_form(toy(), mistake_of(key)), allow_nan=False))
-    kept = RECORDED["toy"][key]
-    assert told.pop("error") == pytest.approx(kept["closed"]["error"], abs=1e-12)
-    assert rounded(told).items() <= rounded(kept["closed"]).items()
-    assert greedy(toy(), mistake_of(key)) == kept["greedy"]
+    """Of the closed form, too, which is red where the next token shows the mistake."""
+    result, mistake = json.loads(json.dumps(closed_form(toy(), PLANTABLE.get(key)), allow_nan=False)), MISTAKES.get(key)
+    recorded, error = RECORDED["toy"][key], result.pop("error")
+    shows = mistake is not None and mistake.first_token_shows and mistake.least_k == 1  # drafts one token
+    assert (error is None or error > LOSSLESS) == shows and (key in MISTAKES or error < 1e-12)
+    assert error == pytest.approx(recorded["closed"]["error"], abs=1e-12)
+    assert rounded(result).items() <= rounded(recorded["closed"]).items()
+    assert greedy(toy(), PLANTABLE.get(key)) == recorded["greedy"]
 
 
-def rounded(told: Any) -> Any:
+def rounded(value: Any) -> Any:
     """Twelve digits: another order of the same sums is no other distribution."""
-    if isinstance(told, dict):
-        return {name: rounded(value) for name, value in told.items()}
-    if isinstance(told, list):
-        return [rounded(value) for value in told]
-    return round(told, 12) if isinstance(told, float) else told
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return round(value, 12) if isinstance(value, float) else value
 
 
 @pytest.mark.parametrize("key", MISTAKES)
 def test_every_mistake_is_red_at_twenty_thousand_draws_or_says_how_many(key: str) -> None:
-    for told in (RECORDED[pair][key] for pair in ("toy", "embedded")):
-        draws, found = told["sampled"][-1]
-        if (least := MISTAKES[key].least_k) > told["k"]:  # drafts this short hide it, and the page says so
-            assert told["least_k"] == least
+    for one in (RECORDED[pair][key] for pair in ("toy", "embedded")):
+        draws, found = one["sampled"][-1]
+        if (least := MISTAKES[key].least_k) > one["k"]:  # drafts this short hide it, and the page says so
+            assert one["least_k"] == least
             continue
-        needed = told["exact"]["needed"] if "exact" in told else told["closed"]["needed"]
-        needed = needed or told["beyond"]  # a mistake that the next token hides, on models too large to enumerate
+        needed = one["exact"]["needed"] if "exact" in one else one["closed"]["needed"]
+        needed = needed or one["beyond"]  # a mistake that the next token hides, on models too large to enumerate
         assert any(map(is_red, found)) or (draws == 20_000 and needed > draws)
-        if "exact" in told:
-            assert told["exact"]["tv"][2] > 1e-9
+        if "exact" in one:
+            assert one["exact"]["tv"][2] > 1e-9
 
 
 def test_the_shipped_rule_and_what_only_looks_like_a_mistake_are_recorded_green() -> None:
     looks = [RECORDED[pair][OWN_DRAW.key] for pair in ("toy", "embedded")]
-    assert all(told["harmless"] for told in looks) and looks[0]["exact"]["tv"][2] <= 1e-12
-    for told in [*looks, *(pair[""] for pair in RECORDED.values())]:
-        assert told["closed"]["error"] <= LOSSLESS and not any(map(is_red, told["sampled"][-1][1]))
-        assert told["greedy"]["equal"] == told["greedy"]["of"]
-    assert RECORDED["toy"][""]["exact"]["tv"][2] <= 1e-12
+    assert all(one["harmless"] for one in looks)
+    for one in [*looks, *(pair[""] for pair in RECORDED.values())]:
+        assert one["closed"]["error"] <= LOSSLESS and not any(map(is_red, one["sampled"][-1][1]))
+        assert one["greedy"]["equal"] == one["greedy"]["of"] and one.get("exact", {"tv": [0, 0, 0]})["tv"][2] <= 1e-12
 
 
 # What each instrument of the certificate overlooks on the toys. Enumeration overlooks one, as it drafts two tokens: the
 # greedy text shows it, and so do single cycles (`test_cycles.py`), as they do every mistake of a rule.
 OVERLOOKED = {
-    "closed": {
-        "extra_bonus",
-        "draft_bonus",
-        "one_coin",
-        "unjudged_fourth",
-        "block_residual",
-        "block_product",
-    },
+    "closed": {"extra_bonus", "draft_bonus", "one_coin", "unjudged_fourth", "block_residual", "block_product"},
     "sampled": {"residual_epsilon", "coarse_ratio", "ratio_epsilon", "unjudged_fourth", "block_residual"},
     "exact": {"unjudged_fourth"},
 }
 
 
 def test_every_mistake_is_caught_by_an_instrument_of_the_certificate() -> None:
-    told = {key: RECORDED["toy"][key] for key in MISTAKES}
+    toys = {key: RECORDED["toy"][key] for key in MISTAKES}
     shown = {
-        "closed": {key for key, one in told.items() if not certify.passed(one)[0]},
-        "sampled": {key for key, one in told.items() if any(map(is_red, one["sampled"][-1][1]))},
-        "exact": {key for key, one in told.items() if one["exact"]["tv"][-1] > LOSSLESS},
+        "closed": {key for key, one in toys.items() if not certify.passed(one)[0]},
+        "sampled": {key for key, one in toys.items() if any(map(is_red, one["sampled"][-1][1]))},
+        "exact": {key for key, one in toys.items() if one["exact"]["tv"][-1] > LOSSLESS},
     }
-    greedy_shows = {key for key, one in told.items() if one["greedy"]["equal"] < one["greedy"]["of"]}
-    assert {name: told.keys() - keys for name, keys in shown.items()} == OVERLOOKED
-    assert set.union(*shown.values(), greedy_shows) == {*told}
+    greedy_shows = {key for key, one in toys.items() if one["greedy"]["equal"] < one["greedy"]["of"]}
+    assert {name: toys.keys() - keys for name, keys in shown.items()} == OVERLOOKED
+    assert set.union(*shown.values(), greedy_shows) == {*toys}
 
 
-def test_what_is_told_of_the_targets_own_draws_is_what_the_loop_keeps() -> None:
+def test_the_overlap_of_the_targets_own_draws_is_what_the_loop_keeps() -> None:
     pair = toy()
 
     def kept(sampler: Sampler) -> Tensor:
-        given = Given(sampler, pair.text[-1])
-        events = generate(pair.task(OWN_DRAW, 1, 2), given)
+        events = generate(pair.task(OWN_DRAW, 1, 2), Given(sampler, pair.text[-1]))
         return torch.tensor(next(e.accepted for e in events if isinstance(e, Committed) and e.cycle == 1))
 
     enumerated = float(sum(chance * accepted for accepted, chance in paths(kept, 1_000)))
-    told = closed_form(pair, OWN_DRAW)["overlap"]
-    assert told == pytest.approx(enumerated, rel=1e-3) and told < closed_form(pair, None)["overlap"]
+    overlap = closed_form(pair, OWN_DRAW)["overlap"]
+    assert overlap == pytest.approx(enumerated, rel=1e-3) and overlap < closed_form(pair, None)["overlap"]
 
 
-def test_the_page_names_every_mistake() -> None:
+def test_the_page_names_every_mistake_and_docs_their_number() -> None:
     assert strings("lossless")["harmless"].keys() == {OWN_DRAW.key} == PLANTABLE.keys() - MISTAKES.keys()
     assert strings("lossless")["mistakes"].keys() == MISTAKES.keys()
     assert all(RECORDED[pair].keys() == set(EVERY) for pair in ("toy", "embedded"))
     assert {*RECORDED} == {*strings("lossless")["rail"]["pairs"]} - {"server"} == {*request.PAIRS}
     assert request.DRAWS == certify.DRAWS
-
-
-def test_readme_and_docs_give_the_number_of_mistakes() -> None:
     for path in [ASSETS.parent / "README.md", *ASSETS.parent.glob("docs/*.md")]:
         for number in re.findall(r"(\d+) known mistakes", path.read_text(encoding="utf-8")):
             assert int(number) == len(CATALOGUE), path
@@ -263,10 +234,7 @@ def test_readme_and_docs_give_the_number_of_mistakes() -> None:
     ("asked", "advice"),
     [
         ({"pair": "other"}, "must be one of: toy"),
-        ({"pair": ["toy"]}, "must be one of: toy"),
         ({"mistake": "__class__"}, "must be empty or one of"),
-        ({"pair": "grammar"}, "must be one of: toy"),
-        ({"draws": 7}, "must be one of: 100"),
         ({"draws": math.nan}, "must be one of: 100"),
         ({"seed": -1}, "The seed"),
         ({"pair": "embedded", "text": " "}, "prompt is empty"),
@@ -290,15 +258,13 @@ def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> No
     assert not session._machine.locked()
 
 
-def test_without_recorded_certificates_the_page_still_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert all(session.recorded_certificates(name) == RECORDED.get(name, {}) for name in (*RECORDED, "other"))
+    assert session.recorded_certificates(["toy"]) == {}  # type: ignore[arg-type]
     monkeypatch.setattr(session, "CERTIFICATES", tmp_path / "none.json")
     assert session.recorded_certificates("toy") == {}
-
-
-@pytest.mark.parametrize("pair", ["toy", "embedded", "other", None, ["toy"]])
-def test_a_recorded_pair_is_fetched_by_its_name(pair: Any) -> None:
-    known = RECORDED.keys() if isinstance(pair, str) else ()
-    assert session.recorded_certificates(pair) == (RECORDED[pair] if pair in known else {})
 
 
 # Torch's kernel for 8 bits also rounds its inputs: the draft's q differs a little, which shows under a mistake only.
@@ -308,12 +274,12 @@ as_recorded = pytest.mark.skipif(native.library() is None, reason="recorded with
 @real_models
 @pytest.mark.parametrize("key", ["", pytest.param("from_target", marks=as_recorded)])
 def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> None:
-    pair, kept = pairs.embedded(prompts()["story"][0]), RECORDED["embedded"][key]
-    assert "".join(kept["text"]) == prompts()["story"][0]  # and no control token
-    told = closed_form(pair, mistake_of(key))
-    assert told["error"] == pytest.approx(kept["closed"]["error"], rel=1e-3, abs=1e-12)
-    for (piece, *chances), (kept_piece, *kept_chances) in zip(told["rows"], kept["closed"]["rows"], strict=True):
-        assert piece == kept_piece and chances == pytest.approx(kept_chances, rel=1e-3)
+    pair, recorded = pairs.embedded(prompts()["story"][0]), RECORDED["embedded"][key]
+    assert "".join(recorded["text"]) == prompts()["story"][0]  # and no control token
+    result = closed_form(pair, PLANTABLE.get(key))
+    assert result["error"] == pytest.approx(recorded["closed"]["error"], rel=1e-3, abs=1e-12)
+    for (piece, *chances), (its_piece, *its_chances) in zip(result["rows"], recorded["closed"]["rows"], strict=True):
+        assert piece == its_piece and chances == pytest.approx(its_chances, rel=1e-3)
 
 
 @real_models
@@ -334,17 +300,6 @@ def test_in_few_bits_the_distribution_is_that_of_the_target_in_those(dtype: torc
     pairs.embedded.cache_clear()
 
 
-def test_a_near_tie_is_told_as_one_in_few_bits_alone() -> None:
-    told = {
-        "pair": "embedded", "precision": "int8", "mistake": "", "closed": {"error": 0.0}, "sampled": [[100, []]],
-        "greedy": {"equal": 7, "of": 48, "gap": 0.0625},
-    }  # fmt: skip
-    assert "✓ ✓ ≈" in terminal.line(told) and "a near-tie at token 8: 0.0625 apart" in terminal.line(told)
-    assert "✓ ✓ ✗" in terminal.line(told | {"precision": "float32"})
-    assert "✓ ✓ ✗" in terminal.line(told | {"greedy": {"equal": 7, "of": 48, "gap": 0.5}})
-    assert "✓ ✓ ✓  error" in terminal.line(told | {"greedy": {"equal": 48, "of": 48, "gap": None}})
-
-
 @real_models
 @pytest.mark.parametrize(("top_k", "tokens"), [(6, 16), pytest.param(20, 48, marks=pytest.mark.long)])
 def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> None:
@@ -354,9 +309,8 @@ def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> N
     assert (pair.params.top_k, pair.greedy) == (20, 48)
     pair.params, pair.greedy = replace(pair.params, top_k=top_k), tokens
     assert closed_form(pair, None)["error"] < 1e-12
-    assert closed_form(pair, MISTAKES["from_target"])["error"] > 1e-3
-    told = greedy(pair, None)
-    assert told["equal"] == told["of"] and told["coarse"]["of"] == told["of"]
+    result = greedy(pair, None)
+    assert result["equal"] == result["of"] and result["coarse"]["of"] == result["of"]
     assert len(pair.exact[2]) == pair.params.top_k**3
     assert not any(map(is_red, sampled(pair, None, 300)))
     with pytest.raises(ValueError, match="it must have between"):

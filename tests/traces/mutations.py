@@ -1,16 +1,10 @@
-"""Random edits of one field of a recorded run: is each refused, or audited to the end, and how many are found?
-
-`python -m tests.traces.mutations [EDITS] [SEED]` prints the share by kind of field.
-"""
+"""Random edits of one field of a recorded run: is each refused, or audited to the end, and how many are found?"""
 
 from __future__ import annotations
 
 import random
-import signal
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from specdec.events import Event, from_dict, to_dict
@@ -33,7 +27,6 @@ KINDS = {
     "reason": "settings",
 }  # fmt: skip
 NAMED = ("p", "q", "status", "ids", "text", "pieces", "settings")  # what the audit promises to find most of
-LIMIT = 60  # seconds for one edit; a hundredth is usual
 
 
 def places(value: Any, kind: str = "") -> Iterator[tuple[Any, Any, str]]:
@@ -64,39 +57,18 @@ def changed(value: Any, rng: random.Random) -> Any:
     return rng.choice([[1], ["x"], 0])
 
 
-@contextmanager
-def within(seconds: int) -> Iterator[None]:
-    """TimeoutError in whatever does not end; where there are no alarms, nothing."""
-
-    def ring(*_: object) -> None:
-        raise TimeoutError
-
-    if not hasattr(signal, "SIGALRM"):
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def outcome(lanes: tuple[str, ...], events: list[Event], at: int, data: dict[str, Any]) -> bool:
     """Whether the edit is refused or found. Anything but a refusal must be audited, compared and counted to the end."""
-    with within(LIMIT):
-        try:
-            edited = [*events[:at], from_dict(data), *events[at + 1 :]]
-            shape = Shape()
-            for event in edited:
-                shape.take(event)
-        except ValueError:  # what `Trace.loads` names with its line
-            return True
-        found = not holds(audit(lanes, edited))
-        str(compare(events, edited, lanes[0]))
-        _ = Comparison.of(edited).accounted_speedup
-        return found
+    try:
+        edited = [*events[:at], from_dict(data), *events[at + 1 :]]
+        shape = Shape()
+        for event in edited:
+            shape.take(event)
+    except ValueError:  # what `Trace.loads` names with its line
+        return True
+    str(compare(events, edited, lanes[0]))
+    _ = Comparison.of(edited).accounted_speedup
+    return not holds(audit(lanes, edited))
 
 
 def edits(count: int, seed: int) -> tuple[Counter[str], Counter[str]]:
@@ -125,16 +97,3 @@ def edits(count: int, seed: int) -> tuple[Counter[str], Counter[str]]:
             tried[kind] += 1
             found[kind] += outcome(trace.header.lanes, events, at, data)
     return found, tried
-
-
-def told(found: Counter[str], tried: Counter[str]) -> str:
-    named = [sum(counts[kind] for kind in NAMED) for counts in (found, tried)]
-    lines = [f"the audit finds {named[0]} of {named[1]} edits of {', '.join(NAMED)} ({named[0] / named[1]:.0%})"]
-    lines.append(f"of all {sum(tried.values())} edits {sum(found.values()) / sum(tried.values()):.0%}: ")
-    lines[-1] += ", ".join(f"{kind} {found[kind] / n:.0%}" for kind, n in sorted(tried.items()))
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    numbers = [int(argument) for argument in sys.argv[1:3]]
-    print(told(*edits(*{0: (1500, 1), 1: (*numbers, 1), 2: tuple(numbers)}[len(numbers)])))

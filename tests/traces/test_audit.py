@@ -26,11 +26,10 @@ from specdec.paths import ASSETS
 from specdec.proof.mistakes import CATALOGUE
 from specdec.proof.toys import LookupToy, TableModel, TreeDrafter
 from specdec.traces import file as trace
-from specdec.traces.audit import audit, Fault, holds, LaneAudit
+from specdec.traces.audit import audit, Fault, holds, LaneAudit, LOSSLESS
 from specdec.traces.compare import compare
-from specdec.traces.file import Header, Trace, TraceError
-from specdec.traces.rulings import BLOCK, JUDGES, MATCH, NOISE, REJECTION, TYPICAL
-from specdec.traces.shape import MAX_NODES
+from specdec.traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
+from specdec.traces.file import Header, Trace
 from specdec.types import Costs, SamplingParams
 from specdec.ui import menu
 
@@ -101,20 +100,19 @@ def test_every_rule_on_every_draft_passes(drafter: str, rule: str, params: Sampl
 
 
 def test_the_names_of_the_rules_are_the_engines() -> None:
-    assert set(JUDGES) == {rule.name for rule in rules.RULES.values()} == {REJECTION, MATCH, NOISE, BLOCK, TYPICAL}
+    assert set(LOSSLESS) == {rule.name for rule in rules.RULES.values()} == {REJECTION, MATCH, NOISE, BLOCK, TYPICAL}
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
 def test_every_recorded_run_passes(path: Path) -> None:
     recorded = Trace.load(path)
     accounts = audit(recorded.header.lanes, recorded.events)
-    assert [fault for one in accounts for fault in one.faults] == []
+    assert holds(accounts) and not any(one.unchecked for one in accounts)
     checks = [event for event in recorded.events if isinstance(event, Verified) and event.lane == "speculative"]
     judged = [one for event in checks for one in event.positions if one.status in ("accepted", "rejected")]
     written = [event for event in recorded.events if isinstance(event, Committed) and event.lane == "plain"]
     assert accounts[0].decisions == len(judged) > 15 and accounts[0].draws > 5
     assert accounts[-1].draws == sum(len(event.tokens) for event in written) > 15
-    assert not any(one.unchecked for one in accounts)
 
 
 def test_every_drafter_has_a_sound_run_in_every_domain() -> None:
@@ -124,8 +122,7 @@ def test_every_drafter_has_a_sound_run_in_every_domain() -> None:
     for path in OTHERS:
         recorded = Trace.load(path)
         accounts = audit(recorded.header.lanes, recorded.events)
-        assert [fault for one in accounts for fault in one.faults] == [], path
-        assert recorded.header.kind == path.stem and accounts[0].decisions > 0 < accounts[-1].draws
+        assert holds(accounts) and recorded.header.kind == path.stem and accounts[0].decisions > 0 < accounts[-1].draws
 
 
 @needs_family
@@ -208,10 +205,6 @@ def committed(lines: list[Line], cycle: int) -> Line:
     return next(line for line in lines if line["event"] == "committed" and line["cycle"] == cycle)
 
 
-def drafted(lines: list[Line], cycle: int) -> Line:
-    return next(line for line in lines if line["event"] == "drafted" and line["cycle"] == cycle)
-
-
 def first(lines: list[Line], status: str) -> tuple[int, Line]:
     """A drafted token of that status, and its cycle."""
     found = ((line["cycle"], x) for line in lines for x in line.get("positions", ()) if x["status"] == status)
@@ -224,25 +217,9 @@ def unlikely_coin(lines: list[Line]) -> int:
     return cycle
 
 
-def likely_coin(lines: list[Line]) -> int:
-    found = ((line["cycle"], x) for line in lines for x in line.get("positions", ()) if x["status"] == "accepted")
-    cycle, x = next((cycle, x) for cycle, x in found if x["p"] < x["q"])
-    x["u"] = 0.5 * (1 + x["p"] / x["q"])
-    return cycle
-
-
-def raised(letter: str) -> Callable[[list[Line]], int]:
-    def change(lines: list[Line]) -> int:
-        cycle, x = first(lines, "rejected")
-        x[letter] = min(1.0, x[letter] + 0.01)
-        return cycle
-
-    return change
-
-
-def other_overlap(lines: list[Line]) -> int:
-    cycle, x = first(lines, "accepted")
-    x["overlap"] = 0.0 if x["overlap"] > 0.5 else 1.0
+def raised_p(lines: list[Line]) -> int:
+    cycle, x = first(lines, "rejected")
+    x["p"] = min(1.0, x["p"] + 0.01)
     return cycle
 
 
@@ -259,31 +236,10 @@ def drawn_from_target(lines: list[Line]) -> int:
     return cycle
 
 
-def another_draw(lines: list[Line]) -> int:
-    cycle, x = first(lines, "rejected")
-    committed(lines, cycle)["tokens"][-1] = x["token"]
-    return cycle
-
-
-def mass_from_nowhere(lines: list[Line]) -> int:
-    verified(lines, 2)["law"]["top"][0]["prob"] += 0.1
-    return 2
-
-
-def low_entropy(lines: list[Line]) -> int:
-    verified(lines, 2)["law"]["entropy"] = 0.0
-    return 2
-
-
 def kept_though_discarded(lines: list[Line]) -> int:
     cycle, _ = first(lines, "discarded")
     verified(lines, cycle)["positions"][-1]["status"] = "rejected"
     return cycle
-
-
-def swapped_draft(lines: list[Line]) -> int:
-    drafted(lines, 3)["tokens"][0] += 1
-    return 3
 
 
 def swapped_commit(lines: list[Line]) -> int:
@@ -304,18 +260,6 @@ def wrong_total(lines: list[Line]) -> int:
     return 3
 
 
-def wrong_kind(lines: list[Line]) -> int:
-    line = committed(lines, 3)
-    line["kind"] = "bonus" if line["kind"] == "resampled" else "resampled"
-    return 3
-
-
-def fewer_accepted(lines: list[Line]) -> int:
-    cycle, _ = first(lines, "accepted")
-    committed(lines, cycle)["accepted"] -= 1
-    return cycle
-
-
 def clock_back(lines: list[Line]) -> int:
     committed(lines, 4)["at"] = 0.0
     return 4
@@ -331,16 +275,9 @@ def other_ending(lines: list[Line]) -> int:
     return max(line["cycle"] for line in lines if "cycle" in line)
 
 
-def no_probability(lines: list[Line]) -> int:
-    cycle, x = first(lines, "accepted")
-    x["q"] = 0.0
-    return cycle
-
-
 TAMPERINGS = [
-    unlikely_coin, likely_coin, raised("p"), raised("q"), other_overlap, other_residual, drawn_from_target,
-    another_draw, mass_from_nowhere, low_entropy, kept_though_discarded, swapped_draft, swapped_commit, one_more,
-    wrong_total, wrong_kind, fewer_accepted, clock_back, lost_cycle, other_ending, no_probability,
+    unlikely_coin, raised_p, other_residual, drawn_from_target, kept_though_discarded, swapped_commit, one_more,
+    wrong_total, clock_back, lost_cycle, other_ending,
 ]  # fmt: skip
 
 
@@ -368,12 +305,6 @@ def test_a_verdict_of_another_rule_is_found(rule: str) -> None:
     other = NOISE if rule == "typical" else TYPICAL
     lines[0].update(rule=other, lossless=other != TYPICAL)
     assert account([from_dict(line) for line in lines]).faults
-
-
-def test_a_lossy_rule_may_not_be_called_lossless() -> None:
-    lines = [to_dict(event) for event in run(rule="typical")]
-    lines[0]["lossless"] = True
-    assert "lossy" in account([from_dict(line) for line in lines]).faults[0].reason
 
 
 def test_a_rule_that_nobody_knows_is_unchecked_not_good() -> None:
@@ -408,14 +339,6 @@ def test_a_lane_that_the_header_does_not_name_is_a_fault() -> None:
     assert not holds([named, other])
 
 
-def test_a_huge_draft_is_refused_before_it_is_looked_at() -> None:
-    lines = [to_dict(event) for event in run()]
-    n = 5_000
-    drafted(lines, 2).update(tokens=[1] * n, pieces=["x"] * n, parents=[*range(-1, n - 1)])
-    with pytest.raises(TraceError, match=f"more than {MAX_NODES} tokens"):
-        account([from_dict(line) for line in lines])
-
-
 # ---- what is missing, and what is forged ----
 
 
@@ -433,16 +356,18 @@ def test_a_lane_that_is_gone_is_told() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"temperature": 0.0}, "temperature is 0"),
-        ({"max_tokens": 3}, "30 tokens, of at most 3"),
+        ({"temperature": 0.0}, "more than the 1 tokens of its settings"),
+        ({"max_tokens": 3}, "30 tokens of 3"),
         ({"max_tokens": 31}, "30 tokens of 31"),
-        ({"top_k": 2}, "top-k is 2"),
+        ({"top_k": 2}, "more than the 2 tokens of its settings"),
         ({"stop": [" 1"]}, "stop string"),
+        ({"k": 1}, "4 deep, and K is 1"),
+        ({"lossless": False}, "a lossless one lossy"),
     ],
 )
 def test_settings_that_the_run_did_not_have_are_found(change: dict[str, Any], reason: str) -> None:
     lines = [to_dict(event) for event in run()]
-    lines[0]["params"].update(change)
+    (lines[0] if change.keys() & lines[0].keys() else lines[0]["params"]).update(change)
     assert any(reason in fault.reason for fault in account([from_dict(line) for line in lines]).faults)
 
 
@@ -456,12 +381,6 @@ def test_a_run_of_an_earlier_version_under_a_grammar_opens_and_says_what_is_not_
     assert account(again).unchecked == told.unchecked
     del lines[0]["params"]["grammar"]
     assert account([from_dict(line) for line in lines]).faults
-
-
-def test_a_draft_deeper_than_k_is_found() -> None:
-    lines = [to_dict(event) for event in run()]
-    lines[0]["k"] = 1
-    assert "4 deep, and K is 1" in account([from_dict(line) for line in lines]).faults[0].reason
 
 
 def test_the_coins_of_a_run_come_from_its_seed() -> None:
@@ -510,10 +429,9 @@ def test_names_cannot_forge_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "nobody knows whether this rule is lossless" in out and "lossless," not in out
 
 
-def test_random_edits_are_refused_or_audited_and_most_are_found(record_property: Callable[[str, object], None]) -> None:
+def test_random_edits_are_refused_or_audited_and_most_are_found() -> None:
     found, tried = mutations.edits(66, seed=1)
-    record_property("figure", mutations.told(found, tried))
-    assert sum(found[kind] for kind in mutations.NAMED) >= 0.8 * sum(tried[kind] for kind in mutations.NAMED)
+    assert sum(found[kind] for kind in mutations.NAMED) >= 0.9 * sum(tried[kind] for kind in mutations.NAMED)
 
 
 # ---- two runs, and the terminal ----

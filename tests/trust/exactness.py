@@ -116,7 +116,6 @@ def pairs() -> list[tuple[Mistake, Mistake]]:
         if not broken(one) & broken(other)
         and not (drafts(one) and drafts(other))
         and not (max(one.least_k, other.least_k) > 2 and "target" in broken(one) | broken(other))
-        and one.key != "top_match" != other.key  # it replaces the whole walk, so that no other seam is reached
     ]
 
 
