@@ -11,6 +11,7 @@ import contextlib
 import importlib.metadata
 from collections.abc import Generator
 from dataclasses import replace
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
@@ -65,9 +66,14 @@ def library_model(model: Peered) -> Any:
     if model not in _read:
         assert model.source is not None
         dtype = model.dtype if model.stored in CODES else model.stored  # transformers has no such codes
-        weights = {name: weight.to(dtype) for name, weight in open_weights(model.source).items()}
-        _read[model] = built(as_library(read_config(model.source)), weights, dtype, model.device)
+        _read[model] = load_model(model.source, dtype, model.device)
     return _read[model]
+
+
+def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
+    """transformers' model of a checkpoint, whatever form it is stored in."""
+    weights = {name: weight.to(dtype) for name, weight in open_weights(folder).items()}
+    return built(as_library(read_config(folder)), weights, dtype, device)
 
 
 def _run(task: Task, draft: Peered | None) -> Generator[Event, None, None]:

@@ -22,9 +22,10 @@ from datetime import timedelta
 from multiprocessing.connection import Connection
 from typing import Any
 
+from .heartbeat import HEARTBEAT_S
+
 FIRST_ANSWER_S = 180.0  # models load, and costs are probed, before a call's first answer
 NEXT_ANSWER_S = 30.0  # afterwards an answer comes every cycle
-HEARTBEAT_S = 0.25
 # On ZeroGPU the platform lends its GPU to processes that `zero.py` has asked for, and to no other.
 WITHOUT_GPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}
 SPAWN = multiprocessing.get_context("spawn")
@@ -105,14 +106,10 @@ class Worker:
         process = self._process
         return process is not None and process.is_alive() and any(name == family for name, _ in list(self._families))
 
-    def load(self, family: str, device: str) -> Generator[None, None, RemoteFamily]:
-        """Returns the family, once it is loaded. ValueError where that cannot be."""
+    def load(self, family: str, device: str) -> RemoteFamily:
+        """ValueError where the family cannot be loaded."""
         if not self.is_loaded(family) or (family, device) not in self._families:
-            for answer in self.call("load", family, device):
-                if answer is None:
-                    yield None
-                else:
-                    facts, self.machine = answer
+            ((facts, self.machine),) = filter(None, self.call("load", family, device))
             self._families[family, device] = RemoteFamily(family, device, facts)
         return self._families[family, device]
 

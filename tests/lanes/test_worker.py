@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from specdec.engine import NO_ROOM
-from specdec.events import Committed, Event, Finished
+from specdec.events import Committed, Event
 from specdec.families import zoo
 from specdec.lanes import race
-from specdec.lanes.worker import RemoteFamily, Worker, WorkerDied
+from specdec.lanes.worker import Worker, WorkerDied
 from specdec.types import SamplingParams, TranslatableText
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,17 +40,8 @@ def items(answers: Iterable[Any]) -> list[Any]:
     return [answer for answer in answers if answer is not None]
 
 
-def loaded(worker: Worker, name: str = "embedded") -> RemoteFamily:
-    loading = worker.load(name, "cpu")
-    while True:
-        try:
-            next(loading)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-
 def run(worker: Worker, params: SamplingParams = PARAMS) -> list[Event]:
-    return items(worker.race(loaded(worker), PROMPT, "none", 0, params))
+    return items(worker.race(worker.load("embedded", "cpu"), PROMPT, "none", 0, params))
 
 
 def texts(events: Iterable[Event]) -> dict[str, list[int]]:
@@ -60,7 +51,7 @@ def texts(events: Iterable[Event]) -> dict[str, list[int]]:
 
 def test_a_run_over_there_is_a_run_here(worker: Worker) -> None:
     assert not worker.is_loaded("embedded")
-    family = loaded(worker)
+    family = worker.load("embedded", "cpu")
     assert worker.is_loaded("embedded") and not worker.is_loaded("another")
     assert family.facts["target"] == zoo.load().describe()["target"]
     assert worker.machine is not None and "torch" in worker.machine
@@ -72,7 +63,7 @@ def test_a_run_over_there_is_a_run_here(worker: Worker) -> None:
 @pytest.mark.parametrize("after", [0, 5])
 def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(worker: Worker, after: int) -> None:
     whole = run(worker)
-    running = worker.race(loaded(worker), PROMPT, "none", 0, LONG)
+    running = worker.race(worker.load("embedded", "cpu"), PROMPT, "none", 0, LONG)
     for _ in range(after):
         next(running)
     running.close()
@@ -80,7 +71,7 @@ def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(worker: Worker,
 
 
 def test_what_the_engine_refuses_arrives_as_it_was_said(worker: Worker) -> None:
-    family = loaded(worker)
+    family = worker.load("embedded", "cpu")
     with pytest.raises(ValueError) as refused:
         items(worker.race(family, "word " * 3000, "none", 0, PARAMS))
     said = refused.value.args[0]
@@ -88,7 +79,7 @@ def test_what_the_engine_refuses_arrives_as_it_was_said(worker: Worker) -> None:
     with pytest.raises(ValueError, match="no drafter 'nothing'"):
         items(worker.race(family, PROMPT, "nothing", 2, PARAMS))
     with pytest.raises(ValueError, match="holds no folder"):
-        loaded(worker, "/nowhere")
+        worker.load("/nowhere", "cpu")
     with pytest.raises(RuntimeError, match="KeyError: 'no such call'"):
         items(worker.call("no such call"))
 
@@ -96,7 +87,7 @@ def test_what_the_engine_refuses_arrives_as_it_was_said(worker: Worker) -> None:
 @pytest.fixture
 def hung(worker: Worker) -> Generator[Any, None, None]:
     """A run that has begun, and whose engine does nothing any more."""
-    running = worker.race(loaded(worker), PROMPT, "none", 0, LONG)
+    running = worker.race(worker.load("embedded", "cpu"), PROMPT, "none", 0, LONG)
     while next(running) is None:
         pass
     os.kill(worker.start().pid or 0, signal.SIGSTOP)
@@ -144,7 +135,7 @@ def test_calls_from_many_threads_take_turns(worker: Worker) -> None:
 
 
 def test_a_process_that_dies_breaks_its_call_and_the_next_has_another(worker: Worker) -> None:
-    running = worker.race(loaded(worker), PROMPT, "none", 0, LONG)
+    running = worker.race(worker.load("embedded", "cpu"), PROMPT, "none", 0, LONG)
     while next(running) is None:
         pass
     first = worker.start()
@@ -235,7 +226,7 @@ def test_the_page_starts_it_once_it_is_served_and_loads_no_model() -> None:
         "import sys, threading; from specdec.ui import session; session.WARM_AFTER = 0.0\n"
         "session.warm(); session.warm()\n"
         "for thread in threading.enumerate(): isinstance(thread, threading.Timer) and thread.join()\n"
-        "assert session._worker.start().is_alive() and not session._loaded('embedded')\n"
+        "assert session._worker._process.is_alive() and not session._loaded('embedded')\n"
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
