@@ -6,7 +6,7 @@ import os
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-if os.environ.get("SPACES_ZERO_GPU"):
+if os.environ.get("SPACES_ZERO_GPU") and __name__ != "__mp_main__":
     import spaces  # noqa: F401 -- before torch, for which it stands in for CUDA
 
 if __name__ == "__main__":
@@ -15,7 +15,7 @@ if __name__ == "__main__":
     from specdec.__main__ import main
 
     raise SystemExit(main(["app", *sys.argv[1:]]))
-else:  # `gradio app.py` reloads it
+elif __name__ != "__mp_main__":  # `gradio app.py` reloads it; the engine's process imports it and serves no page
     from specdec.ui.build import build
 
     demo = build()

@@ -9,8 +9,6 @@ text is stands on the device, so every split takes its share of the keys that th
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -159,11 +157,6 @@ def gate_kernel(
     tl.store(y + row * INNER + i, (gate / (1.0 + tl.exp(-gate)) * up).to(y.dtype.element_ty), mask=i < INNER)
 
 
-def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **sizes: Any) -> None:
-    """The one place where a kernel starts: what counts launches, or compiles without a GPU, takes its place."""
-    kernel[grid](*args, **sizes)
-
-
 class Kernels(Operations):
     """The same by Triton's kernels."""
 
@@ -182,8 +175,8 @@ class Kernels(Operations):
     ) -> Tensor:  # fmt: skip
         n, size, every = len(product), self.head_dim, self.heads + 2 * self.kv_heads
         x, bias, norm = stream, layer.qkv_bias, layer.head_norm
-        launch(
-            turn_kernel, (n, every), product, product if x is None else x, product if bias is None else bias,
+        turn_kernel[n, every](
+            product, product if x is None else x, product if bias is None else bias,
             product if norm is None else norm, view_as_real(angles), stored, places, *divisor(self.floor, wide(x)),
             *divisor(self.head_floor, size), stored.shape[1],
             HEADS=self.heads, KV_HEADS=self.kv_heads, SIZE=size, HALF=power(size // 2), WIDTH=wide(x), CHUNK=chunk(x),
@@ -203,21 +196,21 @@ class Kernels(Operations):
         splits = min(MOST_SPLITS, power(useful), power(wanted))
         parts = queries.new_empty(n * heads, splits, size, dtype=torch.float32)
         highest, totals = (parts.new_empty(n * heads, splits) for _ in range(2))
-        launch(
-            attend_kernel, (self.kv_heads, splits, tiles), queries, stored, sight.places, parts, highest, totals,
+        attend_kernel[self.kv_heads, splits, tiles](
+            queries, stored, sight.places, parts, highest, totals,
             n, queries.stride(0), capacity, sight.window or capacity + 1,
             HEADS=heads, KV_HEADS=self.kv_heads, SIZE=size, PADDED=padded, SPLITS=splits, ROWS=rows, KEYS=keys,
             num_stages=2,
         )  # fmt: skip
         y = queries.new_empty(n, heads * size)
-        launch(combine_kernel, (n * heads,), parts, highest, totals, y, SIZE=size, PADDED=padded, SPLITS=splits)
+        combine_kernel[(n * heads,)](parts, highest, totals, y, SIZE=size, PADDED=padded, SPLITS=splits)
         return y
 
     def gate(self, product: Tensor, stream: Tensor | None) -> Tensor:
         n, inner = len(product), product.shape[1] // 2
         y, block = product.new_empty(n, inner), min(INNER, power(inner))
-        launch(
-            gate_kernel, (n, -(-inner // block)), product, product if stream is None else stream, y,
+        gate_kernel[n, -(-inner // block)](
+            product, product if stream is None else stream, y,
             *divisor(self.floor, wide(stream)), INNER=inner, BLOCK=block, WIDTH=wide(stream), CHUNK=chunk(stream),
             DIVIDE=stream is not None,
         )  # fmt: skip

@@ -9,11 +9,9 @@ refuses is an answer. Graphs and pinned memory are made by a run, so in the fork
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import logging
 import math
 import os
-import queue
 import re
 import threading
 import time
@@ -28,9 +26,10 @@ from ..families import presets, zoo
 from ..figures import machine
 from ..gpu.trial import SWITCH
 from ..types import SamplingParams
+from .heartbeat import with_heartbeat
 from .probe import DEPTHS, ROUNDS, TOKENS
 from .race import race
-from .worker import LOOK, NoGPU, RemoteFamily, WorkerDied
+from .worker import NoGPU, RemoteFamily, WorkerDied
 
 LEAST, MOST = 10, 20  # seconds that a run asks for: the visitor's quota must hold them, and short runs wait less
 START, BYTES = 3.0, 2e9  # seconds to begin with, and bytes a second of weights that are moved
@@ -89,55 +88,34 @@ class ZeroGPU:
         self.machine: dict[str, Any] | None = None  # as a fork sees it, once a run has begun
         self._seats = threading.Semaphore(SEATS)
 
-    def race(
-        self, family: RemoteFamily, *wanted: Any, pulse: bool = False, **options: Any
-    ) -> Generator[Any, None, None]:
-        """The events of `race.race`; `pulse` and closing are `Worker.call`'s.
+    def race(self, family: RemoteFamily, *wanted: Any, **options: Any) -> Generator[Any, None, None]:
+        """The events of `race.race`, and heartbeats. Closing the iterator ends the run within one cycle.
 
         NoGPU if there is none to be had, TimeoutError, with the seconds, if the run outlasts what it asked for.
         """
         if not self._seats.acquire(blocking=False):
             raise NoGPU("too many runs at once")
-        answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        left = threading.Event()
+        begun = False
+        try:  # in this context: whose quota it is stands in Gradio's context variables
+            with contextlib.closing(with_heartbeat(self._lent(wanted, options))) as answers:
+                for answer in answers:
+                    begun |= answer is not None
+                    if isinstance(answer, dict):
+                        self.machine = answer
+                    else:
+                        yield answer
+        except Exception as error:
+            if type(error) in (ValueError, TimeoutError):  # the run's own; else Gradio's, with the platform's sentence
+                raise
+            said = str(getattr(error, "message", error))
+            log.warning("the GPU was %s: %s", "lost" if begun else "refused", said)
+            raise WorkerDied(said) if begun else NoGPU(said, wait(said)) from None
 
-        def ask() -> None:
-            begun = False
-            try:
-                with contextlib.closing(on_gpu(*wanted, **options)) as told:
-                    for item in told:
-                        begun = True
-                        answers.put(item)
-                        if left.is_set():
-                            return
-                answers.put(None)
-            except Exception as error:  # Gradio's, with the platform's sentence
-                said = str(getattr(error, "message", error))
-                log.warning("the GPU was %s: %s", "lost" if begun else "refused", said)
-                answers.put(WorkerDied(said) if begun else NoGPU(said, wait(said)))
-            finally:
-                self._seats.release()
-
-        # Whose quota it is stands in Gradio's context variables.
-        threading.Thread(target=contextvars.copy_context().run, args=(ask,), daemon=True).start()
+    def _lent(self, wanted: Any, options: Any) -> Generator[Any, None, None]:
         try:
-            while True:
-                try:
-                    item = answers.get(timeout=LOOK)
-                except queue.Empty:
-                    if pulse:
-                        yield None
-                    continue
-                if item is None:
-                    return
-                if isinstance(item, Exception):
-                    raise item
-                if isinstance(item, dict):
-                    self.machine = item
-                else:
-                    yield item
+            yield from on_gpu(*wanted, **options)
         finally:
-            left.set()
+            self._seats.release()
 
 
 def wait(said: str) -> timedelta | None:

@@ -8,11 +8,10 @@ import contextlib
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from ..lanes.worker import serve, Worker
+from ..lanes.worker import Worker
 from ..methods import EMBEDDED
 from .connect import connect_pair
 
-MODULE = "specdec.servers.child"  # as a program its name is another
 PATIENCE = 420.0  # seconds: longer than a client tries, which then tells why
 
 
@@ -23,10 +22,10 @@ def examining(
 
     `embedded`: the server serves the embedded family, so that its weights are the reference.
     """
-    worker = Worker(MODULE, (PATIENCE, PATIENCE))
+    worker = Worker(__name__, (PATIENCE, PATIENCE))
     try:
         with contextlib.closing(
-            worker.call("examine", address, plain, key, embedded, draws, temperature, seed, pulse=True)
+            worker.call("examine", address, plain, key, embedded, draws, temperature, seed)
         ) as states:
             yield from states
     finally:
@@ -48,5 +47,4 @@ def examine(
     return certify(server, other, Weights.load(EMBEDDED) if embedded else None, temperature, draws, seed)
 
 
-if __name__ == "__main__":
-    serve({"examine": examine})
+CALLS = {"examine": examine}

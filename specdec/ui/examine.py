@@ -5,15 +5,14 @@ The key is in the request and nowhere else: in no log, link, certificate or sent
 
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any
 
 from ..exposure import limits
+from ..lanes.heartbeat import within
 from ..servers import child
 from ..servers.base import ServerError
 from ..servers.connect import permit
@@ -30,36 +29,34 @@ _free = threading.BoundedSemaphore(AT_ONCE)
 
 def run(request: ExaminationRequest) -> Iterator[News]:
     """Each of the lines is the whole certificate so far, as JSON. Closing the iterator hangs up."""
-    yield from session.admitted(session.explained(_run(request)))
+    yield from session.guarded(_run(request))
 
 
 def _run(request: ExaminationRequest) -> Iterator[News]:
     if not _free.acquire(blocking=False):
-        yield News("error", notice("full"))
-        return
+        raise ValueError(notice("full"))
     try:
+        yield News("notice", notice("connecting"))
+        permit(request.address, request.plain)  # before a process is started for it
         yield from _states(request)
     finally:
         _free.release()
 
 
 def _states(request: ExaminationRequest) -> Iterator[News]:
-    yield News("notice", notice("connecting"))
-    permit(request.address, request.plain)  # before a process is started for it
-    started, known = time.monotonic(), None
-    with contextlib.closing(child.examining(*astuple(request))) as states:
-        for result in states:
-            known = result or known
-            yield News("lines", written(result | so_far(result), request) if result else "")
-            if time.monotonic() - started > (seconds := round(limits().examination)):
-                late = ServerError(
-                    TranslatableText("Not finished after {seconds} seconds: take fewer draws.", seconds=seconds)
-                )
-                if known and "verdict" not in known:
-                    yield News("lines", written(known | (so_far(known) or judge(known, late)), request))
-                yield News("cut", translated(late.said))
-                return
-    yield News("done", notice("certified"))
+    last: dict[str, Any] = {}
+    try:
+        for state in within(limits().examination, child.examining(*astuple(request))):
+            last = state or last
+            yield News("lines", written(state | so_far(state), request) if state else "")
+        yield News("done", notice("certified"))
+    except TimeoutError as late:
+        error = ServerError(
+            TranslatableText("Not finished after {seconds} seconds: take fewer draws.", seconds=round(late.args[0]))
+        )
+        if "verdict" not in last:
+            yield News("lines", written(last | (so_far(last) or judge(last, error)), request))
+        yield News("cut", translated(error.said))
 
 
 def written(result: dict[str, Any], request: ExaminationRequest) -> str:

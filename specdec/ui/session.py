@@ -5,13 +5,12 @@ because two would spoil each other's clocks. The queue for it is ours (`turns.py
 sees the place, and can leave. On ZeroGPU a run asks for a shared GPU first (`zero.py`).
 
 Every generator here yields something at least every half second, empty lines if there is nothing to tell: Gradio closes
-a generator between two steps only, and no step may hold up the site.
+a generator between two steps only, and no step may hold up the site. `guarded` turns what breaks into one sentence.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import logging
 import math
@@ -19,21 +18,22 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent import futures
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from ..events import Event
 from ..exposure import limits
 from ..families import hub, presets
+from ..lanes.heartbeat import with_heartbeat, within
 from ..lanes.worker import NoGPU, Worker, WorkerDied
 from ..methods import DEFAULT, EMBEDDED, is_wrapper, METHODS
 from ..settings import RunRequest
 from ..traces.file import line, live_header, recording, Trace
+from ..types import TranslatableText
 from . import menu
 from .request import CertificateRequest
 from .text import ASSETS, kind_of, sentences, strings, translated
-from .turns import Ticket, Turns
+from .turns import Turns
 from .visitors import asking, leads, visitors
 
 LOOK = 0.5  # seconds between two looks at the line
@@ -77,49 +77,49 @@ class Raced:
     events: tuple[Event, ...]
 
 
-Told = TypeVar("Told")
-Done = TypeVar("Done")
+T = TypeVar("T")
 
 
 def run(request: RunRequest) -> Iterator[News]:
-    """A live run, all lanes. Closing the iterator stops it within one cycle.
-
-    Models are fetched first, outside the line: nobody waits for another one's download.
-    """
-    yield from admitted(_run(request))
+    """A live run, all lanes. Closing the iterator stops it within one cycle."""
+    yield from guarded(_run(request))
 
 
 def _run(request: RunRequest) -> Iterator[News]:
-    away = ""
+    reason = ""  # why it is not quite the run that was asked for
     try:
-        yield from _fetch(request.family)
+        yield from _fetch(request.family)  # before the turn: nobody waits for another one's download
     except ValueError as error:
-        away = translated(error.args[0])
         if request.family != presets.STAR:
-            yield News("error", away)
+            raise
+        reason = sentences(translated(error.args[0]), notice("instead"))
+        request = replace(request, family=EMBEDDED, drafter=DEFAULT)
+    if _gpu is not None and request.family == _gpu.family.name:
+        try:  # takes no turn: the platform has a line of its own
+            yield from _race(request, _gpu.family, _gpu.race, _gpu)
             return
-        away, request = sentences(away, notice("instead")), replace(request, family=EMBEDDED, drafter=DEFAULT)
-    here = _alone("run", _with_engine(request.family, lambda family, race: _live(request, family, race, _worker)))
-    lent = _gpu is not None and request.family == _gpu.family.name
-    yield from _prefaced(away, explained(_gpu_first(request, here)) if lent else here)
-
-
-def _prefaced(why: str, work: Iterator[News]) -> Iterator[News]:
-    """`work`, in which every sentence but an error begins with this one."""
-    with contextlib.closing(work) as told:  # type: ignore[type-var]
-        for news in told:
-            yield news if news.kind in ("lines", "error") else replace(news, text=sentences(why, news.text))
+        except NoGPU as refusal:
+            minutes = math.ceil(refusal.wait.total_seconds() / 60) if refusal.wait else 0
+            hours = {"hours": minutes // 60, "minutes": minutes % 60}
+            reason = notice("no_quota", **hours) if minutes else notice("no_gpu")
+    with contextlib.closing(_alone("run", _race_here(request))) as work:
+        for news in work:
+            yield news if news.kind == "lines" else replace(news, text=sentences(reason, news.text))
 
 
 def series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
     """Races one after the other, without details, as fast as they go. Closing the iterator stops within one cycle."""
-    work = _with_engine(requests[0].family, lambda family, race: _races(requests, family, race))
-    yield from admitted(_fetched_first(requests[0].family, _alone("series", work)))
+    yield from guarded(_series(requests), strings("methods")["live"]["deadline"])
+
+
+def _series(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
+    yield from _fetch(requests[0].family)
+    yield from _alone("series", _races(requests))
 
 
 def certify(request: CertificateRequest) -> Iterator[News]:
     """A live certificate: each of the lines is the whole of it so far, as JSON. Closing the iterator stops it."""
-    yield from admitted(_alone("certificate", _certify(request)))
+    yield from guarded(_alone("certificate", _certify(request)))
 
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
@@ -187,21 +187,36 @@ def _prepare() -> None:
         log.warning("the pair of this host: %s", error)
 
 
-def admitted(work: Iterator[Told]) -> Iterator[News | Told]:
-    """`work`, unless its visitor asks too often, and while somebody takes what it tells."""
+def guarded(work: Iterator[T], cut: str = "") -> Iterator[News | T]:
+    """`work`, unless its visitor asks too often, and while somebody listens. Whatever breaks becomes one sentence.
+
+    `cut` is the one for a run that took too long.
+    """
     tab, address = asking()
     if (tab or address) and (seconds := visitors.wait(tab, address)):
         yield News("error", notice("often", seconds=math.ceil(seconds)))
         return
     since = time.monotonic()
-    with contextlib.closing(work) as news:  # type: ignore[type-var]
-        for item in news:
-            if tab and not visitors.listening(tab, since):
-                break
-            yield item
-        else:
-            return
-    yield News("error", notice("unheard"))  # once the machine is given back: who comes late is told why
+    try:
+        with contextlib.closing(work):  # type: ignore[type-var]
+            for item in work:
+                if tab and not visitors.listening(tab, since):
+                    break
+                yield item
+            else:
+                return
+        yield News("error", notice("unheard"))  # once the machine is given back: who comes late is told why
+    except ValueError as error:  # what the engine refuses; its message is one sentence
+        yield News("error", translated(error.args[0] if error.args else str(error)))
+    except TimeoutError as late:
+        seconds = round(late.args[0])
+        yield News("cut", cut.format(seconds=seconds) if cut else notice("deadline", seconds=seconds))
+    except WorkerDied:
+        log.exception("the engine's process is gone")
+        yield News("error", notice("died"))
+    except Exception:
+        log.exception("a run broke off")
+        yield News("error", notice("broken"))
 
 
 def _fetch(family: str) -> Iterator[News]:
@@ -218,16 +233,6 @@ def _fetch(family: str) -> Iterator[News]:
             yield from _download(missing)
     finally:
         _fetching.release()
-
-
-def _fetched_first(family: str, work: Iterator[Told]) -> Iterator[News | Told]:
-    """`work`, once its models are here; or why they are not."""
-    try:
-        yield from _fetch(family)
-    except ValueError as error:
-        yield News("error", translated(error.args[0]))
-        return
-    yield from work
 
 
 def _download(models: Sequence[str]) -> Iterator[News]:
@@ -253,144 +258,95 @@ def _far(state: hub.Fetched | None, speed: float = 0.0) -> News:
     )
 
 
-def _wait(ticket: Ticket, more: str) -> Generator[News, None, bool]:
-    """Until it is this ticket's turn; how long that may take and `more`, again and again. False where it lost its
-    place."""
-    while (place := _machine.before(ticket)) != (0, 0.0):
-        if place is None:
-            yield News("error", notice("displaced"))
-            return False
-        count, seconds = place
-        told = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
-        yield News("waiting", sentences(told, more))
-        time.sleep(LOOK)
-    return True
-
-
-def _alone(kind: str, work: Iterator[Told]) -> Generator[News | Told, None, None]:
-    """`work`, while the machine is ours."""
-    ticket = _machine.join(kind, asking()[1], leads())
+def _alone(kind: str, work: Iterator[T]) -> Generator[News | T, None, None]:
+    """`work`, while the machine is ours; until then how long that may take, again and again."""
     more = notice("or_here") if kind == "run" else ""
+    ticket = _machine.join(kind, asking()[1], leads())
     if ticket is None:
-        yield News("error", sentences(notice("full"), more))
-        return
+        raise ValueError(sentences(notice("full"), more))
     try:
-        if (yield from _wait(ticket, more)):
-            yield from explained(work)
+        while (place := _machine.before(ticket)) != (0, 0.0):
+            if place is None:
+                raise ValueError(notice("displaced"))
+            count, seconds = place
+            told = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
+            yield News("waiting", sentences(told, more))
+            time.sleep(LOOK)
+        yield from work
     finally:
         _machine.leave(ticket)
 
 
-def explained(work: Iterator[Told]) -> Iterator[News | Told]:
-    """`work`; whatever breaks becomes one sentence."""
-    try:
-        yield from work
-    except ValueError as error:  # a text that the engine refuses; its message is one sentence
-        yield News("error", translated(error.args[0] if error.args else str(error)))
-    except WorkerDied:
-        log.exception("the engine's process is gone")
-        yield News("error", notice("died"))
-    except Exception:
-        log.exception("a run broke off")
-        yield News("error", notice("broken"))
-
-
-def _gpu_first(request: RunRequest, here: Generator[News, None, None]) -> Iterator[News]:
-    """On the shared GPU, without a line of ours; where it is refused, what `here` tells, and always also why."""
-    try:
-        yield from _live(request, _gpu.family, _gpu.race, _gpu)
-        return
-    except TimeoutError as cut:
-        yield News("cut", notice("deadline", seconds=cut.args[0]))
-        return
-    except NoGPU as refusal:
-        minutes = math.ceil(refusal.wait.total_seconds() / 60) if refusal.wait else 0
-    why = notice("no_quota", hours=minutes // 60, minutes=minutes % 60) if minutes else notice("no_gpu")
-    yield from _prefaced(why, here)
-
-
-def patiently(work: Callable[[], Done]) -> Generator[News, None, Done]:
+def patiently(work: Callable[[], T]) -> Generator[News, None, T]:
     """What `work` returns or raises. It has a thread of its own, which carries on if the caller stops waiting."""
-    done: futures.Future[Done] = futures.Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    while futures.wait([done], LOOK).not_done:
+    for result in with_heartbeat(work() for _ in range(1)):
+        if result is not None:
+            return result
         yield News("lines", "")
-    return done.result()
+    raise AssertionError("nothing came")
 
 
-def _with_engine(name: str, work: Callable[[Any, Any], Iterator[Told]]) -> Iterator[News | Told]:
-    yield News("notice", notice("loading" if not _loaded(name) else "running"))
+def _models(name: str) -> Generator[News, None, tuple[Any, Any]]:
+    """The family, loaded, and what races it."""
+    yield News("notice", notice("running" if _loaded(name) else "loading"))
     try:
-        family, race = yield from patiently(lambda: _engine(name))
+        return (yield from patiently(lambda: _engine(name)))
     except Exception as error:
-        if isinstance(error, ValueError) and presets.named(name):  # a published checkpoint: it says what does not fit
+        text = error.args[0] if isinstance(error, ValueError) and error.args else ""
+        if text and (isinstance(text, TranslatableText) or presets.named(name)):  # it says what does not fit
             raise
         log.exception("the models cannot be loaded")
-        yield News("error", notice("no_engine"))
-        return
-    yield from work(family, race)
+        raise ValueError(notice("no_engine")) from error
 
 
-def _live(request: RunRequest, family: Any, race: Any, engine: Any) -> Iterator[News]:
+def _race_here(request: RunRequest) -> Iterator[News]:
+    family, race = yield from _models(request.family)
+    yield from _race(request, family, race, _worker)
+
+
+def _race(request: RunRequest, family: Any, race: Any, engine: Any) -> Iterator[News]:
     slow_start = "peer" if request.peer else "probing" if is_wrapper(request.drafter) else "running"
     yield News("notice", notice("asking" if engine is _gpu else slow_start))
-    started = time.monotonic()
-    with contextlib.closing(race(family, **request.arguments)) as events:
-        header = ""
-        for event in events:
-            if event is not None and not header:  # not before: until the first event the engine may refuse the prompt
-                kind, facts = kind_of(request.prompt), family.describe()
-                header = live_header(request.prompt, facts, kind, request.peer, engine.machine).line()
-                yield News("lines", header)
-            yield News("lines", "" if event is None else line(event))
-            if engine is not _gpu and time.monotonic() - started > limits().seconds:  # there the run asked for its own
-                yield News("cut", notice("deadline", seconds=round(limits().seconds)))
-                return
+    seconds = math.inf if engine is _gpu else limits().seconds  # there the run asked for its own
+    header = ""
+    for event in within(seconds, race(family, **request.arguments)):
+        if event is not None and not header:  # not before: until the first event the engine may refuse the prompt
+            kind = kind_of(request.prompt)
+            header = live_header(request.prompt, family.describe(), kind, request.peer, engine.machine).line()
+            yield News("lines", header)
+        yield News("lines", "" if event is None else line(event))
     yield News("done", notice("done"))
+
+
+def _races(requests: Sequence[RunRequest]) -> Iterator[News | Raced]:
+    family, race = yield from _models(requests[0].family)
+
+    def races() -> Generator[Event | Raced | None, None, None]:
+        for request in requests:
+            events = []
+            with contextlib.closing(race(family, **request.arguments, details=False)) as answers:
+                for event in answers:
+                    events += [] if event is None else [event]
+                    yield event
+            yield Raced(request, tuple(events))
+
+    for item in within(limits().seconds, races()):
+        yield item if isinstance(item, Raced) else News("lines", "")
 
 
 def _certify(request: CertificateRequest) -> Iterator[News]:
     yield News("notice", notice("loading" if request.pair == EMBEDDED and not _loaded(EMBEDDED) else "certifying"))
-    certificate, started = _certificate(request), time.monotonic()
-    yield News("notice", notice("certifying"))
-    with contextlib.closing(certificate) as states:
-        for state in states:
-            yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
-            if time.monotonic() - started > limits().seconds:
-                yield News("cut", notice("deadline", seconds=round(limits().seconds)))
-                return
+    for state in within(limits().seconds, _certificate(request)):
+        yield News("lines", "" if state is None else json.dumps(state, ensure_ascii=False))
     yield News("done", notice("certified"))
 
 
 def _certificate(request: CertificateRequest) -> Any:
-    asked = request.pair, request.text, request.mistake, request.draws, request.seed
-    return _worker.call("certify", *asked, pulse=True)
-
-
-def _races(requests: Sequence[RunRequest], family: Any, race: Any) -> Iterator[News | Raced]:
-    started = time.monotonic()
-    for request in requests:
-        told = []
-        with contextlib.closing(race(family, **request.arguments, details=False)) as events:
-            for event in events:
-                if event is not None:
-                    told.append(event)
-                yield News("lines", "")  # a place where a cancelled visitor leaves
-                if time.monotonic() - started > limits().seconds:
-                    yield News("cut", strings("methods")["live"]["deadline"].format(seconds=round(limits().seconds)))
-                    return
-        yield Raced(request, tuple(told))
+    return _worker.call("certify", request.pair, request.text, request.mistake, request.draws, request.seed)
 
 
 def _engine(family: str) -> tuple[Any, Any]:
-    return _worker.load(family, device), functools.partial(_worker.race, pulse=True)
+    return _worker.load(family, device), _worker.race
 
 
 def _loaded(family: str) -> bool:

@@ -6,15 +6,12 @@ else: in no log, trace, link or sentence.
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import threading
-import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 
 from ..events import Event
 from ..exposure import limits
+from ..lanes.heartbeat import with_heartbeat, within
 from ..servers import lane
 from ..servers.base import Server
 from ..servers.connect import connect_pair
@@ -28,7 +25,6 @@ from .text import kind_of
 MODEL = 80  # characters of its name that are told
 THREAD = "watching a server"
 Race = Generator[Event | lane.FinalTrace, None, None]
-Told = Event | lane.FinalTrace | Exception | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,7 @@ def run(request: WatchRequest) -> Iterator[News]:
 
     Closing the iterator hangs up.
     """
-    yield from session.admitted(session.explained(_run(request)))
+    yield from session.guarded(_run(request))
 
 
 def _run(request: WatchRequest) -> Iterator[News]:
@@ -58,7 +54,7 @@ def _run(request: WatchRequest) -> Iterator[News]:
         facts = server.facts
         name = f"{facts.kind} {facts.version}".strip()
         yield News("notice", notice("watching", server=name, model=facts.model[:MODEL]))
-        yield from _live(head(request, server, plain), read(events, left))
+        yield from _live(head(request, server, plain), events)
     finally:
         left.set()  # hangs up, whatever is being waited for
 
@@ -76,48 +72,12 @@ def head(request: WatchRequest, server: Server, plain: Server | None) -> Header:
     return replace(header, lanes=lanes, machine={})
 
 
-def _live(header: Header, events: Iterator[Event | lane.FinalTrace | None]) -> Iterator[News]:
-    started = time.monotonic()
+def _live(header: Header, events: Race) -> Iterator[News]:
     yield News("lines", header.line())
-    for told in events:
-        if isinstance(told, lane.FinalTrace):
+    for item in within(limits().seconds, with_heartbeat(events, THREAD)):
+        if isinstance(item, lane.FinalTrace):
             again = live_header(header.prompt, header.models, header.kind)  # another id: the page takes it anew
-            yield News("whole", Trace(replace(header, run=again.run), told.events).dumps())
-            continue
-        yield News("lines", "" if told is None else line(told))
-        if time.monotonic() - started > limits().seconds:
-            yield News("cut", notice("deadline", seconds=round(limits().seconds)))
-            return
+            yield News("whole", Trace(replace(header, run=again.run), item.events).dumps())
+        else:
+            yield News("lines", "" if item is None else line(item))
     yield News("done", notice("done"))
-
-
-def read(race: Race, left: threading.Event) -> Iterator[Event | lane.FinalTrace | None]:
-    """What comes, and None where nothing does for a while: a place where a visitor who left is noticed.
-
-    A thread reads, because a server may be silent. It ends once `left` is set.
-    """
-    came: queue.SimpleQueue[Told] = queue.SimpleQueue()
-    end = EOFError()
-
-    def reading() -> None:
-        try:
-            with contextlib.closing(race):
-                for told in race:
-                    came.put(told)
-                    if left.is_set():
-                        return
-            came.put(end)
-        except Exception as error:
-            came.put(error)
-
-    threading.Thread(target=reading, name=THREAD, daemon=True).start()
-    while True:
-        try:
-            told = came.get(timeout=session.LOOK)
-        except queue.Empty:
-            told = None
-        if told is end:
-            return
-        if isinstance(told, Exception):
-            raise told
-        yield told

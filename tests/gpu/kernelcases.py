@@ -1,7 +1,8 @@
-"""What is asked of Triton's kernels, in a process of their own (`apart.py`)."""
+"""What is asked of Triton's kernels, in a process that interprets them (see `test_kernels.py`)."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,13 +11,17 @@ import numpy as np
 import torch
 
 from specdec.gpu.graphs import StaticDecoder
-from specdec.gpu.ops import Branches, Operations
-from specdec.gpu.trees import paths_of
+from specdec.gpu.ops import Operations
 from specdec.gpu.trial import difference, noise
 from specdec.models.config import Config
 from specdec.models.transformer import Floor, Layer, Transformer
 
 EPS = 0.1  # of the norms: so much that a norm without it is another
+
+
+def set_up(cache: str) -> None:
+    """Triton asks while it is imported whether it is to interpret."""
+    os.environ |= {"TRITON_INTERPRET": "1", "TRITON_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True)
@@ -39,10 +44,6 @@ class Case:
     width: int = 96
     inner: int = 80
 
-    def __str__(self) -> str:
-        words = [str(self.dtype).removeprefix("torch."), f"{self.heads}of{self.kv_heads}x{self.size}", f"n{self.rows}"]
-        return "-".join([*words, f"at{self.start}of{self.bucket}", f"w{self.window}"])
-
     def layer(self) -> Layer:
         like, none = torch.zeros(1, dtype=self.dtype), torch.zeros(0)
         bias = noise((self.heads + 2 * self.kv_heads) * self.size, like=like) if self.bias else None
@@ -50,12 +51,9 @@ class Case:
         return Layer(none, bias, none, None, norm, none, none, self.rotary, self.window)
 
     def operations(self, kind: type[Operations]) -> Operations:
-        floors: list[Floor] = [torch.tensor((n * EPS) ** 0.5) if self.by_length else EPS for n in self.widths]
+        widths = self.width, self.size
+        floors: list[Floor] = [torch.tensor((n * EPS) ** 0.5) if self.by_length else EPS for n in widths]
         return kind(self.heads, self.kv_heads, self.size, *floors)
-
-    @property
-    def widths(self) -> tuple[int, int]:
-        return self.width, self.size
 
 
 @lru_cache
@@ -65,24 +63,20 @@ def kernels() -> Any:
 
     from specdec.gpu import kernels
 
-    if type(kernels.gate_kernel).__name__ == "InterpretedFunction":
-        builder, convert = type(interpreter.interpreter_builder), interpreter._convert_float
-        multiply = builder.create_dot
+    builder, convert = type(interpreter.interpreter_builder), interpreter._convert_float
+    multiply = builder.create_dot
 
-        def create_dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
-            return multiply(self, widened(a), widened(b), *rest)
+    def create_dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
+        return multiply(self, widened(a), widened(b), *rest)
 
-        def convert_float(data: Any, given: Any, wanted: Any, mode: Any) -> Any:
-            narrows = (given, wanted) == (tl.float32, tl.bfloat16)
-            return narrowed(data) if narrows else convert(data, given, wanted, mode)
+    def convert_float(data: Any, given: Any, wanted: Any, mode: Any) -> Any:
+        if (given, wanted) != (tl.float32, tl.bfloat16):
+            return convert(data, given, wanted, mode)
+        # To the nearest as a GPU rounds, where the interpreter would cut bits off.
+        return torch.from_numpy(np.array(data)).bfloat16().view(torch.uint16).numpy()
 
-        builder.create_dot, interpreter._convert_float = create_dot, convert_float
+    builder.create_dot, interpreter._convert_float = create_dot, convert_float
     return kernels
-
-
-def narrowed(data: Any) -> Any:
-    """float32 as the bits of bfloat16, to the nearest as a GPU rounds, where the interpreter would cut bits off."""
-    return torch.from_numpy(np.array(data)).bfloat16().view(torch.uint16).numpy()
 
 
 def widened(handle: Any) -> Any:
@@ -96,10 +90,10 @@ def widened(handle: Any) -> Any:
 
 
 @torch.inference_mode()
-def distance(case: Case, kind: type[Operations] | None = None) -> float:
-    """Of the kernels, or of another `kind`, from their specification."""
+def distance(case: Case) -> float:
+    """Of the kernels from their specification."""
     stream = noise(case.rows, case.width, like=torch.zeros(1, dtype=case.dtype))
-    pair = case.operations(kind or kernels().Kernels), case.operations(Operations)
+    pair = case.operations(kernels().Kernels), case.operations(Operations)
     return difference(*pair, case.layer(), stream, case.inner, case.start, case.bucket, case.divided)
 
 
@@ -120,7 +114,7 @@ def unseen_and_broken() -> tuple[bool, bool]:
 
 @torch.inference_mode()
 def logits_apart(config: Config, weights: dict[str, torch.Tensor], text: list[int]) -> float:
-    """How far the logits of a model are from its own: several rows, one, rolled back, in the last bucket; a tree's."""
+    """How far the logits of a model are from its own: several rows, one, rolled back, in the last bucket."""
     whole, worst = Transformer(config, weights, torch.float32), 0.0
     decoder, cache = StaticDecoder(whole, 64), whole.new_cache(64)
     decoder.ops = kernels().Kernels.of(whole)
@@ -131,50 +125,4 @@ def logits_apart(config: Config, weights: dict[str, torch.Tensor], text: list[in
         expected = whole.forward(tokens, cache, rows=len(tokens))
         found = decoder.forward(torch.tensor(tokens), torch.tensor([start]), bucket)
         worst = max(worst, float((found - expected).abs().max()))
-    cache.keep(23)
-    parents, start = (-1, -1, 0, 1), torch.tensor([23])
-    expected = whole.forward(text[9:14], cache, parents, 5)
-    paths = paths_of(torch.tensor(parents), 2)
-    turns = start + paths.sum(1) - 1
-    found = decoder.forward(torch.tensor(text[9:14]), start, 32, branches=Branches(turns, start, turns, paths))
-    return max(worst, float((found - expected).abs().max()))
-
-
-def compiled(capability: int, case: Case) -> dict[str, int]:
-    """Bytes of shared memory of every kernel, compiled down to machine code for a GPU of that compute capability."""
-    import triton
-    from triton.backends.compiler import GPUTarget
-
-    class Absent:
-        """A GPU's driver, as far as a compiler asks it."""
-
-        def get_current_target(self) -> GPUTarget:
-            return GPUTarget("cuda", capability, 32)
-
-        def get_current_device(self) -> int:
-            return 0
-
-        def get_current_stream(self, device: int) -> int:
-            return 0
-
-    triton.runtime.driver.set_active(Absent())
-    module, shared = kernels(), dict[str, int]()
-
-    def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **sizes: Any) -> None:
-        made = kernel.warmup(*args, grid=grid, **sizes)
-        assert made.asm["cubin"]
-        shared[kernel.__name__] = made.metadata.shared
-
-    module.launch = launch
-
-    def hollow(*shape: int, dtype: torch.dtype = case.dtype) -> torch.Tensor:
-        return torch.empty(*shape, dtype=dtype, device="meta")
-
-    ops, n, layer = case.operations(module.Kernels), case.rows, case.layer()
-    stream, places = hollow(n, case.width), hollow(n, dtype=torch.long)
-    stored = hollow(2 * case.kv_heads, case.bucket + 5, case.size)
-    product = hollow(n, (case.heads + 2 * case.kv_heads) * case.size)
-    queries = ops.turn(product, stream, layer, hollow(n, case.size // 2, dtype=torch.complex64), stored, places)
-    ops.attend(queries, stored, ops.sight(places, case.bucket, case.window, case.dtype))
-    ops.gate(hollow(n, 2 * case.inner), stream)
-    return shared
+    return worst

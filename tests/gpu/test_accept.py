@@ -13,8 +13,7 @@ from toysampler import TableSampler
 
 from specdec.gpu import accept as fused
 from specdec.gpu.accept import accept, draw, packed, ratio, Record, synthetic
-from specdec.proof.enumeration import total_variation
-from specdec.sampling import probabilities, RandomSampler, Sampler
+from specdec.sampling import probabilities, Sampler
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
 from tools.bench.waits import HostRead, no_host_reads
@@ -190,63 +189,6 @@ def test_a_draw_has_its_share_of_the_unit_interval() -> None:
     assert int(draw(weights, torch.ones(1, dtype=torch.float64))) == 3  # u times the total may round up
 
 
-@pytest.mark.parametrize("point", [False, True])
-@pytest.mark.parametrize("k", [0, 1, 2])
-def test_the_output_distribution_is_the_targets(k: int, point: bool) -> None:
-    """Every draft, every side of every coin, every cell of the own token's number: the exact distribution of a cycle.
-
-    Toy distributions are multiples of 1/8, so that 8 cells of the own number times the residual's scale are exact.
-    """
-    generator = torch.Generator().manual_seed(k)
-
-    def eighths(count: int) -> Tensor:
-        cuts = torch.randint(0, 9, (count, 2), generator=generator).sort(-1).values
-        edges = torch.cat([torch.zeros(count, 1), cuts, torch.full((count, 1), 8)], -1)
-        return edges.diff() / 8
-
-    # The distributions behind every prefix, of both models.
-    prefixes = [prefix for n in range(k + 1) for prefix in itertools.product(range(3), repeat=n)]
-    target = dict(zip(prefixes, eighths(len(prefixes)), strict=True))
-    draft = dict(zip(prefixes, eighths(len(prefixes)), strict=True))
-    distribution: dict[tuple[int, ...], float] = {}
-    for drafted in itertools.product(range(3), repeat=k):
-        chance = 1.0 if not point else float(drafted == (1, 2)[:k])
-        for i in range(k if not point else 0):
-            chance *= float(draft[drafted[:i]][drafted[i]])
-        if chance == 0.0:
-            continue
-        rows = torch.stack([target[drafted[:n]] for n in range(k + 1)])
-        distributions = None if point or not k else torch.stack([draft[drafted[:n]] for n in range(k)])
-        for sides in itertools.product((False, True), repeat=k):
-            coins, share = torch.zeros(k, dtype=torch.float64), chance
-            for i, (token, high) in enumerate(zip(drafted, sides, strict=True)):
-                q = 1.0 if distributions is None else float(distributions[i, token])
-                keep = min(1.0, float(rows[i, token]) / q)
-                coins[i] = (1.0 + keep) / 2 if high else keep / 2
-                share *= 1.0 - keep if high else keep
-            cells = 840  # every multiple of 1/8 of a residual of up to 8 eighths falls on a border
-            if share == 0.0:
-                continue
-            for cell in range(cells):
-                own = torch.tensor([(cell + 0.5) / cells], dtype=torch.float64)
-                outcome = accept(
-                    rows, torch.tensor(drafted, dtype=torch.long), distributions, coins, own, torch.tensor([k])
-                )
-                text = (*drafted[: int(outcome.accepted)], int(outcome.token))
-                distribution[text] = distribution.get(text, 0.0) + share / cells
-    # A cycle ends at the first rejection: complete each text by the target to the full length.
-    full: dict[tuple[int, ...], float] = {}
-    exact: dict[tuple[int, ...], float] = {}
-    for text in itertools.product(range(3), repeat=k + 1):
-        exact[text] = float(torch.stack([target[text[:i]][text[i]] for i in range(k + 1)]).prod())
-        for n in range(1, k + 2):
-            rest = [float(target[text[:i]][text[i]]) for i in range(n, k + 1)]
-            full[text] = (
-                full.get(text, 0.0) + distribution.get(text[:n], 0.0) * torch.tensor([1.0, *rest]).prod().item()
-            )
-    assert total_variation(full, exact) < 1e-6
-
-
 def test_numbers_are_the_same_for_the_plain_loop() -> None:
     three = fused.Extent.chain(3)
     sampler, table = TableSampler(5, 7, three), fused.numbers(5, 7, three)
@@ -256,13 +198,3 @@ def test_numbers_are_the_same_for_the_plain_loop() -> None:
     assert sampler.categorical(weights, ("own", -1)) == int(table[4, 0] * 1000)
     assert sampler.categorical(weights, ("draft", 1)) == int(table[4, 5] * 1000)
     assert not torch.equal(table, fused.numbers(6, 7, three))
-
-
-def test_synthetic_acceptance_keeps_as_many_as_asked() -> None:
-    rng, kept, k = RandomSampler(1), 0, 4
-    rows, drafted = torch.full((k + 1, 8), 1 / 8), torch.zeros(k, dtype=torch.long)
-    own, limit = torch.zeros(1, dtype=torch.float64), torch.tensor([k])
-    for _ in range(2000):
-        coins = torch.tensor([rng.accept(1, 1, ("accept", i))[1] for i in range(k)], dtype=torch.float64)
-        kept += int(accept(rows, drafted, None, coins, own, limit, synthetic(0.8)).accepted)
-    assert kept / 2000 == pytest.approx(0.8 * (1 - 0.8**4) / 0.2, rel=0.03)

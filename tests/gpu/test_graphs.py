@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -11,16 +11,13 @@ from typing import Any
 import pytest
 import torch
 from test_models import BASE, FAMILIES, reference, TEXT
-from toyheads import DRAFTS, drafts_on, EXIT_LAYER, MAKERS, MODEL, ours, TARGET, view_of
+from toyheads import DRAFTS, drafts_on, MAKERS, MODEL, ours, TARGET, view_of
 from toyheads import TEXT as TOY_TEXT
-from toysampler import TableSampler
 from transformers import LlamaConfig, Qwen3Config
 
 from specdec.drafters import DraftModelDrafter, NoDrafter, PromptLookupDrafter
-from specdec.engine import generate, Task
-from specdec.events import Committed, Event, Verified
 from specdec.gpu import graphs
-from specdec.gpu.accept import Extent, numbers, Record, synthetic
+from specdec.gpu.accept import synthetic
 from specdec.gpu.cycle import Cycle, cycle_for
 from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
 from specdec.models.config import Config
@@ -117,12 +114,6 @@ def prompt_of(kind: str, seed: int = 1) -> list[int]:
     return TOY_TEXT if kind in DRAFTS else repetitive(seed) if kind == "lookup" else PROMPT
 
 
-def plain_run(kind: str, k: int, extent: Extent, params: SamplingParams, prompt: Sequence[int]) -> list[Event]:
-    target, drafter = lane_of(kind)
-    table = TableSampler(params.seed, len(prompt) + params.max_tokens, extent)
-    return list(generate(Task(target, prompt, params, drafter, k), table))
-
-
 def on_device(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> tuple[Cycle, list[Any]]:
     """Until the text is as long as wanted."""
     end = len(prompt) + params.max_tokens
@@ -138,55 +129,6 @@ def repetitive(seed: int) -> list[int]:
     rng = random.Random(seed)
     phrase = [rng.randrange(97) for _ in range(5)]
     return [1, *phrase, rng.randrange(97), *phrase[:3], rng.randrange(97), *phrase]
-
-
-def grid() -> Iterator[Any]:
-    """Every kind with one of the depths, greedily or sampled in turn; long: each depth with one of both."""
-    depths = (1, 4, 7)
-    for i, kind in enumerate(KINDS):
-        for j, name in enumerate(("greedy", "sampled")):
-            for k in depths:
-                short = (k, j) == (depths[i % 3], i % 2) and not kind.endswith("tree")
-                if short or not (i + depths.index(k) + j) % 2:
-                    marks = [] if short else [pytest.mark.long]
-                    yield pytest.param(kind, k, WARM if j else GREEDY, marks=marks, id=f"{kind}-{k}-{name}")
-
-
-@pytest.mark.parametrize(("kind", "k", "params"), grid())
-def test_a_run_is_the_plain_loops(kind: str, k: int, params: SamplingParams) -> None:
-    """Token by token, cycle by cycle: drafts, kept ones, p, q and coins, through several buckets, to the last token.
-
-    Behind prompts of one token and of fewer than K, too.
-    """
-    accepted = drafted = 0
-    for prompt, tokens in ((prompt_of(kind, k), 40), ([5], 20), ([3, 1], 20)):
-        cycle, records = same_runs(kind, k, replace(params, max_tokens=tokens), prompt)
-        accepted += sum(record.accepted for record in records)
-        drafted += sum(len(record.drafted) for record in records)
-        assert cycle.syncs == len(records)
-        buckets = {bucket for _, bucket, _ in cycle.graphs.keys}
-        if not kind.endswith("tree"):  # near its end a tree is smaller
-            assert len(buckets) >= 2 and max(buckets) == len(cycle.text)
-        assert {name for name, *_ in cycle.graphs.keys} == ({"verify"} if kind == "none" else {"draft", "verify"})
-    if kind in ("like", *DRAFTS) or (kind == "lookup" and params is GREEDY):
-        assert 0 < accepted < drafted
-
-
-def same_runs(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> tuple[Cycle, list[Any]]:
-    cycle, records = on_device(kind, k, params, prompt)
-    events = plain_run(kind, cycle.k, cycle.extent, params, prompt)
-    committed = [event for event in events if isinstance(event, Committed)]
-    verified = [event for event in events if isinstance(event, Verified)]
-    assert [tuple(r.verdict().emitted(r.proposal())) for r in records] == [event.tokens for event in committed]
-    assert cycle.text[: cycle.length.item()].tolist() == [*prompt, *(t for e in committed for t in e.tokens)]
-    for record, event in zip(records, verified, strict=True):
-        assert record.finite and record.sound
-        assert record.drafted == tuple(position.token for position in event.positions)
-        for i, position in enumerate(event.positions):
-            assert record.p[i] == pytest.approx(position.p, abs=1e-4)
-            assert record.q[i] == pytest.approx(position.q, abs=1e-4)
-            assert position.u is None or record.u[i] == position.u
-    return cycle, records
 
 
 def test_medusa_drafts_as_many_as_it_has_heads() -> None:
@@ -215,18 +157,6 @@ def test_a_cycle_serves_one_text_after_another() -> None:
     first = text(PROMPT, 1)
     other = text(TEXT[20:40], 1)
     assert text(PROMPT, 1) == first and text(PROMPT, 2) != first and other[:20] == TEXT[20:40]
-
-
-def test_the_targets_first_layers_never_run_twice() -> None:
-    """The check goes on from what drafting left at the exit, everywhere but at the last draft."""
-    for place in range(5):
-        cycle = cycle_of("early_exit", 4, 60, GREEDY)
-        cycle.begin(TOY_TEXT, 30, 0)
-        with torch.inference_mode():
-            cycle._draft(16, 4)
-            cycle.target.cache.states[EXIT_LAYER][len(TOY_TEXT) + place].fill_(float("nan"))
-            cycle._verify(16, 4)
-        assert Record.read(cycle.record.tolist()).finite == (place == 4)
 
 
 @pytest.mark.parametrize("kind", ["like", *DRAFTS])
@@ -270,25 +200,12 @@ def test_drafts_that_are_not_finite_do_not_count(kind: str) -> None:
             assert record.token == plain.run().token
 
 
-def test_a_target_that_is_not_finite_is_told() -> None:
-    broken = lean(LlamaConfig(**BASE))
-    broken.embedding = broken.embedding * float("nan")
-    assert not Cycle(broken, None, 0, 60, GREEDY).begin(PROMPT, 30, 0).finite
-
-
 def test_what_does_not_fit_is_refused() -> None:
     small = lean(LlamaConfig(**{**BASE, "max_position_embeddings": 32}))
     with pytest.raises(ValueError, match="reads at most 32"):
         Cycle(target(), small, 3, 60, GREEDY)
     with pytest.raises(ValueError, match="do not fit"):
         Cycle(target(), None, 0, 20, GREEDY).begin(PROMPT, 21, 0)
-
-
-@pytest.mark.parametrize("kind", ["like", *LONG_TREES])
-def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed(kind: str) -> None:
-    context = lane_of(kind)[0].context
-    cycle, _ = same_runs(kind, 5, replace(GREEDY, max_tokens=18), (prompt_of(kind) * context)[: context - 18])
-    assert cycle.length.item() == context
 
 
 def test_synthetic_acceptance_is_as_asked() -> None:
@@ -402,8 +319,3 @@ def test_both_steps_stay_on_the_device(kind: str, params: SamplingParams) -> Non
         cycle._verify(32, cycle.k)
     with pytest.raises(RuntimeError, match="meta"):
         cycle.length.item()
-
-
-def test_a_seed_means_the_same_on_every_device() -> None:
-    four = Extent.chain(4)
-    assert torch.equal(numbers(3, 50, four), numbers(3, 50, four)) and numbers(3, 50, four).device.type == "cpu"

@@ -19,9 +19,8 @@ from transformers import LlamaConfig
 
 from specdec import engine
 from specdec.drafters import AdaptiveDrafter, DraftModelDrafter, EarlyExitDrafter, MedusaDrafter, PromptLookupDrafter
-from specdec.engine import PromptError, Task
-from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished, Started
-from specdec.families import zoo
+from specdec.engine import Task
+from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import extent_of
 from specdec.models.view import TargetView
@@ -63,19 +62,20 @@ def nearly(value: float) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("params", "details"),
+    ("params", "details", "k", "prompt"),
     [
-        pytest.param(GREEDY, True, id="greedy"),
-        pytest.param(WARM, True, id="sampled"),
-        pytest.param(GREEDY, False, id="greedy, light", marks=pytest.mark.long),
-        pytest.param(WARM, False, id="sampled, light"),
+        pytest.param(GREEDY, True, 4, None, id="greedy"),
+        pytest.param(WARM, True, 4, None, id="sampled"),
+        pytest.param(WARM, False, 7, [5], id="sampled, light, after one token"),
+        pytest.param(GREEDY, False, 1, [3, 1], id="greedy, light, after two", marks=pytest.mark.long),
     ],
 )
-@pytest.mark.parametrize("kind", ["none", "like", "lookup", *LONG_TREES])
-def test_events_are_the_plain_loops(kind: str, params: Any, details: bool) -> None:
-    one = task(kind, params=params, details=details)
-    plain = list(engine.generate(one, table(one)))
-    device = list(lane.on_device(task(kind, params=params, details=details)))
+@pytest.mark.parametrize("kind", ["none", "like", "other", "lookup", *LONG_TREES])
+def test_events_are_the_plain_loops(kind: str, params: Any, details: bool, k: int, prompt: list[int] | None) -> None:
+    """Token by token: drafts, kept ones, p, q and coins, through several buckets, to the last token."""
+    changes: dict[str, Any] = {"params": params, "details": details} | ({"prompt": prompt} if prompt else {})
+    plain = list(engine.generate(one := task(kind, k, **changes), table(one)))
+    device = list(lane.on_device(task(kind, k, **changes)))
     assert len(device) == len(plain)
     for ours, theirs in zip(device, plain, strict=True):
         assert told(ours) == told(theirs, nearly)
@@ -84,6 +84,15 @@ def test_events_are_the_plain_loops(kind: str, params: Any, details: bool) -> No
     end = device[-1]
     assert isinstance(end, Finished)
     assert end.prefill + end.draft + end.verify + end.other == pytest.approx(end.at, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["like", *LONG_TREES])
+def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed(kind: str) -> None:
+    context = lane_of(kind)[0].context
+    changes: dict[str, Any] = {"prompt": (prompt_of(kind) * context)[: context - 18], "params": GREEDY}
+    plain = list(engine.generate(one := task(kind, 5, **changes), table(one)))
+    device = list(lane.on_device(task(kind, 5, **changes)))
+    assert ids(device) == ids(plain) and device[-1].reason == "context"  # type: ignore[union-attr]
 
 
 DEPTHS = (0, 4, 0, 0, 0, 0, 0, 0, 3, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 2)  # cycle by cycle, then again
@@ -132,14 +141,6 @@ def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths: list
     assert drafted >= ({1, 2, 3, 4} if kind != "lookup" else set()) and max(depths, default=0) >= (
         3 if kind in ("like", "eagle3", "eagle3:tree") else 0
     )
-
-
-def test_an_adaptive_run_is_the_plain_loops_with_its_depth_chosen_beforehand() -> None:
-    one = adapted("like", stops=False)
-    plain = list(engine.generate(one, table(one)))
-    device = list(lane.on_device(adapted("like")))
-    assert [told(event) for event in device] == [told(event, nearly) for event in plain]
-    assert lane.reason_against(one) == "" and isinstance(device[0], Started) and device[0].costs is not None
 
 
 def moment(event: Event) -> float:
@@ -253,11 +254,6 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.Monk
     assert end(lane.on_device(task("like"))) == "there is no CUDA device"
     monkeypatch.setattr(lane, "target_of", lambda task: SimpleNamespace(device="cuda"))
     assert end(lane.generate(task("like"))) == "only our own decoder runs on the device"
-
-
-def test_the_device_refuses_an_empty_prompt() -> None:
-    with pytest.raises(PromptError):
-        lane.on_device(task("like", prompt=()))
 
 
 def test_on_a_cpu_lanes_are_the_plain_loops() -> None:

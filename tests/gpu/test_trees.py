@@ -15,7 +15,7 @@ from test_graphs import GREEDY, lean, Replaying, small_buckets, WARM  # noqa: F4
 from test_lane import nearly, table, told
 from test_models import FAMILIES, TEXT
 from torch import Tensor
-from toyheads import EAGLE3, eagle3_config, eagle3_weights, MEDUSA, medusa_weights, TAPS, TARGET, view_of, WIDTH
+from toyheads import EAGLE3, eagle3_config, eagle3_weights, medusa_weights, TAPS, TARGET, view_of, WIDTH
 from toyheads import TEXT as TOY_TEXT
 
 from specdec import engine
@@ -23,15 +23,13 @@ from specdec.drafters import Eagle3Head, Eagle3TreeDrafter, MedusaHeads, MedusaT
 from specdec.engine import Task
 from specdec.events import Drafted, Event, Verified
 from specdec.gpu import graphs, lane, trees
-from specdec.gpu.accept import draw, ratio
 from specdec.gpu.cycle import TreeCycle
-from specdec.gpu.drafting import Branching, siblings
+from specdec.gpu.drafting import Branching
 from specdec.gpu.graphs import StaticDecoder
 from specdec.gpu.ops import Branches
-from specdec.gpu.trees import packed, paths_of, TreeRecord, walk, Walked
+from specdec.gpu.trees import packed, paths_of, TreeRecord, walk
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
-from specdec.proof.enumeration import total_variation
 from specdec.sampling import probabilities
 from specdec.types import Proposal, SamplingParams, Tree
 from specdec.verify import RejectionSampling
@@ -232,121 +230,6 @@ def test_a_wrong_walk_is_seen(step: Any) -> None:
     assert disagreements(80, step, (5,))[0]
 
 
-# ---- the distribution ----
-
-SHAPE = (-1, -1, 0, 1)  # two siblings, with a child each
-
-
-def eighths(count: int, generator: torch.Generator) -> Tensor:
-    cuts = torch.randint(0, 9, (count, 2), generator=generator).sort(-1).values
-    edges = torch.cat([torch.zeros(count, 1), cuts, torch.full((count, 1), 8)], -1)
-    return edges.diff().double() / 8
-
-
-def leaves(step: Any, distributions: list[Tensor]) -> Iterator[tuple[Walked, Tensor, float]]:
-    """Every side of every coin that a walk tosses, with its chance, and the distribution of the token behind it."""
-
-    def from_here(coins: dict[int, float], chance: float) -> Iterator[tuple[Walked, Tensor, float]]:
-        given = torch.tensor([coins.get(node, 0.0) for node in range(len(SHAPE))], dtype=torch.float64)
-        distributions.clear()
-        found: Walked = step(given)
-        distribution = distributions[-1]
-        tossed = [node for node, fate in enumerate(found.fates.tolist()) if fate >= trees.REJECTED]
-        new = next((node for node in tossed if node not in coins), None)
-        if new is None:
-            yield found, distribution, chance
-            return
-        keep = min(1.0, float(found.p[new]) / float(found.q[new]))
-        for coin, share in ((keep / 2, keep), ((1.0 + keep) / 2, 1.0 - keep)):
-            if share > 0.0:
-                yield from from_here({**coins, new: coin}, chance * share)
-
-    return from_here({}, 1.0)
-
-
-def output_distribution(seed: int, conditional: bool, monkeypatch: pytest.MonkeyPatch) -> float:
-    """The total variation between the distribution of a cycle's text, completed by the target, and the target's."""
-    generator, drawn_from = torch.Generator().manual_seed(seed), list[Tensor]()
-
-    def told(distribution: Tensor, u: Tensor) -> Tensor:
-        drawn_from.append(distribution)
-        return draw(distribution, u)
-
-    prefixes = [prefix for n in range(3) for prefix in itertools.product(range(3), repeat=n)]
-    target = dict(zip(prefixes, eighths(len(prefixes), generator), strict=True))
-    draft = dict(zip(prefixes, eighths(len(prefixes), generator), strict=True))
-    text_distribution: dict[tuple[int, ...], float] = {}
-    for numbers in itertools.product(range(3), repeat=4):  # the tokens of the nodes
-        drafted, distributions, real, chance = [], [], [], 1.0
-        first = draft[()]
-        # The number that draws a token is the middle of its share; each must come from the distribution that is told.
-        shares = []
-        distribution = first
-        for token in numbers[:2]:
-            shares.append(
-                (float(distribution[:token].sum()) + float(distribution[token]) / 2)
-                / max(float(distribution.sum()), 1e-9)
-            )
-            distribution = distribution.scatter(0, torch.tensor([token]), 0.0)
-        for i, (token, q, there) in enumerate(siblings(first, torch.tensor(shares, dtype=torch.float64))):
-            if there and int(token) != numbers[i]:
-                chance = 0.0  # a token without a share
-            if not there and numbers[i] != 0:
-                chance = 0.0  # counted once
-            chance *= float(q[token]) if there else 1.0
-            drafted.append(numbers[i])
-            distributions.append(q if conditional else first)
-            real.append(bool(there))
-        for node in (2, 3):
-            q = draft[(drafted[node - 2],)]
-            there = real[node - 2]
-            chance *= float(q[numbers[node]]) if there else float(numbers[node] == 0)
-            drafted.append(numbers[node])
-            distributions.append(q)
-            real.append(there)
-        if chance == 0.0:
-            continue
-        rows = torch.stack([target[()], *(target[tuple(drafted[n] for n in Tree(SHAPE).path(i))] for i in range(4))])
-        given = (rows, torch.tensor(drafted), torch.tensor(SHAPE), torch.stack(distributions), torch.tensor(real))
-        monkeypatch.setattr(trees, "draw", told)
-        step = lambda coins, given=given: walk(*given, in_order(coins, given[4]), HALF)  # noqa: E731
-        for found, behind, share in leaves(step, drawn_from):
-            path = tuple(drafted[node] for node in found.path[: int(found.accepted)])
-            for token in range(3):
-                text = (*path, token)
-                text_distribution[text] = text_distribution.get(text, 0.0) + chance * share * float(behind[token])
-    full, exact = {}, {}
-    for text in itertools.product(range(3), repeat=3):
-        exact[text] = float(torch.stack([target[text[:i]][text[i]] for i in range(3)]).prod())
-        full[text] = 0.0
-        for n in range(1, 4):
-            rest = [float(target[text[:i]][text[i]]) for i in range(n, 3)]
-            full[text] += (
-                text_distribution.get(text[:n], 0.0) * torch.tensor([1.0, *rest], dtype=torch.float64).prod().item()
-            )
-    return total_variation(full, exact)
-
-
-HALF = torch.full((1,), 0.5, dtype=torch.float64)
-
-
-def in_order(coins: Tensor, real: Tensor) -> Tensor:
-    """The i-th coin is the i-th real node's."""
-    return torch.cat([coins[real], coins[~real]])
-
-
-@pytest.mark.parametrize("seed", [5, 6, 8])  # toys whose second sibling matters
-def test_the_output_distribution_is_the_targets(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every tree that can be drawn, every side of every coin."""
-    assert output_distribution(seed, True, monkeypatch) < 1e-12
-
-
-def test_a_sibling_that_was_drawn_as_if_it_were_the_first_changes_the_distribution(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert output_distribution(5, False, monkeypatch) > 1e-3
-
-
 # ---- whole runs ----
 
 
@@ -463,13 +346,3 @@ def test_a_broken_draft_does_not_count() -> None:
         cycle.begin(TOY_TEXT, 30, 3)
         record = cycle.run()
         assert not record.sound and record.finite and record.drafted == ()
-
-
-def test_synthetic_acceptance_needs_no_other_walk() -> None:
-    """Every tried node is kept, or none is."""
-    for u, kept in ((0.0, 4), (0.9, 0)):
-        test = lambda p, q, coin, u=u: torch.full_like(coin, u) < 0.5  # noqa: E731
-        cycle = TreeCycle(TARGET, Branching(MEDUSA), 4, 60, WARM, test)
-        cycle.begin(TOY_TEXT, 30, 3)
-        assert cycle.run().accepted == kept
-    assert ratio(torch.ones(1), torch.ones(1), torch.zeros(1))

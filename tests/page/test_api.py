@@ -11,8 +11,8 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,9 +22,8 @@ from gradio_client import Client
 from mutations import changed, places
 
 from specdec import load, Trace
-from specdec.exposure import OWN
 from specdec.figures import theory
-from specdec.lanes import race, worker
+from specdec.lanes import heartbeat, race, worker
 from specdec.ui import api, session
 from specdec.ui.build import build
 from specdec.ui.theme import launch_settings
@@ -166,7 +165,7 @@ def test_an_engine_that_breaks_is_a_sentence(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_race_that_is_cut_says_so_and_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*_: Any, **__: Any) -> Iterator[Any]:
         yield from toyrun.events()[:9]
-        monkeypatch.setattr(session, "limits", lambda: replace(OWN, seconds=-1.0))
+        monkeypatch.setattr(heartbeat, "time", SimpleNamespace(monotonic=lambda: math.inf))
         yield from toyrun.events()[9:]
 
     monkeypatch.setattr(session, "_engine", lambda *_: (toyrun.Family(), slow))

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from specdec.families import star
 from specdec.families.zoo import computed_in, PRECISIONS
-from specdec.lanes.transformers import read
+from specdec.lanes.transformers import load_model
 from specdec.models.native import Blocked
 from specdec.models.transformer import Transformer
 
@@ -43,7 +43,7 @@ def report(options: Options) -> dict[str, Any]:
     bytes_of = {name: sum(map(read_in_a_step, matrices(model))) for name, model in models.items()}
     memory = torch.ones(max(bytes_of.values()) // 4)
     lanes = {("specdec", name): ours(model, prompt) for name, model in models.items()}
-    lanes |= {("transformers", name): library(read(file, PRECISIONS[name], "cpu"), prompt) for name in BOTH}
+    lanes |= {("transformers", name): library(load_model(file, PRECISIONS[name], "cpu"), prompt) for name in BOTH}
     found: dict[tuple[str, str, int], list[list[float]]] = {}
     reading: dict[tuple[str, int], list[float]] = {}
     for threads in (1, 2):

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from specdec.bench.measure import run, Setting
 from specdec.families.zoo import Family
 from specdec.lanes.race import SPECULATIVE, tasks
-from specdec.lanes.transformers import checkpoint, read
+from specdec.lanes.transformers import checked, load_model
 
 ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
 LOOKUP_K = 10  # of its prompt lookup, as its documentation has it
@@ -30,7 +30,9 @@ class Peer:
             raise ValueError("assisted generation needs a draft model")
         self.family, self.device = family, family.target.device
         self.target, self.draft = (
-            read(checkpoint(model)[1], family.target.dtype, self.device) for model in (family.target, family.draft)
+            load_model(folder, family.target.dtype, self.device)
+            for model in (family.target, family.draft)
+            if (folder := checked(model).source)
         )
         # No end token: every run has the same length, and no logits processor is needed to keep it going.
         self.target.generation_config.eos_token_id = self.draft.generation_config.eos_token_id = None

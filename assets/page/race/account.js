@@ -1,7 +1,7 @@
 // @ts-check
 /* The table of times and costs below the charts. */
 
-import { isServed, gapsOf, shownLanes } from "#page/race/run.js";
+import { isServed, isTold, gapsOf, shownLanes } from "#page/race/run.js";
 import { fixed, duration } from "#page/race/text.js";
 import { h, headRow, tableRow, write } from "#page/race/kit.js";
 
@@ -18,6 +18,7 @@ function account(W, part, S, term) {
       at.drafted
         ? fixed(at.accepted / at.drafted) + (P ? "" : ` (${at.accepted}/${at.drafted})`)
         : "–";
+    const ofPeer = (figure) => (isTold(P) ? figure() : "–"); // it may tell its tokens alone
     const served = isServed(S.run),
       gap = (lane, which) => {
         const found = gapsOf(lane, S.t);
@@ -32,20 +33,25 @@ function account(W, part, S, term) {
         : []),
       ["passes", String(F.a.k), p && String(p.k), B && String(F.b.k)],
       ["tau", F.tau == null ? "–" : fixed(F.tau), p && fixed(p.k ? p.tokens / p.k : 0), B && "1"],
-      ["dar", dar, p && kept(p), B && ""],
+      ["dar", dar, p && ofPeer(() => kept(p)), B && ""],
     ]
       .concat(
         served
           ? []
           : [
-              ["c", ratio(F.c), p && ratio(F.perPass(p.drafting, p.drafted)), B && ""],
+              [
+                "c",
+                ratio(F.c),
+                p && ofPeer(() => ratio(F.perPass(p.drafting, p.drafted))),
+                B && "",
+              ],
               [
                 "v",
                 ratio(F.v),
-                p && ratio(F.perPass(p.checking, p.checks)),
+                p && ofPeer(() => ratio(F.perPass(p.checking, p.checks))),
                 B && (F.b.k ? "1" : ""),
               ],
-              ["drafting", drafting(F.a), p && drafting(p), B && ""],
+              ["drafting", drafting(F.a), p && ofPeer(() => drafting(p)), B && ""],
             ],
       )
       .map((row) => row.filter((cell) => cell != null));

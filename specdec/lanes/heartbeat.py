@@ -1,0 +1,67 @@
+"""Something to yield while nothing comes: whoever reads a generator can be told, or leave, between two items only."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import queue
+import threading
+import time
+from collections.abc import Generator, Iterator
+from typing import Any, TypeVar
+
+HEARTBEAT_S = 0.25
+T = TypeVar("T")
+END = EOFError()
+
+
+def with_heartbeat(items: Generator[T, Any, Any], name: str = "heartbeat") -> Generator[T | None, None, None]:
+    """`items`, and None wherever none has come for `HEARTBEAT_S`.
+
+    They come from a thread of that name, in this context. Closing this iterator does not wait for it: the thread closes
+    `items` once the next one has come.
+    """
+    came: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
+    left = threading.Event()
+
+    def read() -> None:
+        try:
+            with contextlib.closing(items):
+                for item in items:
+                    came.put(item)
+                    if left.is_set():
+                        return
+            came.put(END)
+        except Exception as error:
+            came.put(error)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(read,), name=name, daemon=True).start()
+    try:
+        while True:
+            try:
+                item = came.get(timeout=HEARTBEAT_S)
+            except queue.Empty:
+                yield None
+                continue
+            if item is END:
+                return
+            if isinstance(item, Exception):
+                raise item
+            yield item
+    finally:
+        left.set()
+
+
+def within(seconds: float, items: Generator[T, Any, Any]) -> Iterator[T]:
+    """`items`; TimeoutError, with the seconds, once so many have passed since the first that is no heartbeat.
+
+    What comes before it, loading say, or measuring costs, does not count.
+    """
+    until: float | None = None
+    with contextlib.closing(items):
+        for item in items:
+            if until is None and item is not None:
+                until = time.monotonic() + seconds
+            yield item
+            if until is not None and time.monotonic() > until:
+                raise TimeoutError(seconds)
