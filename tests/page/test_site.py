@@ -65,7 +65,7 @@ def test_what_the_host_is_told_is_there(made: tuple[Path, site.Written]) -> None
         files = [page["begin"], *(chart["file"] for chart in page["charts"])]
         files += [name for run in page["runs"].values() for name in run["files"].values()]
         assert [name for name in files if not (folder / f"{name}.js").is_file()] == []
-        assert len(page["charts"]) == 4 and all(chart["shown"] for chart in page["charts"])
+        assert len(page["charts"]) == 3 and all(chart["shown"] for chart in page["charts"])
         assert {part["script"] for part in page["parts"]} >= {
             "race/player",
             "step/step",
