@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import hashlib
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.testclient import TestClient
@@ -56,46 +52,6 @@ def test_nothing_else_is(made, path):
     assert client.get(f"/browser/{path}").status_code == 404
     assert client.post("/browser/0123456789abcdef/embedded.target").status_code == 404
     assert client.get("/browsers").status_code == 418
-
-
-def test_many_at_once_have_the_models_made_once(monkeypatch):
-    calls = []
-
-    @functools.cache
-    def made(family):
-        calls.append(1)
-        time.sleep(0.2)  # others ask meanwhile
-        return FILES
-
-    monkeypatch.setattr(browser, "folder", lambda: "one")
-    monkeypatch.setattr(browser, "offered", lambda: ["embedded"])
-    monkeypatch.setattr(browser, "made", made)
-    app = browser.InBrowser(elsewhere)
-
-    async def ask():
-        return await asyncio.gather(*(app.content("embedded.target") for _ in range(20)))
-
-    with ThreadPoolExecutor() as pool:  # a browser's loop may be running in this one
-        assert pool.submit(lambda: asyncio.run(ask())).result() == [FILES["target"]] * 20
-    assert len(calls) == 1
-
-
-def test_models_that_cannot_be_made_are_told_so(monkeypatch):
-    tries = []
-
-    def broken(family):
-        tries.append(1)
-        raise OSError("no")
-
-    monkeypatch.setattr(browser, "folder", lambda: "one")
-    monkeypatch.setattr(browser, "offered", lambda: ["embedded"])
-    monkeypatch.setattr(browser, "made", broken)
-    client = TestClient(browser.InBrowser(elsewhere))
-    answer = client.get("/browser/one/embedded.target")
-    assert answer.status_code == 503 and "Try again" in answer.text
-    assert (
-        client.get("/browser/one/embedded.draft").status_code == 503 and len(tries) == 1
-    )  # not every request starts a process
 
 
 @pytest.mark.long
