@@ -8,6 +8,7 @@ from chrome import (
     cut_off,
     expect,
 )
+from chrome import long as pytestmark  # noqa: F401
 
 from specdec.ui.tabs import labels
 

@@ -16,6 +16,7 @@ from chrome import (
     until,
     wait_for,
 )
+from chrome import long as pytestmark  # noqa: F401
 from test_traces import FACTS, STORY, tampered
 
 from specdec.traces.file import Trace

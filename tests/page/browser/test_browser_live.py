@@ -15,6 +15,7 @@ from chrome import (
     until_free,
     wait_for,
 )
+from chrome import long as pytestmark  # noqa: F401
 from test_watch import KEY, PLAIN, PROMPT, SPECULATIVE, vllm
 
 from specdec import exposure

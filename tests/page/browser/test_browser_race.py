@@ -18,6 +18,7 @@ from chrome import (
     step,
     wait_for,
 )
+from chrome import long as pytestmark  # noqa: F401
 
 from specdec.traces.file import Trace
 from specdec.ui import session

@@ -14,6 +14,7 @@ from chrome import (
     SlowEngine,
     until_free,
 )
+from chrome import long as pytestmark  # noqa: F401
 
 from specdec.methods import METHODS
 from specdec.traces.file import Trace
