@@ -228,4 +228,4 @@ def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path: Path) -> No
         trace.save(tmp_path / f"{number}.jsonl")
         expected[f"{number}.jsonl"] = trace.summary()["machine_busy"]
     (tmp_path / "expected.json").write_text(json.dumps(expected), encoding="utf-8")
-    nodejs.check("python/busy.test.cjs", CASES=tmp_path, EXPECTED=tmp_path / "expected.json")
+    nodejs.check("python/busy.test.js", CASES=tmp_path, EXPECTED=tmp_path / "expected.json")

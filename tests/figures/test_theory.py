@@ -335,4 +335,4 @@ def test_the_page_reckons_as_these_formulas_do(tmp_path: Path) -> None:
     }
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(cases), encoding="utf-8")
-    nodejs.check("python/theory.test.cjs", CASES=path)
+    nodejs.check("python/theory.test.js", CASES=path)

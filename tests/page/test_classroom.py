@@ -26,6 +26,13 @@ KEEP = {"kind": "keep", "piece": " the", "choices": 4, "p": 0.25, "q": 0.5}
 PATIENCE = 60  # seconds; the machine may be busy
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Nothing here is about the pace of a class."""
+    monkeypatch.setattr(classroom, "PACE_S", 0.0)
+    monkeypatch.setattr(classroom, "VOTES_S", 0.0)
+
+
 def taught(*parts, cursor=MOMENT):
     room = Room("192.168.1.5", secret="open sesame")
     for number, log in enumerate(parts):

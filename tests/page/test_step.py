@@ -139,7 +139,7 @@ def test_the_pages_what_if_decides_as_the_rules_do(tmp_path: Path) -> None:
     assert len(kinds) == 2 * (len(RULES) + 1)  # every rule both keeps all and does not
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(made), encoding="utf-8")
-    nodejs.check("python/step.test.cjs", CASES=path, MATCHED=matched(tmp_path / "matched.jsonl"))
+    nodejs.check("python/step.test.js", CASES=path, MATCHED=matched(tmp_path / "matched.jsonl"))
 
 
 def matched(path: Path) -> Path:

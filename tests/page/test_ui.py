@@ -24,8 +24,7 @@ from specdec.lanes.worker import WorkerDied
 from specdec.methods import CHAINS_ONLY, EMBEDDED, LOSSY, METHODS, RULES, TUNED
 from specdec.settings import SETTINGS
 from specdec.traces import file as trace
-from specdec.ui import menu, request, session, text
-from specdec.ui.components import drawn
+from specdec.ui import menu, request, scripts, session, text
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.tabs import race
 
@@ -222,7 +221,7 @@ def test_the_menus_know_the_engines_names():
     words, names = text.strings("player"), {rule.name for rule in rules.RULES.values()}
     assert words["rule"].keys() | words["say"]["rejected_by"].keys() == names - {rules.RULES["rejection"].name}
     assert words["card"]["without_coin"].keys() - {"other"} < names
-    script = drawn.script("race/player")
+    script = sent("race/")
     assert set(re.findall(r'\b(?:BLOCK|NOISE) = "([^"]+)"', script)) < names
     assert menu.TARGETS.keys() == zoo.FOLDERS.keys()
     for name in menu.TARGETS if (text.ASSETS / "family" / "target").is_dir() else ():
@@ -260,9 +259,14 @@ def test_every_example_prompt_is_good_input():
 CHART = {"cycles", "n", "right", "step", "width"}  # of a chart's columns, also called C
 
 
+def sent(folder):
+    """The scripts of a folder of the page."""
+    return "".join(text for name, text in scripts.sources().items() if name.startswith(folder))
+
+
 def test_every_string_the_player_asks_for_exists():
     words = player_words()
-    script = drawn.script("race/player")
+    script = sent("race/")
     groups = "figures define say transport charts foot card time lane meta tree peer server finish why"
     for group in groups.split():
         letter = {"figures": "U", "say": "Y", "card": "C", "tree": "T", "server": "V"}.get(group)
@@ -276,7 +280,7 @@ def test_every_string_the_player_asks_for_exists():
 
 
 def test_every_string_that_the_theory_page_asks_for_exists():
-    words, script = text.strings("theory"), drawn.script("theory/theory")
+    words, script = text.strings("theory"), sent("theory/")
     asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script)) - {"claims.list"}
     assert len(asked) > 40
     for name in asked:
@@ -294,7 +298,7 @@ def test_every_string_that_the_theory_page_asks_for_exists():
 
 def test_every_string_that_the_step_page_asks_for_exists():
     words = text.strings("step")
-    script = drawn.script("step/step")
+    script = sent("step/").replace(scripts.sources()["step/game.js"], "")  # it has words of its own
     asked = set(re.findall(r"\bW\.([a-z_]\w*(?:\.[a-z_]\w*)?)", script))
     groups = {"Y": ("say", "judge", "own_says"), "P": ("position",), "A": ("what_if",), "O": ("own",), "G": ("grid",)}
     groups |= {"V": ("served",), "N": ("notation.plain", "notation.lev", "notation.chen")}
@@ -321,7 +325,7 @@ def test_every_string_that_the_step_page_asks_for_exists():
     assert page == {rule.name for rule in rules.RULES.values()}
     assert words["what_if"]["rules"].keys() == words["what_if"]["names"].keys() == page | {"first choice"}
     typical = rules.TypicalAcceptance
-    assert f"EPSILON = {typical.epsilon},DELTA = {typical.delta}" in script
+    assert f"EPSILON = {typical.epsilon}," in script and f"DELTA = {typical.delta};" in script
 
 
 def test_every_reason_and_kind_has_words():
